@@ -1,0 +1,1 @@
+//! The deadletter function.

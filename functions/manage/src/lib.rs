@@ -1,0 +1,1 @@
+//! The manage function.

@@ -1,0 +1,135 @@
+//! Every limit the program leans on, with its unit and source. Nothing is decided here.
+
+use std::time::Duration;
+
+// --- SQS ---
+
+/// Longest `DelaySeconds` SQS accepts, in seconds.
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>
+pub const SQS_DELAY_SECS_MAX: u16 = 900;
+
+/// Longest visibility timeout SQS accepts, in seconds (12 hours).
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html>
+pub const SQS_VISIBILITY_SECS_MAX: u32 = 43_200;
+
+/// Most entries in one batch request of SQS.
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html>
+pub const SQS_BATCH_ENTRIES_MAX: usize = 10;
+
+/// Largest message body, and largest sum of bodies in one batch request, in bytes (1 MiB).
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html>
+pub const SQS_MESSAGE_BYTES_MAX: usize = 1_048_576;
+
+/// Longest `MessageGroupId`, in characters.
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>
+pub const SQS_GROUP_ID_CHARS_MAX: usize = 128;
+
+/// Approximate number of in-flight messages a standard queue allows.
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html>
+pub const SQS_IN_FLIGHT_MAX: u64 = 120_000;
+
+/// Bytes of a message that SQS bills as one request (64 KB).
+/// <https://aws.amazon.com/sqs/pricing/>
+pub const SQS_BILLED_CHUNK_BYTES: usize = 65_536;
+
+/// How often a message may be received before it moves to the redrive queue; hand-backs count (DESIGN 9).
+pub const MAX_RECEIVE_COUNT: u32 = 50;
+
+// --- Names and the registry ---
+
+/// Longest name of a topic or subscription, in bytes.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// Most subscriptions on one topic (Event Grid's own limit).
+/// <https://learn.microsoft.com/azure/event-grid/quotas-limits>
+pub const SUBSCRIPTIONS_PER_TOPIC_MAX: usize = 500;
+
+// --- Publish ---
+
+/// Largest event, in bytes of its JSON (Event Grid: 1 MB).
+/// <https://learn.microsoft.com/azure/event-grid/quotas-limits>
+pub const EVENT_BYTES_MAX: usize = 1_000_000;
+
+/// Largest publish request body, in bytes.
+/// <https://learn.microsoft.com/azure/event-grid/quotas-limits>
+pub const REQUEST_BYTES_MAX: usize = 1_000_000;
+
+/// Largest management request body, in bytes. A subscription with every member at its limit is far smaller.
+pub const MANAGE_REQUEST_BYTES_MAX: usize = 1_048_576;
+
+/// Without batching, most events in one delivery message.
+pub const UNBATCHED_EVENTS_PER_MESSAGE_MAX: usize = 10;
+
+/// Without batching, preferred bytes of one delivery message: what SQS bills as one request.
+pub const UNBATCHED_MESSAGE_BYTES_PREFERRED: usize = SQS_BILLED_CHUNK_BYTES;
+
+/// Room kept in a delivery message for its envelope and for the state that later attempts add, in bytes.
+/// Event entries carry theirs besides ([`ENTRY_OVERHEAD_BYTES`]).
+pub const ENVELOPE_BYTES_RESERVED: usize = 2_048;
+
+/// Bytes that one event's key, expiry and punctuation take in a delivery message, at most.
+pub const ENTRY_OVERHEAD_BYTES: usize = 160;
+
+/// An event whose copies in the fan-out of one request would exceed this many bytes in all is stored once
+/// and referenced (DESIGN, decision 2).
+pub const INLINE_FAN_OUT_BYTES_MAX: usize = 4 * SQS_MESSAGE_BYTES_MAX;
+
+/// How long a referenced payload is kept (longer than any message can live: 14 days of queue retention).
+pub const PAYLOAD_KEPT: Duration = Duration::from_secs(15 * 86_400);
+
+// --- Delivery ---
+
+/// Most attempts a subscription may ask for, and the default (Event Grid).
+/// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
+pub const DELIVERY_ATTEMPTS_MAX: u16 = 30;
+
+/// Longest time to live a subscription may ask for, and the default, in minutes (Event Grid: a day).
+/// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
+pub const EVENT_TIME_TO_LIVE_MINUTES_MAX: u32 = 1440;
+
+/// Most steps in a retry schedule; the last one repeats, so more than the attempts would never be used.
+pub const SCHEDULE_STEPS_MAX: usize = DELIVERY_ATTEMPTS_MAX as usize;
+
+/// Longest wait one step of a retry schedule may ask for: beyond the longest time to live it has no use.
+pub const SCHEDULE_STEP_MAX: Duration = Duration::from_secs(86_400);
+
+/// Longest and default time an endpoint has to answer.
+pub const ATTEMPT_TIMEOUT_MAX: Duration = Duration::from_secs(60);
+
+/// Default time an endpoint has to answer (Event Grid: 30 seconds).
+pub const ATTEMPT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+
+/// Most events in one batch a subscription may ask for (Event Grid).
+/// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
+pub const EVENTS_PER_BATCH_MAX: u32 = 5000;
+
+/// Largest preferred batch size, in kilobytes of 1024 bytes (Event Grid).
+/// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
+pub const PREFERRED_BATCH_KILOBYTES_MAX: u32 = 1024;
+
+/// Default preferred batch size, in kilobytes of 1024 bytes (Event Grid).
+pub const PREFERRED_BATCH_KILOBYTES_DEFAULT: u32 = 64;
+
+/// Most bytes of a response body that are read; the rest is not.
+pub const RESPONSE_BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// Most signing secrets a subscription may hold at once: an old and a new one, and one in reserve.
+pub const SIGNING_SECRETS_MAX: usize = 3;
+
+/// Shortest and longest Standard Webhooks secret, in bytes after decoding.
+/// <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
+pub const SIGNING_SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
+
+// --- Dead letters ---
+
+/// Default time between the last attempt and the dead-letter object (Event Grid: five minutes).
+pub const DEAD_LETTER_DELAY_DEFAULT: Duration = Duration::from_secs(300);
+
+/// Longest such time: what SQS can delay.
+pub const DEAD_LETTER_DELAY_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
+
+/// Largest dead-letter object that is gathered before the next one is begun, in bytes.
+pub const DEAD_LETTER_OBJECT_BYTES_PREFERRED: usize = 8 * 1024 * 1024;
+
+/// Largest parked or held object that is gathered before the next one is begun, in bytes.
+pub const PARKED_OBJECT_BYTES_PREFERRED: usize = 4 * 1024 * 1024;

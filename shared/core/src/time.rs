@@ -1,0 +1,205 @@
+//! Points in time and lengths of time as the rest of the program uses them. It never reads a clock.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A point in time: whole milliseconds since 1970-01-01T00:00:00Z. Never negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(u64);
+
+/// The calendar parts of a [`Timestamp`] in UTC, as object keys need them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UtcParts {
+    /// Year, for example 2026.
+    pub year: i16,
+    /// Month, 1..=12.
+    pub month: i8,
+    /// Day of the month, 1..=31.
+    pub day: i8,
+    /// Hour, 0..=23.
+    pub hour: i8,
+    /// Minute, 0..=59.
+    pub minute: i8,
+}
+
+/// Why a text is not a time or a duration.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum TimeError {
+    /// Not an RFC 3339 date-time.
+    #[error("expected an RFC 3339 date-time such as 2026-11-21T10:00:00Z")]
+    NotATimestamp,
+    /// Not an ISO 8601 duration of fixed length.
+    #[error("expected an ISO 8601 duration in days or smaller, such as PT10S, PT1H30M or P1D")]
+    NotADuration,
+}
+
+impl Timestamp {
+    /// The earliest point in time.
+    pub const EPOCH: Self = Self(0);
+
+    /// The point `ms` milliseconds after the epoch.
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms)
+    }
+
+    /// Milliseconds since the epoch.
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+
+    /// Whole seconds since the epoch, rounded down.
+    pub const fn as_secs(self) -> u64 {
+        self.0 / 1000
+    }
+
+    /// Whole minutes since the epoch, rounded up: the minute in which this point has certainly come.
+    pub const fn minute_rounded_up(self) -> u64 {
+        self.0.div_ceil(60_000)
+    }
+
+    /// Whole minutes since the epoch, rounded down.
+    pub const fn minute(self) -> u64 {
+        self.0 / 60_000
+    }
+
+    /// How much later this is than `earlier`; zero if it is not later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Parses an RFC 3339 date-time, with any offset.
+    pub fn parse(text: &str) -> Result<Self, TimeError> {
+        let parsed: jiff::Timestamp = text.parse().map_err(|_| TimeError::NotATimestamp)?;
+        u64::try_from(parsed.as_millisecond()).map(Self).map_err(|_| TimeError::NotATimestamp)
+    }
+
+    /// The calendar parts in UTC.
+    pub fn utc(self) -> UtcParts {
+        let civil = self.to_jiff().to_zoned(jiff::tz::TimeZone::UTC);
+        UtcParts {
+            year: civil.year(),
+            month: civil.month(),
+            day: civil.day(),
+            hour: civil.hour(),
+            minute: civil.minute(),
+        }
+    }
+
+    fn to_jiff(self) -> jiff::Timestamp {
+        let ms = i64::try_from(self.0).unwrap_or(i64::MAX);
+        jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX)
+    }
+}
+
+impl std::ops::Add<Duration> for Timestamp {
+    type Output = Self;
+    fn add(self, length: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(length.as_millis()).unwrap_or(u64::MAX)))
+    }
+}
+
+/// RFC 3339 in UTC with milliseconds: `2026-11-21T10:00:00.000Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3}", self.to_jiff())
+    }
+}
+
+/// Parses an ISO 8601 duration; a day is 24 hours. Weeks, months and years are refused, because their length
+/// depends on the calendar or on habit. A negative duration is refused.
+pub fn parse_duration(text: &str) -> Result<Duration, TimeError> {
+    let span: jiff::Span = text.parse().map_err(|_| TimeError::NotADuration)?;
+    if !text.starts_with('P') || span.get_weeks() != 0 || span.get_months() != 0 || span.get_years() != 0 {
+        return Err(TimeError::NotADuration);
+    }
+    let length =
+        span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|_| TimeError::NotADuration)?;
+    Duration::try_from(length).map_err(|_| TimeError::NotADuration)
+}
+
+/// Writes a duration as ISO 8601 with the largest units first: `PT10S`, `PT1H30M`, `P1D`.
+pub fn format_duration(length: Duration) -> String {
+    let (secs, millis) = (length.as_secs(), length.subsec_millis());
+    let (days, hours, minutes, seconds) = (secs / 86_400, secs / 3600 % 24, secs / 60 % 60, secs % 60);
+    let mut text = String::from("P");
+    if days > 0 {
+        text += &format!("{days}D");
+    }
+    if secs % 86_400 > 0 || millis > 0 || days == 0 {
+        text.push('T');
+    }
+    for (amount, unit) in [(hours, 'H'), (minutes, 'M')] {
+        if amount > 0 {
+            text += &format!("{amount}{unit}");
+        }
+    }
+    match (seconds, millis) {
+        (0, 0) if text != "PT" => {}
+        (_, 0) => text += &format!("{seconds}S"),
+        _ => text += format!("{seconds}.{millis:03}").trim_end_matches('0'),
+    }
+    if millis > 0 {
+        text.push('S');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_timestamp_is_written_in_utc_with_milliseconds() {
+        let time = Timestamp::parse("2020-08-13T19:18:13.1647262+02:00").unwrap();
+        assert_eq!(time.to_string(), "2020-08-13T17:18:13.164Z");
+        assert_eq!(Timestamp::EPOCH.to_string(), "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn a_minute_is_rounded_up_for_what_falls_due_and_down_for_what_is_now() {
+        let time = Timestamp::from_millis(60_001);
+        assert_eq!((time.minute(), time.minute_rounded_up()), (1, 2));
+        assert_eq!(Timestamp::from_millis(60_000).minute_rounded_up(), 1);
+    }
+
+    #[test]
+    fn durations_of_unclear_length_are_refused() {
+        for text in ["", "10", "P1M", "P1Y", "P1W", "-PT1S", "PT-1S", "1h", "PT", "P"] {
+            assert_eq!(parse_duration(text), Err(TimeError::NotADuration), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_are_written_as_people_write_them() {
+        let check = |secs: f64, text: &str| {
+            assert_eq!(format_duration(Duration::from_secs_f64(secs)), text);
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs_f64(secs)), "{text}");
+        };
+        check(10.0, "PT10S");
+        check(5400.0, "PT1H30M");
+        check(86_400.0, "P1D");
+        check(90_000.0, "P1DT1H");
+        check(0.0, "PT0S");
+        check(0.25, "PT0.25S");
+        check(60.0, "PT1M");
+        check(61.5, "PT1M1.5S");
+    }
+
+    proptest! {
+        #[test]
+        fn every_duration_survives_writing_and_reading(ms in 0_u64..10_000_000_000) {
+            let length = Duration::from_millis(ms);
+            prop_assert_eq!(parse_duration(&format_duration(length)), Ok(length));
+        }
+
+        #[test]
+        fn every_timestamp_survives_writing_and_reading(ms in 0_u64..250_000_000_000_000) {
+            let time = Timestamp::from_millis(ms);
+            prop_assert_eq!(Timestamp::parse(&time.to_string()), Ok(time));
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Errors of ports, told apart by what a caller can do about them.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+/// What kind of failure a port met, by meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// What was named is not there: a queue, a bucket, a stale receipt handle.
+    NotFound,
+    /// A conditional put lost: somebody else wrote first.
+    PreconditionFailed,
+    /// The other side asks for less; try again, not before `retry_after` if it said so.
+    Throttled {
+        /// How long to wait, where the other side said it.
+        retry_after: Option<Duration>,
+    },
+    /// No answer in time: the operation may or may not have happened.
+    TimedOut,
+    /// Not allowed.
+    Denied,
+    /// The request breaks a limit of the port and was refused whole; trying again cannot help.
+    Invalid,
+    /// No room left on the device; nothing was written.
+    Full,
+    /// Everything else; a retry may help.
+    Other,
+}
+
+/// A port's failure: what was being done, its kind, and the cause.
+#[derive(Debug)]
+pub struct PortError {
+    /// What was being done, as it fits "failed to …".
+    pub doing: &'static str,
+    /// What kind of failure it was.
+    pub kind: ErrorKind,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl PortError {
+    /// A failure without a deeper cause.
+    pub fn new(doing: &'static str, kind: ErrorKind) -> Self {
+        Self { doing, kind, source: None }
+    }
+
+    /// A failure with its cause.
+    pub fn caused(
+        doing: &'static str,
+        kind: ErrorKind,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self { doing, kind, source: Some(source.into()) }
+    }
+}
+
+impl fmt::Display for PortError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "failed to {}: {:?}", self.doing, self.kind)
+    }
+}
+
+impl Error for PortError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|e| e as _)
+    }
+}

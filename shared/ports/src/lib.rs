@@ -1,0 +1,21 @@
+//! What posthaste needs from outside, as a few small traits documented as promises. No SDK type crosses them.
+//!
+//! Adapters live in `posthaste-local`, `posthaste-http` and (AWS) `posthaste-aws`; every adapter passes the
+//! suite in `conformance`. `Recorded` and `Faulty` decorate any of them for cost and fault tests.
+
+pub mod clock;
+pub mod entropy;
+pub mod error;
+pub mod queue;
+pub mod store;
+pub mod webhook;
+
+pub use clock::Clock;
+pub use entropy::Entropy;
+pub use error::{ErrorKind, PortError};
+pub use queue::{
+    MessageId, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
+    ReceivedMessage, Successor,
+};
+pub use store::{ETag, ListPage, Object, ObjectMeta, ObjectStore, PutCondition, Revalidated};
+pub use webhook::{WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};

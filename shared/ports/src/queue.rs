@@ -1,0 +1,149 @@
+//! The queue, with the semantics and the limits of an SQS standard queue.
+
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::time::Timestamp;
+
+use crate::PortError;
+
+/// The queues there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum QueueName {
+    /// Work for `deliver`: visible messages are due, delayed ones are retries, in-flight ones are being posted.
+    Deliveries,
+    /// Work for `deadletter`.
+    DeadLetters,
+    /// What was received more than `MAX_RECEIVE_COUNT` times; emptied by `deadletter` as `HandlerFailed`.
+    Redrive,
+}
+
+impl fmt::Display for QueueName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Deliveries => "deliveries",
+            Self::DeadLetters => "deadletters",
+            Self::Redrive => "redrive",
+        })
+    }
+}
+
+/// A message on its way into a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutgoingMessage {
+    /// UTF-8 text of characters SQS accepts, 1 byte to 1 MiB.
+    pub body: Bytes,
+    /// `MessageGroupId`: messages of one group are shown fairly beside those of the others. Order is not kept.
+    pub group: Option<String>,
+    /// Seconds until the message becomes visible, at most 900.
+    pub delay_secs: u16,
+}
+
+/// The id the queue gave a message.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MessageId(pub String);
+
+/// A receipt handle: the right to delete one message, from one receive of it, until its visibility timeout.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Receipt(pub String);
+
+/// A message as it was received.
+#[derive(Debug, Clone)]
+pub struct ReceivedMessage {
+    /// The queue's id of it; the same on every receive.
+    pub id: MessageId,
+    /// The right to delete it; new on every receive.
+    pub receipt: Receipt,
+    /// The body, byte for byte as it was sent.
+    pub body: Bytes,
+    /// How often it was received, this time included; 1 the first time.
+    pub receive_count: u32,
+    /// When it was sent.
+    pub sent_at: Timestamp,
+}
+
+/// What to receive.
+#[derive(Debug, Clone, Copy)]
+pub struct ReceiveRequest {
+    /// At most so many messages, 1..=10.
+    pub max: usize,
+    /// How long a received message stays hidden from others, at most 12 hours.
+    pub visibility: Duration,
+    /// How long to wait for a message if none is visible, at most 20 s.
+    pub wait: Duration,
+}
+
+/// A message that takes the place of another.
+#[derive(Debug, Clone)]
+pub struct Successor {
+    /// Where it goes.
+    pub to: QueueName,
+    /// What it is.
+    pub message: OutgoingMessage,
+}
+
+/// How many messages a queue holds, by what they mean. On AWS the numbers are approximate and lag a minute.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QueueCounts {
+    /// Due and not being worked on.
+    pub visible: u64,
+    /// Not due yet.
+    pub delayed: u64,
+    /// Received and neither deleted nor timed out.
+    pub in_flight: u64,
+}
+
+/// Sends messages to one queue.
+pub trait QueueSender: Send + Sync {
+    /// Sends 1..=10 messages whose bodies sum to at most 1 MiB.
+    ///
+    /// The answer has one result per entry, in order. `Ok` means the message is durable: it will be received at
+    /// least once. An entry's `Err` of kind `Invalid` (delay over 900 s, empty or oversized body, refused
+    /// characters, group id too long) leaves the other entries untouched; after an `Err` of another kind the
+    /// message may or may not have been sent. The outer `Err` means nothing is known of any entry, except for
+    /// kind `Invalid` (no entry, over 10 entries, sum over 1 MiB) and `Full`: then nothing was sent.
+    fn send_batch(
+        &self,
+        entries: Vec<OutgoingMessage>,
+    ) -> impl Future<Output = Result<Vec<Result<MessageId, PortError>>, PortError>> + Send;
+}
+
+/// Receives messages of one queue and settles them. Delivery is at least once; order is not kept.
+pub trait QueueReceiver: Send + Sync {
+    /// Waits for and takes visible messages; no message is given to two callers within its visibility timeout.
+    ///
+    /// An empty answer after `wait` is no error. Messages of a group with few in flight come before those of a
+    /// group with many. A message received more than the queue's `maxReceiveCount` times is moved to the redrive
+    /// queue instead, where there is one.
+    fn receive(
+        &self,
+        request: ReceiveRequest,
+    ) -> impl Future<Output = Result<Vec<ReceivedMessage>, PortError>> + Send;
+
+    /// The message is done with: it is not received again, unless the process dies before the queue has noted it.
+    /// On AWS this is left to the event source mapping, which deletes what the invocation does not report as failed.
+    /// A stale receipt is no error: somebody else has the message now.
+    fn acknowledge(&self, receipt: &Receipt) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// Puts `successors` in the place of a message: they are durable before it is deleted. Embedded this is one
+    /// transaction, all or nothing; on AWS a crash in between leaves both. A stale receipt is an `Err` of kind
+    /// `NotFound` and, embedded, sends nothing. An `Err` leaves the message to its visibility timeout.
+    fn replace(
+        &self,
+        receipt: &Receipt,
+        successors: Vec<Successor>,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// Hides a received message for `visibility` from now, or shows it at once with zero. At most 12 hours after
+    /// it was received. A stale receipt is an `Err` of kind `NotFound`.
+    fn change_visibility(
+        &self,
+        receipt: &Receipt,
+        visibility: Duration,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// Counts the queue.
+    fn counts(&self) -> impl Future<Output = Result<QueueCounts, PortError>> + Send;
+}

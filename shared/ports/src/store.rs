@@ -1,0 +1,100 @@
+//! The object store, with the semantics of S3: whole objects, conditional puts, listing in key order.
+
+use std::future::Future;
+
+use bytes::Bytes;
+use posthaste_core::time::Timestamp;
+
+use crate::PortError;
+
+/// An opaque version of an object: equal exactly when the object was not written in between.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ETag(pub String);
+
+/// An object as it was read.
+#[derive(Debug, Clone)]
+pub struct Object {
+    /// Its bytes, whole.
+    pub bytes: Bytes,
+    /// Its version.
+    pub etag: ETag,
+}
+
+/// The answer to a read that carried a known version.
+#[derive(Debug, Clone)]
+pub enum Revalidated {
+    /// Still the version the caller knows.
+    Unchanged,
+    /// Another version.
+    Changed(Object),
+    /// No such object.
+    Missing,
+}
+
+/// When a put may happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PutCondition {
+    /// In any case.
+    Always,
+    /// Only if there is no object under the key.
+    IfAbsent,
+    /// Only if the object has this version.
+    IfMatch(ETag),
+}
+
+/// An object as a listing shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectMeta {
+    /// Its key.
+    pub key: String,
+    /// Its size, in bytes.
+    pub size: u64,
+    /// When it was last written.
+    pub modified_at: Timestamp,
+}
+
+/// One page of a listing.
+#[derive(Debug, Clone, Default)]
+pub struct ListPage {
+    /// The objects, in ascending order of their keys' UTF-8 bytes.
+    pub objects: Vec<ObjectMeta>,
+    /// The key to list on after, if there may be more.
+    pub next_after: Option<String>,
+}
+
+/// Keeps whole objects under keys. Keys are 1..=1024 bytes of UTF-8 in `/`-separated segments, none of which is
+/// empty, `.` or `..`; others are refused with kind `Invalid`.
+///
+/// A put is atomic (a reader sees all of it or nothing) and durable when it returns; a read, or a listing, that
+/// starts after it sees it.
+pub trait ObjectStore: Send + Sync {
+    /// Reads an object; `None` if there is none.
+    fn get(&self, key: &str) -> impl Future<Output = Result<Option<Object>, PortError>> + Send;
+
+    /// Reads an object only if it has another version than `known`.
+    fn get_if_changed(
+        &self,
+        key: &str,
+        known: &ETag,
+    ) -> impl Future<Output = Result<Revalidated, PortError>> + Send;
+
+    /// Writes an object and answers its new version. A condition that does not hold is an `Err` of kind
+    /// `PreconditionFailed`; of many that race under `IfAbsent` or one `IfMatch`, exactly one wins.
+    fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        condition: PutCondition,
+    ) -> impl Future<Output = Result<ETag, PortError>> + Send;
+
+    /// Deletes an object. That there is none is no error.
+    fn delete(&self, key: &str) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// Lists at most `max` (1..=1000) objects whose keys start with `prefix` and are greater than `after`.
+    fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> impl Future<Output = Result<ListPage, PortError>> + Send;
+}

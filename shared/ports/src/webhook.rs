@@ -1,0 +1,54 @@
+//! One HTTP request to a subscriber's endpoint, and what came of it.
+
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use posthaste_core::endpoint::EndpointUrl;
+use posthaste_core::outcome::SendFailure;
+
+/// A request. The client adds `host` and `content-length` and nothing else.
+#[derive(Debug, Clone)]
+pub struct WebhookRequest {
+    /// `POST`, or what a handshake asks for.
+    pub method: Method,
+    /// Where to.
+    pub url: EndpointUrl,
+    /// All headers but `host` and `content-length`.
+    pub headers: HeaderMap,
+    /// The body: these slices, one after the other.
+    pub body: Vec<Bytes>,
+    /// One deadline over name resolution, connect, TLS, sending, and reading the answer.
+    pub timeout: Duration,
+}
+
+/// A response, as far as it was read.
+#[derive(Debug, Clone)]
+pub struct WebhookResponse {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// At most the first 64 KiB of the body.
+    pub body: Bytes,
+}
+
+/// What came of a request, and how long it took.
+#[derive(Debug)]
+pub struct WebhookAnswer {
+    /// The response, or why there was none.
+    pub result: Result<WebhookResponse, SendFailure>,
+    /// From the start of the attempt to its end.
+    pub took: Duration,
+}
+
+/// Sends requests to endpoints.
+///
+/// Redirects are never followed. The host's addresses are vetted after resolution, every one of them, and the
+/// connection goes to a vetted address. A response whose head arrived in time counts, whatever its body does:
+/// an endless body is read to 64 KiB or to the deadline, a broken one as far as it goes. Only the head decides.
+pub trait WebhookClient: Send + Sync {
+    /// Sends one request. Broken endpoints are an answer, not an error.
+    fn send(&self, request: WebhookRequest) -> impl Future<Output = WebhookAnswer> + Send;
+}
