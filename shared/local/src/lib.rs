@@ -1,1 +1,8 @@
-//! Placeholder.
+//! The embedded adapters: a durable queue and object store with the semantics and limits of SQS and S3, plain files
+//! for dead letters, and the real clock and randomness beside ones that tests drive.
+
+pub mod clock;
+pub mod entropy;
+
+pub use clock::{ManualClock, SystemClock};
+pub use entropy::{SeededEntropy, SystemEntropy};
