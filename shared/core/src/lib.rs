@@ -1,9 +1,15 @@
 //! The rules of posthaste. Everything here is pure: no clock, no chance, no async, no network, no AWS.
 //! Handlers load, call one decision from this crate, and apply its answer.
 
+pub mod batch;
+pub mod decide;
 pub mod endpoint;
+pub mod layout;
 pub mod limits;
 pub mod name;
 pub mod outcome;
+pub mod retry;
+pub mod schema;
 pub mod secret;
+pub mod signature;
 pub mod time;

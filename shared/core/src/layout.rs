@@ -1,0 +1,126 @@
+//! Where objects lie: every key of the state bucket and of the dead-letter bucket.
+
+use crate::name::{SubscriptionName, TopicName};
+use crate::time::Timestamp;
+
+/// The prefix of all topic records.
+pub const TOPICS: &str = "topics/";
+
+/// The prefix of all parked deliveries.
+pub const PARKED: &str = "parked/";
+
+/// The prefix of all payloads that were stored once and referenced.
+pub const PAYLOADS: &str = "payloads/";
+
+/// The lease that keeps `wake` from running twice at once.
+pub const WAKE_LEASE: &str = "leases/wake.json";
+
+/// Where messages that cannot be read are kept byte for byte, in the dead-letter bucket.
+pub const MALFORMED: &str = "MALFORMED/";
+
+/// The record of a topic.
+pub fn topic(name: &TopicName) -> String {
+    format!("{TOPICS}{}.json", name.folded())
+}
+
+/// An object of deliveries of one subscription that fall due in the same minute. `id` is a UUID.
+pub fn parked(due: Timestamp, topic: &TopicName, subscription: &SubscriptionName, id: &str) -> String {
+    let minute = minute_key(due.minute_rounded_up());
+    format!("{PARKED}{minute}/{}.{}/{id}.json", topic.folded(), subscription.folded())
+}
+
+/// The due minute of a parked object's key, in minutes since the epoch. `None` if it is not such a key.
+pub fn parked_due_minute(key: &str) -> Option<u64> {
+    let minute = key.strip_prefix(PARKED)?.split('/').next()?;
+    let digits = minute.strip_suffix('Z')?;
+    let (date, time) = digits.split_once('T')?;
+    if date.len() != 8 || time.len() != 4 || !digits.bytes().all(|b| b.is_ascii_digit() || b == b'T') {
+        return None;
+    }
+    let text = format!("{}-{}-{}T{}:{}:00Z", &date[..4], &date[4..6], &date[6..], &time[..2], &time[2..]);
+    Timestamp::parse(&text).ok().map(Timestamp::minute)
+}
+
+/// A payload, under the day it was stored, so that old ones are found by their prefix. `id` is a UUID.
+pub fn payload(stored: Timestamp, id: &str) -> String {
+    format!("{PAYLOADS}{}/{id}", day_key(stored))
+}
+
+/// The greatest key a payload stored before `day` begins can have, for listing what is old.
+pub fn payloads_before(day: Timestamp) -> String {
+    format!("{PAYLOADS}{}/", day_key(day))
+}
+
+/// A dead-letter object: names upper-cased, date parts in UTC and unpadded. `id` is a UUID.
+pub fn dead_letter(topic: &TopicName, subscription: &SubscriptionName, at: Timestamp, id: &str) -> String {
+    format!("{}{}/{id}.json", dead_letters_of(topic, subscription), hour_key(at))
+}
+
+/// The prefix of a subscription's dead letters.
+pub fn dead_letters_of(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{}/{}/", topic.as_str().to_ascii_uppercase(), subscription.as_str().to_ascii_uppercase())
+}
+
+/// A message kept byte for byte because it cannot be read. `id` is a UUID.
+pub fn malformed(at: Timestamp, id: &str) -> String {
+    format!("{MALFORMED}{}/{id}", hour_key(at))
+}
+
+fn hour_key(at: Timestamp) -> String {
+    let utc = at.utc();
+    format!("{}/{}/{}/{}", utc.year, utc.month, utc.day, utc.hour)
+}
+
+fn day_key(at: Timestamp) -> String {
+    let utc = at.utc();
+    format!("{:04}{:02}{:02}", utc.year, utc.month, utc.day)
+}
+
+fn minute_key(minute: u64) -> String {
+    let utc = Timestamp::from_millis(minute.saturating_mul(60_000)).utc();
+    format!("{:04}{:02}{:02}T{:02}{:02}Z", utc.year, utc.month, utc.day, utc.hour, utc.minute)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names() -> (TopicName, SubscriptionName) {
+        (TopicName::parse("Orders").unwrap(), SubscriptionName::parse("Billing").unwrap())
+    }
+
+    #[test]
+    fn keys_are_as_the_design_says() {
+        let (topic_name, subscription) = names();
+        let at = Timestamp::parse("2026-03-07T04:05:01Z").unwrap();
+        assert_eq!(topic(&topic_name), "topics/orders.json");
+        assert_eq!(
+            parked(at, &topic_name, &subscription, "x"),
+            "parked/20260307T0406Z/orders.billing/x.json"
+        );
+        assert_eq!(payload(at, "x"), "payloads/20260307/x");
+        assert_eq!(dead_letter(&topic_name, &subscription, at, "x"), "ORDERS/BILLING/2026/3/7/4/x.json");
+        assert_eq!(malformed(at, "x"), "MALFORMED/2026/3/7/4/x");
+    }
+
+    #[test]
+    fn a_foreign_key_has_no_due_minute() {
+        for key in
+            ["parked/", "parked/x/y", "topics/a.json", "parked/2026T12Z/a.b/x", "parked/20269999T0406Z/a"]
+        {
+            assert_eq!(parked_due_minute(key), None, "{key}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parked_keys_sort_by_due_minute_and_tell_it(a in 0_u64..4_000_000_000_000, b in 0_u64..4_000_000_000_000) {
+            let (topic, subscription) = names();
+            let key = |ms| parked(Timestamp::from_millis(ms), &topic, &subscription, "x");
+            let (a, b) = (a.min(b), a.max(b));
+            prop_assert!(key(a) <= key(b));
+            prop_assert_eq!(parked_due_minute(&key(a)), Some(Timestamp::from_millis(a).minute_rounded_up()));
+        }
+    }
+}
