@@ -3,6 +3,7 @@
 
 pub mod batch;
 pub mod decide;
+pub mod delivery;
 pub mod endpoint;
 pub mod layout;
 pub mod limits;
@@ -13,3 +14,4 @@ pub mod schema;
 pub mod secret;
 pub mod signature;
 pub mod time;
+pub mod wire;

@@ -1,0 +1,149 @@
+//! The messages in the queues and in parked objects: JSON, versioned. Fixtures of old versions are never edited.
+//!
+//! A newer version than ours is told apart from a message that is not ours at all: the first goes back to the
+//! queue for a newer reader, the second is kept byte for byte under `MALFORMED/`.
+
+mod dead_letter;
+mod delivery;
+
+use bytes::Bytes;
+use serde::Deserialize;
+
+pub use dead_letter::{parse_dead_letter, render_dead_letter};
+pub use delivery::{parse_delivery, render_delivery};
+
+/// The version this program writes, and the newest it reads.
+pub const WIRE_VERSION: u32 = 1;
+
+/// Why a message cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// Written by a newer program.
+    #[error("version {0} is newer than this program")]
+    Newer(u32),
+    /// Not a message of ours.
+    #[error("not a message of posthaste")]
+    Malformed(#[source] serde_json::Error),
+    /// No events in it.
+    #[error("a message without events")]
+    Empty,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    v: u32,
+}
+
+/// Turns a failed parse into its reason: perhaps the message is merely newer.
+fn unreadable(body: &Bytes, error: serde_json::Error) -> WireError {
+    match serde_json::from_slice::<Version>(body) {
+        Ok(Version { v }) if v > WIRE_VERSION => WireError::Newer(v),
+        _ => WireError::Malformed(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::DeadLetterReason;
+    use crate::delivery::{DeadLetter, Delivery, Entry, LastAttempt, Payload, StorageTrouble};
+    use crate::name::{SubscriptionName, TopicName};
+    use crate::outcome::OutcomeName;
+    use crate::schema::Schema;
+    use crate::time::Timestamp;
+
+    /// Version 1 as it was first written. Never edited.
+    const DELIVERY_V1: &str = include_str!("wire/fixtures/delivery-v1.json");
+    const DEAD_LETTER_V1: &str = include_str!("wire/fixtures/dead-letter-v1.json");
+
+    fn delivery() -> Delivery {
+        Delivery {
+            topic: TopicName::parse("orders").unwrap(),
+            subscription: SubscriptionName::parse("billing").unwrap(),
+            schema: Schema::CloudEvents,
+            published_at: Timestamp::from_millis(1_700_000_000_000),
+            not_before: Timestamp::from_millis(1_700_000_010_000),
+            attempts: 1,
+            last: Some(LastAttempt {
+                outcome: OutcomeName::Busy,
+                status: Some(503),
+                at: Timestamp::from_millis(1_700_000_000_500),
+                name_was_unknown: false,
+            }),
+            events: vec![
+                Entry {
+                    key: "0b0e-0".to_owned(),
+                    expires_at: Timestamp::from_millis(1_700_086_400_000),
+                    traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
+                    payload: Payload::Inline(Bytes::from_static(b"{ \"id\":\"1\", \"n\": 1.00 }")),
+                },
+                Entry {
+                    key: "0b0e-1".to_owned(),
+                    expires_at: Timestamp::from_millis(1_700_086_400_000),
+                    traceparent: None,
+                    payload: Payload::Stored { key: "payloads/20231114/x".to_owned(), bytes: 900_000 },
+                },
+            ],
+        }
+    }
+
+    fn dead_letter() -> DeadLetter {
+        DeadLetter {
+            reason: DeadLetterReason::TimeToLiveExceeded,
+            delivery: delivery(),
+            storage: Some(StorageTrouble { since: Timestamp::from_millis(1_700_000_400_000), failures: 3 }),
+        }
+    }
+
+    #[test]
+    fn a_delivery_is_written_as_its_fixture_and_read_back() {
+        assert_eq!(render_delivery(&delivery()), DELIVERY_V1.trim_end());
+        assert_eq!(parse_delivery(&Bytes::from_static(DELIVERY_V1.as_bytes())).unwrap(), delivery());
+    }
+
+    #[test]
+    fn a_dead_letter_is_written_as_its_fixture_and_read_back() {
+        assert_eq!(render_dead_letter(&dead_letter()), DEAD_LETTER_V1.trim_end());
+        assert_eq!(parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1.as_bytes())).unwrap(), dead_letter());
+    }
+
+    #[test]
+    fn a_delivery_is_no_dead_letter_nor_the_other_way_round() {
+        assert!(matches!(parse_dead_letter(&render_delivery(&delivery())), Err(WireError::Malformed(_))));
+        assert!(matches!(parse_delivery(&render_dead_letter(&dead_letter())), Err(WireError::Malformed(_))));
+    }
+
+    #[test]
+    fn a_newer_version_is_not_malformed() {
+        let newer = Bytes::from(DELIVERY_V1.replace("\"v\":1", "\"v\":2"));
+        assert!(matches!(parse_delivery(&newer), Err(WireError::Newer(2))));
+        assert!(matches!(parse_delivery(&Bytes::from_static(b"{\"v\":7}")), Err(WireError::Newer(7))));
+    }
+
+    #[test]
+    fn what_is_not_ours_is_malformed() {
+        for body in ["", "hello", "{}", "[]", "{\"v\":1}", "{\"v\":-1}", "null"] {
+            let body = Bytes::from_static(body.as_bytes());
+            assert!(matches!(parse_delivery(&body), Err(WireError::Malformed(_))), "{body:?}");
+        }
+        let empty = Bytes::from(DELIVERY_V1.split("\"events\"").next().unwrap().to_owned() + "\"events\":[]}");
+        assert!(matches!(parse_delivery(&empty), Err(WireError::Empty)));
+    }
+
+    #[test]
+    fn an_event_is_a_slice_of_the_message() {
+        let body = render_delivery(&delivery());
+        let Payload::Inline(event) = &parse_delivery(&body).unwrap().events[0].payload else {
+            panic!("expected the event itself");
+        };
+        assert!(body.as_ptr_range().contains(&event.as_ptr()));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(body: Vec<u8>) {
+            let body = Bytes::from(body);
+            let _ = (parse_delivery(&body).is_ok(), parse_dead_letter(&body).is_ok());
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Version 1 of a delivery message.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{WIRE_VERSION, WireError, unreadable};
+use crate::delivery::{Delivery, Entry, LastAttempt, Payload};
+use crate::limits::ENTRY_OVERHEAD_BYTES;
+use crate::name::{SubscriptionName, TopicName};
+use crate::outcome::OutcomeName;
+use crate::schema::Schema;
+use crate::time::Timestamp;
+
+/// All of a delivery but its events.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Head {
+    v: u32,
+    topic: TopicName,
+    subscription: SubscriptionName,
+    schema: Schema,
+    published_at: Timestamp,
+    not_before: Timestamp,
+    attempts: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<LastWire>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LastWire {
+    outcome: OutcomeName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    at: Timestamp,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    name_was_unknown: bool,
+}
+
+#[derive(Deserialize)]
+struct DeliveryWire<'a> {
+    #[serde(flatten)]
+    head: Head,
+    #[serde(borrow)]
+    events: Vec<EntryWire<'a>>,
+}
+
+/// One event of a message. Either `event` or `payload` is there.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EntryWire<'a> {
+    key: String,
+    expires_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<PayloadWire>,
+    #[serde(borrow, skip_serializing)]
+    event: Option<&'a RawValue>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PayloadWire {
+    key: String,
+    bytes: usize,
+}
+
+/// Renders a delivery as the body of a message.
+pub fn render_delivery(delivery: &Delivery) -> Bytes {
+    let payloads: usize = delivery.events.iter().map(|e| e.payload.message_bytes() + ENTRY_OVERHEAD_BYTES).sum();
+    let mut body = BytesMut::with_capacity(payloads + 512);
+    put_open_object(&mut body, &Head::of(delivery));
+    put_events(&mut body, &delivery.events);
+    body.put_u8(b'}');
+    body.freeze()
+}
+
+/// Reads a delivery message. The events are slices of `body`.
+pub fn parse_delivery(body: &Bytes) -> Result<Delivery, WireError> {
+    let wire: DeliveryWire<'_> = serde_json::from_slice(body).map_err(|error| unreadable(body, error))?;
+    wire.head.into_delivery(entries(body, wire.events)?)
+}
+
+impl Head {
+    pub(super) fn of(delivery: &Delivery) -> Self {
+        Self {
+            v: WIRE_VERSION,
+            topic: delivery.topic.clone(),
+            subscription: delivery.subscription.clone(),
+            schema: delivery.schema,
+            published_at: delivery.published_at,
+            not_before: delivery.not_before,
+            attempts: delivery.attempts,
+            last: delivery.last.map(|last| LastWire {
+                outcome: last.outcome,
+                status: last.status,
+                at: last.at,
+                name_was_unknown: last.name_was_unknown,
+            }),
+        }
+    }
+
+    fn into_delivery(self, events: Vec<Entry>) -> Result<Delivery, WireError> {
+        if self.v > WIRE_VERSION {
+            return Err(WireError::Newer(self.v));
+        }
+        if events.is_empty() {
+            return Err(WireError::Empty);
+        }
+        Ok(Delivery {
+            topic: self.topic,
+            subscription: self.subscription,
+            schema: self.schema,
+            published_at: self.published_at,
+            not_before: self.not_before,
+            attempts: self.attempts,
+            last: self.last.map(|last| LastAttempt {
+                outcome: last.outcome,
+                status: last.status,
+                at: last.at,
+                name_was_unknown: last.name_was_unknown,
+            }),
+            events,
+        })
+    }
+}
+
+fn entries(body: &Bytes, wire: Vec<EntryWire<'_>>) -> Result<Vec<Entry>, WireError> {
+    wire.into_iter().map(|entry| entry.into_entry(body)).collect()
+}
+
+impl EntryWire<'_> {
+    fn into_entry(self, body: &Bytes) -> Result<Entry, WireError> {
+        let payload = match (self.event, self.payload) {
+            (Some(raw), None) => Payload::Inline(body.slice_ref(raw.get().as_bytes())),
+            (None, Some(stored)) => Payload::Stored { key: stored.key, bytes: stored.bytes },
+            _ => return Err(WireError::Malformed(serde::de::Error::custom("expected one of event, payload"))),
+        };
+        Ok(Entry { key: self.key, expires_at: self.expires_at, traceparent: self.traceparent, payload })
+    }
+}
+
+/// Writes an object without its closing brace, so that a member with raw JSON can follow.
+pub(super) fn put_open_object(body: &mut BytesMut, object: &impl Serialize) {
+    let text = serde_json::to_vec(object).unwrap_or_default();
+    body.put_slice(text.strip_suffix(b"}").unwrap_or(&text));
+}
+
+/// Writes `,"events":[…]`. The events go in as they are; nothing parses them again.
+fn put_events(body: &mut BytesMut, events: &[Entry]) {
+    body.put_slice(b",\"events\":[");
+    for (index, entry) in events.iter().enumerate() {
+        if index > 0 {
+            body.put_u8(b',');
+        }
+        put_entry(body, entry);
+    }
+    body.put_u8(b']');
+}
+
+fn put_entry(body: &mut BytesMut, entry: &Entry) {
+    let (payload, inline) = match &entry.payload {
+        Payload::Inline(json) => (None, Some(json)),
+        Payload::Stored { key, bytes } => (Some(PayloadWire { key: key.clone(), bytes: *bytes }), None),
+    };
+    let head = EntryWire {
+        key: entry.key.clone(),
+        expires_at: entry.expires_at,
+        traceparent: entry.traceparent.clone(),
+        payload,
+        event: None,
+    };
+    put_open_object(body, &head);
+    if let Some(json) = inline {
+        body.put_slice(b",\"event\":");
+        body.put_slice(json);
+    }
+    body.put_u8(b'}');
+}
