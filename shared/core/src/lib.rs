@@ -1,6 +1,7 @@
 //! The rules of posthaste. Everything here is pure: no clock, no chance, no async, no network, no AWS.
 //! Handlers load, call one decision from this crate, and apply its answer.
 
+pub mod address;
 pub mod batch;
 pub mod decide;
 pub mod delivery;
