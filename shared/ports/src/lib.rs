@@ -7,6 +7,7 @@ pub mod clock;
 pub mod entropy;
 pub mod error;
 pub mod queue;
+pub mod registry;
 pub mod store;
 pub mod webhook;
 
@@ -17,5 +18,6 @@ pub use queue::{
     MessageId, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
     ReceivedMessage, Successor,
 };
+pub use registry::{Registry, RegistryError};
 pub use store::{ETag, ListPage, Object, ObjectMeta, ObjectStore, PutCondition, Revalidated};
 pub use webhook::{WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};

@@ -1,0 +1,17 @@
+//! What users write and read: topics and subscriptions as JSON and YAML, with Event Grid's names where it has one.
+//!
+//! The same object is accepted by the API and by `apply -f`, and shown back with its secrets masked. It is turned
+//! into the domain's [`crate::topic::Topic`] once, by [`compile`]; nothing else looks at it.
+
+mod compile;
+mod iso;
+mod secret_text;
+mod settings;
+
+pub use compile::{Problem, SettingsError, compile_subscription, compile_topic};
+pub use iso::{IsoDuration, IsoTimestamp};
+pub use secret_text::{MASKED, SecretText};
+pub use settings::{
+    ApplyFile, BatchingSettings, DeadLetterSettings, EndpointSettings, FilterSettings, RetryPolicySettings,
+    SigningSettings, StatusState, StatusView, SubscriptionSettings, TopicSettings,
+};

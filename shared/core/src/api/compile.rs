@@ -1,0 +1,379 @@
+//! From what users write to what the rules use, or the member that is at fault.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::settings::{
+    BatchingSettings, DeadLetterSettings, FilterSettings, RetryPolicySettings, SigningSettings, StatusState,
+    SubscriptionSettings, TopicSettings,
+};
+use crate::batch::Batching;
+use crate::endpoint::{EndpointUrl, EndpointUrlError};
+use crate::filter::Filter;
+use crate::limits::{
+    ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, DEAD_LETTER_DELAY_DEFAULT, DEAD_LETTER_DELAY_MAX,
+    DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX,
+    PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX, SCHEDULE_STEP_MAX, SCHEDULE_STEPS_MAX,
+    SIGNING_SECRETS_MAX, SUBSCRIPTIONS_PER_TOPIC_MAX,
+};
+use crate::name::{SubscriptionName, TopicName};
+use crate::retry::{RetryPolicy, WaitFloors};
+use crate::schema::{ContentMode, Schema};
+use crate::signature::{SigningSecret, SigningSecretError};
+use crate::time::format_duration;
+use crate::topic::{DeadLetterPolicy, Status, Subscription, Topic, TopicKeys};
+
+/// A member that cannot be accepted.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{member}: {problem}")]
+pub struct SettingsError {
+    /// The path of the member, such as `retryPolicy.schedule[2]`.
+    pub member: String,
+    /// What is wrong with it.
+    #[source]
+    pub problem: Problem,
+}
+
+/// What is wrong with a member.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Problem {
+    /// A number outside its range.
+    #[error("{value} is outside {min}..={max}")]
+    OutOfRange {
+        /// What was written.
+        value: u64,
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
+    /// A length of time outside its range.
+    #[error("{} is outside {}..={}", format_duration(*value), format_duration(*min), format_duration(*max))]
+    DurationOutOfRange {
+        /// What was written.
+        value: Duration,
+        /// The least.
+        min: Duration,
+        /// The greatest.
+        max: Duration,
+    },
+    /// Too many items, or none where one is needed.
+    #[error("{count} items, expected {min}..={max}")]
+    Count {
+        /// How many there are.
+        count: usize,
+        /// The least.
+        min: usize,
+        /// The most.
+        max: usize,
+    },
+    /// Not an endpoint URL.
+    #[error("{0}")]
+    Url(EndpointUrlError),
+    /// Not a signing secret.
+    #[error("{0}")]
+    Secret(SigningSecretError),
+    /// A masked secret where there is none to keep.
+    #[error("a masked secret keeps the one that is there, and there is none")]
+    NothingMasked,
+    /// Neither an HTTP status nor `default`.
+    #[error("expected an HTTP status, 100 to 599, or \"default\"")]
+    NotAStatus,
+    /// A schema the topic's events cannot be sent in.
+    #[error("events accepted as {input:?} cannot be sent as {output:?}")]
+    Conversion {
+        /// The topic's schema.
+        input: Schema,
+        /// The one asked for.
+        output: Schema,
+    },
+    /// Binary mode is CloudEvents' own, for one event at a time.
+    #[error("binary content mode is for one CloudEvent a request: it needs deliverySchema CloudEvents and no batching")]
+    BinaryMode,
+    /// The name differs from the path's.
+    #[error("differs from the name in the path, {0:?}")]
+    Name(String),
+    /// The same name twice without regard to case.
+    #[error("there is another of this name in another case")]
+    Duplicate,
+}
+
+/// Checks a topic and its subscriptions and fills in every default.
+pub fn compile_topic(
+    name: &TopicName,
+    settings: &TopicSettings,
+    keys: TopicKeys,
+) -> Result<Topic, SettingsError> {
+    if settings.name.as_ref().is_some_and(|written| written != name) {
+        return Err(error("name", Problem::Name(name.to_string())));
+    }
+    let least = Duration::from_secs(1);
+    if let Some(ttl) = settings.default_time_to_live {
+        duration_in("defaultTimeToLive", ttl.0, least, Duration::MAX)?;
+    }
+    let count = settings.subscriptions.len();
+    count_in("subscriptions", count, 0, SUBSCRIPTIONS_PER_TOPIC_MAX)?;
+    let mut subscriptions = BTreeMap::new();
+    for (subscription_name, written) in &settings.subscriptions {
+        let within = |e: SettingsError| {
+            SettingsError { member: format!("subscriptions.{subscription_name}.{}", e.member), ..e }
+        };
+        let compiled =
+            compile_subscription(name, settings.input_schema, subscription_name, written).map_err(within)?;
+        if subscriptions.insert(subscription_name.folded(), Arc::new(compiled)).is_some() {
+            return Err(error(&format!("subscriptions.{subscription_name}"), Problem::Duplicate));
+        }
+    }
+    Ok(Topic {
+        name: name.clone(),
+        input_schema: settings.input_schema,
+        default_time_to_live: settings.default_time_to_live.map(|ttl| ttl.0),
+        keys,
+        subscriptions,
+    })
+}
+
+/// Checks a subscription and fills in every default.
+pub fn compile_subscription(
+    topic: &TopicName,
+    input_schema: Schema,
+    name: &SubscriptionName,
+    settings: &SubscriptionSettings,
+) -> Result<Subscription, SettingsError> {
+    if settings.name.as_ref().is_some_and(|written| written != name) {
+        return Err(error("name", Problem::Name(name.to_string())));
+    }
+    let endpoint =
+        EndpointUrl::parse(&settings.endpoint.url).map_err(|e| error("endpoint.url", Problem::Url(e)))?;
+    let timeout = settings.endpoint.timeout.map_or(ATTEMPT_TIMEOUT_DEFAULT, |written| written.0);
+    duration_in("endpoint.timeout", timeout, Duration::from_secs(1), ATTEMPT_TIMEOUT_MAX)?;
+    let delivery_schema = settings.delivery_schema.unwrap_or(input_schema);
+    if delivery_schema != input_schema {
+        let problem = Problem::Conversion { input: input_schema, output: delivery_schema };
+        return Err(error("deliverySchema", problem));
+    }
+    let batching = batching(settings.batching)?;
+    let is_binary = settings.content_mode == ContentMode::Binary;
+    if is_binary && (batching.enabled || delivery_schema != Schema::CloudEvents) {
+        return Err(error("contentMode", Problem::BinaryMode));
+    }
+    Ok(Subscription {
+        topic: topic.clone(),
+        name: name.clone(),
+        endpoint,
+        timeout,
+        delivery_schema,
+        content_mode: settings.content_mode,
+        filter: filter(&settings.filter),
+        retry: retry_policy(&settings.retry_policy)?,
+        batching,
+        dead_letter: dead_letter_policy(&settings.dead_letter)?,
+        signing: signing(&settings.signing)?,
+        status: match settings.status.as_ref().map(|status| status.state) {
+            Some(StatusState::Disabled) => Status::Gone,
+            Some(StatusState::Active) | None => Status::Active,
+        },
+    })
+}
+
+fn filter(settings: &FilterSettings) -> Filter {
+    Filter {
+        included_event_types: settings.included_event_types.clone(),
+        subject_begins_with: settings.subject_begins_with.clone(),
+        subject_ends_with: settings.subject_ends_with.clone(),
+        is_subject_case_sensitive: settings.is_subject_case_sensitive,
+    }
+}
+
+fn retry_policy(settings: &RetryPolicySettings) -> Result<RetryPolicy, SettingsError> {
+    let default = RetryPolicy::default();
+    let attempts_max = settings.max_delivery_attempts.unwrap_or(DELIVERY_ATTEMPTS_MAX);
+    number_in("retryPolicy.maxDeliveryAttempts", attempts_max.into(), 1, DELIVERY_ATTEMPTS_MAX.into())?;
+    let minutes = settings.event_time_to_live_in_minutes.unwrap_or(EVENT_TIME_TO_LIVE_MINUTES_MAX);
+    let minutes_max = EVENT_TIME_TO_LIVE_MINUTES_MAX.into();
+    number_in("retryPolicy.eventTimeToLiveInMinutes", minutes.into(), 1, minutes_max)?;
+    let schedule = match &settings.schedule {
+        None => default.schedule,
+        Some(steps) => {
+            count_in("retryPolicy.schedule", steps.len(), 1, SCHEDULE_STEPS_MAX)?;
+            for (index, step) in steps.iter().enumerate() {
+                let member = format!("retryPolicy.schedule[{index}]");
+                duration_in(&member, step.0, Duration::ZERO, SCHEDULE_STEP_MAX)?;
+            }
+            steps.iter().map(|step| step.0).collect()
+        }
+    };
+    let permanent_statuses = match &settings.permanent_statuses {
+        None => default.permanent_statuses,
+        Some(statuses) => {
+            for (index, status) in statuses.iter().enumerate() {
+                number_in(&format!("retryPolicy.permanentStatuses[{index}]"), (*status).into(), 300, 599)?;
+            }
+            statuses.iter().copied().collect()
+        }
+    };
+    Ok(RetryPolicy {
+        attempts_max,
+        time_to_live: Duration::from_secs(u64::from(minutes) * 60),
+        schedule,
+        wait_floors: wait_floors(settings)?,
+        permanent_statuses,
+        disable_on_gone: settings.disable_on_gone.unwrap_or(true),
+    })
+}
+
+fn wait_floors(settings: &RetryPolicySettings) -> Result<WaitFloors, SettingsError> {
+    let mut floors = WaitFloors::default();
+    for (status, floor) in &settings.wait_floors {
+        let member = format!("retryPolicy.waitFloors.{status}");
+        duration_in(&member, floor.0, Duration::ZERO, SCHEDULE_STEP_MAX)?;
+        if status == "default" {
+            floors.default = floor.0;
+            continue;
+        }
+        let number = status.parse().ok().filter(|number| (100..600).contains(number));
+        let number: u16 = number.ok_or_else(|| error(&member, Problem::NotAStatus))?;
+        floors.by_status.insert(number, floor.0);
+    }
+    Ok(floors)
+}
+
+fn batching(settings: Option<BatchingSettings>) -> Result<Batching, SettingsError> {
+    let Some(settings) = settings else { return Ok(Batching::default()) };
+    let events = settings.max_events_per_batch.unwrap_or(1);
+    number_in("batching.maxEventsPerBatch", events.into(), 1, EVENTS_PER_BATCH_MAX.into())?;
+    let kilobytes = settings.preferred_batch_size_in_kilobytes.unwrap_or(PREFERRED_BATCH_KILOBYTES_DEFAULT);
+    let kilobytes_max = PREFERRED_BATCH_KILOBYTES_MAX.into();
+    number_in("batching.preferredBatchSizeInKilobytes", kilobytes.into(), 1, kilobytes_max)?;
+    Ok(Batching {
+        enabled: settings.max_events_per_batch.or(settings.preferred_batch_size_in_kilobytes).is_some(),
+        events_max: events as usize,
+        bytes_preferred: kilobytes as usize * 1024,
+    })
+}
+
+fn dead_letter_policy(settings: &DeadLetterSettings) -> Result<DeadLetterPolicy, SettingsError> {
+    let delay = settings.delay.map_or(DEAD_LETTER_DELAY_DEFAULT, |written| written.0);
+    duration_in("deadLetter.delay", delay, Duration::ZERO, DEAD_LETTER_DELAY_MAX)?;
+    Ok(DeadLetterPolicy {
+        enabled: settings.enabled.unwrap_or(true),
+        on_expiry: settings.on_expiry.unwrap_or(true),
+        delay,
+        give_up_after: settings.give_up_after.map(|written| written.0),
+    })
+}
+
+fn signing(settings: &SigningSettings) -> Result<Vec<SigningSecret>, SettingsError> {
+    let secrets = settings.secrets.as_deref().unwrap_or_default();
+    count_in("signing.secrets", secrets.len(), 0, SIGNING_SECRETS_MAX)?;
+    let parse = |(index, text): (usize, &super::SecretText)| {
+        let member = format!("signing.secrets[{index}]");
+        if text.is_masked() {
+            return Err(error(&member, Problem::NothingMasked));
+        }
+        SigningSecret::parse(text.expose()).map_err(|e| error(&member, Problem::Secret(e)))
+    };
+    secrets.iter().enumerate().map(parse).collect()
+}
+
+fn number_in(member: &str, value: u64, min: u64, max: u64) -> Result<(), SettingsError> {
+    if (min..=max).contains(&value) { Ok(()) } else { Err(error(member, Problem::OutOfRange { value, min, max })) }
+}
+
+fn count_in(member: &str, count: usize, min: usize, max: usize) -> Result<(), SettingsError> {
+    if (min..=max).contains(&count) { Ok(()) } else { Err(error(member, Problem::Count { count, min, max })) }
+}
+
+fn duration_in(member: &str, value: Duration, min: Duration, max: Duration) -> Result<(), SettingsError> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(error(member, Problem::DurationOutOfRange { value, min, max }))
+}
+
+fn error(member: &str, problem: Problem) -> SettingsError {
+    SettingsError { member: member.to_owned(), problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+    use serde_json::json;
+
+    fn compile(settings: serde_json::Value) -> Result<Subscription, SettingsError> {
+        let settings: SubscriptionSettings = serde_json::from_value(settings).unwrap();
+        let topic = TopicName::parse("orders").unwrap();
+        let name = SubscriptionName::parse("billing").unwrap();
+        compile_subscription(&topic, Schema::CloudEvents, &name, &settings)
+    }
+
+    fn with(member: &str, value: serde_json::Value) -> serde_json::Value {
+        json!({ "endpoint": { "url": "https://billing.example.com/hooks" }, member: value })
+    }
+
+    fn check(member: &str, value: serde_json::Value, message: &str) {
+        assert_eq!(compile(with(member, value)).unwrap_err().to_string(), message);
+    }
+
+    #[test]
+    fn a_subscription_needs_no_more_than_an_endpoint() {
+        let subscription = compile(json!({ "endpoint": { "url": "https://a.example/" } })).unwrap();
+        assert_eq!(subscription.retry, RetryPolicy::default());
+        assert_eq!(subscription.batching, Batching::default());
+        assert_eq!(subscription.timeout, Duration::from_secs(30));
+        assert_eq!(subscription.dead_letter.delay, Duration::from_secs(300));
+        assert_eq!(subscription.status, Status::Active);
+    }
+
+    #[test]
+    fn the_member_at_fault_is_named() {
+        check("endpoint", json!({ "url": "ftp://a.example" }), "endpoint.url: the scheme is \"ftp\", expected https");
+        check(
+            "endpoint",
+            json!({ "url": "https://a.example", "timeout": "PT61S" }),
+            "endpoint.timeout: PT1M1S is outside PT1S..=PT1M",
+        );
+        check("deliverySchema", json!("EventGrid"), "deliverySchema: events accepted as CloudEvents cannot be sent as EventGrid");
+        check("name", json!("other"), "name: differs from the name in the path, \"billing\"");
+        check("retryPolicy", json!({ "maxDeliveryAttempts": 31 }), "retryPolicy.maxDeliveryAttempts: 31 is outside 1..=30");
+        check("retryPolicy", json!({ "eventTimeToLiveInMinutes": 0 }), "retryPolicy.eventTimeToLiveInMinutes: 0 is outside 1..=1440");
+        check("retryPolicy", json!({ "schedule": [] }), "retryPolicy.schedule: 0 items, expected 1..=30");
+        check("retryPolicy", json!({ "schedule": ["PT1S", "P2D"] }), "retryPolicy.schedule[1]: P2D is outside PT0S..=P1D");
+        check("retryPolicy", json!({ "waitFloors": { "x": "PT1S" } }), "retryPolicy.waitFloors.x: expected an HTTP status, 100 to 599, or \"default\"");
+        check("retryPolicy", json!({ "permanentStatuses": [204] }), "retryPolicy.permanentStatuses[0]: 204 is outside 300..=599");
+        check("batching", json!({ "maxEventsPerBatch": 5001 }), "batching.maxEventsPerBatch: 5001 is outside 1..=5000");
+        check("batching", json!({ "preferredBatchSizeInKilobytes": 0 }), "batching.preferredBatchSizeInKilobytes: 0 is outside 1..=1024");
+        check("deadLetter", json!({ "delay": "PT16M" }), "deadLetter.delay: PT16M is outside PT0S..=PT15M");
+        check("signing", json!({ "secrets": ["x"] }), "signing.secrets[0]: a signing secret starts with whsec_");
+        check("signing", json!({ "secrets": ["(masked)"] }), "signing.secrets[0]: a masked secret keeps the one that is there, and there is none");
+    }
+
+    #[test]
+    fn either_batching_member_turns_it_on_and_none_does_not() {
+        let batching = |value| compile(with("batching", value)).unwrap().batching;
+        assert_eq!(batching(json!({})), Batching::default());
+        let by_count = Batching { enabled: true, events_max: 7, bytes_preferred: 65_536 };
+        assert_eq!(batching(json!({ "maxEventsPerBatch": 7 })), by_count);
+        let by_size = Batching { enabled: true, events_max: 1, bytes_preferred: 4096 };
+        assert_eq!(batching(json!({ "preferredBatchSizeInKilobytes": 4 })), by_size);
+    }
+
+    #[test]
+    fn wait_floors_are_laid_over_the_defaults() {
+        let floors = json!({ "waitFloors": { "503": "PT1S", "default": "PT0S" } });
+        let floors = compile(with("retryPolicy", floors)).unwrap().retry.wait_floors;
+        let seconds = |status| floors.after(Some(status)).as_secs();
+        assert_eq!((seconds(503), seconds(408), seconds(500)), (1, 120, 0));
+    }
+
+    #[test]
+    fn a_topic_s_error_names_the_subscription() {
+        let settings = json!({ "subscriptions": { "billing": { "endpoint": { "url": "x" } } } });
+        let settings: TopicSettings = serde_json::from_value(settings).unwrap();
+        let keys = TopicKeys { key1: Secret::new("a"), key2: Secret::new("b") };
+        let error = compile_topic(&TopicName::parse("orders").unwrap(), &settings, keys).unwrap_err();
+        assert_eq!(error.member, "subscriptions.billing.endpoint.url");
+    }
+}

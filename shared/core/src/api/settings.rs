@@ -1,0 +1,195 @@
+//! The objects users write. Unknown members are refused by name. Every member that is left out has the default
+//! that its documentation gives.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{IsoDuration, IsoTimestamp, SecretText};
+use crate::name::{SubscriptionName, TopicName};
+use crate::schema::{ContentMode, Schema};
+
+/// A file of topics and their subscriptions, as `posthaste apply -f` reads it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ApplyFile {
+    /// The topics by name.
+    pub topics: BTreeMap<TopicName, TopicSettings>,
+}
+
+/// A topic: where producers publish.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct TopicSettings {
+    /// The topic's name, as it is shown. When written, it must be the name in the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub name: Option<TopicName>,
+    /// The schema of the events that are accepted. `CloudEvents` when left out.
+    #[serde(default)]
+    pub input_schema: Schema,
+    /// Default and upper bound of every event's time to live on this topic. None when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_time_to_live: Option<IsoDuration>,
+    /// Subscriptions by name. Written with the topic, the named ones are created or replaced and the others stay.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, SubscriptionSettings>)]
+    pub subscriptions: BTreeMap<SubscriptionName, SubscriptionSettings>,
+}
+
+/// A subscription: which events of its topic go to which endpoint, and how.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SubscriptionSettings {
+    /// The subscription's name, as it is shown. When written, it must be the name in the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub name: Option<SubscriptionName>,
+    /// Where the events go.
+    pub endpoint: EndpointSettings,
+    /// The schema they are sent in. The topic's input schema when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery_schema: Option<Schema>,
+    /// How a CloudEvent lies in its request. `structured` when left out.
+    #[serde(default)]
+    pub content_mode: ContentMode,
+    /// Which events. All when left out.
+    #[serde(default)]
+    pub filter: FilterSettings,
+    /// When a failed attempt is made again.
+    #[serde(default)]
+    pub retry_policy: RetryPolicySettings,
+    /// How many events travel in one request. One when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batching: Option<BatchingSettings>,
+    /// What becomes of events that are given up.
+    #[serde(default)]
+    pub dead_letter: DeadLetterSettings,
+    /// How requests are signed. A secret is made when left out.
+    #[serde(default)]
+    pub signing: SigningSettings,
+    /// Whether events are delivered, as it is shown. Ignored when written: writing a subscription makes it active.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<StatusView>,
+}
+
+/// Where events go.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct EndpointSettings {
+    /// An absolute https URL. Plain http and other ports only to addresses the operator allowed.
+    #[schema(example = "https://billing.example.com/hooks")]
+    pub url: String,
+    /// How long the endpoint has to answer, PT1S to PT60S. PT30S when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<IsoDuration>,
+}
+
+/// Which events a subscription receives: those that pass every member.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct FilterSettings {
+    /// The event types. All when left out or empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub included_event_types: Vec<String>,
+    /// How the subject begins.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub subject_begins_with: String,
+    /// How the subject ends.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub subject_ends_with: String,
+    /// Whether the two above mind the case.
+    #[serde(default)]
+    pub is_subject_case_sensitive: bool,
+}
+
+/// When and how often a failed attempt is made again.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RetryPolicySettings {
+    /// How many attempts an event gets, 1 to 30. 30 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_delivery_attempts: Option<u16>,
+    /// How long an attempt may still be begun, 1 to 1440 minutes. 1440 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_time_to_live_in_minutes: Option<u32>,
+    /// The waits after attempt 1, 2, 3 …; the last one repeats. PT10S, PT30S, PT1M, PT5M, PT10M, PT30M, PT1H, PT3H,
+    /// PT6H, PT12H when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Vec<IsoDuration>>,
+    /// The least wait after a status, and `default` for every other status and no answer. 408 PT2M, 429 PT30S,
+    /// 503 PT30S, default PT10S when left out; what is written here is laid over that.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub wait_floors: BTreeMap<String, IsoDuration>,
+    /// The statuses after which there is no retry. 400, 401, 403, 404, 413 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permanent_statuses: Option<Vec<u16>>,
+    /// Whether 410 disables the subscription. True when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disable_on_gone: Option<bool>,
+}
+
+/// How many events travel in one request. Either member turns batching on; the other then takes its default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct BatchingSettings {
+    /// Most events in one request, 1 to 5000. 1 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_events_per_batch: Option<u32>,
+    /// Preferred size of one request, 1 to 1024 kilobytes of 1024 bytes. 64 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preferred_batch_size_in_kilobytes: Option<u32>,
+}
+
+/// What becomes of events that are given up.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DeadLetterSettings {
+    /// Whether they are kept. If not, they are dropped, counted and logged. True when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// Whether expired ones are kept too. True when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_expiry: Option<bool>,
+    /// The time between the last attempt and the object, PT0S to PT15M. PT5M when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<IsoDuration>,
+    /// How long the bucket may refuse an event before it is dropped. For as long as the queue keeps messages
+    /// when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub give_up_after: Option<IsoDuration>,
+}
+
+/// How requests are signed (Standard Webhooks).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SigningSettings {
+    /// `whsec_` secrets; each of them signs, so that one can be rotated. At most 3. Left out, the present ones
+    /// stay, or one is made and shown once, in the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets: Option<Vec<SecretText>>,
+}
+
+/// Whether a subscription's events are delivered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct StatusView {
+    /// The state.
+    pub state: StatusState,
+    /// Why, where it is not `Active`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Since when.
+    pub since: IsoTimestamp,
+}
+
+/// The state of a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub enum StatusState {
+    /// Events are delivered.
+    #[default]
+    Active,
+    /// The endpoint answered 410: new events pass by, waiting ones are dead-lettered.
+    Disabled,
+}

@@ -1,0 +1,108 @@
+//! The record of a topic in the state bucket: its settings, keys and subscriptions in one object, changed only by
+//! conditional put. Versioned like the messages.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{SecretText, SettingsError, TopicSettings, compile_topic};
+use crate::name::TopicName;
+use crate::secret::Secret;
+use crate::time::Timestamp;
+use crate::topic::{Topic, TopicKeys};
+
+/// The version this program writes, and the newest it reads.
+pub const RECORD_VERSION: u32 = 1;
+
+/// A topic as it is stored. Its settings hold the subscriptions, with their secrets in clear.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TopicRecord {
+    /// The version of this form.
+    pub v: u32,
+    /// The name as its creator wrote it.
+    pub name: TopicName,
+    /// The first publish key.
+    pub key1: SecretText,
+    /// The second publish key.
+    pub key2: SecretText,
+    /// When the topic was made.
+    pub created_at: Timestamp,
+    /// When it was last written.
+    pub updated_at: Timestamp,
+    /// Everything users wrote, subscriptions and their states included.
+    pub settings: TopicSettings,
+}
+
+/// Why a record cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Empty, truncated, or not ours.
+    #[error("not a topic record")]
+    Malformed(#[source] serde_json::Error),
+    /// Written by a newer program.
+    #[error("version {0} is newer than this program")]
+    Newer(u32),
+    /// Settings this program does not accept.
+    #[error("a setting is not accepted")]
+    Settings(#[source] SettingsError),
+}
+
+impl TopicRecord {
+    /// Reads a record.
+    pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
+        #[derive(Deserialize)]
+        struct Version {
+            v: u32,
+        }
+        let newer = |error| match serde_json::from_slice::<Version>(bytes) {
+            Ok(Version { v }) if v > RECORD_VERSION => RecordError::Newer(v),
+            _ => RecordError::Malformed(error),
+        };
+        let record: Self = serde_json::from_slice(bytes).map_err(newer)?;
+        if record.v > RECORD_VERSION { Err(RecordError::Newer(record.v)) } else { Ok(record) }
+    }
+
+    /// Writes the record.
+    pub fn render(&self) -> Bytes {
+        // A record is plain data with text keys: serialising it cannot fail.
+        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// The topic as the rules use it.
+    pub fn compile(&self) -> Result<Topic, RecordError> {
+        let keys =
+            TopicKeys { key1: Secret::new(self.key1.expose()), key2: Secret::new(self.key2.expose()) };
+        compile_topic(&self.name, &self.settings, keys).map_err(RecordError::Settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Version 1 as it was first written. Never edited.
+    const V1: &str = include_str!("wire/fixtures/topic-v1.json");
+
+    #[test]
+    fn a_record_is_read_and_written_as_its_fixture() {
+        let record = TopicRecord::parse(V1.as_bytes()).unwrap();
+        assert_eq!(record.render(), V1.trim_end());
+        let topic = record.compile().unwrap();
+        assert!(topic.keys.accept("k1") && topic.keys.accept("k2") && !topic.keys.accept("k3"));
+        assert_eq!(topic.subscriptions["billing"].signing.len(), 1);
+    }
+
+    #[test]
+    fn a_broken_record_is_never_an_empty_topic() {
+        assert!(matches!(TopicRecord::parse(b""), Err(RecordError::Malformed(_))));
+        assert!(matches!(TopicRecord::parse(&V1.as_bytes()[..100]), Err(RecordError::Malformed(_))));
+        let newer = V1.replace("\"v\":1", "\"v\":2").replace("\"name\"", "\"title\"");
+        assert!(matches!(TopicRecord::parse(newer.as_bytes()), Err(RecordError::Newer(2))));
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let shown = format!("{:?}", TopicRecord::parse(V1.as_bytes()).unwrap());
+        assert!(!shown.contains("whsec_") && !shown.contains("k1"));
+    }
+}

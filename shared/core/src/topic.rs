@@ -1,0 +1,103 @@
+//! Topics and subscriptions as the rules use them: checked, with every default filled in.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::batch::Batching;
+use crate::endpoint::EndpointUrl;
+use crate::filter::Filter;
+use crate::name::{SubscriptionName, TopicName};
+use crate::retry::RetryPolicy;
+use crate::schema::{ContentMode, Schema};
+use crate::secret::Secret;
+use crate::signature::SigningSecret;
+
+/// A topic with its subscriptions.
+#[derive(Debug)]
+pub struct Topic {
+    /// Its name.
+    pub name: TopicName,
+    /// The schema of the events it accepts.
+    pub input_schema: Schema,
+    /// Default and cap of the time to live of its events.
+    pub default_time_to_live: Option<Duration>,
+    /// The keys that open it to producers.
+    pub keys: TopicKeys,
+    /// Its subscriptions, by folded name.
+    pub subscriptions: BTreeMap<String, Arc<Subscription>>,
+}
+
+/// The two publish keys of a topic: two, so that one can be rotated while the other works.
+#[derive(Debug, Clone)]
+pub struct TopicKeys {
+    /// The first key.
+    pub key1: Secret,
+    /// The second key.
+    pub key2: Secret,
+}
+
+/// A subscription.
+#[derive(Debug)]
+pub struct Subscription {
+    /// The topic it is on.
+    pub topic: TopicName,
+    /// Its name.
+    pub name: SubscriptionName,
+    /// Where its events go.
+    pub endpoint: EndpointUrl,
+    /// How long the endpoint has to answer.
+    pub timeout: Duration,
+    /// The schema its events are sent in.
+    pub delivery_schema: Schema,
+    /// How a CloudEvent lies in a request.
+    pub content_mode: ContentMode,
+    /// Which events it receives.
+    pub filter: Filter,
+    /// When an attempt is made again.
+    pub retry: RetryPolicy,
+    /// How events travel together.
+    pub batching: Batching,
+    /// What becomes of events that are given up.
+    pub dead_letter: DeadLetterPolicy,
+    /// The secrets that sign its requests.
+    pub signing: Vec<SigningSecret>,
+    /// Whether its events are delivered.
+    pub status: Status,
+}
+
+/// What becomes of events that are given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeadLetterPolicy {
+    /// Whether they are kept at all.
+    pub enabled: bool,
+    /// Whether expired ones are kept.
+    pub on_expiry: bool,
+    /// The time between the last attempt and the object.
+    pub delay: Duration,
+    /// How long the bucket may refuse an event before it is dropped.
+    pub give_up_after: Option<Duration>,
+}
+
+/// Whether a subscription's events are delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// They are.
+    Active,
+    /// The endpoint is gone: new events pass by, waiting ones are dead-lettered with `EndpointGone`.
+    Gone,
+}
+
+impl Topic {
+    /// The subscription of this name, without regard to case.
+    pub fn subscription(&self, name: &SubscriptionName) -> Option<&Arc<Subscription>> {
+        self.subscriptions.get(&name.folded())
+    }
+}
+
+impl TopicKeys {
+    /// Whether `offered` is one of the two, in constant time.
+    pub fn accept(&self, offered: &str) -> bool {
+        self.key1.matches(offered) | self.key2.matches(offered)
+    }
+}
