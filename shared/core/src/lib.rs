@@ -10,6 +10,7 @@ pub mod layout;
 pub mod limits;
 pub mod name;
 pub mod outcome;
+pub mod problem;
 pub mod retry;
 pub mod schema;
 pub mod secret;

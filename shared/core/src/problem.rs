@@ -1,0 +1,297 @@
+//! Errors of the HTTP API as clients see them: RFC 9457 problem details. Both `publish` and `manage` answer with
+//! these. What went wrong inside is logged where it is handled; it never stands here.
+//! <https://www.rfc-editor.org/rfc/rfc9457>
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, Response, StatusCode};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// The media type of a problem.
+pub const PROBLEM_CONTENT_TYPE: &str = "application/problem+json";
+
+/// What kind of problem it is. Each kind has one type URI, one title and one usual status; kinds that say no more
+/// than their status have the type `about:blank`, as the RFC asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProblemKind {
+    /// An event of a publish request is not as its schema says (400).
+    BadEvent,
+    /// A topic or subscription has a member that cannot be accepted (400).
+    BadSettings,
+    /// A path, query or body that cannot be read (400).
+    BadRequest,
+    /// No key, or a wrong one (401).
+    Unauthorized,
+    /// There is no topic of this name (404).
+    UnknownTopic,
+    /// There is no subscription of this name (404).
+    UnknownSubscription,
+    /// There is nothing at this path (404).
+    NotFound,
+    /// The path does not take this method (405).
+    MethodNotAllowed,
+    /// It was changed at the same moment again and again (409).
+    Conflict,
+    /// `If-Match` or `If-None-Match` does not hold (412).
+    PreconditionFailed,
+    /// The request, or an event in it, is larger than accepted (413).
+    TooLarge,
+    /// A content type or encoding that is not taken here (415).
+    UnsupportedMediaType,
+    /// A fault of the program or of what it has stored (500).
+    Internal,
+    /// Producers are slowed or refused before the system is overwhelmed (503).
+    BackPressure,
+    /// Something this depends on does not answer (503).
+    Unavailable,
+    /// No room left on the device; nothing was accepted (507).
+    StorageFull,
+}
+
+impl ProblemKind {
+    /// The URI that names this kind, or `about:blank`.
+    pub const fn type_uri(self) -> &'static str {
+        match self {
+            Self::BadEvent => "urn:posthaste:problem:bad-event",
+            Self::BadSettings => "urn:posthaste:problem:bad-settings",
+            Self::Unauthorized => "urn:posthaste:problem:unauthorized",
+            Self::UnknownTopic => "urn:posthaste:problem:unknown-topic",
+            Self::UnknownSubscription => "urn:posthaste:problem:unknown-subscription",
+            Self::Conflict => "urn:posthaste:problem:conflict",
+            Self::PreconditionFailed => "urn:posthaste:problem:precondition-failed",
+            Self::TooLarge => "urn:posthaste:problem:too-large",
+            Self::BackPressure => "urn:posthaste:problem:back-pressure",
+            Self::Unavailable => "urn:posthaste:problem:unavailable",
+            Self::StorageFull => "urn:posthaste:problem:storage-full",
+            Self::BadRequest
+            | Self::NotFound
+            | Self::MethodNotAllowed
+            | Self::UnsupportedMediaType
+            | Self::Internal => "about:blank",
+        }
+    }
+
+    /// What it is, the same every time it occurs. With `about:blank` it is the status's own phrase.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::BadEvent => "An event is not as its schema says",
+            Self::BadSettings => "A setting cannot be accepted",
+            Self::BadRequest => "Bad Request",
+            Self::Unauthorized => "The key is missing or wrong",
+            Self::UnknownTopic => "There is no such topic",
+            Self::UnknownSubscription => "There is no such subscription",
+            Self::NotFound => "Not Found",
+            Self::MethodNotAllowed => "Method Not Allowed",
+            Self::Conflict => "It was changed at the same moment",
+            Self::PreconditionFailed => "It is not the version that was asked for",
+            Self::TooLarge => "The request is too large",
+            Self::UnsupportedMediaType => "Unsupported Media Type",
+            Self::Internal => "Internal Server Error",
+            Self::BackPressure => "Back pressure: too much is waiting already",
+            Self::Unavailable => "The store does not answer",
+            Self::StorageFull => "No room is left on the device",
+        }
+    }
+
+    /// The status it usually has.
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::BadEvent | Self::BadSettings | Self::BadRequest => StatusCode::BAD_REQUEST,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::UnknownTopic | Self::UnknownSubscription | Self::NotFound => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Conflict => StatusCode::CONFLICT,
+            Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::BackPressure | Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
+        }
+    }
+}
+
+/// One problem, ready to be answered. Made with [`Problem::new`] and the methods that add to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// What kind it is.
+    pub kind: ProblemKind,
+    /// The status of the answer.
+    pub status: StatusCode,
+    /// What went wrong this time, for a person.
+    pub detail: Option<String>,
+    /// The member at fault, such as `subscriptions.billing.endpoint.url`.
+    pub member: Option<String>,
+    /// Which event of the request is at fault, from 0.
+    pub index: Option<usize>,
+    /// When it is worth trying again; written as whole seconds, rounded up, into `Retry-After`.
+    pub retry_after: Option<Duration>,
+    /// The methods the path takes, for `Allow`.
+    pub allow: Option<HeaderValue>,
+}
+
+/// The JSON of a problem (RFC 9457), with the extension members `member` and `index`.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub struct ProblemBody<'a> {
+    /// The kind of problem: a URN `urn:posthaste:problem:…`, or `about:blank` where the status says it all.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:posthaste:problem:bad-settings")]
+    type_uri: &'a str,
+    /// What this kind is.
+    title: &'a str,
+    /// The status of the answer.
+    #[schema(example = 400)]
+    status: u16,
+    /// What went wrong this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+    /// The member at fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "endpoint.url")]
+    member: Option<&'a str>,
+    /// Which event of the request is at fault, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<usize>,
+}
+
+impl Problem {
+    /// A problem of this kind with its usual status and nothing more.
+    pub const fn new(kind: ProblemKind) -> Self {
+        Self {
+            kind,
+            status: kind.status(),
+            detail: None,
+            member: None,
+            index: None,
+            retry_after: None,
+            allow: None,
+        }
+    }
+
+    /// Says what went wrong this time. Never a secret, never the text of an inner error that names our insides.
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// Names the member at fault.
+    pub fn member(mut self, member: impl Into<String>) -> Self {
+        self.member = Some(member.into());
+        self
+    }
+
+    /// Names the event at fault, from 0.
+    pub fn index(mut self, index: usize) -> Self {
+        self.index = Some(index);
+        self
+    }
+
+    /// Says when it is worth trying again.
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// Answers with another status than the usual one, as back pressure does with 429 where it only advises.
+    pub fn status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The body as JSON.
+    pub fn body(&self) -> Bytes {
+        let body = ProblemBody {
+            type_uri: self.kind.type_uri(),
+            title: self.kind.title(),
+            status: self.status.as_u16(),
+            detail: self.detail.as_deref(),
+            member: self.member.as_deref(),
+            index: self.index,
+        };
+        // Plain data with fixed member names: serialising it cannot fail.
+        Bytes::from(serde_json::to_vec(&body).unwrap_or_default())
+    }
+
+    /// The whole answer: status, `content-type`, what the status asks for (`www-authenticate`, `retry-after`,
+    /// `allow`), and the body. Never to be cached.
+    pub fn into_response(self) -> Response<Bytes> {
+        let mut response = Response::new(self.body());
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_CONTENT_TYPE));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(wait) = self.retry_after {
+            let secs = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            headers.insert(RETRY_AFTER, HeaderValue::from(secs));
+        }
+        if let Some(methods) = self.allow {
+            headers.insert(ALLOW, methods);
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(problem: Problem, status: u16, headers: &[(&str, &str)], body: &str) {
+        let response = problem.into_response();
+        assert_eq!(response.status().as_u16(), status);
+        for (name, value) in headers {
+            assert_eq!(response.headers()[*name], *value, "{name}");
+        }
+        assert_eq!(response.body(), body);
+    }
+
+    #[test]
+    fn a_problem_is_written_as_the_rfc_says() {
+        check(
+            Problem::new(ProblemKind::BadEvent).detail("expected a text").member("type").index(2),
+            400,
+            &[("content-type", "application/problem+json"), ("cache-control", "no-store")],
+            r#"{"type":"urn:posthaste:problem:bad-event","title":"An event is not as its schema says","status":400,"detail":"expected a text","member":"type","index":2}"#,
+        );
+        check(
+            Problem::new(ProblemKind::NotFound),
+            404,
+            &[],
+            r#"{"type":"about:blank","title":"Not Found","status":404}"#,
+        );
+    }
+
+    #[test]
+    fn each_status_brings_the_header_it_asks_for() {
+        let unauthorized = Problem::new(ProblemKind::Unauthorized).into_response();
+        assert_eq!(unauthorized.headers()["www-authenticate"], "Bearer");
+        let refused = Problem::new(ProblemKind::BackPressure)
+            .status(StatusCode::TOO_MANY_REQUESTS)
+            .retry_after(Duration::from_millis(10_001))
+            .into_response();
+        assert_eq!(
+            (refused.status().as_u16(), &refused.headers()["retry-after"]),
+            (429, &HeaderValue::from(11))
+        );
+    }
+
+    #[test]
+    fn a_kind_without_a_type_of_its_own_has_its_status_s_phrase() {
+        for kind in [
+            ProblemKind::BadRequest,
+            ProblemKind::NotFound,
+            ProblemKind::MethodNotAllowed,
+            ProblemKind::UnsupportedMediaType,
+            ProblemKind::Internal,
+        ] {
+            assert_eq!(kind.type_uri(), "about:blank");
+            assert_eq!(Some(kind.title()), kind.status().canonical_reason());
+        }
+    }
+}
