@@ -2,18 +2,25 @@
 //! Handlers load, call one decision from this crate, and apply its answer.
 
 pub mod address;
+pub mod api;
+pub mod attempt;
 pub mod batch;
+pub mod dead_letter;
 pub mod decide;
 pub mod delivery;
 pub mod endpoint;
+pub mod event;
+pub mod filter;
 pub mod layout;
 pub mod limits;
 pub mod name;
 pub mod outcome;
 pub mod problem;
+pub mod record;
 pub mod retry;
 pub mod schema;
 pub mod secret;
 pub mod signature;
 pub mod time;
+pub mod topic;
 pub mod wire;

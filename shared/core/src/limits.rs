@@ -54,6 +54,10 @@ pub const EVENT_BYTES_MAX: usize = 1_000_000;
 /// <https://learn.microsoft.com/azure/event-grid/quotas-limits>
 pub const REQUEST_BYTES_MAX: usize = 1_000_000;
 
+/// Deepest nesting of arrays and objects in an event, the event itself counted. Inside every envelope of ours it
+/// still reads with the 128 levels at which `serde_json` and most other parsers stop.
+pub const EVENT_DEPTH_MAX: usize = 100;
+
 /// Largest management request body, in bytes. A subscription with every member at its limit is far smaller.
 pub const MANAGE_REQUEST_BYTES_MAX: usize = 1_048_576;
 

@@ -1,0 +1,138 @@
+//! An accepted event: its JSON exactly as the producer wrote it, and the few attributes that the rules look at.
+//! How requests become events is in [`parse_request`], how events become requests in [`output`].
+
+mod binary;
+mod cloud_events;
+mod date_time;
+mod error;
+mod event_grid;
+mod media_type;
+mod members;
+pub mod output;
+mod request;
+mod splice;
+mod text;
+
+use bytes::Bytes;
+
+pub use self::error::{EventError, Expected, PublishInputError};
+pub use self::request::{PublishRequest, parse_request};
+pub use self::splice::with_members;
+use crate::schema::Schema;
+use crate::time::Timestamp;
+
+/// An event that is valid in its schema.
+///
+/// The text is the producer's, byte for byte, with these exceptions: U+FFFE and U+FFFF are escaped, because SQS refuses
+/// them raw; Event Grid's `topic`, `dataVersion` and `metadataVersion` are added where absent; an event that came in
+/// binary mode is rendered once, its JSON data as written.
+#[derive(Debug, Clone)]
+pub struct Event {
+    json: Bytes,
+    schema: Schema,
+    attributes: Attributes,
+}
+
+/// What was read from the text, decoded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Attributes {
+    id: Box<str>,
+    event_type: Box<str>,
+    source: Option<Box<str>>,
+    subject: Option<Box<str>>,
+    time: Option<Timestamp>,
+    expirytime: Option<Timestamp>,
+    traceparent: Option<Box<str>>,
+}
+
+impl Event {
+    /// Reads an event from its own JSON text, as it was kept. Nothing is added and no limit is checked.
+    pub fn parse(schema: Schema, json: Bytes) -> Result<Self, EventError> {
+        let text = std::str::from_utf8(&json).map_err(|_| EventError::whole(Expected::Utf8))?;
+        let attributes = match schema {
+            Schema::CloudEvents => cloud_events::read(text)?,
+            Schema::EventGrid => event_grid::read(text)?,
+        };
+        Ok(Self { json, schema, attributes })
+    }
+
+    /// The JSON text: one object, without white space around it. Often a slice of the request's body.
+    pub fn json(&self) -> &Bytes {
+        &self.json
+    }
+
+    /// The JSON text, without the attributes.
+    pub fn into_json(self) -> Bytes {
+        self.json
+    }
+
+    /// The schema of the text.
+    pub fn schema(&self) -> Schema {
+        self.schema
+    }
+
+    /// `id`. Not empty.
+    pub fn id(&self) -> &str {
+        &self.attributes.id
+    }
+
+    /// `type`, or Event Grid's `eventType`. Not empty.
+    pub fn event_type(&self) -> &str {
+        &self.attributes.event_type
+    }
+
+    /// `source`. Only CloudEvents have one, and each has.
+    pub fn source(&self) -> Option<&str> {
+        self.attributes.source.as_deref()
+    }
+
+    /// `subject`. Every Event Grid event has one, maybe an empty one.
+    pub fn subject(&self) -> Option<&str> {
+        self.attributes.subject.as_deref()
+    }
+
+    /// `time`, or Event Grid's `eventTime`. A time before 1970 reads as 1970.
+    pub fn time(&self) -> Option<Timestamp> {
+        self.attributes.time
+    }
+
+    /// The CloudEvents extension `expirytime`: from when on the event is of no use.
+    pub fn expirytime(&self) -> Option<Timestamp> {
+        self.attributes.expirytime
+    }
+
+    /// The CloudEvents extension `traceparent`, if it has the form of W3C Trace Context, so that it can be a header.
+    pub fn traceparent(&self) -> Option<&str> {
+        self.attributes.traceparent.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_event_is_read_again_without_change() {
+        let json = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"a/b"}"#;
+        let event = Event::parse(Schema::CloudEvents, Bytes::from(json)).unwrap();
+        assert_eq!(event.json(), json);
+        assert_eq!((event.id(), event.event_type()), ("1", "t"));
+        assert_eq!((event.source(), event.subject()), (Some("/s"), Some("a/b")));
+    }
+
+    #[test]
+    fn what_is_no_event_is_refused() {
+        let error = |json: &[u8]| {
+            let parsed = Event::parse(Schema::EventGrid, Bytes::copy_from_slice(json));
+            parsed.map(|_| ()).map_err(|e| e.to_string())
+        };
+        assert_eq!(error(b"\xff"), Err("expected UTF-8".to_owned()));
+        assert_eq!(error(b"[]"), Err("expected a JSON object".to_owned()));
+        assert_eq!(error(br#"{"id":""}"#), Err("id: expected a non-empty string".to_owned()));
+    }
+
+    #[test]
+    fn the_attributes_stay_small() {
+        assert!(size_of::<Event>() <= 152, "{}", size_of::<Event>());
+    }
+}

@@ -1,0 +1,180 @@
+//! The top-level members of an event's JSON object: names decoded, values left as the producer wrote them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::error::{EventError, Expected};
+
+/// How many members are compared pairwise for duplicates; more are sorted, so that 100,000 members stay cheap.
+const PAIRWISE_MAX: usize = 24;
+
+/// Room for the members of a usual event.
+const MEMBERS_USUAL: usize = 16;
+
+/// The members of one object in the order written, each name once.
+pub(super) struct Members<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
+
+/// The value of a member as it is written.
+#[derive(Clone, Copy)]
+pub(super) struct Value<'a>(&'a str);
+
+impl<'a> Members<'a> {
+    /// Reads an object. Values are skipped, not decoded, to any depth.
+    pub(super) fn read(json: &'a str) -> Result<Self, EventError> {
+        if !json.trim_ascii_start().starts_with('{') {
+            return Err(EventError::whole(Expected::Object));
+        }
+        let members: Self =
+            serde_json::from_str(json).map_err(|source| EventError::whole(Expected::Json(source)))?;
+        match members.duplicate() {
+            Some(name) => Err(EventError::member(name, Expected::Once)),
+            None => Ok(members),
+        }
+    }
+
+    /// Name and value of each.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Value<'a>)> {
+        self.0.iter().map(|(name, value)| (name.as_ref(), *value))
+    }
+
+    fn duplicate(&self) -> Option<&str> {
+        let names = || self.0.iter().map(|(name, _)| name.as_ref());
+        if self.0.len() <= PAIRWISE_MAX {
+            return names()
+                .enumerate()
+                .find(|(i, name)| names().take(*i).any(|n| n == *name))
+                .map(|(_, n)| n);
+        }
+        let mut sorted: Vec<&str> = names().collect();
+        sorted.sort_unstable();
+        sorted.array_windows().find(|[a, b]| a == b).map(|[name, _]| *name)
+    }
+}
+
+impl<'a> Value<'a> {
+    /// The JSON text.
+    pub(super) fn json(self) -> &'a str {
+        self.0
+    }
+
+    /// Whether it is `null`.
+    pub(super) fn is_null(self) -> bool {
+        self.0 == "null"
+    }
+
+    /// Whether it is a string.
+    pub(super) fn is_string(self) -> bool {
+        self.0.starts_with('"')
+    }
+
+    /// Whether it is an array or an object.
+    pub(super) fn is_composite(self) -> bool {
+        self.0.starts_with(['[', '{'])
+    }
+
+    /// The decoded string. Only one with escapes is copied.
+    pub(super) fn string(self) -> Result<Cow<'a, str>, Expected> {
+        let inner =
+            self.0.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or(Expected::String)?;
+        if inner.as_bytes().contains(&b'\\') {
+            // The escapes' form was checked when the value was skipped; what decoding can still meet is a lone surrogate.
+            return serde_json::from_str(self.0).map(Cow::Owned).map_err(|_| Expected::Unicode);
+        }
+        Ok(Cow::Borrowed(inner))
+    }
+}
+
+impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        let mut members = Vec::with_capacity(MEMBERS_USUAL);
+        while let Some(name) = map.next_key_seed(Name)? {
+            let value: &'de RawValue = map.next_value()?;
+            members.push((name, Value(value.get())));
+        }
+        Ok(Members(members))
+    }
+}
+
+/// A member's name; borrowed unless it has escapes.
+struct Name;
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(json: &str) -> String {
+        Members::read(json).err().map(|e| e.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn values_are_kept_as_written() {
+        let json = r#"{ "a" : 1e999999, "\u0062": "\ud800" ,"c":[ 1 ,2]}"#;
+        let members = Members::read(json).unwrap();
+        let found: Vec<_> = members.iter().map(|(name, value)| (name, value.json())).collect();
+        assert_eq!(found, [("a", "1e999999"), ("b", r#""\ud800""#), ("c", "[ 1 ,2]")]);
+    }
+
+    #[test]
+    fn a_duplicate_is_named_however_it_is_written_and_wherever_it_lies() {
+        assert_eq!(error(r#"{"a":1,"b":2,"\u0061":3}"#), "a: expected at most once");
+        let many: Vec<String> = (0..1000).map(|n| format!("\"m{}\":0", n % 999)).collect();
+        assert_eq!(error(&format!("{{{}}}", many.join(","))), "m0: expected at most once");
+    }
+
+    #[test]
+    fn a_name_with_a_lone_surrogate_is_refused() {
+        assert_eq!(
+            error(r#"{"\ud800":1}"#),
+            "expected JSON: unexpected end of hex escape at line 1 column 9"
+        );
+    }
+
+    #[test]
+    fn a_string_is_copied_only_if_it_has_escapes() {
+        assert!(matches!(Value(r#""plain""#).string(), Ok(Cow::Borrowed("plain"))));
+        assert!(matches!(Value(r#""a\/b""#).string(), Ok(Cow::Owned(text)) if text == "a/b"));
+        assert!(matches!(Value(r#""\udc00""#).string(), Err(Expected::Unicode)));
+        assert!(matches!(Value("1").string(), Err(Expected::String)));
+    }
+}

@@ -1,0 +1,184 @@
+//! From a publish request to its events: which form the request has, and where each event lies in its body.
+//! All or nothing: the first fault refuses the whole request.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use serde_json::value::RawValue;
+
+use super::error::{EventError, Expected, PublishInputError};
+use super::media_type::MediaType;
+use super::{Event, binary, cloud_events, event_grid, text};
+use crate::limits::{EVENT_BYTES_MAX, REQUEST_BYTES_MAX};
+use crate::name::TopicName;
+use crate::schema::Schema;
+
+/// What a topic of CloudEvents takes.
+const CLOUD_EVENTS_TYPES: &str = "application/cloudevents+json, application/cloudevents-batch+json or application/json in UTF-8, or ce- headers";
+
+/// What a topic of Event Grid events takes.
+const EVENT_GRID_TYPES: &str = "application/json in UTF-8";
+
+/// What `content-encoding` may be.
+const ENCODINGS: &str = "no content encoding";
+
+/// A request to publish.
+#[derive(Debug, Clone, Copy)]
+pub struct PublishRequest<'a> {
+    /// The topic, which Event Grid events are marked with.
+    pub topic: &'a TopicName,
+    /// What the topic takes.
+    pub schema: Schema,
+    /// The request's headers.
+    pub headers: &'a HeaderMap,
+    /// The request's body.
+    pub body: &'a Bytes,
+}
+
+/// The events of a request in their order. An empty batch of CloudEvents has none; Event Grid refuses an empty array,
+/// and so does a topic of its schema.
+///
+/// A topic of CloudEvents takes `application/json` without `ce-` headers as one event or a batch, as Event Grid does.
+/// A topic of Event Grid events does not insist on a content type: its documentation publishes with a bare `curl -d`.
+pub fn parse_request(request: &PublishRequest<'_>) -> Result<Vec<Event>, PublishInputError> {
+    let bytes = request.body.len();
+    if bytes > REQUEST_BYTES_MAX {
+        return Err(PublishInputError::RequestTooLarge { bytes });
+    }
+    let content_type = request.content_type();
+    match request.form(content_type.as_deref())? {
+        Form::Binary => request.binary(content_type.as_deref()).map(|event| vec![event]),
+        Form::Json(carries) => request.json(carries),
+    }
+}
+
+enum Form {
+    /// A CloudEvent in headers and body.
+    Binary,
+    /// JSON that holds whole events.
+    Json(Carries),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Carries {
+    One,
+    Batch,
+    Either,
+}
+
+impl<'a> PublishRequest<'a> {
+    fn content_type(&self) -> Option<Cow<'a, str>> {
+        self.headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()))
+    }
+
+    fn form(&self, content_type: Option<&str>) -> Result<Form, PublishInputError> {
+        if let Some(encoding) = self.headers.get(CONTENT_ENCODING)
+            && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
+        {
+            let found = Some(String::from_utf8_lossy(encoding.as_bytes()).into_owned());
+            let header = "content-encoding";
+            return Err(PublishInputError::UnsupportedMediaType { header, found, expected: ENCODINGS });
+        }
+        let media_type = content_type.map(MediaType::read);
+        let (form, expected) = match self.schema {
+            Schema::CloudEvents => (self.cloud_events_form(media_type.as_ref()), CLOUD_EVENTS_TYPES),
+            Schema::EventGrid => (event_grid_form(media_type.as_ref()), EVENT_GRID_TYPES),
+        };
+        form.ok_or_else(|| {
+            let found = content_type.map(str::to_owned);
+            PublishInputError::UnsupportedMediaType { header: "content-type", found, expected }
+        })
+    }
+
+    fn cloud_events_form(&self, media_type: Option<&MediaType>) -> Option<Form> {
+        let is_binary = binary::is_binary(self.headers);
+        let Some(media_type) = media_type else { return is_binary.then_some(Form::Binary) };
+        let form = match media_type.essence() {
+            "application/cloudevents+json" => Form::Json(Carries::One),
+            "application/cloudevents-batch+json" => Form::Json(Carries::Batch),
+            other if other.starts_with("application/cloudevents") => return None,
+            _ if is_binary => Form::Binary,
+            "application/json" => Form::Json(Carries::Either),
+            _ => return None,
+        };
+        let is_json = matches!(form, Form::Json(_)) || media_type.is_json();
+        (media_type.is_utf8() || !is_json).then_some(form)
+    }
+
+    fn binary(&self, content_type: Option<&str>) -> Result<Event, PublishInputError> {
+        let json = binary::render(self.headers, content_type, self.body)
+            .map_err(|error| PublishInputError::Event { index: 0, error })?;
+        let json = Bytes::from(json);
+        let text = utf8(&json)?;
+        self.accept(0, text, &json)
+    }
+
+    fn json(&self, carries: Carries) -> Result<Vec<Event>, PublishInputError> {
+        let body = utf8(self.body)?;
+        if body.starts_with('\u{feff}') {
+            return Err(PublishInputError::Body(Expected::NoByteOrderMark));
+        }
+        let syntax = |source| PublishInputError::Body(Expected::Json(source));
+        let is_array = match body.trim_ascii_start().as_bytes().first() {
+            Some(b'[') if carries != Carries::One => true,
+            Some(b'{') if carries != Carries::Batch => false,
+            _ => {
+                return Err(PublishInputError::Body(match carries {
+                    Carries::One => Expected::OneEvent,
+                    Carries::Batch => Expected::Array,
+                    Carries::Either => Expected::ObjectOrArray,
+                }));
+            }
+        };
+        if !is_array {
+            let event: &RawValue = serde_json::from_str(body).map_err(syntax)?;
+            return self.accept(0, event.get(), self.body).map(|event| vec![event]);
+        }
+        let events: Vec<&RawValue> = serde_json::from_str(body).map_err(syntax)?;
+        if events.is_empty() && self.schema == Schema::EventGrid {
+            return Err(PublishInputError::Body(Expected::AtLeastOneEvent));
+        }
+        events.iter().enumerate().map(|(index, event)| self.accept(index, event.get(), self.body)).collect()
+    }
+
+    /// Checks one event, whose text lies in `within`, and keeps it, as a slice of that if nothing is to be changed.
+    fn accept(&self, index: usize, json: &str, within: &Bytes) -> Result<Event, PublishInputError> {
+        let refused = |error| PublishInputError::Event { index, error };
+        let text = text::escape_refused(json);
+        let bytes = text.len();
+        if bytes > EVENT_BYTES_MAX {
+            return Err(PublishInputError::EventTooLarge { index, bytes });
+        }
+        if !text::is_shallow(&text) {
+            return Err(refused(EventError::whole(Expected::Depth)));
+        }
+        let (attributes, completed) = match self.schema {
+            Schema::CloudEvents => (cloud_events::read(&text).map_err(refused)?, None),
+            Schema::EventGrid => event_grid::accept(&text, self.topic).map_err(refused)?,
+        };
+        let json = match (completed, text) {
+            (Some(changed), _) | (None, Cow::Owned(changed)) => Bytes::from(changed),
+            (None, Cow::Borrowed(slice)) => within.slice_ref(slice.as_bytes()),
+        };
+        Ok(Event { json, schema: self.schema, attributes })
+    }
+}
+
+fn event_grid_form(media_type: Option<&MediaType>) -> Option<Form> {
+    let form = Some(Form::Json(Carries::Either));
+    let Some(media_type) = media_type else { return form };
+    let is_taken = matches!(
+        media_type.essence(),
+        "application/json" | "text/json" | "text/plain" | "application/x-www-form-urlencoded"
+    );
+    form.filter(|_| is_taken && media_type.is_utf8())
+}
+
+fn utf8(bytes: &Bytes) -> Result<&str, PublishInputError> {
+    std::str::from_utf8(bytes).map_err(|_| PublishInputError::Body(Expected::Utf8))
+}
+
+#[cfg(test)]
+mod tests;
