@@ -70,8 +70,7 @@ impl TopicRecord {
 
     /// The topic as the rules use it.
     pub fn compile(&self) -> Result<Topic, RecordError> {
-        let keys =
-            TopicKeys { key1: Secret::new(self.key1.expose()), key2: Secret::new(self.key2.expose()) };
+        let keys = TopicKeys { key1: Secret::new(self.key1.expose()), key2: Secret::new(self.key2.expose()) };
         compile_topic(&self.name, &self.settings, keys).map_err(RecordError::Settings)
     }
 }

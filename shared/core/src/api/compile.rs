@@ -89,7 +89,9 @@ pub enum Problem {
         output: Schema,
     },
     /// Binary mode is CloudEvents' own, for one event at a time.
-    #[error("binary content mode is for one CloudEvent a request: it needs deliverySchema CloudEvents and no batching")]
+    #[error(
+        "binary content mode is for one CloudEvent a request: it needs deliverySchema CloudEvents and no batching"
+    )]
     BinaryMode,
     /// The name differs from the path's.
     #[error("differs from the name in the path, {0:?}")]
@@ -116,8 +118,9 @@ pub fn compile_topic(
     count_in("subscriptions", count, 0, SUBSCRIPTIONS_PER_TOPIC_MAX)?;
     let mut subscriptions = BTreeMap::new();
     for (subscription_name, written) in &settings.subscriptions {
-        let within = |e: SettingsError| {
-            SettingsError { member: format!("subscriptions.{subscription_name}.{}", e.member), ..e }
+        let within = |e: SettingsError| SettingsError {
+            member: format!("subscriptions.{subscription_name}.{}", e.member),
+            ..e
         };
         let compiled =
             compile_subscription(name, settings.input_schema, subscription_name, written).map_err(within)?;
@@ -278,7 +281,11 @@ fn signing(settings: &SigningSettings) -> Result<Vec<SigningSecret>, SettingsErr
 }
 
 fn number_in(member: &str, value: u64, min: u64, max: u64) -> Result<(), SettingsError> {
-    if (min..=max).contains(&value) { Ok(()) } else { Err(error(member, Problem::OutOfRange { value, min, max })) }
+    if (min..=max).contains(&value) {
+        Ok(())
+    } else {
+        Err(error(member, Problem::OutOfRange { value, min, max }))
+    }
 }
 
 fn count_in(member: &str, count: usize, min: usize, max: usize) -> Result<(), SettingsError> {
@@ -329,25 +336,69 @@ mod tests {
 
     #[test]
     fn the_member_at_fault_is_named() {
-        check("endpoint", json!({ "url": "ftp://a.example" }), "endpoint.url: the scheme is \"ftp\", expected https");
+        check(
+            "endpoint",
+            json!({ "url": "ftp://a.example" }),
+            "endpoint.url: the scheme is \"ftp\", expected https",
+        );
         check(
             "endpoint",
             json!({ "url": "https://a.example", "timeout": "PT61S" }),
             "endpoint.timeout: PT1M1S is outside PT1S..=PT1M",
         );
-        check("deliverySchema", json!("EventGrid"), "deliverySchema: events accepted as CloudEvents cannot be sent as EventGrid");
+        check(
+            "deliverySchema",
+            json!("EventGrid"),
+            "deliverySchema: events accepted as CloudEvents cannot be sent as EventGrid",
+        );
         check("name", json!("other"), "name: differs from the name in the path, \"billing\"");
-        check("retryPolicy", json!({ "maxDeliveryAttempts": 31 }), "retryPolicy.maxDeliveryAttempts: 31 is outside 1..=30");
-        check("retryPolicy", json!({ "eventTimeToLiveInMinutes": 0 }), "retryPolicy.eventTimeToLiveInMinutes: 0 is outside 1..=1440");
+        check(
+            "retryPolicy",
+            json!({ "maxDeliveryAttempts": 31 }),
+            "retryPolicy.maxDeliveryAttempts: 31 is outside 1..=30",
+        );
+        check(
+            "retryPolicy",
+            json!({ "eventTimeToLiveInMinutes": 0 }),
+            "retryPolicy.eventTimeToLiveInMinutes: 0 is outside 1..=1440",
+        );
         check("retryPolicy", json!({ "schedule": [] }), "retryPolicy.schedule: 0 items, expected 1..=30");
-        check("retryPolicy", json!({ "schedule": ["PT1S", "P2D"] }), "retryPolicy.schedule[1]: P2D is outside PT0S..=P1D");
-        check("retryPolicy", json!({ "waitFloors": { "x": "PT1S" } }), "retryPolicy.waitFloors.x: expected an HTTP status, 100 to 599, or \"default\"");
-        check("retryPolicy", json!({ "permanentStatuses": [204] }), "retryPolicy.permanentStatuses[0]: 204 is outside 300..=599");
-        check("batching", json!({ "maxEventsPerBatch": 5001 }), "batching.maxEventsPerBatch: 5001 is outside 1..=5000");
-        check("batching", json!({ "preferredBatchSizeInKilobytes": 0 }), "batching.preferredBatchSizeInKilobytes: 0 is outside 1..=1024");
+        check(
+            "retryPolicy",
+            json!({ "schedule": ["PT1S", "P2D"] }),
+            "retryPolicy.schedule[1]: P2D is outside PT0S..=P1D",
+        );
+        check(
+            "retryPolicy",
+            json!({ "waitFloors": { "x": "PT1S" } }),
+            "retryPolicy.waitFloors.x: expected an HTTP status, 100 to 599, or \"default\"",
+        );
+        check(
+            "retryPolicy",
+            json!({ "permanentStatuses": [204] }),
+            "retryPolicy.permanentStatuses[0]: 204 is outside 300..=599",
+        );
+        check(
+            "batching",
+            json!({ "maxEventsPerBatch": 5001 }),
+            "batching.maxEventsPerBatch: 5001 is outside 1..=5000",
+        );
+        check(
+            "batching",
+            json!({ "preferredBatchSizeInKilobytes": 0 }),
+            "batching.preferredBatchSizeInKilobytes: 0 is outside 1..=1024",
+        );
         check("deadLetter", json!({ "delay": "PT16M" }), "deadLetter.delay: PT16M is outside PT0S..=PT15M");
-        check("signing", json!({ "secrets": ["x"] }), "signing.secrets[0]: a signing secret starts with whsec_");
-        check("signing", json!({ "secrets": ["(masked)"] }), "signing.secrets[0]: a masked secret keeps the one that is there, and there is none");
+        check(
+            "signing",
+            json!({ "secrets": ["x"] }),
+            "signing.secrets[0]: a signing secret starts with whsec_",
+        );
+        check(
+            "signing",
+            json!({ "secrets": ["(masked)"] }),
+            "signing.secrets[0]: a masked secret keeps the one that is there, and there is none",
+        );
     }
 
     #[test]

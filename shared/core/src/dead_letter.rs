@@ -1,0 +1,165 @@
+//! A dead letter as it lies in the bucket: the event in its schema, with members that say what became of it.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::delivery::DeadLetter;
+use crate::event::with_members;
+use crate::schema::Schema;
+
+/// The names of the members, in the order they are written.
+struct Names {
+    reason: &'static str,
+    attempts: &'static str,
+    outcome: &'static str,
+    status: &'static str,
+    published: &'static str,
+    last_attempt: &'static str,
+}
+
+/// Event Grid's names.
+const EVENT_GRID: Names = Names {
+    reason: "deadLetterReason",
+    attempts: "deliveryAttempts",
+    outcome: "lastDeliveryOutcome",
+    status: "lastHttpStatusCode",
+    published: "publishTime",
+    last_attempt: "lastDeliveryAttemptTime",
+};
+
+/// CloudEvents allows only lower case in attribute names.
+const CLOUD_EVENTS: Names = Names {
+    reason: "deadletterreason",
+    attempts: "deliveryattempts",
+    outcome: "lastdeliveryoutcome",
+    status: "lasthttpstatuscode",
+    published: "publishtime",
+    last_attempt: "lastdeliveryattempttime",
+};
+
+/// The dead letter of one event. An event that was never tried has no outcome and no time of a last attempt.
+pub fn record(letter: &DeadLetter, event: &Bytes) -> Bytes {
+    let names = match letter.delivery.schema {
+        Schema::EventGrid => EVENT_GRID,
+        Schema::CloudEvents => CLOUD_EVENTS,
+    };
+    let delivery = &letter.delivery;
+    let mut members = vec![
+        (names.reason, format!("\"{:?}\"", letter.reason)),
+        (names.attempts, delivery.attempts.to_string()),
+    ];
+    if let Some(last) = delivery.last {
+        members.push((names.outcome, format!("\"{:?}\"", last.outcome)));
+        members.extend(last.status.map(|status| (names.status, status.to_string())));
+    }
+    members.push((names.published, format!("\"{}\"", delivery.published_at)));
+    members.extend(delivery.last.map(|last| (names.last_attempt, format!("\"{}\"", last.at))));
+    with_members(event, &members)
+}
+
+/// Gathers records into one object: a JSON array.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    array: BytesMut,
+    count: usize,
+}
+
+impl Gathered {
+    /// Adds a record.
+    pub fn push(&mut self, record: &Bytes) {
+        self.array.put_u8(if self.count == 0 { b'[' } else { b',' });
+        self.array.put_slice(record);
+        self.count += 1;
+    }
+
+    /// How many bytes it has by now.
+    pub fn bytes(&self) -> usize {
+        self.array.len()
+    }
+
+    /// How many records it has by now.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The object.
+    pub fn finish(mut self) -> Bytes {
+        if self.count == 0 {
+            self.array.put_u8(b'[');
+        }
+        self.array.put_u8(b']');
+        self.array.freeze()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::DeadLetterReason;
+    use crate::delivery::{Delivery, LastAttempt};
+    use crate::name::{SubscriptionName, TopicName};
+    use crate::outcome::OutcomeName;
+    use crate::time::Timestamp;
+
+    fn letter(schema: Schema, status: Option<u16>) -> DeadLetter {
+        DeadLetter {
+            reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
+            storage: None,
+            delivery: Delivery {
+                topic: TopicName::parse("orders").unwrap(),
+                subscription: SubscriptionName::parse("billing").unwrap(),
+                schema,
+                published_at: Timestamp::parse("2020-08-13T17:18:14.026Z").unwrap(),
+                not_before: Timestamp::EPOCH,
+                attempts: 1,
+                last: Some(LastAttempt {
+                    outcome: OutcomeName::NotFound,
+                    status,
+                    at: Timestamp::parse("2020-08-13T17:18:14.046Z").unwrap(),
+                    name_was_unknown: false,
+                }),
+                events: vec![],
+            },
+        }
+    }
+
+    #[test]
+    fn event_grid_s_members_have_event_grid_s_names() {
+        let json =
+            record(&letter(Schema::EventGrid, Some(404)), &Bytes::from_static(br#"{"id":"1", "n": 1.0}"#));
+        assert_eq!(
+            json,
+            r#"{"id":"1", "n": 1.0,"deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":1,"lastDeliveryOutcome":"NotFound","lastHttpStatusCode":404,"publishTime":"2020-08-13T17:18:14.026Z","lastDeliveryAttemptTime":"2020-08-13T17:18:14.046Z"}"#
+        );
+    }
+
+    #[test]
+    fn cloud_events_members_are_lower_case() {
+        let json = record(&letter(Schema::CloudEvents, None), &Bytes::from_static(b"{}"));
+        assert_eq!(
+            json,
+            r#"{"deadletterreason":"MaxDeliveryAttemptsExceeded","deliveryattempts":1,"lastdeliveryoutcome":"NotFound","publishtime":"2020-08-13T17:18:14.026Z","lastdeliveryattempttime":"2020-08-13T17:18:14.046Z"}"#
+        );
+    }
+
+    #[test]
+    fn an_event_that_was_never_tried_has_no_outcome() {
+        let mut letter = letter(Schema::EventGrid, None);
+        letter.delivery.attempts = 0;
+        letter.delivery.last = None;
+        letter.reason = DeadLetterReason::SubscriptionDeleted;
+        assert_eq!(
+            record(&letter, &Bytes::from_static(b"{}")),
+            r#"{"deadLetterReason":"SubscriptionDeleted","deliveryAttempts":0,"publishTime":"2020-08-13T17:18:14.026Z"}"#
+        );
+    }
+
+    #[test]
+    fn records_are_gathered_into_an_array() {
+        let mut gathered = Gathered::default();
+        gathered.push(&Bytes::from_static(b"{}"));
+        gathered.push(&Bytes::from_static(b"{ }"));
+        assert_eq!((gathered.bytes(), gathered.count()), (7, 2));
+        assert_eq!(gathered.finish(), "[{},{ }]");
+        assert_eq!(Gathered::default().finish(), "[]");
+    }
+}
