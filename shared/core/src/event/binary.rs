@@ -67,18 +67,26 @@ fn attribute_text(headers: &HeaderMap, attribute: &str, name: &http::HeaderName)
     }
 }
 
-/// The body as the JSON format has it: JSON as it is, text as a string, all else as base64.
+/// The body as the JSON format has it: JSON as it is, text as a string, all else as base64. Data without a content type
+/// counts as JSON where it is JSON, because that is what CloudEvents says of it and what its Python client sends.
 fn data(content_type: Option<&str>, body: &[u8]) -> Result<(&'static str, String), Expected> {
     let media_type = MediaType::read(content_type.unwrap_or_default());
-    if media_type.is_json() {
-        let text = std::str::from_utf8(body).map_err(|_| Expected::Utf8)?;
-        let json: &RawValue = serde_json::from_str(text).map_err(Expected::Json)?;
-        return Ok(("data", json.get().to_owned()));
+    if media_type.is_json() || content_type.is_none() {
+        match json(body) {
+            Err(_) if content_type.is_none() => {}
+            json => return json.map(|json| ("data", json)),
+        }
     }
     match std::str::from_utf8(body) {
         Ok(text) if media_type.is_text() && media_type.is_utf8() => Ok(("data", quoted(text.to_owned()))),
         _ => Ok(("data_base64", quoted(STANDARD.encode(body)))),
     }
+}
+
+fn json(body: &[u8]) -> Result<String, Expected> {
+    let text = std::str::from_utf8(body).map_err(|_| Expected::Utf8)?;
+    let json: &RawValue = serde_json::from_str(text).map_err(Expected::Json)?;
+    Ok(json.get().to_owned())
 }
 
 /// Decodes a header value: quotes first, then one round of percent-decoding (HTTP binding, 3.1.3.2).
@@ -184,6 +192,7 @@ mod tests {
         check(Some("image/png"), b"abc", r#","datacontenttype":"image/png","data_base64":"YWJj""#);
         check(None, b"abc", r#","data_base64":"YWJj""#);
         check(Some("application/json"), b"", r#","datacontenttype":"application/json""#);
+        check(None, b"{\"a\": 1}", r#","data":{"a": 1}"#);
         check(None, b"", "");
     }
 

@@ -4,6 +4,7 @@ use http::{HeaderName, HeaderValue};
 use proptest::prelude::*;
 
 use super::*;
+use crate::event::output;
 use crate::time::Timestamp;
 
 const STRUCTURED: &str = "application/cloudevents+json";
@@ -342,6 +343,34 @@ proptest! {
         let kept = cloud(BATCH, &format!("{space}[{space}{event}{space},{event}]{space}")).unwrap();
         let expected = text::escape_refused(&event);
         prop_assert_eq!(kept, vec![expected.to_string(), expected.to_string()]);
+    }
+
+    #[test]
+    fn binary_mode_comes_out_as_it_went_in(
+        text in ".{0,12}",
+        bytes in proptest::collection::vec(any::<u8>(), 0..20),
+        content_type in prop_oneof![Just("text/plain"), Just("text/plain; charset=latin1"), Just("image/png")],
+    ) {
+        let subject: Vec<String> = format!("s{text}").bytes().map(|b| format!("%{b:02X}")).collect();
+        let subject = subject.concat();
+        let headers = [
+            ("ce-specversion", "1.0"), ("ce-id", "1"), ("ce-source", "/s"), ("ce-type", "t"),
+            ("content-type", content_type), ("ce-subject", &subject),
+        ];
+        let has_control = text.chars().any(char::is_control);
+        for body in [text.as_bytes(), &bytes] {
+            match parse(Schema::CloudEvents, &headers, body) {
+                Err(error) => prop_assert!(has_control, "{}", error),
+                Ok(events) => {
+                    let out = output::binary_request(events[0].json()).unwrap();
+                    prop_assert_eq!(&out.body, body);
+                    prop_assert_eq!(out.headers.get("content-type").unwrap(), content_type);
+                    let again = binary::render(&out.headers, Some(content_type), body).unwrap();
+                    let again = Event::parse(Schema::CloudEvents, Bytes::from(again)).unwrap();
+                    prop_assert_eq!(again.subject(), events[0].subject());
+                }
+            }
+        }
     }
 
     #[test]
