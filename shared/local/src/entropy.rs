@@ -21,7 +21,7 @@ impl Entropy for SystemEntropy {
 
 /// A sequence that is the same for the same seed. Clones draw from one sequence. Not fit for secrets.
 ///
-/// SplitMix64 (Steele, Lea and Flood, 2014): small, and its state is one counter, so no lock is needed.
+/// `SplitMix64` (Steele, Lea and Flood, 2014): small, and its state is one counter, so no lock is needed.
 #[derive(Debug, Clone)]
 pub struct SeededEntropy(Arc<AtomicU64>);
 

@@ -9,6 +9,7 @@ pub mod error;
 pub mod queue;
 pub mod registry;
 pub mod store;
+pub mod vet;
 pub mod webhook;
 
 pub use clock::Clock;

@@ -1,0 +1,201 @@
+//! The limits of the ports as checks, so that every adapter refuses the same. What is refused is of kind `Invalid`.
+
+use std::time::Duration;
+
+use posthaste_core::limits::{
+    SQS_BATCH_ENTRIES_MAX, SQS_DELAY_SECS_MAX, SQS_GROUP_ID_CHARS_MAX, SQS_MESSAGE_BYTES_MAX,
+    SQS_VISIBILITY_SECS_MAX,
+};
+
+use crate::{ErrorKind, OutgoingMessage, PortError, ReceiveRequest};
+
+/// Longest `WaitTimeSeconds` of a receive.
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html>
+pub const RECEIVE_WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// Longest key of an object, in bytes of UTF-8.
+/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>
+pub const KEY_BYTES_MAX: usize = 1024;
+
+/// Most objects on one page of a listing.
+/// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html>
+pub const LIST_PAGE_MAX: usize = 1000;
+
+/// Why a request breaks a limit of a port.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A batch of none or of too many.
+    #[error("{0} entries, expected 1 to {SQS_BATCH_ENTRIES_MAX}")]
+    Entries(usize),
+    /// The bodies of a batch together.
+    #[error("the bodies sum to {0} bytes, expected at most {SQS_MESSAGE_BYTES_MAX}")]
+    BatchBytes(usize),
+    /// One body.
+    #[error("the body has {0} bytes, expected 1 to {SQS_MESSAGE_BYTES_MAX}")]
+    BodyBytes(usize),
+    /// The body is not text of characters SQS accepts.
+    #[error("the body holds a character that SQS refuses, or is not UTF-8")]
+    BodyCharacters,
+    /// The delay.
+    #[error("a delay of {0} s, expected at most {SQS_DELAY_SECS_MAX} s")]
+    Delay(u16),
+    /// The group id.
+    #[error("a group id is 1 to {SQS_GROUP_ID_CHARS_MAX} visible ASCII characters")]
+    Group,
+    /// The visibility timeout.
+    #[error("a visibility timeout of {0:?}, expected at most {SQS_VISIBILITY_SECS_MAX} s")]
+    Visibility(Duration),
+    /// How long a receive waits.
+    #[error("a wait of {0:?}, expected at most {RECEIVE_WAIT_MAX:?}")]
+    Wait(Duration),
+    /// An object's key.
+    #[error("a key is 1 to {KEY_BYTES_MAX} bytes in segments, none of them empty, '.' or '..'")]
+    Key,
+    /// How many objects a page may hold.
+    #[error("a page of {0}, expected 1 to {LIST_PAGE_MAX}")]
+    Page(usize),
+}
+
+impl Refusal {
+    /// The refusal as the port's error.
+    pub fn at(self, doing: &'static str) -> PortError {
+        PortError::caused(doing, ErrorKind::Invalid, self)
+    }
+}
+
+/// What a whole batch must keep; its entries are vetted one by one with [`message`].
+pub fn batch(entries: &[OutgoingMessage]) -> Result<(), Refusal> {
+    if !(1..=SQS_BATCH_ENTRIES_MAX).contains(&entries.len()) {
+        return Err(Refusal::Entries(entries.len()));
+    }
+    let sum = entries.iter().map(|entry| entry.body.len()).sum();
+    if sum > SQS_MESSAGE_BYTES_MAX { Err(Refusal::BatchBytes(sum)) } else { Ok(()) }
+}
+
+/// What one message must keep.
+pub fn message(message: &OutgoingMessage) -> Result<(), Refusal> {
+    if message.delay_secs > SQS_DELAY_SECS_MAX {
+        return Err(Refusal::Delay(message.delay_secs));
+    }
+    if message.group.as_deref().is_some_and(|group| !is_group_id(group)) {
+        return Err(Refusal::Group);
+    }
+    if !(1..=SQS_MESSAGE_BYTES_MAX).contains(&message.body.len()) {
+        return Err(Refusal::BodyBytes(message.body.len()));
+    }
+    if is_accepted_text(&message.body) { Ok(()) } else { Err(Refusal::BodyCharacters) }
+}
+
+/// What a receive must keep.
+pub fn receive(request: &ReceiveRequest) -> Result<(), Refusal> {
+    if !(1..=SQS_BATCH_ENTRIES_MAX).contains(&request.max) {
+        return Err(Refusal::Entries(request.max));
+    }
+    visibility(request.visibility)?;
+    if request.wait > RECEIVE_WAIT_MAX { Err(Refusal::Wait(request.wait)) } else { Ok(()) }
+}
+
+/// What a visibility timeout must keep.
+pub fn visibility(length: Duration) -> Result<(), Refusal> {
+    let longest = Duration::from_secs(SQS_VISIBILITY_SECS_MAX.into());
+    if length > longest { Err(Refusal::Visibility(length)) } else { Ok(()) }
+}
+
+/// What an object's key must keep. NUL is refused too, because no file system takes it.
+pub fn key(key: &str) -> Result<(), Refusal> {
+    let is_whole = |segment: &str| !matches!(segment, "" | "." | "..") && !segment.contains('\0');
+    if key.len() <= KEY_BYTES_MAX && key.split('/').all(is_whole) { Ok(()) } else { Err(Refusal::Key) }
+}
+
+/// What a listing's page must keep.
+pub fn page(max: usize) -> Result<(), Refusal> {
+    if (1..=LIST_PAGE_MAX).contains(&max) { Ok(()) } else { Err(Refusal::Page(max)) }
+}
+
+fn is_group_id(group: &str) -> bool {
+    (1..=SQS_GROUP_ID_CHARS_MAX).contains(&group.len()) && group.bytes().all(|b| b.is_ascii_graphic())
+}
+
+/// Whether every character is one of #x9 #xA #xD #x20-#xD7FF #xE000-#xFFFD #x10000-#x10FFFF.
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>
+fn is_accepted_text(body: &[u8]) -> bool {
+    // UTF-8 has no surrogates, so what is left to refuse are control characters and U+FFFE, U+FFFF.
+    let is_refused_control = |b: &u8| *b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r');
+    std::str::from_utf8(body).is_ok()
+        && !body.iter().any(is_refused_control)
+        && !body.windows(3).any(|w| matches!(w, [0xEF, 0xBF, 0xBE | 0xBF]))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(body: impl Into<Bytes>) -> OutgoingMessage {
+        OutgoingMessage { body: body.into(), group: None, delay_secs: 0 }
+    }
+
+    #[test]
+    fn a_body_is_text_of_accepted_characters() {
+        let check = |body: &str, expected| assert_eq!(message(&of(body.to_owned())), expected, "{body:?}");
+        for good in ["a", "\t\n\r ", "\u{7f}\u{85}", "\u{d7ff}\u{e000}\u{fffd}", "\u{10000}\u{10ffff}"] {
+            check(good, Ok(()));
+        }
+        for bad in ["\0", "a\u{1f}b", "\u{b}", "\u{fffe}", "x\u{ffff}"] {
+            check(bad, Err(Refusal::BodyCharacters));
+        }
+        assert_eq!(message(&of(vec![0xff, 0xfe])), Err(Refusal::BodyCharacters));
+        check("", Err(Refusal::BodyBytes(0)));
+    }
+
+    #[test]
+    fn limits_are_inclusive() {
+        let sized = |bytes: usize| of("x".repeat(bytes));
+        assert_eq!(message(&sized(SQS_MESSAGE_BYTES_MAX)), Ok(()));
+        assert_eq!(message(&sized(SQS_MESSAGE_BYTES_MAX + 1)), Err(Refusal::BodyBytes(1_048_577)));
+        assert_eq!(message(&OutgoingMessage { delay_secs: 900, ..of("x") }), Ok(()));
+        assert_eq!(message(&OutgoingMessage { delay_secs: 901, ..of("x") }), Err(Refusal::Delay(901)));
+        assert_eq!(batch(&vec![sized(104_857); 10]), Ok(()));
+        assert_eq!(batch(&vec![sized(104_858); 10]), Err(Refusal::BatchBytes(1_048_580)));
+        assert_eq!(batch(&vec![sized(1); 11]), Err(Refusal::Entries(11)));
+        assert_eq!(batch(&[]), Err(Refusal::Entries(0)));
+        assert_eq!(visibility(Duration::from_hours(12)), Ok(()));
+        let over = Duration::from_millis(43_200_001);
+        assert_eq!(visibility(over), Err(Refusal::Visibility(over)));
+    }
+
+    #[test]
+    fn a_group_id_is_short_visible_ascii() {
+        let check = |group: &str, expected| {
+            let grouped = OutgoingMessage { group: Some(group.to_owned()), ..of("x") };
+            assert_eq!(message(&grouped), expected, "{group}");
+        };
+        check("orders.billing", Ok(()));
+        check(&"g".repeat(128), Ok(()));
+        for bad in ["", "a b", "ä", "a\n", &"g".repeat(129)] {
+            check(bad, Err(Refusal::Group));
+        }
+    }
+
+    #[test]
+    fn a_key_cannot_leave_its_store() {
+        let check = |text: &str, expected| assert_eq!(key(text), expected, "{text}");
+        for good in ["a", "a/b.json", "...", "a b/ü", ".a", &"k".repeat(1024)] {
+            check(good, Ok(()));
+        }
+        for bad in ["", "/", "/a", "a/", "a//b", ".", "a/..", "../a", "a/./b", "a\0", &"k".repeat(1025)] {
+            check(bad, Err(Refusal::Key));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn text_is_accepted_exactly_when_each_character_is(text in any::<String>()) {
+            let accepted = |c: char| matches!(c,
+                '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..='\u{10ffff}');
+            prop_assert_eq!(is_accepted_text(text.as_bytes()), text.chars().all(accepted));
+        }
+    }
+}
