@@ -7,6 +7,7 @@ mod compile;
 mod iso;
 mod secret_text;
 mod settings;
+mod view;
 
 pub use compile::{Problem, SettingsError, compile_subscription, compile_topic};
 pub use iso::{IsoDuration, IsoTimestamp};
@@ -14,4 +15,7 @@ pub use secret_text::{MASKED, SecretText};
 pub use settings::{
     ApplyFile, BatchingSettings, DeadLetterSettings, EndpointSettings, FilterSettings, RetryPolicySettings,
     SigningSettings, StatusState, StatusView, SubscriptionSettings, TopicSettings,
+};
+pub use view::{
+    DeadLetterObject, DeadLetterPage, HealthView, SubscriptionPage, TopicKeysView, TopicPage, TopicSummary,
 };

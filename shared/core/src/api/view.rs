@@ -1,0 +1,166 @@
+//! What users are shown: settings with their secrets masked, and the answers that are no settings. What is shown of
+//! a topic or subscription is accepted when it is written back.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{IsoDuration, IsoTimestamp, SecretText, SigningSettings, SubscriptionSettings, TopicSettings};
+use crate::name::{SubscriptionName, TopicName};
+use crate::schema::Schema;
+
+impl SubscriptionSettings {
+    /// The subscription as it may be shown: with its name, and every secret masked.
+    pub fn shown(&self, name: &SubscriptionName) -> Self {
+        let masked = |secrets: &Vec<SecretText>| secrets.iter().map(SecretText::masked).collect();
+        Self {
+            name: Some(name.clone()),
+            signing: SigningSettings { secrets: self.signing.secrets.as_ref().map(masked) },
+            ..self.clone()
+        }
+    }
+}
+
+impl TopicSettings {
+    /// The topic as it may be shown: with its name, and every secret of its subscriptions masked.
+    pub fn shown(&self, name: &TopicName) -> Self {
+        let subscriptions: BTreeMap<_, _> =
+            self.subscriptions.iter().map(|(name, settings)| (name.clone(), settings.shown(name))).collect();
+        Self {
+            name: Some(name.clone()),
+            input_schema: self.input_schema,
+            default_time_to_live: self.default_time_to_live,
+            subscriptions,
+        }
+    }
+}
+
+/// A topic in a list: without its subscriptions, of which there may be hundreds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TopicSummary {
+    /// The topic's name.
+    #[schema(value_type = String)]
+    pub name: TopicName,
+    /// The schema of the events it accepts.
+    pub input_schema: Schema,
+    /// Default and upper bound of every event's time to live.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_time_to_live: Option<IsoDuration>,
+    /// How many subscriptions it has.
+    pub subscription_count: usize,
+    /// When it was made.
+    pub created_at: IsoTimestamp,
+    /// When it, or a subscription of it, was last written.
+    pub updated_at: IsoTimestamp,
+}
+
+/// One page of topics, in the order of their names without regard to case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TopicPage {
+    /// The topics.
+    pub topics: Vec<TopicSummary>,
+    /// Where the next page begins: to be given back as `cursor`. Left out on the last page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// One page of a topic's subscriptions, in the order of their names without regard to case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SubscriptionPage {
+    /// The subscriptions, with their names and with masked secrets.
+    pub subscriptions: Vec<SubscriptionSettings>,
+    /// Where the next page begins: to be given back as `cursor`. Left out on the last page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// The two publish keys of a topic, in clear. Either is accepted, so that one can be changed while the other works.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TopicKeysView {
+    /// The first key.
+    #[schema(value_type = String)]
+    pub key1: SecretText,
+    /// The second key.
+    #[schema(value_type = String)]
+    pub key2: SecretText,
+}
+
+/// A dead-letter object in a list. It holds one or more events that were given up together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetterObject {
+    /// Its key: what `GET /dead-letters/{key}` shows.
+    #[schema(example = "ORDERS/BILLING/2026/11/21/10/0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e.json")]
+    pub key: String,
+    /// Its size, in bytes.
+    pub size: u64,
+    /// When it was written.
+    pub modified_at: IsoTimestamp,
+}
+
+/// One page of a subscription's dead letters, in the order of their keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetterPage {
+    /// The objects.
+    pub dead_letters: Vec<DeadLetterObject>,
+    /// Where the next page begins: to be given back as `cursor`. Left out on the last page. A page may be empty and
+    /// still have one, where a filter passed over everything that was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// Whether the program works.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HealthView {
+    /// `ok`: requests are taken, and the state store answers.
+    #[schema(example = "ok")]
+    pub status: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::MASKED;
+    use serde_json::json;
+
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+    fn topic() -> TopicSettings {
+        let settings = json!({
+            "inputSchema": "EventGrid",
+            "defaultTimeToLive": "P1D",
+            "subscriptions": { "Billing": {
+                "endpoint": { "url": "https://a.example/" },
+                "signing": { "secrets": [SECRET, SECRET] },
+                "status": { "state": "Active", "since": "2026-11-21T10:00:00Z" },
+            } },
+        });
+        serde_json::from_value(settings).unwrap()
+    }
+
+    #[test]
+    fn what_is_shown_has_names_and_no_secret() {
+        let shown = serde_json::to_value(topic().shown(&TopicName::parse("Orders").unwrap())).unwrap();
+        assert_eq!(shown["name"], "Orders");
+        let billing = &shown["subscriptions"]["Billing"];
+        assert_eq!(billing["name"], "Billing");
+        assert_eq!(billing["signing"], json!({ "secrets": [MASKED, MASKED] }));
+        assert!(!shown.to_string().contains("whsec_"));
+    }
+
+    #[test]
+    fn what_is_shown_is_accepted_when_written_back() {
+        let shown = topic().shown(&TopicName::parse("Orders").unwrap());
+        let text = serde_json::to_string(&shown).unwrap();
+        assert_eq!(serde_json::from_str::<TopicSettings>(&text).unwrap(), shown);
+    }
+
+    #[test]
+    fn debug_of_the_keys_shows_neither() {
+        let keys = TopicKeysView { key1: SecretText::new("abc"), key2: SecretText::new("def") };
+        assert_eq!(format!("{keys:?}"), "TopicKeysView { key1: [redacted], key2: [redacted] }");
+    }
+}
