@@ -1,0 +1,171 @@
+//! The client: resolve, vet, connect or reuse, send, read, within one deadline.
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+
+use http::Response;
+use hyper::body::Incoming;
+use posthaste_core::address::AddressPolicy;
+use posthaste_core::endpoint::Link;
+use posthaste_core::outcome::SendFailure;
+use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+use tokio_rustls::TlsConnector;
+
+use crate::body::Received;
+use crate::connection::Connection;
+use crate::dial::dial;
+use crate::failure::failure_of;
+use crate::names::{NameCache, NameLookup, SystemNames};
+use crate::pool::Pool;
+use crate::request::render;
+use crate::settings::ClientSettings;
+use crate::tls::{self, TlsSetupError};
+
+/// Sends webhooks over HTTP/1.1, on hyper and rustls. Clones are cheap and share connections and names.
+///
+/// - A request goes only to an address that was vetted together with every other address of its host, at most
+///   `names_kept` ago; an idle connection is reused only while its address is among those.
+/// - A request on a reused connection that ends before any byte of an answer is sent once more, on a fresh one: the
+///   peer closed the idle connection at that moment. The endpoint may then see the request twice.
+/// - A connection whose answer was not read to its end is closed.
+/// - Neither redirects nor proxies of the environment are followed.
+pub struct HyperWebhookClient<C, N = SystemNames> {
+    clock: C,
+    shared: Arc<Shared<N>>,
+    pool: Arc<Pool>,
+}
+
+struct Shared<N> {
+    policy: AddressPolicy,
+    names: NameCache<N>,
+    tls: TlsConnector,
+}
+
+impl<C: Clock> HyperWebhookClient<C> {
+    /// A client that resolves names as the system does. Reads the root certificates, and nothing else, at once.
+    pub fn new(settings: ClientSettings, clock: C) -> Result<Self, TlsSetupError> {
+        Self::with_names(settings, clock, SystemNames::default())
+    }
+}
+
+impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
+    /// A client that resolves names by `names`.
+    pub fn with_names(settings: ClientSettings, clock: C, names: N) -> Result<Self, TlsSetupError> {
+        Ok(Self {
+            clock,
+            pool: Arc::new(Pool::new(&settings)),
+            shared: Arc::new(Shared {
+                tls: tls::connector(settings.extra_root_file.as_deref())?,
+                names: NameCache::new(names, settings.names_kept),
+                policy: settings.addresses,
+            }),
+        })
+    }
+
+    /// Forgets every resolved name, and the resolver's configuration.
+    pub fn flush_dns(&self) {
+        self.shared.names.flush();
+    }
+
+    /// Gives memory back: closes idle connections and forgets names whose time is over.
+    pub fn trim(&self) {
+        self.pool.trim();
+        self.shared.names.trim(self.clock.monotonic());
+    }
+
+    /// How many idle connections are kept.
+    pub fn idle_connections(&self) -> usize {
+        self.pool.idle()
+    }
+
+    async fn attempt<D: Future<Output = ()>>(
+        &self,
+        request: &WebhookRequest,
+        mut deadline: Pin<&mut D>,
+    ) -> Result<WebhookResponse, SendFailure> {
+        let link = request.url.link();
+        let (mut connection, response) = tokio::select! {
+            biased;
+            head = self.head(&link, request) => head?,
+            () = deadline.as_mut() => return Err(SendFailure::TimedOut),
+        };
+        let (head, mut body) = response.into_parts();
+        let mut received = Received::default();
+        let is_whole = tokio::select! {
+            biased;
+            is_whole = connection.drive(received.read(&mut body)) => is_whole,
+            () = deadline => false,
+        };
+        if is_whole && connection.is_usable() {
+            self.pool.put(link, connection, &self.clock);
+        }
+        Ok(WebhookResponse { status: head.status, headers: head.headers, body: received.into_bytes() })
+    }
+
+    /// Sends the request and waits for the head of the answer.
+    async fn head(
+        &self,
+        link: &Link,
+        request: &WebhookRequest,
+    ) -> Result<(Connection, Response<Incoming>), SendFailure> {
+        let addresses = self.vetted(link).await?;
+        if let Some(mut connection) = self.pool.take(link, &addresses, self.clock.monotonic()) {
+            match send(&mut connection, request).await {
+                Ok(response) => return Ok((connection, response)),
+                Err(failure) if connection.was_heard() => return Err(failure),
+                Err(_) => {
+                    tracing::debug!(%link, "an idle connection was closed by the peer; sending once more")
+                }
+            }
+        }
+        let mut connection = dial(&self.shared.tls, &self.clock, link, &addresses).await?;
+        let response = send(&mut connection, request).await?;
+        Ok((connection, response))
+    }
+
+    /// All addresses of the link's host, every one of them allowed.
+    async fn vetted(&self, link: &Link) -> Result<Arc<[IpAddr]>, SendFailure> {
+        let policy = &self.shared.policy;
+        let addresses = match policy.known_addresses(link) {
+            Some(known) => known.into(),
+            None => self.shared.names.addresses(&link.host, &self.clock).await?,
+        };
+        policy.check_addresses(link, &addresses).map_err(|refusal| {
+            tracing::warn!(%link, %refusal, "an endpoint's address is refused");
+            SendFailure::AddressRefused
+        })?;
+        Ok(addresses)
+    }
+}
+
+async fn send(
+    connection: &mut Connection,
+    request: &WebhookRequest,
+) -> Result<Response<Incoming>, SendFailure> {
+    let rendered = render(request).map_err(|error| {
+        // Only a path of more than 64 KiB gets here; no server would take it.
+        tracing::warn!(url = ?request.url, %error, "failed to render a request");
+        SendFailure::Socket
+    })?;
+    connection.send(rendered).await.map_err(|error| {
+        tracing::debug!(url = ?request.url, error = &error as &dyn std::error::Error, "failed to send a request");
+        failure_of(&error)
+    })
+}
+
+impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
+    async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+        let started = self.clock.monotonic();
+        let deadline = pin!(self.clock.sleep(request.timeout));
+        let result = self.attempt(&request, deadline).await;
+        WebhookAnswer { result, took: self.clock.monotonic().saturating_sub(started) }
+    }
+}
+
+impl<C: Clone, N> Clone for HyperWebhookClient<C, N> {
+    fn clone(&self) -> Self {
+        Self { clock: self.clock.clone(), shared: self.shared.clone(), pool: self.pool.clone() }
+    }
+}

@@ -1,0 +1,179 @@
+//! From vetted addresses to an open connection: every address is tried before a link counts as down.
+
+use std::future::Future;
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use posthaste_core::endpoint::Link;
+use posthaste_core::outcome::SendFailure;
+use posthaste_ports::Clock;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::connection::{Connection, Wire};
+use crate::failure::failure_of;
+
+/// How long an address may leave a connect unanswered before the next is tried beside it (RFC 8305's default).
+const STAGGER: Duration = Duration::from_millis(250);
+
+/// Opens a connection over `link` to one of `addresses`, which the caller has vetted.
+///
+/// An address that refuses, or fails the handshake, is followed by the next at once, one that is silent by the next
+/// after a short while. Only the caller's deadline bounds a handshake.
+pub(crate) async fn dial<C: Clock>(
+    tls: &TlsConnector,
+    clock: &C,
+    link: &Link,
+    addresses: &[IpAddr],
+) -> Result<Connection, SendFailure> {
+    let mut race = Race::new(clock, addresses, |address| connect(address, link.port));
+    let mut failure = SendFailure::Socket;
+    while let Some((address, stream)) = race.next_connected().await {
+        match open(tls, link, stream, address).await {
+            Ok(connection) => return Ok(connection),
+            // A handshake that failed says more than an address that did not answer.
+            Err(SendFailure::Tls) => failure = SendFailure::Tls,
+            Err(_) => {}
+        }
+    }
+    Err(failure)
+}
+
+async fn connect(address: IpAddr, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((address, port)).await?;
+    // A request is one write; waiting for more of it would only delay the answer.
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+async fn open(
+    tls: &TlsConnector,
+    link: &Link,
+    stream: TcpStream,
+    address: IpAddr,
+) -> Result<Connection, SendFailure> {
+    let wire = if link.is_tls {
+        let name = ServerName::try_from(link.host.clone()).map_err(|_| SendFailure::Tls)?;
+        let stream = tls.connect(name, stream).await.map_err(|error| {
+            tracing::debug!(%link, %address, %error, "failed the TLS handshake");
+            failure_of(&error)
+        })?;
+        Wire::Tls(Box::new(stream))
+    } else {
+        Wire::Plain(stream)
+    };
+    Connection::open(wire, address).await.map_err(|error| failure_of(&error))
+}
+
+/// Connects to addresses in turn, beside one another where one is silent.
+struct Race<'a, C, D, T> {
+    clock: &'a C,
+    dial: D,
+    waiting: std::slice::Iter<'a, IpAddr>,
+    dialing: FuturesUnordered<BoxFuture<'a, (IpAddr, io::Result<T>)>>,
+}
+
+impl<'a, C, D, F, T> Race<'a, C, D, T>
+where
+    C: Clock,
+    D: Fn(IpAddr) -> F,
+    F: Future<Output = io::Result<T>> + Send + 'a,
+{
+    fn new(clock: &'a C, addresses: &'a [IpAddr], dial: D) -> Self {
+        Self { clock, dial, waiting: addresses.iter(), dialing: FuturesUnordered::new() }
+    }
+
+    /// The next address that answered; `None` when every address has failed. What is still being dialed goes on
+    /// with the next call.
+    async fn next_connected(&mut self) -> Option<(IpAddr, T)> {
+        loop {
+            if let Some(&address) = self.waiting.next() {
+                let dialed = (self.dial)(address);
+                self.dialing.push(async move { (address, dialed.await) }.boxed());
+            }
+            let has_more = self.waiting.len() > 0;
+            tokio::select! {
+                biased;
+                done = self.dialing.next() => match done {
+                    Some((address, Ok(stream))) => return Some((address, stream)),
+                    Some((address, Err(error))) => tracing::debug!(%address, %error, "failed to connect"),
+                    None => return None,
+                },
+                () = self.clock.sleep(STAGGER), if has_more => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use posthaste_core::time::Timestamp;
+    use posthaste_local::ManualClock;
+
+    use super::*;
+
+    const ADDRESSES: [IpAddr; 3] = [address(1), address(2), address(3)];
+
+    const fn address(last: u8) -> IpAddr {
+        IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, last))
+    }
+
+    /// `answers`, by address: connected, refused, or silent (`None`).
+    async fn race(answers: [Option<bool>; 3], advance_ms: &[u64]) -> (Vec<IpAddr>, Vec<IpAddr>, bool) {
+        let clock = ManualClock::new(Timestamp::EPOCH);
+        let dialed = Mutex::new(Vec::new());
+        let mut connected = Vec::new();
+        let mut race = Race::new(&clock, &ADDRESSES, |address| {
+            dialed.lock().unwrap().push(address);
+            let answer = ADDRESSES.iter().position(|a| *a == address).and_then(|at| answers[at]);
+            async move {
+                match answer {
+                    Some(true) => Ok(()),
+                    Some(false) => Err(io::ErrorKind::ConnectionRefused.into()),
+                    None => std::future::pending().await,
+                }
+            }
+        });
+        let all = async {
+            while let Some((address, ())) = race.next_connected().await {
+                connected.push(address);
+            }
+        };
+        let mut advance = advance_ms.iter();
+        let driver = async {
+            tokio::task::yield_now().await;
+            for ms in advance.by_ref() {
+                clock.advance(Duration::from_millis(*ms));
+                tokio::task::yield_now().await;
+            }
+        };
+        let ended = tokio::select! { biased; () = all => true, () = driver => false };
+        (dialed.into_inner().unwrap(), connected, ended)
+    }
+
+    #[tokio::test]
+    async fn every_address_is_tried_before_the_link_has_failed() {
+        assert_eq!(race([Some(false); 3], &[]).await, (ADDRESSES.to_vec(), vec![], true));
+    }
+
+    #[tokio::test]
+    async fn addresses_after_a_failed_handshake_are_still_tried() {
+        let expected = (ADDRESSES.to_vec(), vec![address(1), address(3)], true);
+        assert_eq!(race([Some(true), Some(false), Some(true)], &[]).await, expected);
+    }
+
+    #[tokio::test]
+    async fn a_silent_address_is_overtaken_after_the_stagger() {
+        let silent_first = [None, Some(true), None];
+        assert_eq!(race(silent_first, &[249]).await, (vec![address(1)], vec![], false));
+        let (dialed, connected, _) = race(silent_first, &[249, 1]).await;
+        assert_eq!((&dialed[..2], connected), (&ADDRESSES[..2], vec![address(2)]));
+    }
+}

@@ -1,0 +1,40 @@
+//! What an error means: the transport's many errors as the few that a dead letter tells apart.
+
+use std::error::Error;
+use std::io;
+
+use posthaste_core::outcome::SendFailure;
+
+/// Errors nest a few deep; a chain longer than this is not walked to its end.
+const SOURCES_MAX: usize = 16;
+
+/// `Tls` where a certificate or the handshake is at fault, `Socket` for everything else that ends a connection:
+/// refused, reset, closed, and answers that are not HTTP.
+pub(crate) fn failure_of(error: &(dyn Error + 'static)) -> SendFailure {
+    let is_tls = std::iter::successors(Some(error), |error| source_of(*error))
+        .take(SOURCES_MAX)
+        .any(<dyn Error>::is::<rustls::Error>);
+    if is_tls { SendFailure::Tls } else { SendFailure::Socket }
+}
+
+/// An `io::Error` shows the source of what it wraps, never what it wraps itself.
+fn source_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tls_error_is_found_inside_others() {
+        let check = |error: io::Error, expected| assert_eq!(failure_of(&error), expected);
+        check(io::ErrorKind::ConnectionReset.into(), SendFailure::Socket);
+        check(io::Error::other("not HTTP"), SendFailure::Socket);
+        check(io::Error::other(rustls::Error::DecryptError), SendFailure::Tls);
+        check(io::Error::other(io::Error::other(rustls::Error::DecryptError)), SendFailure::Tls);
+    }
+}

@@ -1,0 +1,182 @@
+//! A short cache of resolved names; one look-up at a time per name.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use posthaste_core::outcome::SendFailure;
+use posthaste_ports::Clock;
+
+use super::{LookupError, NameLookup};
+
+/// Most names remembered at once.
+const NAMES_MAX: usize = 10_000;
+
+/// How long a failed look-up is remembered: long enough that requests which waited for it share it instead of each
+/// asking again, one after the other.
+const FAILURES_KEPT: Duration = Duration::from_secs(1);
+
+type Answer = Result<Arc<[IpAddr]>, SendFailure>;
+
+/// Names and when they were asked for.
+pub(crate) struct NameCache<N> {
+    names: N,
+    kept: Duration,
+    entries: Mutex<HashMap<String, Entry>>,
+}
+
+#[derive(Default)]
+struct Entry {
+    answer: Option<(Answer, Duration)>,
+    /// Held by the one who looks the name up.
+    asking: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl<N: NameLookup> NameCache<N> {
+    pub(crate) fn new(names: N, kept: Duration) -> Self {
+        Self { names, kept, entries: Mutex::default() }
+    }
+
+    /// All addresses of `host`, as of at most the kept time ago.
+    pub(crate) async fn addresses(&self, host: &str, clock: &impl Clock) -> Answer {
+        if let Some(answer) = self.fresh(host, clock.monotonic()) {
+            return answer;
+        }
+        let asking = self.asking(host, clock.monotonic());
+        // If the one who asks gives up, the guard goes to the next, who asks again.
+        let _asking = asking.lock().await;
+        if let Some(answer) = self.fresh(host, clock.monotonic()) {
+            return answer;
+        }
+        let answer = self.names.lookup(host).await.map(Arc::from).map_err(|error| failure(host, &error));
+        self.remember(host, answer.clone(), clock.monotonic());
+        answer
+    }
+
+    /// Forgets every name.
+    pub(crate) fn flush(&self) {
+        self.lock().clear();
+        self.names.forget();
+    }
+
+    /// Forgets names whose time is over.
+    pub(crate) fn trim(&self, now: Duration) {
+        self.lock().retain(|_, entry| entry.is_fresh(now));
+    }
+
+    fn fresh(&self, host: &str, now: Duration) -> Option<Answer> {
+        let entries = self.lock();
+        let (answer, until) = entries.get(host)?.answer.as_ref()?;
+        (now < *until).then(|| answer.clone())
+    }
+
+    fn asking(&self, host: &str, now: Duration) -> Arc<tokio::sync::Mutex<()>> {
+        let mut entries = self.lock();
+        if entries.len() >= NAMES_MAX && !entries.contains_key(host) {
+            entries.retain(|_, entry| entry.is_fresh(now));
+            if entries.len() >= NAMES_MAX {
+                entries.clear();
+            }
+        }
+        entries.entry(host.to_owned()).or_default().asking.clone()
+    }
+
+    fn remember(&self, host: &str, answer: Answer, now: Duration) {
+        let kept = if answer.is_ok() { self.kept } else { self.kept.min(FAILURES_KEPT) };
+        // Nothing is remembered for a name that was flushed while it was looked up.
+        if let Some(entry) = self.lock().get_mut(host) {
+            entry.answer = Some((answer, now + kept));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+        // No code panics while it holds the lock.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entry {
+    fn is_fresh(&self, now: Duration) -> bool {
+        self.answer.as_ref().is_some_and(|(_, until)| now < *until)
+    }
+}
+
+fn failure(host: &str, error: &LookupError) -> SendFailure {
+    tracing::debug!(host, error = error as &dyn std::error::Error, "failed to resolve a name");
+    SendFailure::Resolution { does_not_exist: matches!(error, LookupError::DoesNotExist) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use futures_util::future::join_all;
+    use posthaste_core::time::Timestamp;
+    use posthaste_local::ManualClock;
+
+    use super::*;
+
+    /// Answers in turn; `None` is "no such name".
+    struct Script(Mutex<VecDeque<Option<&'static str>>>);
+
+    impl NameLookup for Script {
+        async fn lookup(&self, _host: &str) -> Result<Vec<IpAddr>, LookupError> {
+            tokio::task::yield_now().await;
+            let next = self.0.lock().unwrap().pop_front().expect("no more look-ups were expected");
+            next.map(|address| vec![address.parse().unwrap()]).ok_or(LookupError::DoesNotExist)
+        }
+
+        fn forget(&self) {}
+    }
+
+    fn cache(answers: &[Option<&'static str>]) -> (NameCache<Script>, ManualClock) {
+        let script = Script(Mutex::new(answers.iter().copied().collect()));
+        (NameCache::new(script, Duration::from_secs(30)), ManualClock::new(Timestamp::EPOCH))
+    }
+
+    fn addresses(address: &str) -> Arc<[IpAddr]> {
+        Arc::from([address.parse().unwrap()])
+    }
+
+    const NO_SUCH_NAME: Answer = Err(SendFailure::Resolution { does_not_exist: true });
+
+    #[tokio::test]
+    async fn a_name_is_asked_for_again_when_its_time_is_over() {
+        let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.2"), Some("192.0.2.3")]);
+        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.1")));
+        clock.advance(Duration::from_millis(29_999));
+        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.1")));
+        clock.advance(Duration::from_millis(1));
+        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.2")));
+        cache.flush();
+        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.3")));
+    }
+
+    #[tokio::test]
+    async fn requests_that_wait_for_one_name_share_its_answer() {
+        let (cache, clock) = cache(&[Some("192.0.2.1")]);
+        let answers = join_all((0..10).map(|_| cache.addresses("a", &clock))).await;
+        assert_eq!(answers, vec![Ok(addresses("192.0.2.1")); 10]);
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_shared_too_but_soon_forgotten() {
+        let (cache, clock) = cache(&[None, Some("192.0.2.1")]);
+        let answers = join_all((0..10).map(|_| cache.addresses("a", &clock))).await;
+        assert_eq!(answers, vec![NO_SUCH_NAME; 10]);
+        clock.advance(FAILURES_KEPT);
+        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.1")));
+    }
+
+    #[tokio::test]
+    async fn trimming_keeps_what_is_fresh() {
+        let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.2")]);
+        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.1")));
+        clock.advance(Duration::from_secs(20));
+        assert_eq!(cache.addresses("b", &clock).await, Ok(addresses("192.0.2.2")));
+        clock.advance(Duration::from_secs(10));
+        cache.trim(clock.monotonic());
+        assert_eq!(cache.lock().keys().collect::<Vec<_>>(), ["b"]);
+    }
+}

@@ -1,0 +1,94 @@
+//! The system's name servers and hosts file, by hickory, which tells an authoritative "no such name" from a failure;
+//! `getaddrinfo` mixes the two.
+
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{LookupIpStrategy, ResolverConfig};
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+
+use super::{LookupError, NameLookup};
+
+/// Resolves by `/etc/resolv.conf` and `/etc/hosts`, read when the first name is looked up.
+///
+/// Without a readable `resolv.conf` only the hosts file answers. Search domains are not tried: an endpoint's name is
+/// a full name, and `billing.example.com` must not become `billing.example.com.cluster.local`.
+#[derive(Default)]
+pub struct SystemNames {
+    resolver: Mutex<Option<TokioResolver>>,
+}
+
+impl SystemNames {
+    fn resolver(&self) -> Result<TokioResolver, NetError> {
+        let mut resolver = self.resolver.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(built) = &*resolver {
+            return Ok(built.clone());
+        }
+        let built = build()?;
+        *resolver = Some(built.clone());
+        Ok(built)
+    }
+}
+
+impl NameLookup for SystemNames {
+    async fn lookup(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
+        let full_name = format!("{}.", host.trim_end_matches('.'));
+        let answer = self.resolver().map_err(meaning)?.lookup_ip(full_name).await.map_err(meaning)?;
+        Ok(answer.iter().collect())
+    }
+
+    fn forget(&self) {
+        *self.resolver.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+fn build() -> Result<TokioResolver, NetError> {
+    let mut builder = TokioResolver::builder_tokio().unwrap_or_else(|error| {
+        tracing::warn!(%error, "no resolver configuration: only the hosts file is used");
+        let no_servers = ResolverConfig::from_parts(None, Vec::new(), Vec::new());
+        TokioResolver::builder_with_config(no_servers, TokioRuntimeProvider::default())
+    });
+    let options = builder.options_mut();
+    // Every address is vetted, so both families are always asked for.
+    options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
+    // The client's own cache decides how long an answer is used, and can be flushed.
+    options.cache_size = 0;
+    builder.build()
+}
+
+fn meaning(error: NetError) -> LookupError {
+    if error.is_nx_domain() { LookupError::DoesNotExist } else { LookupError::NoAnswer(error.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use hickory_resolver::net::{DnsError, NoRecords};
+    use hickory_resolver::proto::op::{Query, ResponseCode};
+
+    use super::*;
+
+    #[test]
+    fn only_an_authoritative_answer_says_that_a_name_does_not_exist() {
+        let no_records = |code| NetError::Dns(DnsError::NoRecordsFound(NoRecords::new(Query::new(), code)));
+        let check = |error, expected| {
+            assert_eq!(matches!(meaning(error), LookupError::DoesNotExist), expected);
+        };
+        check(no_records(ResponseCode::NXDomain), true);
+        check(no_records(ResponseCode::NoError), false);
+        check(NetError::Dns(DnsError::ResponseCode(ResponseCode::ServFail)), false);
+        check(NetError::Timeout, false);
+        check(NetError::NoConnections, false);
+    }
+
+    #[tokio::test]
+    async fn names_that_mean_this_machine_or_nothing_need_no_server() {
+        let names = SystemNames::default();
+        let localhost = names.lookup("localhost").await.unwrap();
+        assert!(localhost.iter().all(IpAddr::is_loopback) && !localhost.is_empty(), "{localhost:?}");
+        assert!(matches!(names.lookup("posthaste.invalid").await, Err(LookupError::DoesNotExist)));
+        names.forget();
+        assert!(matches!(names.lookup("posthaste.invalid.").await, Err(LookupError::DoesNotExist)));
+    }
+}

@@ -1,0 +1,137 @@
+//! Idle connections, kept per link for the next request.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use posthaste_core::endpoint::Link;
+use posthaste_ports::Clock;
+
+use crate::connection::Connection;
+use crate::settings::ClientSettings;
+
+/// How often idle connections are looked at, so that what a peer has closed does not hold a file descriptor until the
+/// next request to it.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// Idle connections of all links.
+pub(crate) struct Pool {
+    per_link_max: usize,
+    total_max: usize,
+    kept: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    links: HashMap<Link, Vec<Idle>>,
+    total: usize,
+    is_swept: bool,
+}
+
+struct Idle {
+    connection: Connection,
+    since: Duration,
+}
+
+impl Pool {
+    pub(crate) fn new(settings: &ClientSettings) -> Self {
+        Self {
+            per_link_max: settings.idle_per_link_max,
+            total_max: settings.idle_max,
+            kept: settings.idle_kept,
+            state: Mutex::default(),
+        }
+    }
+
+    /// The connection that was used last, if one is fit for a request that was vetted for `addresses` alone.
+    pub(crate) fn take(&self, link: &Link, addresses: &[IpAddr], now: Duration) -> Option<Connection> {
+        loop {
+            // Whatever is not fit is dropped here, outside the lock: that closes it.
+            let mut idle = self.lock().pop(link)?;
+            let is_young = now.saturating_sub(idle.since) < self.kept;
+            if is_young && addresses.contains(&idle.connection.address()) && idle.connection.is_usable() {
+                return Some(idle.connection);
+            }
+        }
+    }
+
+    /// Keeps a usable connection, or closes it where there are enough.
+    pub(crate) fn put<C: Clock>(self: &Arc<Self>, link: Link, connection: Connection, clock: &C) {
+        let mut state = self.lock();
+        if state.total >= self.total_max || self.per_link_max == 0 {
+            return;
+        }
+        let idle = state.links.entry(link).or_default();
+        if idle.len() >= self.per_link_max {
+            return;
+        }
+        idle.push(Idle { connection, since: clock.monotonic() });
+        state.total += 1;
+        if !state.is_swept {
+            state.is_swept = true;
+            tokio::spawn(sweep(Sweeper(Arc::downgrade(self)), clock.clone()));
+        }
+    }
+
+    /// Closes every idle connection.
+    pub(crate) fn trim(&self) {
+        let links = {
+            let mut state = self.lock();
+            state.total = 0;
+            std::mem::take(&mut state.links)
+        };
+        drop(links);
+    }
+
+    /// How many are kept.
+    pub(crate) fn idle(&self) -> usize {
+        self.lock().total
+    }
+
+    /// Closes what is too old, or was closed by the peer, and answers how many are left.
+    fn sweep(&self, now: Duration) -> usize {
+        let mut state = self.lock();
+        for idle in state.links.values_mut() {
+            idle.retain_mut(|idle| now.saturating_sub(idle.since) < self.kept && idle.connection.is_usable());
+        }
+        state.links.retain(|_, idle| !idle.is_empty());
+        state.total = state.links.values().map(Vec::len).sum();
+        state.total
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is whole at every point at which code could panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn pop(&mut self, link: &Link) -> Option<Idle> {
+        let idle = self.links.get_mut(link)?.pop()?;
+        self.total -= 1;
+        Some(idle)
+    }
+}
+
+/// The one task that sweeps a pool; when it ends, for whatever reason, the next connection starts another.
+struct Sweeper(Weak<Pool>);
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        if let Some(pool) = self.0.upgrade() {
+            pool.lock().is_swept = false;
+        }
+    }
+}
+
+async fn sweep<C: Clock>(sweeper: Sweeper, clock: C) {
+    loop {
+        clock.sleep(SWEEP_EVERY).await;
+        let Some(pool) = sweeper.0.upgrade() else { return };
+        if pool.sweep(clock.monotonic()) == 0 {
+            return;
+        }
+    }
+}
