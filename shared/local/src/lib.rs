@@ -3,6 +3,8 @@
 
 pub mod clock;
 pub mod entropy;
+pub mod files;
 
 pub use clock::{ManualClock, SystemClock};
 pub use entropy::{SeededEntropy, SystemEntropy};
+pub use files::FileStore;

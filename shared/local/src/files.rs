@@ -1,0 +1,190 @@
+//! An object store over plain files: the object `a/b.json` is the file `b.json` in the folder `a`, so that a person
+//! can open it. For dead letters; not for objects that change many times a second.
+//!
+//! A put writes a temporary file, syncs it, moves it into place and syncs the folder, so a reader sees all of an
+//! object or nothing and a power cut loses nothing that was acknowledged. Conditions are decided under a lock of this
+//! process, so one process must own the folder.
+
+mod disk;
+mod folders;
+mod listing;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use posthaste_ports::{
+    ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated, vet,
+};
+use sha2::{Digest, Sha256};
+
+use self::disk::Temporary;
+use self::folders::Folders;
+
+/// Names that begin so are the store's own: no key has such a segment and no listing shows one.
+const HIDDEN_PREFIX: &str = ".posthaste-";
+
+/// Where objects are written before they are moved into place; on the same file system, emptied at start.
+const TEMPORARY_FOLDER: &str = ".posthaste-tmp";
+
+/// Keeps objects as files in one folder. Clones share it.
+///
+/// Two limits are the file system's: a segment of a key has at most 255 bytes, and a key cannot also be the folder
+/// of another (`a` beside `a/b`). Both are refused with kind `Invalid`, as is a segment that begins with
+/// `.posthaste-`. An [`ETag`] is the SHA-256 of the content, as S3's is a hash of it: writing the same bytes again
+/// gives the same version.
+#[derive(Debug, Clone)]
+pub struct FileStore {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    root: PathBuf,
+    temporaries_ever: AtomicU64,
+    /// Held from looking at a condition until the change is durable: writers take turns to commit, not to write.
+    folders: Mutex<Folders>,
+}
+
+impl FileStore {
+    /// Opens the store in `root`, which is made if need be, and removes what a crash left half written.
+    ///
+    /// Blocks; meant for the start of a process. At most one store may be open on a folder.
+    pub fn open(root: &Path) -> Result<Self, PortError> {
+        let doing = "open the folder of objects";
+        let root = std::path::absolute(root).map_err(|e| disk::error(doing, e))?;
+        let mut folders = Folders::default();
+        folders.ensure(&root).map_err(|e| disk::error(doing, e))?;
+        let temporary = root.join(TEMPORARY_FOLDER);
+        disk::absent_is_fine(std::fs::remove_dir_all(&temporary)).map_err(|e| disk::error(doing, e))?;
+        let shared = Shared { root, temporaries_ever: AtomicU64::new(0), folders: Mutex::new(folders) };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// File calls block, so they run on the runtime's blocking threads. Dropping the future does not stop them.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Shared) -> Result<T, PortError> + Send + 'static,
+    ) -> Result<T, PortError> {
+        let shared = self.shared.clone();
+        tokio::task::spawn_blocking(move || work(&shared))
+            .await
+            .map_err(|e| PortError::caused(doing, ErrorKind::Other, e))?
+    }
+}
+
+impl ObjectStore for FileStore {
+    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+        let doing = "read an object's file";
+        let path = self.shared.path(doing, key)?;
+        self.blocking(doing, move |_| read(&path).map_err(|e| disk::error(doing, e))).await
+    }
+
+    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+        Ok(match self.get(key).await? {
+            None => Revalidated::Missing,
+            Some(object) if object.etag == *known => Revalidated::Unchanged,
+            Some(object) => Revalidated::Changed(object),
+        })
+    }
+
+    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+        let doing = "write an object's file";
+        let path = self.shared.path(doing, key)?;
+        self.blocking(doing, move |shared| shared.put(doing, &path, &bytes, &condition)).await
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), PortError> {
+        let doing = "delete an object's file";
+        let path = self.shared.path(doing, key)?;
+        self.blocking(doing, move |shared| shared.delete(&path).map_err(|e| disk::error(doing, e))).await
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+        let doing = "list the files of objects";
+        vet::page(max).map_err(|refusal| refusal.at(doing))?;
+        let (prefix, after) = (prefix.to_owned(), after.unwrap_or_default().to_owned());
+        self.blocking(doing, move |shared| {
+            listing::page(&shared.root, &prefix, &after, max).map_err(|e| disk::error(doing, e))
+        })
+        .await
+    }
+}
+
+impl Shared {
+    fn path(&self, doing: &'static str, key: &str) -> Result<PathBuf, PortError> {
+        vet::key(key).map_err(|refusal| refusal.at(doing))?;
+        if key.split('/').any(|segment| segment.starts_with(HIDDEN_PREFIX)) {
+            return Err(vet::Refusal::Key.at(doing));
+        }
+        Ok(self.root.join(key))
+    }
+
+    fn put(
+        &self,
+        doing: &'static str,
+        path: &Path,
+        bytes: &[u8],
+        condition: &PutCondition,
+    ) -> Result<ETag, PortError> {
+        let mut temporary = self.write_temporary(bytes).map_err(|e| disk::error(doing, e))?;
+        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        if !holds(condition, path).map_err(|e| disk::error(doing, e))? {
+            return Err(PortError::new(doing, ErrorKind::PreconditionFailed));
+        }
+        let folder = path.parent().unwrap_or(&self.root);
+        let mut commit = |folders: &mut Folders| {
+            folders.ensure(folder)?;
+            temporary.move_to(path)?;
+            disk::sync_folder(folder)
+        };
+        let mut committed = commit(&mut folders);
+        if committed.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+            // A person who tidies up may have removed a folder that was remembered.
+            folders.forget();
+            committed = commit(&mut folders);
+        }
+        committed.map_err(|e| disk::error(doing, e))?;
+        Ok(etag(bytes))
+    }
+
+    fn write_temporary(&self, bytes: &[u8]) -> std::io::Result<Temporary> {
+        let folder = self.root.join(TEMPORARY_FOLDER);
+        std::fs::create_dir_all(&folder)?;
+        let number = self.temporaries_ever.fetch_add(1, Ordering::Relaxed);
+        Temporary::write(folder.join(number.to_string()), bytes)
+    }
+
+    fn delete(&self, path: &Path) -> std::io::Result<()> {
+        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        if !disk::is_file(path)? {
+            return Ok(());
+        }
+        disk::absent_is_fine(std::fs::remove_file(path))?;
+        let folder = path.parent().unwrap_or(&self.root);
+        disk::absent_is_fine(disk::sync_folder(folder))?;
+        folders.prune(folder, &self.root);
+        Ok(())
+    }
+}
+
+fn holds(condition: &PutCondition, path: &Path) -> std::io::Result<bool> {
+    Ok(match condition {
+        PutCondition::Always => true,
+        PutCondition::IfAbsent => !disk::is_file(path)?,
+        PutCondition::IfMatch(known) => read(path)?.is_some_and(|object| object.etag == *known),
+    })
+}
+
+fn read(path: &Path) -> std::io::Result<Option<Object>> {
+    Ok(disk::read(path)?.map(|bytes| Object { etag: etag(&bytes), bytes: bytes.into() }))
+}
+
+fn etag(bytes: &[u8]) -> ETag {
+    ETag(format!("{:x}", Bytes::copy_from_slice(&Sha256::digest(bytes))))
+}
+
+#[cfg(test)]
+mod tests;

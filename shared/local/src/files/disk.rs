@@ -1,0 +1,96 @@
+//! File calls with the meaning the store needs. Nothing here knows keys or objects.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use posthaste_ports::{ErrorKind, PortError};
+
+/// A file system's error by what a caller can do about it.
+pub(super) fn error(doing: &'static str, error: io::Error) -> PortError {
+    let kind = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Full,
+        io::ErrorKind::NotFound => ErrorKind::NotFound,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Denied,
+        io::ErrorKind::TimedOut => ErrorKind::TimedOut,
+        // A segment that is too long, or a key that is also the folder of another.
+        io::ErrorKind::InvalidFilename
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::IsADirectory
+        | io::ErrorKind::AlreadyExists => ErrorKind::Invalid,
+        _ => ErrorKind::Other,
+    };
+    PortError::caused(doing, kind, error)
+}
+
+/// Takes "there is none" for success.
+pub(super) fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if means_absent(&error) => Ok(()),
+        other => other,
+    }
+}
+
+/// The whole file; `None` if there is none, or a folder instead.
+pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if means_absent(&error) || error.kind() == io::ErrorKind::IsADirectory => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether there is a file, or anything else that is no folder.
+pub(super) fn is_file(path: &Path) -> io::Result<bool> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) => Ok(!found.is_dir()),
+        Err(error) if means_absent(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes the names in a folder durable.
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// A parent that is a file means there is nothing below it; so does a name no file can have.
+pub(super) fn means_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename
+    )
+}
+
+/// A file that is removed again unless it was moved into place.
+pub(super) struct Temporary {
+    path: PathBuf,
+    is_moved: bool,
+}
+
+impl Temporary {
+    /// Writes a new file and makes its content durable.
+    pub(super) fn write(path: PathBuf, bytes: &[u8]) -> io::Result<Self> {
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        let temporary = Self { path, is_moved: false };
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        Ok(temporary)
+    }
+
+    /// Moves the file to `target`, over whatever file is there; durable once the folder is synced.
+    pub(super) fn move_to(&mut self, target: &Path) -> io::Result<()> {
+        std::fs::rename(&self.path, target)?;
+        self.is_moved = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.is_moved {
+            // What cannot be removed now is removed at the next start.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Pages of a folder tree in the byte order of keys, without holding more than a page of names per level.
+
+use std::collections::BTreeMap;
+use std::fs::{FileType, ReadDir};
+use std::io;
+use std::path::Path;
+use std::time::SystemTime;
+
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{ListPage, ObjectMeta, vet};
+
+use super::{HIDDEN_PREFIX, disk};
+
+/// The first `max` objects whose keys start with `prefix` and are greater than `after`.
+pub(super) fn page(root: &Path, prefix: &str, after: &str, max: usize) -> io::Result<ListPage> {
+    // Only what lies in the folder that the prefix names can match; a prefix that names none matches nothing.
+    let base = prefix.rfind('/').map_or("", |slash| &prefix[..=slash]);
+    if !base.is_empty() && !is_folder_key(base) {
+        return Ok(ListPage::default());
+    }
+    // One more than asked for tells whether there is more.
+    let mut walk = Walk { root, prefix, wanted: max + 1, found: Vec::new() };
+    walk.folder(base, after)?;
+    let mut objects = walk.found;
+    let has_more = objects.len() > max;
+    objects.truncate(max);
+    let next_after = if has_more { objects.last().map(|last| last.key.clone()) } else { None };
+    Ok(ListPage { objects, next_after })
+}
+
+fn is_folder_key(base: &str) -> bool {
+    let key = base.trim_end_matches('/');
+    key.len() + 1 == base.len()
+        && vet::key(key).is_ok()
+        && !key.split('/').any(|segment| segment.starts_with(HIDDEN_PREFIX))
+}
+
+struct Walk<'a> {
+    root: &'a Path,
+    prefix: &'a str,
+    wanted: usize,
+    found: Vec<ObjectMeta>,
+}
+
+/// Names of one folder in the order of keys. A folder's name ends in `/`, as it does in the keys below it: that is
+/// what puts `a-b` before `a/b`.
+type Names = BTreeMap<String, FileType>;
+
+impl Walk<'_> {
+    /// Adds what matches below the folder `base` (empty, or ending in `/`) until enough is found.
+    fn folder(&mut self, base: &str, after: &str) -> io::Result<()> {
+        let mut handled = String::new();
+        loop {
+            let names = self.names(base, after, &handled)?;
+            let is_last = names.len() < self.wanted;
+            for (name, kind) in names {
+                let key = format!("{base}{name}");
+                if kind.is_dir() {
+                    self.folder(&key, after)?;
+                } else {
+                    self.found.extend(self.file(&key)?);
+                }
+                if self.found.len() >= self.wanted {
+                    return Ok(());
+                }
+                handled = name;
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The first `wanted` names of a folder that follow `handled` and may lead to a match.
+    fn names(&self, base: &str, after: &str, handled: &str) -> io::Result<Names> {
+        let mut names = Names::new();
+        for entry in read_folder(&self.root.join(base))?.into_iter().flatten() {
+            let entry = entry?;
+            // A name that is no UTF-8 is no part of a key, and a link may lead out of the folder.
+            let (Ok(mut name), kind) = (entry.file_name().into_string(), entry.file_type()?) else {
+                continue;
+            };
+            if name.starts_with(HIDDEN_PREFIX) || !(kind.is_dir() || kind.is_file()) {
+                continue;
+            }
+            if kind.is_dir() {
+                name.push('/');
+            }
+            if name.as_str() > handled && self.may_match(&format!("{base}{name}"), after) {
+                names.insert(name, kind);
+            }
+            if names.len() > self.wanted {
+                names.pop_last();
+            }
+        }
+        Ok(names)
+    }
+
+    fn may_match(&self, key: &str, after: &str) -> bool {
+        if key.len() > vet::KEY_BYTES_MAX {
+            return false;
+        }
+        if key.ends_with('/') {
+            // A folder that lies before `after` holds something later only if `after` lies in it.
+            let is_on_the_way = key.starts_with(self.prefix) || self.prefix.starts_with(key);
+            is_on_the_way && (key > after || after.starts_with(key))
+        } else {
+            key.starts_with(self.prefix) && key > after
+        }
+    }
+
+    /// What a listing shows of a file; `None` if it has gone meanwhile.
+    fn file(&self, key: &str) -> io::Result<Option<ObjectMeta>> {
+        let found = match std::fs::symlink_metadata(self.root.join(key)) {
+            Err(error) if disk::means_absent(&error) => return Ok(None),
+            other => other?,
+        };
+        let since_epoch = found.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let modified_at = Timestamp::EPOCH + since_epoch;
+        Ok(Some(ObjectMeta { key: key.to_owned(), size: found.len(), modified_at }))
+    }
+}
+
+fn read_folder(path: &Path) -> io::Result<Option<ReadDir>> {
+    match std::fs::read_dir(path) {
+        Err(error) if disk::means_absent(&error) => Ok(None),
+        other => other.map(Some),
+    }
+}
