@@ -116,7 +116,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
                 Ok(response) => return Ok((connection, response)),
                 Err(failure) if connection.was_heard() => return Err(failure),
                 Err(_) => {
-                    tracing::debug!(%link, "an idle connection was closed by the peer; sending once more")
+                    tracing::debug!(%link, "an idle connection was closed by the peer; sending once more");
                 }
             }
         }

@@ -1,0 +1,96 @@
+//! Which addresses a request goes to.
+
+use posthaste_core::outcome::SendFailure;
+use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError};
+use posthaste_local::SystemClock;
+use tokio::net::{TcpListener, TcpSocket};
+
+use crate::endpoint::{Endpoint, OK, exchange};
+use crate::{Brief, Script, answered, client, on_loopback, send, settle};
+
+const REFUSED: Brief = Err(SendFailure::AddressRefused);
+
+async fn resolved(settings: ClientSettings, url: &str, answer: Result<&[&str], LookupError>) -> Brief {
+    let names = Script::new(vec![answer]);
+    send(&HyperWebhookClient::with_names(settings, SystemClock, names).unwrap(), url).await
+}
+
+/// A port on 127.0.0.1 that nobody listens on and nobody else can take.
+fn refusing() -> (TcpSocket, u16) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    (socket, port)
+}
+
+#[tokio::test]
+async fn a_refused_address_is_never_connected_to() {
+    let endpoint = Endpoint::start(vec![exchange(OK)]).await;
+    let port = endpoint.address.port();
+    let client = HyperWebhookClient::new(ClientSettings::default(), SystemClock).unwrap();
+    for url in ["http://127.0.0.1", "https://127.0.0.1", "https://localhost", "https://[::ffff:127.0.0.1]"] {
+        assert_eq!(send(&client, &format!("{url}:{port}/")).await, REFUSED, "{url}");
+    }
+    settle().await;
+    assert_eq!(endpoint.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_name_is_judged_by_what_it_resolves_to() {
+    let check = async |url, addresses: &[&str]| {
+        assert_eq!(
+            resolved(ClientSettings::default(), url, Ok(addresses)).await,
+            REFUSED,
+            "{url} {addresses:?}"
+        );
+    };
+    check("https://rebound.example/", &["127.0.0.1"]).await;
+    check("https://half.example/", &["93.184.215.14", "10.0.0.1"]).await;
+    check("https://half.example/", &["2606:2800:21f::1", "::1"]).await;
+    check("https://metadata.example/", &["169.254.169.254"]).await;
+    check("https://nothing.example/", &[]).await;
+    check("http://plain.example/", &["93.184.215.14"]).await;
+    check("https://port.example:6379/", &["93.184.215.14"]).await;
+}
+
+#[tokio::test]
+async fn one_public_address_takes_plain_http_from_the_allowed_ones() {
+    let endpoint = Endpoint::start(vec![exchange(OK)]).await;
+    let url = format!("http://sink.example:{}/", endpoint.address.port());
+    assert_eq!(resolved(on_loopback(), &url, Ok(&["127.0.0.1", "93.184.215.14"])).await, REFUSED);
+    assert_eq!(endpoint.connections(), 0);
+    assert_eq!(resolved(on_loopback(), &url, Ok(&["127.0.0.1"])).await, answered(200, "ok"));
+}
+
+#[tokio::test]
+async fn a_name_that_does_not_exist_is_told_from_one_that_was_not_resolved() {
+    let url = "https://hooks.example/";
+    let failed = |does_not_exist| Err(SendFailure::Resolution { does_not_exist });
+    assert_eq!(resolved(on_loopback(), url, Err(LookupError::DoesNotExist)).await, failed(true));
+    let servfail = LookupError::NoAnswer("servfail".into());
+    assert_eq!(resolved(on_loopback(), url, Err(servfail)).await, failed(false));
+}
+
+#[tokio::test]
+async fn a_refused_port_is_a_socket_failure() {
+    let (_socket, port) = refusing();
+    assert_eq!(send(&client(), &format!("http://127.0.0.1:{port}/")).await, Err(SendFailure::Socket));
+}
+
+#[tokio::test]
+async fn where_one_address_refuses_the_next_is_used() {
+    let (_socket, port) = refusing();
+    let endpoint =
+        Endpoint::on(TcpListener::bind(("127.0.0.2", port)).await.unwrap(), None, vec![exchange(OK)]);
+    let url = format!("http://sink.example:{port}/");
+    let addresses: &[&str] = &["127.0.0.1", "127.0.0.2"];
+    assert_eq!(resolved(on_loopback(), &url, Ok(addresses)).await, answered(200, "ok"));
+    assert_eq!(endpoint.connections(), 1);
+}
+
+#[tokio::test]
+async fn localhost_is_reached_where_one_loopback_net_is_allowed() {
+    let endpoint = Endpoint::start(vec![exchange(OK)]).await;
+    let url = format!("http://localhost:{}/", endpoint.address.port());
+    assert_eq!(send(&client(), &url).await, answered(200, "ok"));
+}

@@ -1,0 +1,95 @@
+//! One deadline over everything; a clock that the test moves.
+
+use std::time::Duration;
+
+use posthaste_core::outcome::SendFailure;
+use posthaste_core::time::Timestamp;
+use posthaste_http::{HyperWebhookClient, LookupError, NameLookup};
+use posthaste_local::ManualClock;
+use posthaste_ports::{WebhookAnswer, WebhookClient};
+
+use crate::endpoint::{Endpoint, OK, Step, exchange, write};
+use crate::{TIMEOUT, answered, brief, on_loopback, post, settle};
+
+/// Sends to `endpoint`, lets `steps` of its script happen, then lets the time run out but for `left`.
+async fn after(
+    script: Vec<Step>,
+    steps: usize,
+    left: Duration,
+) -> (ManualClock, tokio::task::JoinHandle<WebhookAnswer>) {
+    let endpoint = Endpoint::start(vec![script]).await;
+    let clock = ManualClock::new(Timestamp::EPOCH);
+    let client = HyperWebhookClient::new(on_loopback(), clock.clone()).unwrap();
+    let request = post(&endpoint.url());
+    let sending = tokio::spawn(async move { client.send(request).await });
+    for _ in 0..steps {
+        endpoint.step_done().await;
+    }
+    settle().await;
+    clock.advance(TIMEOUT.saturating_sub(left));
+    settle().await;
+    (clock, sending)
+}
+
+#[tokio::test]
+async fn an_endpoint_that_never_answers_has_timed_out() {
+    let (clock, sending) = after(vec![Step::Read, Step::Hang], 1, Duration::from_millis(1)).await;
+    assert!(!sending.is_finished());
+    clock.advance(Duration::from_millis(1));
+    let answer = sending.await.unwrap();
+    assert_eq!(answer.took, TIMEOUT);
+    assert_eq!(brief(answer), Err(SendFailure::TimedOut));
+}
+
+#[tokio::test]
+async fn half_a_head_is_no_answer() {
+    let half = vec![Step::Read, write("HTTP/1.1 200 OK\r\n"), Step::Hang];
+    let (_, sending) = after(half, 2, Duration::ZERO).await;
+    assert_eq!(brief(sending.await.unwrap()), Err(SendFailure::TimedOut));
+}
+
+#[tokio::test]
+async fn a_body_that_stalls_is_read_to_the_deadline_and_the_head_counts() {
+    let stalling = vec![Step::Read, write("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf"), Step::Hang];
+    let (clock, sending) = after(stalling, 2, Duration::from_millis(1)).await;
+    assert!(!sending.is_finished());
+    clock.advance(Duration::from_millis(1));
+    let answer = sending.await.unwrap();
+    assert_eq!(answer.took, TIMEOUT);
+    assert_eq!(brief(answer), answered(200, "half"));
+}
+
+#[tokio::test]
+async fn what_took_no_time_took_none() {
+    let (_, sending) = after(exchange(OK), 2, TIMEOUT).await;
+    let answer = sending.await.unwrap();
+    assert_eq!(answer.took, Duration::ZERO);
+    assert_eq!(brief(answer), answered(200, "ok"));
+}
+
+/// A resolver that never answers.
+struct Silent;
+
+impl NameLookup for Silent {
+    async fn lookup(&self, _host: &str) -> Result<Vec<std::net::IpAddr>, LookupError> {
+        std::future::pending().await
+    }
+
+    fn forget(&self) {}
+}
+
+#[tokio::test]
+async fn a_name_that_is_never_resolved_has_timed_out() {
+    let clock = ManualClock::new(Timestamp::EPOCH);
+    let client = HyperWebhookClient::with_names(on_loopback(), clock.clone(), Silent).unwrap();
+    // The second waits for the first one's look-up.
+    let sending = [0, 1].map(|_| {
+        let client = client.clone();
+        tokio::spawn(async move { client.send(post("https://hooks.example/")).await })
+    });
+    settle().await;
+    clock.advance(TIMEOUT);
+    for sending in sending {
+        assert_eq!(brief(sending.await.unwrap()), Err(SendFailure::TimedOut));
+    }
+}

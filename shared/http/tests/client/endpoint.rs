@@ -1,0 +1,155 @@
+//! An endpoint that follows a script, byte by byte.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use rustls::HandshakeKind;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio_rustls::TlsAcceptor;
+
+pub(crate) const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\n\r\n";
+pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+/// What the endpoint does next on a connection. After the last step it closes.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    /// Reads a whole request.
+    Read,
+    /// Writes bytes.
+    Write(String),
+    /// Writes the same for as long as somebody reads.
+    Flood(&'static str),
+    /// Waits for the test.
+    Until(Arc<Notify>),
+    /// Waits for ever.
+    Hang,
+}
+
+pub(crate) fn write(text: &str) -> Step {
+    Step::Write(text.to_owned())
+}
+
+/// One request, one answer.
+pub(crate) fn exchange(answer: &str) -> Vec<Step> {
+    vec![Step::Read, write(answer)]
+}
+
+/// A running endpoint.
+pub(crate) struct Endpoint {
+    pub(crate) address: SocketAddr,
+    log: Arc<Log>,
+}
+
+#[derive(Default)]
+struct Log {
+    connections: Mutex<Vec<Option<HandshakeKind>>>,
+    requests: Mutex<Vec<String>>,
+    step_done: Notify,
+}
+
+impl Endpoint {
+    /// Serves the n-th connection by the n-th script; more connections than scripts are closed at once.
+    pub(crate) async fn start(scripts: Vec<Vec<Step>>) -> Self {
+        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), None, scripts)
+    }
+
+    pub(crate) async fn start_tls(acceptor: TlsAcceptor, scripts: Vec<Vec<Step>>) -> Self {
+        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), Some(acceptor), scripts)
+    }
+
+    pub(crate) fn on(listener: TcpListener, acceptor: Option<TlsAcceptor>, scripts: Vec<Vec<Step>>) -> Self {
+        let address = listener.local_addr().unwrap();
+        let log = Arc::new(Log::default());
+        tokio::spawn(accept(listener, acceptor, scripts, log.clone()));
+        Self { address, log }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/hook?tenant=a", self.address)
+    }
+
+    /// How many connections were accepted.
+    pub(crate) fn connections(&self) -> usize {
+        self.log.connections.lock().unwrap().len()
+    }
+
+    /// How each connection's TLS handshake went; `None` for plain ones and those that failed.
+    pub(crate) fn handshakes(&self) -> Vec<Option<HandshakeKind>> {
+        self.log.connections.lock().unwrap().clone()
+    }
+
+    /// The requests that were read, as they were on the wire.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.log.requests.lock().unwrap().clone()
+    }
+
+    /// Waits until a step was done since the last call.
+    pub(crate) async fn step_done(&self) {
+        self.log.step_done.notified().await;
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    acceptor: Option<TlsAcceptor>,
+    scripts: Vec<Vec<Step>>,
+    log: Arc<Log>,
+) {
+    let mut scripts = scripts.into_iter();
+    while let Ok((stream, _)) = listener.accept().await {
+        let script = scripts.next().unwrap_or_default();
+        tokio::spawn(serve(stream, acceptor.clone(), script, log.clone()));
+    }
+}
+
+async fn serve(stream: TcpStream, acceptor: Option<TlsAcceptor>, script: Vec<Step>, log: Arc<Log>) {
+    let at = {
+        let mut connections = log.connections.lock().unwrap();
+        connections.push(None);
+        connections.len() - 1
+    };
+    let Some(acceptor) = acceptor else { return follow(stream, script, &log).await };
+    if let Ok(stream) = acceptor.accept(stream).await {
+        log.connections.lock().unwrap()[at] = stream.get_ref().1.handshake_kind();
+        follow(stream, script, &log).await;
+    }
+}
+
+async fn follow(mut stream: impl AsyncRead + AsyncWrite + Unpin, script: Vec<Step>, log: &Log) {
+    for step in script {
+        match step {
+            Step::Read => match read_request(&mut stream).await {
+                Some(request) => log.requests.lock().unwrap().push(request),
+                None => return,
+            },
+            Step::Write(text) => {
+                if stream.write_all(text.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+            Step::Flood(text) => while stream.write_all(text.as_bytes()).await.is_ok() {},
+            Step::Until(told) => told.notified().await,
+            Step::Hang => std::future::pending().await,
+        }
+        log.step_done.notify_one();
+    }
+    let _ = stream.shutdown().await;
+}
+
+/// A request with its body, if the peer sends one whole.
+async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
+    let mut bytes = Vec::new();
+    loop {
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if body.len() == length.map_or(0, |length| length.parse().unwrap()) {
+            return Some(text.into_owned());
+        }
+    }
+}

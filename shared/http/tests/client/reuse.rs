@@ -1,0 +1,161 @@
+//! Keep-alive: when a connection is used again, and when it must not be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_core::outcome::SendFailure;
+use posthaste_core::time::Timestamp;
+use posthaste_http::{ClientSettings, HyperWebhookClient};
+use posthaste_local::ManualClock;
+use tokio::sync::Notify;
+
+use crate::endpoint::{Endpoint, NO_CONTENT, OK, Step, exchange, write};
+use crate::{Script, answered, client, on_loopback, send, settle};
+
+#[tokio::test]
+async fn one_connection_serves_many_requests() {
+    let endpoint = Endpoint::start(vec![[exchange(OK), exchange(NO_CONTENT), exchange(OK)].concat()]).await;
+    let client = client();
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    assert_eq!(send(&client.clone(), &endpoint.url()).await, answered(204, ""));
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    assert_eq!((endpoint.connections(), endpoint.requests().len()), (1, 3));
+}
+
+#[tokio::test]
+async fn a_connection_that_the_peer_closed_while_idle_is_replaced() {
+    let endpoint = Endpoint::start(vec![exchange(OK), exchange(OK)]).await;
+    let client = client();
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    settle().await;
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    assert_eq!((endpoint.connections(), endpoint.requests().len()), (2, 2));
+}
+
+#[tokio::test]
+async fn a_request_that_meets_a_closing_connection_is_sent_once_more() {
+    let closing = [exchange(OK), vec![Step::Read]].concat();
+    let endpoint = Endpoint::start(vec![closing, exchange(OK)]).await;
+    let client = client();
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    let requests = endpoint.requests();
+    assert_eq!((endpoint.connections(), requests.len()), (2, 3));
+    assert_eq!(requests[1], requests[2]);
+}
+
+#[tokio::test]
+async fn it_is_sent_once_more_and_no_more() {
+    let closing = [exchange(OK), vec![Step::Read]].concat();
+    let endpoint = Endpoint::start(vec![closing, vec![Step::Read], exchange(OK)]).await;
+    let client = client();
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    assert_eq!(send(&client, &endpoint.url()).await, Err(SendFailure::Socket));
+    assert_eq!((endpoint.connections(), endpoint.requests().len()), (2, 3));
+}
+
+#[tokio::test]
+async fn a_request_that_was_partly_answered_is_not_sent_again() {
+    let partly = [exchange(OK), exchange("HTTP/1.1 2")].concat();
+    let endpoint = Endpoint::start(vec![partly, exchange(OK)]).await;
+    let client = client();
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    assert_eq!(send(&client, &endpoint.url()).await, Err(SendFailure::Socket));
+    assert_eq!(endpoint.connections(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_nobody_asked_for_is_never_taken_for_the_next_one() {
+    let forged = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged";
+    for script in [
+        vec![Step::Read, write(&format!("{OK}{forged}")), Step::Hang],
+        vec![Step::Read, write(OK), write(forged), Step::Hang],
+    ] {
+        let endpoint = Endpoint::start(vec![script, exchange(NO_CONTENT)]).await;
+        let client = client();
+        assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+        settle().await;
+        assert_eq!(send(&client, &endpoint.url()).await, answered(204, ""));
+        assert_eq!(endpoint.connections(), 2);
+    }
+}
+
+#[tokio::test]
+async fn an_idle_connection_goes_only_where_the_name_still_points() {
+    let first = Endpoint::start(vec![vec![Step::Read, write(OK), Step::Hang]]).await;
+    let moved = std::net::SocketAddr::from(([127, 0, 0, 2], first.address.port()));
+    let second =
+        Endpoint::on(tokio::net::TcpListener::bind(moved).await.unwrap(), None, vec![exchange(NO_CONTENT)]);
+    let clock = ManualClock::new(Timestamp::EPOCH);
+    let names = Script::new(vec![Ok(&["127.0.0.1"]), Ok(&["127.0.0.2"])]);
+    let client = HyperWebhookClient::with_names(on_loopback(), clock.clone(), names).unwrap();
+    let url = format!("http://hooks.example:{}/", first.address.port());
+    assert_eq!(send(&client, &url).await, answered(200, "ok"));
+    clock.advance(Duration::from_secs(30));
+    assert_eq!(send(&client, &url).await, answered(204, ""));
+    assert_eq!((first.connections(), second.connections()), (1, 1));
+}
+
+#[tokio::test]
+async fn idle_connections_end_with_their_time() {
+    let kept = [exchange(OK), exchange(OK)].concat();
+    let endpoint = Endpoint::start(vec![kept, exchange(NO_CONTENT)]).await;
+    let clock = ManualClock::new(Timestamp::EPOCH);
+    let client = HyperWebhookClient::new(on_loopback(), clock.clone()).unwrap();
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    clock.advance(Duration::from_secs(49));
+    settle().await;
+    assert_eq!(client.idle_connections(), 1);
+    clock.advance(Duration::from_secs(5));
+    settle().await;
+    assert_eq!(client.idle_connections(), 0);
+    assert_eq!(send(&client, &endpoint.url()).await, answered(204, ""));
+}
+
+#[tokio::test]
+async fn what_a_peer_closed_is_swept_without_a_request() {
+    let close = Arc::new(Notify::new());
+    let endpoint = Endpoint::start(vec![vec![Step::Read, write(OK), Step::Until(close.clone())]]).await;
+    let clock = ManualClock::new(Timestamp::EPOCH);
+    let client = HyperWebhookClient::new(on_loopback(), clock.clone()).unwrap();
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    close.notify_one();
+    settle().await;
+    assert_eq!((client.idle_connections(), clock.sleepers()), (1, 1));
+    clock.advance(Duration::from_secs(5));
+    settle().await;
+    // With nothing left to sweep, the sweeper has ended too.
+    assert_eq!((client.idle_connections(), clock.sleepers()), (0, 0));
+}
+
+#[tokio::test]
+async fn trimming_closes_idle_connections() {
+    let held = vec![Step::Read, write(OK), Step::Read];
+    let endpoint = Endpoint::start(vec![held, exchange(OK)]).await;
+    let client = client();
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    client.trim();
+    assert_eq!(client.idle_connections(), 0);
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    assert_eq!(endpoint.connections(), 2);
+}
+
+#[tokio::test]
+async fn no_more_connections_are_kept_than_set() {
+    let check = async |settings: ClientSettings, expected| {
+        let endpoints = [
+            Endpoint::start(vec![vec![Step::Read, write(OK), Step::Hang]; 3]).await,
+            Endpoint::start(vec![vec![Step::Read, write(OK), Step::Hang]; 3]).await,
+        ];
+        let client = HyperWebhookClient::new(settings, posthaste_local::SystemClock).unwrap();
+        let urls = endpoints.each_ref().map(Endpoint::url);
+        let sent = urls.iter().cycle().take(6).map(|url| send(&client, url));
+        let answers = futures_util::future::join_all(sent).await;
+        assert_eq!(answers, vec![answered(200, "ok"); 6]);
+        assert_eq!(client.idle_connections(), expected);
+    };
+    check(on_loopback(), 6).await;
+    check(ClientSettings { idle_per_link_max: 2, ..on_loopback() }, 4).await;
+    check(ClientSettings { idle_max: 5, ..on_loopback() }, 5).await;
+    check(ClientSettings { idle_per_link_max: 0, ..on_loopback() }, 0).await;
+}

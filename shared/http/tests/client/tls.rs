@@ -1,0 +1,142 @@
+//! TLS: whom the client believes, and what a failed handshake is called.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_core::outcome::SendFailure;
+use posthaste_core::time::Timestamp;
+use posthaste_http::{ClientSettings, HyperWebhookClient};
+use posthaste_local::{ManualClock, SystemClock};
+use posthaste_ports::WebhookClient;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::HandshakeKind;
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use tokio_rustls::TlsAcceptor;
+
+use crate::endpoint::{Endpoint, OK, Step, exchange, write};
+use crate::{TIMEOUT, answered, brief, on_loopback, post, send, settle};
+
+const TLS: Result<(u16, String), SendFailure> = Err(SendFailure::Tls);
+
+/// An authority of our own.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// Settings of a client that trusts this authority.
+    fn trusted(&self, test: &str) -> ClientSettings {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.pem"));
+        std::fs::write(&path, self.0.pem()).unwrap();
+        ClientSettings { extra_root_file: Some(path), ..on_loopback() }
+    }
+
+    fn acceptor(&self, params: &CertificateParams) -> TlsAcceptor {
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![certificate.der().clone()],
+                PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
+            )
+            .unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        TlsAcceptor::from(Arc::new(config))
+    }
+}
+
+fn certificate_for(name: &str) -> CertificateParams {
+    CertificateParams::new(vec![name.to_owned()]).unwrap()
+}
+
+fn https(endpoint: &Endpoint) -> String {
+    endpoint.url().replace("http://", "https://")
+}
+
+#[tokio::test]
+async fn a_trusted_endpoint_is_reached_and_its_connection_kept() {
+    let authority = Authority::new();
+    let acceptor = authority.acceptor(&certificate_for("127.0.0.1"));
+    let endpoint = Endpoint::start_tls(acceptor, vec![[exchange(OK), exchange(OK)].concat()]).await;
+    let client = HyperWebhookClient::new(authority.trusted("kept"), SystemClock).unwrap();
+    assert_eq!(send(&client, &https(&endpoint)).await, answered(200, "ok"));
+    assert_eq!(send(&client, &https(&endpoint)).await, answered(200, "ok"));
+    assert_eq!(endpoint.handshakes(), [Some(HandshakeKind::Full)]);
+}
+
+#[tokio::test]
+async fn a_second_connection_resumes_the_session() {
+    let authority = Authority::new();
+    let acceptor = authority.acceptor(&certificate_for("localhost"));
+    let close = "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
+    let endpoint = Endpoint::start_tls(acceptor, vec![exchange(close), exchange(close)]).await;
+    let client = HyperWebhookClient::new(authority.trusted("resumed"), SystemClock).unwrap();
+    let url = format!("https://localhost:{}/", endpoint.address.port());
+    assert_eq!(send(&client, &url).await, answered(204, ""));
+    assert_eq!(send(&client, &url).await, answered(204, ""));
+    assert_eq!(endpoint.handshakes(), [Some(HandshakeKind::Full), Some(HandshakeKind::Resumed)]);
+}
+
+#[tokio::test]
+async fn a_certificate_that_does_not_hold_is_a_tls_failure() {
+    let (trusted, stranger) = (Authority::new(), Authority::new());
+    let settings = trusted.trusted("refused");
+    let check = async |acceptor: TlsAcceptor| {
+        let endpoint = Endpoint::start_tls(acceptor, vec![exchange(OK)]).await;
+        let client = HyperWebhookClient::new(settings.clone(), SystemClock).unwrap();
+        assert_eq!(send(&client, &https(&endpoint)).await, TLS);
+        assert_eq!(endpoint.requests(), Vec::<String>::new());
+    };
+    check(stranger.acceptor(&certificate_for("127.0.0.1"))).await;
+    check(trusted.acceptor(&certificate_for("other.example"))).await;
+    let mut expired = certificate_for("127.0.0.1");
+    expired.not_before = rcgen::date_time_ymd(2020, 1, 1);
+    expired.not_after = rcgen::date_time_ymd(2021, 1, 1);
+    check(trusted.acceptor(&expired)).await;
+    let mut not_yet = certificate_for("127.0.0.1");
+    not_yet.not_before = rcgen::date_time_ymd(4000, 1, 1);
+    check(trusted.acceptor(&not_yet)).await;
+}
+
+#[tokio::test]
+async fn an_endpoint_that_does_not_speak_tls_is_a_tls_failure() {
+    let endpoint = Endpoint::start(vec![vec![
+        write("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n"),
+        Step::Hang,
+    ]])
+    .await;
+    let client = HyperWebhookClient::new(on_loopback(), SystemClock).unwrap();
+    assert_eq!(send(&client, &https(&endpoint)).await, TLS);
+}
+
+#[tokio::test]
+async fn a_connection_closed_in_the_handshake_is_a_socket_failure() {
+    let endpoint = Endpoint::start(vec![vec![]]).await;
+    let client = HyperWebhookClient::new(on_loopback(), SystemClock).unwrap();
+    assert_eq!(send(&client, &https(&endpoint)).await, Err(SendFailure::Socket));
+}
+
+#[tokio::test]
+async fn a_handshake_that_stalls_has_timed_out() {
+    let endpoint = Endpoint::start(vec![vec![write(""), Step::Hang]]).await;
+    let clock = ManualClock::new(Timestamp::EPOCH);
+    let client = HyperWebhookClient::new(on_loopback(), clock.clone()).unwrap();
+    let request = post(&https(&endpoint));
+    let sending = tokio::spawn(async move { client.send(request).await });
+    endpoint.step_done().await;
+    settle().await;
+    clock.advance(TIMEOUT.saturating_sub(Duration::from_millis(1)));
+    settle().await;
+    assert!(!sending.is_finished());
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(brief(sending.await.unwrap()), Err(SendFailure::TimedOut));
+}
