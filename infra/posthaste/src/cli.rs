@@ -1,0 +1,234 @@
+//! The command line: what may be written, and its documentation. Nothing is done here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// The folder that is used where none is named.
+pub const DATA_DIR_DEFAULT: &str = "./posthaste-data";
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed
+  2  the command line is wrong
+  3  the input was refused, by a check on this side or by the server (4xx)
+  4  there is no such thing
+  5  the key was not accepted
+  6  refused by back pressure: try again after the time the message names
+  7  the server is not there, or not able to answer now";
+
+/// Webhook delivery: publish events, and every subscriber gets them, or you find them in the dead letters.
+#[derive(Debug, Parser)]
+#[command(name = "posthaste", version, after_help = EXIT_CODES, propagate_version = true)]
+pub struct Cli {
+    /// What every command understands.
+    #[command(flatten)]
+    pub global: Global,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command understands.
+#[derive(Debug, Clone, Args)]
+pub struct Global {
+    /// Where the server is.
+    #[arg(long, global = true, env = "POSTHASTE_URL", default_value = "http://127.0.0.1:8080")]
+    pub url: String,
+    /// The server's data folder on this machine [default: ./posthaste-data, for demo ./posthaste-data/demo]. The
+    /// admin key is read from it where no key is given.
+    #[arg(long, global = true, env = "POSTHASTE_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Answer in JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// The admin key, for commands that manage.
+#[derive(Debug, Clone, Args)]
+pub struct AdminKey {
+    /// The admin key [default: what <data-dir>/admin.key holds].
+    #[arg(long, global = true, env = "POSTHASTE_KEY", hide_env_values = true)]
+    pub key: Option<String>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Create or replace the topics and subscriptions that a YAML file declares. Others stay as they are.
+    Apply(ApplyArgs),
+    /// Publish the events of a file to a topic.
+    Publish(PublishArgs),
+    /// List topics, or show or delete one.
+    Topics(TopicsArgs),
+    /// List a topic's subscriptions, or show or delete one.
+    Subscriptions(SubscriptionsArgs),
+    /// List dead letters, or show one.
+    DeadLetters(DeadLettersArgs),
+    /// Show what the monitor measures and whether producers are held or refused.
+    Pressure(PressureArgs),
+}
+
+/// `apply`.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// The YAML file, or - for standard input. May be given more than once; all files are checked before anything
+    /// is sent.
+    #[arg(short, long = "file", required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The admin key.
+    #[command(flatten)]
+    pub admin: AdminKey,
+}
+
+/// `publish`.
+#[derive(Debug, Args)]
+pub struct PublishArgs {
+    /// The topic.
+    pub topic: String,
+    /// The file with the events, or - for standard input.
+    #[arg(short, long, value_name = "FILE")]
+    pub file: PathBuf,
+    /// The content type of the file [default: by its content: application/cloudevents+json for a CloudEvent,
+    /// application/cloudevents-batch+json for an array of them, application/json for everything else].
+    #[arg(long, value_name = "TYPE")]
+    pub content_type: Option<String>,
+    /// One of the topic's two publish keys [default: asked of the server with the admin key].
+    #[arg(long, env = "POSTHASTE_PUBLISH_KEY", hide_env_values = true)]
+    pub key: Option<String>,
+    /// The admin key, used where no publish key is given [default: what <data-dir>/admin.key holds].
+    #[arg(long, env = "POSTHASTE_KEY", hide_env_values = true)]
+    pub admin_key: Option<String>,
+}
+
+/// `topics`.
+#[derive(Debug, Args)]
+pub struct TopicsArgs {
+    /// What to do; `list` when left out.
+    #[command(subcommand)]
+    pub command: Option<TopicsCommand>,
+    /// The admin key.
+    #[command(flatten)]
+    pub admin: AdminKey,
+}
+
+/// What can be done with topics.
+#[derive(Debug, Subcommand)]
+pub enum TopicsCommand {
+    /// List all topics.
+    List,
+    /// Show a topic and its subscriptions.
+    Show {
+        /// The topic.
+        topic: String,
+    },
+    /// Delete a topic and its subscriptions. Events that still wait are dead-lettered.
+    Delete {
+        /// The topic.
+        topic: String,
+    },
+    /// Show a topic's two publish keys.
+    Keys {
+        /// The topic.
+        topic: String,
+    },
+}
+
+/// `subscriptions`.
+#[derive(Debug, Args)]
+pub struct SubscriptionsArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: SubscriptionsCommand,
+    /// The admin key.
+    #[command(flatten)]
+    pub admin: AdminKey,
+}
+
+/// What can be done with subscriptions.
+#[derive(Debug, Subcommand)]
+pub enum SubscriptionsCommand {
+    /// List a topic's subscriptions.
+    List {
+        /// The topic.
+        topic: String,
+    },
+    /// Show a subscription, its secrets masked.
+    Show {
+        /// The topic.
+        topic: String,
+        /// The subscription.
+        name: String,
+    },
+    /// Delete a subscription. Events that still wait for it are dead-lettered.
+    Delete {
+        /// The topic.
+        topic: String,
+        /// The subscription.
+        name: String,
+    },
+}
+
+/// `dead-letters`.
+#[derive(Debug, Args)]
+pub struct DeadLettersArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: DeadLettersCommand,
+    /// The admin key.
+    #[command(flatten)]
+    pub admin: AdminKey,
+}
+
+/// What can be done with dead letters.
+#[derive(Debug, Subcommand)]
+pub enum DeadLettersCommand {
+    /// List a subscription's dead letters.
+    List(DeadLettersListArgs),
+    /// Print a dead-letter object as it is stored.
+    Show {
+        /// The key of the object, as `list` shows it.
+        object: String,
+    },
+}
+
+/// `dead-letters list`.
+#[derive(Debug, Args)]
+pub struct DeadLettersListArgs {
+    /// The topic.
+    pub topic: String,
+    /// The subscription.
+    pub subscription: String,
+    /// Only those written at or after this time, such as 2026-11-21T10:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Only those written before this time.
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
+    /// Only those with this reason, such as `MaxDeliveryAttemptsExceeded`.
+    #[arg(long)]
+    pub reason: Option<String>,
+    /// At most so many.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
+}
+
+/// `pressure`.
+#[derive(Debug, Args)]
+pub struct PressureArgs {
+    /// The admin key.
+    #[command(flatten)]
+    pub admin: AdminKey,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_agree_with_each_other() {
+        Cli::command().debug_assert();
+    }
+}

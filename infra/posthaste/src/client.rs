@@ -1,0 +1,203 @@
+//! The client of a running server's HTTP API, as the commands use it: one request, one answer, blocking. Outbound
+//! webhooks have their own client in `posthaste-http`; its rules on addresses would be wrong for an operator's tool.
+
+mod problem;
+mod tls;
+
+use std::time::Duration;
+
+use posthaste_core::secret::Secret;
+use serde::de::DeserializeOwned;
+use ureq::http::{HeaderMap, Method, Request, header};
+use url::Url;
+
+pub use problem::Refusal;
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long one request may take. Back pressure may hold the acknowledgement of a publish for 55 s.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(150);
+
+/// Most bytes of an answer that are read. Dead-letter objects are gathered up to 8 MiB and may hold one event more.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// A running server.
+#[derive(Debug, Clone)]
+pub struct Client {
+    base: Url,
+    agent: ureq::Agent,
+}
+
+/// A request: the path is given in segments, which are escaped here.
+#[derive(Debug)]
+pub struct Call<'a> {
+    method: Method,
+    path: Vec<&'a str>,
+    query: Vec<(&'a str, String)>,
+    key: Option<&'a Secret>,
+    body: Option<(&'a str, Vec<u8>)>,
+}
+
+/// An answer of success.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its status, 200 to 299.
+    pub status: u16,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// Why a call has no answer of success.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The server's address is not one.
+    #[error("{url:?} is not the address of a server, such as http://127.0.0.1:8080")]
+    Address {
+        /// What was written.
+        url: String,
+    },
+    /// There was no answer.
+    #[error("failed to reach {url}")]
+    Unreachable {
+        /// Where the server should be.
+        url: Url,
+        /// Why not.
+        #[source]
+        source: Box<ureq::Error>,
+    },
+    /// The server said no.
+    #[error(transparent)]
+    Refused(Box<Refusal>),
+    /// The server's answer is not what its API says.
+    #[error("failed to read the answer of {url}")]
+    Answer {
+        /// What was asked.
+        url: Url,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+impl<'a> Call<'a> {
+    /// A request without a body.
+    pub fn new(method: Method, path: &[&'a str]) -> Self {
+        Self { method, path: path.to_vec(), query: Vec::new(), key: None, body: None }
+    }
+
+    /// Adds a query parameter, if there is a value.
+    pub fn query(mut self, name: &'a str, value: Option<impl ToString>) -> Self {
+        self.query.extend(value.map(|value| (name, value.to_string())));
+        self
+    }
+
+    /// Shows a key.
+    pub fn key(mut self, key: &'a Secret) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// Carries a body.
+    pub fn body(mut self, content_type: &'a str, bytes: Vec<u8>) -> Self {
+        self.body = Some((content_type, bytes));
+        self
+    }
+}
+
+impl Client {
+    /// A client of the server at `url`. Nothing is sent yet.
+    pub fn new(url: &str) -> Result<Self, ClientError> {
+        let refuse = || ClientError::Address { url: url.to_owned() };
+        let base = Url::parse(url).map_err(|_| refuse())?;
+        if !matches!(base.scheme(), "http" | "https") || base.query().is_some() || base.fragment().is_some() {
+            return Err(refuse());
+        }
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_global(Some(REQUEST_TIMEOUT))
+            .user_agent(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
+        let config = if base.scheme() == "https" { config.tls_config(tls::config()) } else { config };
+        Ok(Self { base, agent: config.build().into() })
+    }
+
+    /// Where the server is.
+    pub fn base(&self) -> &Url {
+        &self.base
+    }
+
+    /// Sends a request and answers its success.
+    pub fn send(&self, call: Call<'_>) -> Result<Answer, ClientError> {
+        let url = self.url(&call);
+        let unreachable = |source: ureq::Error| ClientError::Unreachable {
+            url: self.base.clone(),
+            source: Box::new(source),
+        };
+        let mut request = Request::builder().method(call.method).uri(url.as_str());
+        if let Some(key) = call.key {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", key.expose()));
+        }
+        let response = match call.body {
+            Some((content_type, bytes)) => {
+                let request = request.header(header::CONTENT_TYPE, content_type).body(bytes);
+                request.map_err(ureq::Error::Http).and_then(|request| self.agent.run(request))
+            }
+            None => request.body(()).map_err(ureq::Error::Http).and_then(|request| self.agent.run(request)),
+        };
+        let (head, body) = response.map_err(unreachable)?.into_parts();
+        let body = body.into_with_config().limit(ANSWER_BYTES_MAX).read_to_vec().map_err(unreachable)?;
+        if head.status.is_success() {
+            return Ok(Answer { status: head.status.as_u16(), headers: head.headers, body });
+        }
+        Err(ClientError::Refused(Box::new(Refusal::read(head.status.as_u16(), &head.headers, &body))))
+    }
+
+    /// Sends a request and answers the JSON of its success, as what it should be.
+    pub fn json<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ClientError> {
+        let url = self.url(&call);
+        let answer = self.send(call)?;
+        serde_json::from_slice(&answer.body).map_err(|source| ClientError::Answer { url, source })
+    }
+
+    fn url(&self, call: &Call<'_>) -> Url {
+        let mut url = self.base.clone();
+        // An http(s) URL can always be a base, so there is always a path to extend.
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(&call.path);
+        }
+        if !call.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&call.query);
+        }
+        url
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(base: &str, call: &Call<'_>) -> String {
+        Client::new(base).unwrap().url(call).to_string()
+    }
+
+    #[test]
+    fn path_segments_and_queries_are_escaped() {
+        let call =
+            Call::new(Method::GET, &["topics", "a/b?c"]).query("from", Some("1+2")).query("to", None::<u8>);
+        assert_eq!(url("http://h:1", &call), "http://h:1/topics/a%2Fb%3Fc?from=1%2B2");
+        assert_eq!(url("https://h/base/", &Call::new(Method::GET, &["health"])), "https://h/base/health");
+    }
+
+    #[test]
+    fn what_is_not_a_server_s_address_is_refused() {
+        for bad in ["", "localhost:8080", "ftp://h", "http://h/?a=b", "/topics"] {
+            assert!(matches!(Client::new(bad), Err(ClientError::Address { .. })), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! An answer that is no success, read as RFC 9457 says, for people and for exit codes.
+
+use std::fmt;
+
+use serde_json::Value;
+use ureq::http::HeaderMap;
+use ureq::http::header::RETRY_AFTER;
+
+/// How much of an answer that is no problem+json is shown, in characters.
+const DETAIL_CHARS_MAX: usize = 300;
+
+/// The problem type of back pressure.
+const BACK_PRESSURE: &str = "urn:posthaste:problem:back-pressure";
+
+/// What the server said instead of yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The status.
+    pub status: u16,
+    /// The kind of problem, a URI; `about:blank` where the status says it all.
+    pub type_uri: String,
+    /// What this kind is.
+    pub title: String,
+    /// What went wrong this time.
+    pub detail: Option<String>,
+    /// The member at fault.
+    pub member: Option<String>,
+    /// The event at fault, from 0.
+    pub index: Option<u64>,
+    /// `Retry-After`, as it was written.
+    pub retry_after: Option<String>,
+}
+
+impl Refusal {
+    /// Reads an answer. One that is not problem+json, from a proxy for example, is kept as far as it is text.
+    pub fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
+        let problem: Value = serde_json::from_slice(body).unwrap_or_default();
+        let text = |member: &str| problem.get(member).and_then(Value::as_str).map(str::to_owned);
+        let raw = || {
+            let raw: String = String::from_utf8_lossy(body).trim().chars().take(DETAIL_CHARS_MAX).collect();
+            (!raw.is_empty() && !problem.is_object()).then_some(raw)
+        };
+        Self {
+            status,
+            type_uri: text("type").unwrap_or_else(|| "about:blank".to_owned()),
+            title: text("title").unwrap_or_else(|| format!("HTTP status {status}")),
+            detail: text("detail").or_else(raw),
+            member: text("member"),
+            index: problem.get("index").and_then(Value::as_u64),
+            retry_after: headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned),
+        }
+    }
+
+    /// Whether producers are being slowed or refused.
+    pub fn is_back_pressure(&self) -> bool {
+        self.type_uri == BACK_PRESSURE || self.status == 429
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.title, self.status)?;
+        if let Some(index) = self.index {
+            write!(f, "\n  event: {index} (the first is 0)")?;
+        }
+        if let Some(member) = &self.member {
+            write!(f, "\n  member: {member}")?;
+        }
+        if let Some(detail) = &self.detail {
+            write!(f, "\n  reason: {detail}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_says_what_and_which_member() {
+        let body = br#"{"type":"urn:posthaste:problem:bad-event","title":"An event is not as its schema says","status":400,"detail":"expected a text","member":"type","index":2}"#;
+        let refusal = Refusal::read(400, &HeaderMap::new(), body);
+        let expected = "An event is not as its schema says (400)\n  event: 2 (the first is 0)\n  member: type\n  reason: expected a text";
+        assert_eq!(refusal.to_string(), expected);
+    }
+
+    #[test]
+    fn an_answer_that_is_no_problem_is_shown_as_far_as_it_is_text() {
+        let check = |body: &[u8], expected: &str| {
+            assert_eq!(Refusal::read(502, &HeaderMap::new(), body).to_string(), expected);
+        };
+        check(b"Bad gateway\n", "HTTP status 502 (502)\n  reason: Bad gateway");
+        check(b"", "HTTP status 502 (502)");
+        check(b"{}", "HTTP status 502 (502)");
+        check(b"\xff", "HTTP status 502 (502)\n  reason: \u{fffd}");
+    }
+}

@@ -1,0 +1,80 @@
+//! The commands: each loads what it needs, calls the server, and answers what to show.
+
+mod apply;
+mod dead_letters;
+mod error;
+mod pressure;
+mod publish;
+mod source;
+mod subscriptions;
+mod topics;
+
+use std::path::{Path, PathBuf};
+
+use posthaste_core::secret::Secret;
+
+use crate::cli::{Cli, Command, DATA_DIR_DEFAULT, Global};
+use crate::client::Client;
+use crate::output::Reply;
+
+pub use apply::{Applied, ApplyError, Checked, check, put};
+pub use error::CommandError;
+
+/// The name of the file in the data folder that holds the admin key.
+pub const ADMIN_KEY_FILE: &str = "admin.key";
+
+/// Runs a command to its end.
+pub fn run(cli: Cli) -> Result<Reply, CommandError> {
+    let Cli { global, command } = cli;
+    match command {
+        Command::Apply(arguments) => {
+            let files = apply::check_files(&arguments.files)?;
+            apply::run(&Session::open(&global, arguments.admin.key)?, &files)
+        }
+        Command::Publish(arguments) => publish::run(&global, arguments),
+        Command::Topics(arguments) => {
+            topics::run(&Session::open(&global, arguments.admin.key)?, arguments.command)
+        }
+        Command::Subscriptions(arguments) => {
+            subscriptions::run(&Session::open(&global, arguments.admin.key)?, &arguments.command)
+        }
+        Command::DeadLetters(arguments) => {
+            dead_letters::run(&Session::open(&global, arguments.admin.key)?, &arguments.command)
+        }
+        Command::Pressure(arguments) => pressure::run(&Session::open(&global, arguments.admin.key)?),
+    }
+}
+
+/// A server and the key to manage it.
+#[derive(Debug)]
+pub struct Session {
+    /// The server.
+    pub client: Client,
+    /// Its admin key.
+    pub key: Secret,
+}
+
+impl Session {
+    /// A session with the key that was given or, failing that, the data folder's.
+    pub fn open(global: &Global, key: Option<String>) -> Result<Self, CommandError> {
+        let client = Client::new(&global.url)?;
+        let key = match key.filter(|key| !key.is_empty()) {
+            Some(key) => Secret::new(key),
+            None => read_admin_key(&data_dir(global))?,
+        };
+        Ok(Self { client, key })
+    }
+}
+
+/// The data folder that is meant.
+pub fn data_dir(global: &Global) -> PathBuf {
+    global.data_dir.clone().unwrap_or_else(|| PathBuf::from(DATA_DIR_DEFAULT))
+}
+
+fn read_admin_key(data_dir: &Path) -> Result<Secret, CommandError> {
+    let path = data_dir.join(ADMIN_KEY_FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Secret::new(text.trim())),
+        Err(source) => Err(CommandError::NoKey { path, source }),
+    }
+}

@@ -1,0 +1,85 @@
+//! `apply`: topics and subscriptions declared in YAML, put to a running server. Every file is checked whole before
+//! anything is sent, by the same rules as the server's, so that a typo leaves nothing half done.
+
+mod changes;
+mod file;
+mod locate;
+
+use std::path::PathBuf;
+
+use posthaste_core::api::TopicKeysView;
+use posthaste_core::name::TopicName;
+use posthaste_core::secret::Secret;
+use serde_json::{Value, json};
+use ureq::http::Method;
+
+use super::{CommandError, Session, source};
+use crate::client::{Call, Client, ClientError};
+use crate::output::Reply;
+
+pub use changes::Applied;
+use changes::What;
+pub use file::{ApplyError, Checked, check};
+
+/// Reads and checks files, each by itself and all together.
+pub(super) fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
+    let mut files: Vec<Checked> = Vec::with_capacity(paths.len());
+    for path in paths {
+        let checked = check(path, &source::read(path)?)?;
+        if let Some(error) = file::declared_twice(&files, &checked) {
+            return Err(error.into());
+        }
+        files.push(checked);
+    }
+    Ok(files)
+}
+
+pub(super) fn run(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
+    let mut applied = Applied::default();
+    for file in files {
+        put(&session.client, &session.key, file, &mut applied)?;
+    }
+    Ok(reply(&applied))
+}
+
+/// Puts a checked file's topics, one request each, and adds what came of it to `applied`.
+pub fn put(client: &Client, key: &Secret, file: &Checked, applied: &mut Applied) -> Result<(), ClientError> {
+    for (name, settings) in &file.contents.topics {
+        let before = current(client, key, name)?;
+        let body = serde_json::to_vec(settings)
+            .map_err(|source| ClientError::Answer { url: client.base().clone(), source })?;
+        let path = ["topics", name.as_str()];
+        let after: Value =
+            client.json(Call::new(Method::PUT, &path).key(key).body("application/json", body))?;
+        let keys: Option<TopicKeysView> = match &before {
+            None => Some(client.json(Call::new(Method::GET, &["topics", name.as_str(), "keys"]).key(key))?),
+            Some(_) => None,
+        };
+        applied.add(name, settings, before.as_ref(), &after, keys.as_ref());
+    }
+    Ok(())
+}
+
+/// The topic as the server shows it now, or nothing if it is not there.
+fn current(client: &Client, key: &Secret, name: &TopicName) -> Result<Option<Value>, ClientError> {
+    match client.json(Call::new(Method::GET, &["topics", name.as_str()]).key(key)) {
+        Ok(topic) => Ok(Some(topic)),
+        Err(ClientError::Refused(refusal)) if refusal.status == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn reply(applied: &Applied) -> Reply {
+    let row = |what: &What| {
+        [what.topic.clone(), what.subscription.clone().unwrap_or_default(), what.change.to_string()]
+    };
+    let json = json!({ "applied": applied.whats, "new": applied.secrets });
+    let mut reply =
+        Reply::new(json).table(["topic", "subscription", "result"], applied.whats.iter().map(row).collect());
+    if !applied.secrets.is_empty() {
+        reply = reply.line("\nNew keys and secrets. Signing secrets are shown this once; keep them:");
+        let rows = applied.secrets.iter().map(|new| [new.of.clone(), new.kind.to_owned(), new.value.clone()]);
+        reply = reply.table(["of", "kind", "value"], rows.collect());
+    }
+    reply
+}

@@ -1,0 +1,152 @@
+//! What applying a file did, told from the server's views before and after.
+
+use std::fmt;
+
+use posthaste_core::api::{TopicKeysView, TopicSettings};
+use posthaste_core::name::TopicName;
+use serde::Serialize;
+use serde_json::Value;
+
+/// What became of an entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    /// It was not there before.
+    Created,
+    /// It was there, with other settings.
+    Changed,
+    /// It is as it was.
+    Unchanged,
+}
+
+/// An entity and what became of it.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct What {
+    /// The topic.
+    pub topic: String,
+    /// The subscription, or nothing for the topic itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscription: Option<String>,
+    /// What became of it.
+    pub change: Change,
+}
+
+/// A key or secret that the server has made.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct NewSecret {
+    /// Whose it is: a topic, or `topic/subscription`.
+    pub of: String,
+    /// What it is for.
+    pub kind: &'static str,
+    /// The secret itself.
+    pub value: String,
+}
+
+/// What applying files did.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// Every entity the files declare.
+    pub whats: Vec<What>,
+    /// What the server has made for them.
+    pub secrets: Vec<NewSecret>,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Created => "created",
+            Self::Changed => "changed",
+            Self::Unchanged => "unchanged",
+        })
+    }
+}
+
+impl Applied {
+    /// Adds a topic: what was written, the server's view before (if it was there), its answer, and the keys of a
+    /// topic that is new.
+    pub(super) fn add(
+        &mut self,
+        name: &TopicName,
+        written: &TopicSettings,
+        before: Option<&Value>,
+        after: &Value,
+        keys: Option<&TopicKeysView>,
+    ) {
+        let topic = name.to_string();
+        let change = compare(before.map(topic_alone), &topic_alone(after), false);
+        self.whats.push(What { topic: topic.clone(), subscription: None, change });
+        for key in keys.iter().flat_map(|keys| [&keys.key1, &keys.key2]) {
+            self.add_secret(&topic, "publish key", Some(key.expose()));
+        }
+        for (subscription, settings) in &written.subscriptions {
+            let before = before.and_then(|topic| subscription_of(topic, subscription.as_str()));
+            let after = subscription_of(after, subscription.as_str()).unwrap_or(&Value::Null);
+            let own = settings.signing.secrets.as_deref().unwrap_or_default();
+            let rotated = own.iter().any(|secret| !secret.is_masked());
+            let change = compare(before.map(shown), &shown(after), rotated);
+            self.whats.push(What {
+                topic: topic.clone(),
+                subscription: Some(subscription.to_string()),
+                change,
+            });
+            let of = format!("{topic}/{subscription}");
+            for secret in secrets_of(after) {
+                let is_own = own.iter().any(|own| own.expose() == secret);
+                self.add_secret(
+                    &of,
+                    "signing secret",
+                    Some(secret).filter(|secret| secret.starts_with("whsec_") && !is_own),
+                );
+            }
+        }
+    }
+
+    fn add_secret(&mut self, of: &str, kind: &'static str, value: Option<&str>) {
+        self.secrets.extend(value.map(|value| NewSecret {
+            of: of.to_owned(),
+            kind,
+            value: value.to_owned(),
+        }));
+    }
+}
+
+/// Secrets are masked in a view, so whether the written ones are the present ones cannot be told: `rotated` counts
+/// as a change.
+fn compare(before: Option<Value>, after: &Value, rotated: bool) -> Change {
+    match before {
+        None => Change::Created,
+        Some(before) if before == *after && !rotated => Change::Unchanged,
+        Some(_) => Change::Changed,
+    }
+}
+
+fn topic_alone(topic: &Value) -> Value {
+    let mut topic = topic.clone();
+    if let Some(members) = topic.as_object_mut() {
+        members.remove("subscriptions");
+    }
+    topic
+}
+
+/// A subscription as it is shown, without what is not its settings.
+fn shown(subscription: &Value) -> Value {
+    let mut subscription = subscription.clone();
+    if let Some(members) = subscription.as_object_mut() {
+        members.remove("status");
+        members.remove("signing");
+    }
+    subscription
+}
+
+fn subscription_of<'a>(topic: &'a Value, name: &str) -> Option<&'a Value> {
+    let subscriptions = topic.get("subscriptions")?.as_object()?;
+    subscriptions
+        .iter()
+        .find(|(other, _)| other.eq_ignore_ascii_case(name))
+        .map(|(_, subscription)| subscription)
+}
+
+fn secrets_of(subscription: &Value) -> impl Iterator<Item = &str> {
+    let secrets = subscription.pointer("/signing/secrets").and_then(Value::as_array);
+    secrets.into_iter().flatten().filter_map(Value::as_str)
+}

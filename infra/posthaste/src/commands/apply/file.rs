@@ -1,0 +1,199 @@
+//! A file that is to be applied: parsed, and checked by the rules the server has too.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use posthaste_core::api::{ApplyFile, SecretText, SettingsError, TopicSettings, compile_topic};
+use posthaste_core::name::TopicName;
+use posthaste_core::secret::Secret;
+use posthaste_core::topic::TopicKeys;
+
+use super::locate::locate;
+
+/// Stands for a secret that the server has, while a file is checked without the server.
+const PLACEHOLDER: &str = "whsec_cG9zdGhhc3RlLXBsYWNlaG9sZGVyLXNlY3JldA==";
+
+/// A file that passed every check that can be made without the server.
+#[derive(Debug)]
+pub struct Checked {
+    /// Where it was read.
+    pub path: PathBuf,
+    /// What it declares.
+    pub contents: ApplyFile,
+}
+
+/// A place in a file, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The line.
+    pub line: u64,
+    /// The column, in characters.
+    pub column: u64,
+}
+
+/// Why a file cannot be applied. Nothing was sent.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// It is not the YAML that is expected: its form, an unknown member, a wrong type.
+    #[error("{}", At { path, place })]
+    Yaml {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        place: Option<Place>,
+        /// What is wrong there.
+        #[source]
+        source: Box<serde_saphyr::Error>,
+    },
+    /// It breaks a rule.
+    #[error("{}", At { path, place })]
+    Settings {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        place: Option<Place>,
+        /// Which rule, and the member's path within the topic.
+        #[source]
+        source: SettingsError,
+    },
+    /// A topic is declared in two places, and which of them is meant cannot be told.
+    #[error("the topic {topic} is declared twice, in {} and in {}", first.display(), second.display())]
+    Twice {
+        /// The topic.
+        topic: TopicName,
+        /// One place.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+}
+
+struct At<'a> {
+    path: &'a Path,
+    place: &'a Option<Place>,
+}
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        match self.place {
+            Some(Place { line, column }) => write!(f, ":{line}:{column}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Parses a file and checks every topic in it.
+pub fn check(path: &Path, text: &[u8]) -> Result<Checked, ApplyError> {
+    // No snippets in errors: the line at fault may hold a secret.
+    let options = serde_saphyr::options! { with_snippet: false };
+    let contents: ApplyFile = serde_saphyr::from_slice_with_options(text, options).map_err(|error| {
+        let place = error.location().map(|at| Place { line: at.line(), column: at.column() });
+        ApplyError::Yaml { path: path.to_owned(), place, source: Box::new(error) }
+    })?;
+    let mut folded = std::collections::BTreeSet::new();
+    for (name, settings) in &contents.topics {
+        if !folded.insert(name.folded()) {
+            let path = path.to_owned();
+            return Err(ApplyError::Twice { topic: name.clone(), first: path.clone(), second: path });
+        }
+        let keys = TopicKeys { key1: Secret::new(""), key2: Secret::new("") };
+        compile_topic(name, &unmasked(settings), keys).map_err(|source| {
+            let place = locate(text, &format!("topics.{name}.{}", source.member));
+            ApplyError::Settings { path: path.to_owned(), place, source }
+        })?;
+    }
+    Ok(Checked { path: path.to_owned(), contents })
+}
+
+/// The first topic of `next` that one of `files` declares too.
+pub(super) fn declared_twice(files: &[Checked], next: &Checked) -> Option<ApplyError> {
+    for name in next.contents.topics.keys() {
+        let same = |other: &TopicName| other.folded() == name.folded();
+        if let Some(first) = files.iter().find(|file| file.contents.topics.keys().any(same)) {
+            let (first, second) = (first.path.clone(), next.path.clone());
+            return Some(ApplyError::Twice { topic: name.clone(), first, second });
+        }
+    }
+    None
+}
+
+/// The settings with a placeholder for every secret that is masked: whether there is one to keep, the server knows.
+fn unmasked(settings: &TopicSettings) -> TopicSettings {
+    let mut settings = settings.clone();
+    for subscription in settings.subscriptions.values_mut() {
+        for secret in subscription.signing.secrets.iter_mut().flatten().filter(|secret| secret.is_masked()) {
+            *secret = SecretText::new(PLACEHOLDER);
+        }
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        let error = check(Path::new("a.yaml"), text.as_bytes()).unwrap_err();
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        format!("{error}{cause}")
+    }
+
+    #[test]
+    fn an_unknown_member_is_named_with_its_line_and_column() {
+        let text = "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: { url: https://a.example/ }\n        filters: {}\n";
+        let message = refusal(text);
+        assert!(message.starts_with("a.yaml:6:9: "), "{message}");
+        assert!(message.contains("unknown field `filters`"), "{message}");
+    }
+
+    #[test]
+    fn a_broken_rule_is_named_with_its_line_and_column() {
+        let text = "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: { url: https://a.example/ }\n        retryPolicy:\n          schedule: [PT1S, P2D]\n";
+        let message = refusal(text);
+        assert_eq!(
+            message,
+            "a.yaml:7:28: subscriptions.billing.retryPolicy.schedule[1]: P2D is outside PT0S..=P1D"
+        );
+    }
+
+    #[test]
+    fn an_error_shows_nothing_of_the_line_it_is_on() {
+        let text = "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: { url: https://a.example/ }\n        signing: { secrets: [whsec_hush], bogus: 1 }\n";
+        let message = refusal(text);
+        assert!(message.starts_with("a.yaml:6:") && !message.contains("hush"), "{message}");
+    }
+
+    #[test]
+    fn names_that_differ_in_case_only_are_one_topic() {
+        assert_eq!(
+            refusal("topics: { orders: {}, Orders: {} }"),
+            "the topic orders is declared twice, in a.yaml and in a.yaml"
+        );
+        let one = check(Path::new("a.yaml"), b"topics: { orders: {} }").unwrap();
+        let other = check(Path::new("b.yaml"), b"topics: { ORDERS: {} }").unwrap();
+        assert!(matches!(declared_twice(&[one], &other), Some(ApplyError::Twice { .. })));
+    }
+
+    #[test]
+    fn a_masked_secret_is_left_to_the_server() {
+        let text = "topics: { orders: { subscriptions: { a: { endpoint: { url: 'https://a.example/' }, signing: { secrets: [(masked)] } } } } }";
+        assert!(check(Path::new("a.yaml"), text.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_refused_without_a_panic() {
+        for bad in [
+            "",
+            "topics",
+            "topics: [",
+            "- 1",
+            "\u{0}",
+            "topics: {a: {b: &x {c: *x}}}",
+            "topics: {}\n---\ntopics: {}",
+        ] {
+            assert!(check(Path::new("a.yaml"), bad.as_bytes()).is_err(), "{bad:?}");
+        }
+        assert!(check(Path::new("a.yaml"), b"\xff\xfe\xfa").is_err());
+    }
+}

@@ -1,0 +1,61 @@
+//! `dead-letters`: list, show.
+
+use posthaste_core::api::{DeadLetterObject, DeadLetterPage};
+use serde_json::{Value, json};
+use ureq::http::Method;
+
+use super::{CommandError, Session};
+use crate::cli::{DeadLettersCommand, DeadLettersListArgs};
+use crate::client::{Call, ClientError};
+use crate::output::Reply;
+
+/// Most objects that are asked for at once.
+const PAGE_MAX: usize = 100;
+
+pub(super) fn run(session: &Session, command: &DeadLettersCommand) -> Result<Reply, CommandError> {
+    match command {
+        DeadLettersCommand::List(arguments) => {
+            let objects = list(session, arguments)?;
+            let row = |object: &DeadLetterObject| {
+                [object.modified_at.0.to_string(), object.size.to_string(), object.key.clone()]
+            };
+            let rows = objects.iter().map(row).collect();
+            Ok(Reply::new(json!({ "deadLetters": objects })).table(["written", "bytes", "key"], rows))
+        }
+        DeadLettersCommand::Show { object } => show(session, object),
+    }
+}
+
+fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<Vec<DeadLetterObject>, ClientError> {
+    let wanted = arguments.limit as usize;
+    let path = ["topics", &arguments.topic, "subscriptions", &arguments.subscription, "dead-letters"];
+    let mut objects: Vec<DeadLetterObject> = Vec::new();
+    let mut cursor = None;
+    loop {
+        let call = Call::new(Method::GET, &path)
+            .key(&session.key)
+            .query("from", arguments.from.as_ref())
+            .query("to", arguments.to.as_ref())
+            .query("reason", arguments.reason.as_ref())
+            .query("limit", Some((wanted - objects.len()).min(PAGE_MAX)))
+            .query("cursor", cursor);
+        let page: DeadLetterPage = session.client.json(call)?;
+        objects.extend(page.dead_letters);
+        cursor = page.cursor;
+        if cursor.is_none() || objects.len() >= wanted {
+            objects.truncate(wanted);
+            return Ok(objects);
+        }
+    }
+}
+
+fn show(session: &Session, object: &str) -> Result<Reply, CommandError> {
+    let path: Vec<&str> = std::iter::once("dead-letters").chain(object.split('/')).collect();
+    let answer = session.client.send(Call::new(Method::GET, &path).key(&session.key))?;
+    if let Ok(json) = serde_json::from_slice::<Value>(&answer.body) {
+        return Ok(Reply::verbatim(json));
+    }
+    // What could not be read as a message is kept byte for byte, and need not be JSON.
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    Ok(Reply::new(json!({ "bytes": answer.body.len(), "text": text })).line(text))
+}

@@ -1,0 +1,155 @@
+//! How commands fail: what it was, what to do about it, and the exit code that says so to scripts.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::apply::ApplyError;
+use crate::client::{ClientError, Refusal};
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The server could not be asked, or said no.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// A file that is to be applied cannot be accepted.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// An input file cannot be read.
+    #[error("failed to read {}", path.display())]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// No admin key was given and none was found.
+    #[error("no key was given, and there is none in {}", path.display())]
+    NoKey {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// Why it could not be read.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl CommandError {
+    /// The exit code, as `--help` documents it.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Client(ClientError::Address { .. }) => 2,
+            Self::Client(ClientError::Unreachable { .. }) => 7,
+            Self::Client(ClientError::Refused(refusal)) => refused_exit_code(refusal),
+            Self::Apply(_) => 3,
+            Self::NoKey { .. } => 5,
+            Self::Client(ClientError::Answer { .. }) | Self::Input { .. } => 1,
+        }
+    }
+
+    /// The whole story for people: what failed, why, and what to do.
+    pub fn report(&self) -> String {
+        let mut text = format!("error: {self}");
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let _ = write!(text, "\n  because: {error}");
+            cause = error.source();
+        }
+        if let Some(hint) = self.hint() {
+            let _ = write!(text, "\n  try: {hint}");
+        }
+        text
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> Value {
+        let mut error = json!({ "message": self.report(), "exitCode": self.exit_code() });
+        if let Self::Client(ClientError::Refused(refusal)) = self {
+            error["status"] = refusal.status.into();
+            error["type"] = refusal.type_uri.clone().into();
+            error["member"] = refusal.member.clone().into();
+            error["index"] = refusal.index.into();
+            error["retryAfter"] = refusal.retry_after.clone().into();
+        }
+        json!({ "error": error })
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Client(ClientError::Unreachable { .. }) => Some(
+                "is `posthaste serve` running there? --url or POSTHASTE_URL says where to look".to_owned(),
+            ),
+            Self::Client(ClientError::Refused(refusal)) => refused_hint(refusal),
+            Self::NoKey { .. } => {
+                Some("--key or POSTHASTE_KEY, or --data-dir with the folder that the server uses".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn refused_exit_code(refusal: &Refusal) -> u8 {
+    match refusal.status {
+        _ if refusal.is_back_pressure() => 6,
+        401 | 403 => 5,
+        404 => 4,
+        400..=499 => 3,
+        502..=504 => 7,
+        _ => 1,
+    }
+}
+
+fn refused_hint(refusal: &Refusal) -> Option<String> {
+    if let Some(wait) = &refusal.retry_after {
+        return Some(format!("again after {wait} s; `posthaste pressure` shows what is scarce"));
+    }
+    match refusal.status {
+        401 => Some(
+            "another key: management takes the admin key, publishing one of the topic's two keys".to_owned(),
+        ),
+        507 => Some("free space on the disk that holds the data folder".to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ureq::http::{HeaderMap, HeaderValue};
+
+    fn refused(status: u16, type_uri: &str) -> CommandError {
+        let mut headers = HeaderMap::new();
+        if status == 503 || status == 429 {
+            headers.insert("retry-after", HeaderValue::from_static("7"));
+        }
+        let body = json!({ "type": type_uri, "title": "No" }).to_string();
+        ClientError::Refused(Box::new(Refusal::read(status, &headers, body.as_bytes()))).into()
+    }
+
+    #[test]
+    fn every_answer_has_the_exit_code_that_help_promises() {
+        let check = |status, type_uri, expected| {
+            assert_eq!(refused(status, type_uri).exit_code(), expected, "{status}");
+        };
+        check(400, "urn:posthaste:problem:bad-event", 3);
+        check(413, "urn:posthaste:problem:too-large", 3);
+        check(401, "urn:posthaste:problem:unauthorized", 5);
+        check(404, "urn:posthaste:problem:unknown-topic", 4);
+        check(429, "urn:posthaste:problem:back-pressure", 6);
+        check(503, "urn:posthaste:problem:back-pressure", 6);
+        check(503, "urn:posthaste:problem:unavailable", 7);
+        check(500, "about:blank", 1);
+        check(507, "urn:posthaste:problem:storage-full", 1);
+    }
+
+    #[test]
+    fn a_report_says_what_to_do() {
+        let expected = "error: No (503)\n  try: again after 7 s; `posthaste pressure` shows what is scarce";
+        assert_eq!(refused(503, "urn:posthaste:problem:back-pressure").report(), expected);
+    }
+}

@@ -1,0 +1,26 @@
+//! Input files of commands: a path, or `-` for standard input.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::CommandError;
+
+/// Most bytes of an input file. Larger than what any request may carry, so that the server gives the exact reason.
+const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Reads a whole file, or standard input for `-`.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        io::stdin().lock().take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|file| file.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes))
+    };
+    let failed = |source| CommandError::Input { path: path.to_owned(), source };
+    let count = read.map_err(failed)?;
+    if count as u64 > INPUT_BYTES_MAX {
+        return Err(failed(io::Error::from(io::ErrorKind::FileTooLarge)));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,58 @@
+//! `subscriptions`: list, show, delete.
+
+use posthaste_core::api::{SubscriptionPage, SubscriptionSettings};
+use serde_json::{Value, json};
+use ureq::http::Method;
+
+use super::{CommandError, Session};
+use crate::cli::SubscriptionsCommand;
+use crate::client::Call;
+use crate::output::Reply;
+
+/// What a list shows of a subscription.
+pub(super) const HEADER: [&str; 5] = ["subscription", "endpoint", "event types", "state", "reason"];
+
+pub(super) fn run(session: &Session, command: &SubscriptionsCommand) -> Result<Reply, CommandError> {
+    match command {
+        SubscriptionsCommand::List { topic } => list(session, topic),
+        SubscriptionsCommand::Show { topic, name } => {
+            let call = Call::new(Method::GET, &["topics", topic, "subscriptions", name]).key(&session.key);
+            // It has too many members for a table, and as JSON it can be written back.
+            Ok(Reply::verbatim(session.client.json::<Value>(call)?))
+        }
+        SubscriptionsCommand::Delete { topic, name } => {
+            let call = Call::new(Method::DELETE, &["topics", topic, "subscriptions", name]).key(&session.key);
+            session.client.send(call)?;
+            let json = json!({ "deleted": { "topic": topic, "subscription": name } });
+            Ok(Reply::new(json).line(format!("deleted the subscription {name} of {topic}")))
+        }
+    }
+}
+
+/// A subscription in a list.
+pub(super) fn row(name: &str, settings: &SubscriptionSettings) -> [String; 5] {
+    let types = &settings.filter.included_event_types;
+    let types = if types.is_empty() { "all".to_owned() } else { types.join(" ") };
+    let state = settings.status.as_ref().map(|status| format!("{:?}", status.state)).unwrap_or_default();
+    let reason = settings.status.as_ref().and_then(|status| status.reason.clone()).unwrap_or_default();
+    [name.to_owned(), settings.endpoint.url.clone(), types, state, reason]
+}
+
+fn list(session: &Session, topic: &str) -> Result<Reply, CommandError> {
+    let mut subscriptions = Vec::new();
+    let mut cursor = None;
+    loop {
+        let path = ["topics", topic, "subscriptions"];
+        let call = Call::new(Method::GET, &path).key(&session.key).query("cursor", cursor);
+        let page: SubscriptionPage = session.client.json(call)?;
+        subscriptions.extend(page.subscriptions);
+        cursor = page.cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let name =
+        |settings: &SubscriptionSettings| settings.name.as_ref().map(ToString::to_string).unwrap_or_default();
+    let rows = subscriptions.iter().map(|settings| row(&name(settings), settings)).collect();
+    Ok(Reply::new(json!({ "subscriptions": subscriptions })).table(HEADER, rows))
+}

@@ -1,0 +1,74 @@
+//! `topics`: list, show, delete, keys.
+
+use posthaste_core::api::{TopicKeysView, TopicPage, TopicSettings, TopicSummary};
+use posthaste_core::time::format_duration;
+use serde_json::json;
+use ureq::http::Method;
+
+use super::{CommandError, Session, subscriptions};
+use crate::cli::TopicsCommand;
+use crate::client::{Call, ClientError};
+use crate::output::Reply;
+
+pub(super) fn run(session: &Session, command: Option<TopicsCommand>) -> Result<Reply, CommandError> {
+    match command.unwrap_or(TopicsCommand::List) {
+        TopicsCommand::List => list(session),
+        TopicsCommand::Show { topic } => show(session, &topic),
+        TopicsCommand::Delete { topic } => delete(session, &topic),
+        TopicsCommand::Keys { topic } => keys(session, &topic),
+    }
+}
+
+fn list(session: &Session) -> Result<Reply, CommandError> {
+    let mut topics: Vec<TopicSummary> = Vec::new();
+    let mut cursor = None;
+    loop {
+        let call = Call::new(Method::GET, &["topics"]).key(&session.key).query("cursor", cursor);
+        let page: TopicPage = session.client.json(call)?;
+        topics.extend(page.topics);
+        cursor = page.cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let rows = topics.iter().map(|topic| {
+        let ttl = topic.default_time_to_live.map(|ttl| format_duration(ttl.0)).unwrap_or_default();
+        let schema = format!("{:?}", topic.input_schema);
+        [
+            topic.name.to_string(),
+            schema,
+            topic.subscription_count.to_string(),
+            ttl,
+            topic.updated_at.0.to_string(),
+        ]
+    });
+    let header = ["topic", "schema", "subscriptions", "time to live", "updated"];
+    let rows = rows.collect();
+    Ok(Reply::new(json!({ "topics": topics })).table(header, rows))
+}
+
+fn show(session: &Session, topic: &str) -> Result<Reply, CommandError> {
+    let call = Call::new(Method::GET, &["topics", topic]).key(&session.key);
+    let answer = session.client.send(call)?;
+    let unreadable = |source| ClientError::Answer { url: session.client.base().clone(), source };
+    let view: TopicSettings = serde_json::from_slice(&answer.body).map_err(unreadable)?;
+    let json = serde_json::from_slice(&answer.body).map_err(unreadable)?;
+    let ttl = view.default_time_to_live.map_or("none".to_owned(), |ttl| format_duration(ttl.0));
+    let reply =
+        Reply::new(json).line(format!("{topic}: accepts {:?} events, time to live {ttl}", view.input_schema));
+    let rows = view.subscriptions.iter().map(|(name, settings)| subscriptions::row(name.as_str(), settings));
+    Ok(reply.table(subscriptions::HEADER, rows.collect()))
+}
+
+fn delete(session: &Session, topic: &str) -> Result<Reply, CommandError> {
+    session.client.send(Call::new(Method::DELETE, &["topics", topic]).key(&session.key))?;
+    Ok(Reply::new(json!({ "deleted": { "topic": topic } })).line(format!("deleted the topic {topic}")))
+}
+
+fn keys(session: &Session, topic: &str) -> Result<Reply, CommandError> {
+    let call = Call::new(Method::GET, &["topics", topic, "keys"]).key(&session.key);
+    let keys: TopicKeysView = session.client.json(call)?;
+    let row = |name: &str, key: &str| [name.to_owned(), key.to_owned()];
+    let rows = vec![row("key1", keys.key1.expose()), row("key2", keys.key2.expose())];
+    Ok(Reply::new(json!(keys)).table(["name", "key"], rows))
+}

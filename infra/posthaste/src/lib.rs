@@ -1,0 +1,48 @@
+//! The `posthaste` program: `serve` runs every function in one process on the embedded queue and store, the other
+//! commands talk to a running one over its HTTP API, and `demo` does both. Only this crate names the adapters.
+
+pub mod cli;
+pub mod client;
+pub mod commands;
+pub mod output;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::Cli;
+use crate::commands::CommandError;
+use crate::output::{Reply, Style};
+
+/// Runs one command line, the program's name included, and answers how it ended.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are "errors" of clap as well; it knows which stream and exit code they take.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let style = Style::of_stdout(cli.global.json);
+    finish(commands::run(cli), style)
+}
+
+fn finish(outcome: Result<Reply, CommandError>, style: Style) -> ExitCode {
+    match outcome {
+        Ok(reply) => match io::stdout().write_all(reply.render(style).as_bytes()) {
+            // A reader that has seen enough, such as `head`, is no failure.
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        Err(error) => {
+            let text = if style == Style::Json { error.json().to_string() } else { error.report() };
+            // Nothing is left to tell it to when standard error is closed; the exit code says it too.
+            let _ = writeln!(io::stderr(), "{text}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What a command has to say, and how it is shown: a table on a terminal, aligned text in a pipe, or JSON.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal};
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::Value;
+
+/// How replies are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Tables with lines, for people.
+    Terminal,
+    /// Aligned columns without lines, for `grep` and `awk`.
+    Plain,
+    /// The JSON.
+    Json,
+}
+
+impl Style {
+    /// The style for standard output.
+    pub fn of_stdout(json: bool) -> Self {
+        match (json, io::stdout().is_terminal()) {
+            (true, _) => Self::Json,
+            (false, true) => Self::Terminal,
+            (false, false) => Self::Plain,
+        }
+    }
+}
+
+/// What a command answers: the whole of it as JSON, and the same for people.
+#[derive(Debug)]
+pub struct Reply {
+    json: Value,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Rows { header: Vec<&'static str>, rows: Vec<Vec<String>> },
+    Line(String),
+}
+
+impl Reply {
+    /// A reply that is `json`, and so far says nothing to people.
+    pub fn new(json: Value) -> Self {
+        Self { json, parts: Vec::new() }
+    }
+
+    /// A reply that is shown as JSON in every style, because it is what was asked for.
+    pub fn verbatim(json: Value) -> Self {
+        let text = pretty(&json);
+        Self::new(json).line(text)
+    }
+
+    /// Adds a line.
+    pub fn line(mut self, text: impl Into<String>) -> Self {
+        self.parts.push(Part::Line(text.into()));
+        self
+    }
+
+    /// Adds a table. Each row has as many cells as the header.
+    pub fn table<const N: usize>(mut self, header: [&'static str; N], rows: Vec<[String; N]>) -> Self {
+        let rows = rows.into_iter().map(Vec::from).collect();
+        self.parts.push(Part::Rows { header: header.into(), rows });
+        self
+    }
+
+    /// The text to print.
+    pub fn render(&self, style: Style) -> String {
+        if style == Style::Json {
+            return pretty(&self.json) + "\n";
+        }
+        let mut text = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Line(line) => text += line,
+                Part::Rows { header, rows } => text += &columns(header, rows, style),
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Rows under a header, without a final line break.
+pub fn columns(header: &[&str], rows: &[Vec<String>], style: Style) -> String {
+    let mut table = Table::new();
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.load_style(if style == Style::Terminal { presets::UTF8_FULL_CONDENSED } else { presets::NOTHING });
+    table.set_header(header.iter().map(|title| title.to_uppercase()));
+    // Text from outside must not steer the terminal.
+    let clean =
+        |cell: &String| cell.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect::<String>();
+    table.add_rows(rows.iter().map(|row| row.iter().map(clean).collect::<Vec<_>>()));
+    if style != Style::Terminal {
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+    }
+    let mut text = String::new();
+    for line in table.lines() {
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn pretty(json: &Value) -> String {
+    // A `Value` has text keys only: writing it cannot fail.
+    serde_json::to_string_pretty(json).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn reply() -> Reply {
+        let rows = vec![["orders".to_owned(), "2".to_owned()], ["ops\u{1b}[2J".to_owned(), "10".to_owned()]];
+        Reply::new(json!({ "topics": [] })).table(["topic", "subscriptions"], rows).line("2 topics")
+    }
+
+    #[test]
+    fn a_pipe_gets_aligned_columns_without_lines_or_control_characters() {
+        let expected = "TOPIC    SUBSCRIPTIONS\norders   2\nops\u{fffd}[2J  10\n2 topics\n";
+        assert_eq!(reply().render(Style::Plain), expected);
+    }
+
+    #[test]
+    fn json_is_the_same_whatever_people_see() {
+        assert_eq!(reply().render(Style::Json), "{\n  \"topics\": []\n}\n");
+    }
+
+    #[test]
+    fn a_terminal_gets_a_table() {
+        assert!(reply().render(Style::Terminal).contains("│ orders"));
+    }
+}
