@@ -1,1 +1,148 @@
-//! The deadletter function.
+//! deadletter: writes what was given up into the dead-letter bucket, gathered into few objects, and empties the
+//! redrive queue the same way.
+//!
+//! An object is durable before the messages in it are acknowledged. A bucket that refuses is tried again and again,
+//! by fresh messages that remember since when; nothing is dropped unless its subscription says after how long.
+
+mod gather;
+mod intake;
+mod trouble;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use posthaste_core::delivery::DeadLetter;
+use posthaste_core::layout;
+use posthaste_ports::{
+    BatchResponse, Clock, Entropy, MessageId, ObjectStore, PutCondition, QueueName, QueueReceiver, Receipt,
+    ReceivedMessage, Registry,
+};
+
+use gather::{Object, gather};
+
+/// What deadletter needs from outside.
+#[derive(Debug)]
+pub struct DeadLetterPorts<Q, S, D, C, E> {
+    /// The queue that is emptied.
+    pub queue: Q,
+    /// Which queue that is: the dead-letter queue or the redrive queue.
+    pub source: QueueName,
+    /// The state bucket, for payloads that were stored once.
+    pub state: S,
+    /// The dead-letter bucket.
+    pub bucket: D,
+    /// Topics and subscriptions, asked only when the bucket refuses.
+    pub registry: Registry<S, C>,
+    /// Time.
+    pub clock: C,
+    /// Chance.
+    pub entropy: E,
+}
+
+/// The function.
+#[derive(Debug)]
+pub struct DeadLetters<Q, S, D, C, E> {
+    ports: DeadLetterPorts<Q, S, D, C, E>,
+}
+
+/// A message that was understood, with its events' records.
+#[derive(Debug)]
+pub(crate) struct Letter {
+    pub(crate) id: MessageId,
+    pub(crate) receipt: Receipt,
+    pub(crate) letter: DeadLetter,
+    pub(crate) records: Vec<Bytes>,
+}
+
+/// What a batch became.
+#[derive(Debug, Default)]
+pub(crate) struct Sorted {
+    /// By topic and subscription, as the object's key has them.
+    pub(crate) letters: BTreeMap<String, Vec<Letter>>,
+    /// Kept byte for byte.
+    pub(crate) raw: Vec<ReceivedMessage>,
+    /// Nothing durable done.
+    pub(crate) failures: Vec<MessageId>,
+}
+
+impl<Q, S, D, C, E> DeadLetters<Q, S, D, C, E>
+where
+    Q: QueueReceiver,
+    S: ObjectStore,
+    D: ObjectStore,
+    C: Clock,
+    E: Entropy,
+{
+    /// Wires the function up.
+    pub fn new(ports: DeadLetterPorts<Q, S, D, C, E>) -> Self {
+        Self { ports }
+    }
+
+    /// Works on a batch. The answer names the messages for which nothing durable could be done.
+    pub async fn handle(&self, batch: Vec<ReceivedMessage>) -> BatchResponse {
+        let Sorted { letters, raw, mut failures } = self.sort(batch).await;
+        for message in raw {
+            self.keep_raw(message, &mut failures).await;
+        }
+        for object in letters.into_values().flat_map(gather) {
+            self.write(object, &mut failures).await;
+        }
+        BatchResponse { failures }
+    }
+
+    async fn write(&self, object: Object, failures: &mut Vec<MessageId>) {
+        let Some(first) = object.letters.first() else { return };
+        let delivery = &first.letter.delivery;
+        let id = self.ports.entropy.uuid().to_string();
+        let key = layout::dead_letter(&delivery.topic, &delivery.subscription, self.ports.clock.now(), &id);
+        match self.ports.bucket.put(&key, object.json, PutCondition::Always).await {
+            Ok(_) => {
+                count(&object.letters);
+                tracing::info!(%key, events = object.events, "dead letters written");
+                for letter in &object.letters {
+                    self.acknowledge(&letter.id, &letter.receipt).await;
+                }
+            }
+            Err(error) => {
+                tracing::error!(%key, events = object.events, error = &error as &dyn std::error::Error, "dead letters not written");
+                for letter in object.letters {
+                    self.try_later(letter, failures).await;
+                }
+            }
+        }
+    }
+
+    async fn keep_raw(&self, message: ReceivedMessage, failures: &mut Vec<MessageId>) {
+        let key = layout::malformed(self.ports.clock.now(), &self.ports.entropy.uuid().to_string());
+        match self.ports.bucket.put(&key, message.body, PutCondition::Always).await {
+            Ok(_) => {
+                metrics::counter!("DeadLetteredCount", "reason" => "MalformedMessage").increment(1);
+                tracing::error!(%key, message = %message.id.0, "message not readable, kept as it is");
+                self.acknowledge(&message.id, &message.receipt).await;
+            }
+            Err(error) => {
+                tracing::error!(%key, error = &error as &dyn std::error::Error, "unreadable message not written");
+                failures.push(message.id);
+            }
+        }
+    }
+
+    /// A failure leaves a copy to be written again: at least once.
+    async fn acknowledge(&self, id: &MessageId, receipt: &Receipt) {
+        if let Err(error) = self.ports.queue.acknowledge(receipt).await {
+            tracing::error!(message = %id.0, error = &error as &dyn std::error::Error, "written dead letter not acknowledged");
+        }
+    }
+}
+
+fn count(letters: &[Letter]) {
+    for letter in letters {
+        let delivery = &letter.letter.delivery;
+        let labels = [
+            ("topic", delivery.topic.to_string()),
+            ("subscription", delivery.subscription.to_string()),
+            ("reason", format!("{:?}", letter.letter.reason)),
+        ];
+        metrics::counter!("DeadLetteredCount", &labels).increment(letter.records.len() as u64);
+    }
+}

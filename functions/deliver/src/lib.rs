@@ -1,1 +1,106 @@
-//! The deliver function.
+//! deliver: takes due deliveries, posts their events, and puts what failed where it waits.
+//!
+//! Every rule is a decision of `posthaste_core`; here they are loaded for, asked, and applied in crash-safe order:
+//! a successor is durable before its message is deleted, message by message. What this is not: it keeps no state
+//! between invocations but caches and the bounds on concurrency.
+
+mod attempt;
+mod intake;
+mod invocation;
+mod lanes;
+mod park;
+mod report;
+mod retire;
+mod settle;
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream;
+use http::HeaderValue;
+use posthaste_ports::{
+    BatchResponse, Clock, DrainMeter, Entropy, ObjectStore, QueueReceiver, ReceivedMessage, Registry,
+    WebhookClient,
+};
+
+use invocation::Invocation;
+use lanes::Lanes;
+
+/// Most requests one invocation has open at once: what ten messages of ten events need.
+const REQUESTS_PER_INVOCATION_MAX: usize = 100;
+
+/// What deliver needs from outside.
+#[derive(Debug)]
+pub struct DeliverPorts<Q, S, W, C, E> {
+    /// The delivery queue.
+    pub queue: Q,
+    /// The state bucket.
+    pub state: S,
+    /// Topics and subscriptions.
+    pub registry: Registry<S, C>,
+    /// The way to the endpoints.
+    pub webhook: W,
+    /// Time.
+    pub clock: C,
+    /// Chance.
+    pub entropy: E,
+    /// Where the drain rate is measured.
+    pub drain: DrainMeter,
+}
+
+/// What an operator may set.
+#[derive(Debug, Clone)]
+pub struct DeliverSettings {
+    /// Most requests open at once, over all endpoints.
+    pub requests_max: usize,
+    /// Most requests open at once to one link, so that a slow one cannot take all.
+    pub requests_per_link_max: usize,
+    /// Who asks, for `WebHook-Request-Origin` and `Origin`.
+    pub origin: HeaderValue,
+}
+
+/// The function.
+#[derive(Debug)]
+pub struct Deliver<Q, S, W, C, E> {
+    ports: DeliverPorts<Q, S, W, C, E>,
+    settings: DeliverSettings,
+    lanes: Lanes,
+}
+
+impl Default for DeliverSettings {
+    fn default() -> Self {
+        Self { requests_max: 1024, requests_per_link_max: 64, origin: HeaderValue::from_static("posthaste") }
+    }
+}
+
+impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
+where
+    Q: QueueReceiver,
+    S: ObjectStore,
+    W: WebhookClient,
+    C: Clock,
+    E: Entropy,
+{
+    /// Wires the function up.
+    pub fn new(ports: DeliverPorts<Q, S, W, C, E>, settings: DeliverSettings) -> Self {
+        let lanes = Lanes::new(settings.requests_max, settings.requests_per_link_max);
+        Self { ports, settings, lanes }
+    }
+
+    /// Works on a batch. `deadline` is a time of the clock's `monotonic`; an attempt is begun only if its timeout
+    /// ends before it, and what was not begun goes back to the queue without delay.
+    ///
+    /// Each message is settled by itself as soon as its last event has a verdict. The answer names those for which
+    /// nothing durable could be done.
+    pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
+        let mut invocation = Invocation::new(deadline);
+        self.take_in(&mut invocation, batch).await;
+        let requests = self.plan(&invocation);
+        let invocation = &invocation;
+        stream::iter(requests)
+            .for_each_concurrent(REQUESTS_PER_INVOCATION_MAX, |request| self.attempt(invocation, request))
+            .await;
+        self.park(invocation).await;
+        invocation.response()
+    }
+}

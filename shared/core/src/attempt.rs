@@ -91,8 +91,8 @@ pub fn webhook_id(events: &[Outgoing<'_>]) -> String {
         digest.update(event.key.as_bytes());
         digest.update(b"\n");
     }
-    let hex: String = digest.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("msg_{hex}")
+    let digest = digest.finalize();
+    format!("msg_{:032x}", u128::from_be_bytes(std::array::from_fn(|at| digest[at])))
 }
 
 fn structured(subscription: &Subscription, events: &[Outgoing<'_>]) -> (HeaderMap, Vec<Bytes>) {

@@ -200,7 +200,7 @@ mod tests {
     }
 
     fn state(attempt: u16) -> AttemptState {
-        AttemptState { attempt, expires_at: NOW + Duration::from_secs(86_400), name_was_unknown: false }
+        AttemptState { attempt, expires_at: NOW + Duration::from_hours(24), name_was_unknown: false }
     }
 
     fn check(attempt: u16, outcome: Outcome, expected: Verdict) {

@@ -20,6 +20,7 @@ pub mod record;
 pub mod retry;
 pub mod schema;
 pub mod secret;
+pub mod settle;
 pub mod signature;
 pub mod time;
 pub mod topic;

@@ -79,7 +79,7 @@ pub const ENTRY_OVERHEAD_BYTES: usize = 160;
 pub const INLINE_FAN_OUT_BYTES_MAX: usize = 4 * SQS_MESSAGE_BYTES_MAX;
 
 /// How long a referenced payload is kept (longer than any message can live: 14 days of queue retention).
-pub const PAYLOAD_KEPT: Duration = Duration::from_secs(15 * 86_400);
+pub const PAYLOAD_KEPT: Duration = Duration::from_hours(360);
 
 // --- Delivery ---
 
@@ -95,10 +95,10 @@ pub const EVENT_TIME_TO_LIVE_MINUTES_MAX: u32 = 1440;
 pub const SCHEDULE_STEPS_MAX: usize = DELIVERY_ATTEMPTS_MAX as usize;
 
 /// Longest wait one step of a retry schedule may ask for: beyond the longest time to live it has no use.
-pub const SCHEDULE_STEP_MAX: Duration = Duration::from_secs(86_400);
+pub const SCHEDULE_STEP_MAX: Duration = Duration::from_hours(24);
 
 /// Longest and default time an endpoint has to answer.
-pub const ATTEMPT_TIMEOUT_MAX: Duration = Duration::from_secs(60);
+pub const ATTEMPT_TIMEOUT_MAX: Duration = Duration::from_mins(1);
 
 /// Default time an endpoint has to answer (Event Grid: 30 seconds).
 pub const ATTEMPT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
@@ -127,7 +127,7 @@ pub const SIGNING_SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 // --- Dead letters ---
 
 /// Default time between the last attempt and the dead-letter object (Event Grid: five minutes).
-pub const DEAD_LETTER_DELAY_DEFAULT: Duration = Duration::from_secs(300);
+pub const DEAD_LETTER_DELAY_DEFAULT: Duration = Duration::from_mins(5);
 
 /// Longest such time: what SQS can delay.
 pub const DEAD_LETTER_DELAY_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);

@@ -11,18 +11,18 @@ use crate::time::Timestamp;
 pub const SCHEDULE_DEFAULT: [Duration; 10] = [
     Duration::from_secs(10),
     Duration::from_secs(30),
-    Duration::from_secs(60),
-    Duration::from_secs(5 * 60),
-    Duration::from_secs(10 * 60),
-    Duration::from_secs(30 * 60),
-    Duration::from_secs(3600),
-    Duration::from_secs(3 * 3600),
-    Duration::from_secs(6 * 3600),
-    Duration::from_secs(12 * 3600),
+    Duration::from_mins(1),
+    Duration::from_mins(5),
+    Duration::from_mins(10),
+    Duration::from_mins(30),
+    Duration::from_hours(1),
+    Duration::from_hours(3),
+    Duration::from_hours(6),
+    Duration::from_hours(12),
 ];
 
 /// The default floor under the wait after 408 (Event Grid: 2 minutes or more).
-pub const WAIT_FLOOR_REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
+pub const WAIT_FLOOR_REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The default floor under the wait after 429 and 503 (Event Grid: 30 seconds or more).
 pub const WAIT_FLOOR_BUSY: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ pub const WAIT_FLOOR_BUSY: Duration = Duration::from_secs(30);
 pub const WAIT_FLOOR_DEFAULT: Duration = Duration::from_secs(10);
 
 /// The wait before the one retry that a host name gets which does not exist.
-pub const WAIT_UNKNOWN_NAME: Duration = Duration::from_secs(300);
+pub const WAIT_UNKNOWN_NAME: Duration = Duration::from_mins(5);
 
 /// Statuses after which Event Grid does not try a webhook again.
 pub const PERMANENT_STATUSES_DEFAULT: [u16; 5] = [400, 401, 403, 404, 413];
@@ -40,7 +40,7 @@ pub const PERMANENT_STATUSES_DEFAULT: [u16; 5] = [400, 401, 403, 404, 413];
 pub const JITTER_SHARE_MAX: f64 = 0.1;
 
 /// … and by at most this long.
-pub const JITTER_MAX: Duration = Duration::from_secs(300);
+pub const JITTER_MAX: Duration = Duration::from_mins(5);
 
 /// When and how often a subscription's events are tried again.
 #[derive(Debug, Clone, PartialEq)]

@@ -60,7 +60,9 @@ impl SigningSecret {
         let mut mac = self.keyed.clone();
         mac.update(id.as_bytes());
         mac.update(format!(".{timestamp}.").as_bytes());
-        body.iter().for_each(|slice| mac.update(slice));
+        for slice in body {
+            mac.update(slice);
+        }
         format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
     }
 }

@@ -122,29 +122,15 @@ pub fn parse_duration(text: &str) -> Result<Duration, TimeError> {
 
 /// Writes a duration as ISO 8601 with the largest units first: `PT10S`, `PT1H30M`, `P1D`.
 pub fn format_duration(length: Duration) -> String {
-    let (secs, millis) = (length.as_secs(), length.subsec_millis());
-    let (days, hours, minutes, seconds) = (secs / 86_400, secs / 3600 % 24, secs / 60 % 60, secs % 60);
-    let mut text = String::from("P");
-    if days > 0 {
-        text += &format!("{days}D");
-    }
-    if secs % 86_400 > 0 || millis > 0 || days == 0 {
-        text.push('T');
-    }
-    for (amount, unit) in [(hours, 'H'), (minutes, 'M')] {
-        if amount > 0 {
-            text += &format!("{amount}{unit}");
-        }
-    }
-    match (seconds, millis) {
-        (0, 0) if text != "PT" => {}
-        (_, 0) => text += &format!("{seconds}S"),
-        _ => text += format!("{seconds}.{millis:03}").trim_end_matches('0'),
-    }
-    if millis > 0 {
-        text.push('S');
-    }
-    text
+    let secs = i64::try_from(length.as_secs()).unwrap_or(i64::MAX);
+    let time_of_day = jiff::Span::new()
+        .hours(secs / 3600 % 24)
+        .minutes(secs / 60 % 60)
+        .seconds(secs % 60)
+        .milliseconds(length.subsec_millis());
+    // No program of ours waits longer than a span can hold (about 20,000 years); one that did would be shown so.
+    let span = time_of_day.try_days(secs / 86_400).unwrap_or(time_of_day);
+    span.to_string()
 }
 
 #[cfg(test)]

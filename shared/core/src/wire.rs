@@ -5,12 +5,14 @@
 
 mod dead_letter;
 mod delivery;
+mod parked;
 
 use bytes::Bytes;
 use serde::Deserialize;
 
 pub use dead_letter::{parse_dead_letter, render_dead_letter};
 pub use delivery::{parse_delivery, render_delivery};
+pub use parked::{parse_parked, render_parked};
 
 /// The version this program writes, and the newest it reads.
 pub const WIRE_VERSION: u32 = 1;
@@ -126,7 +128,8 @@ mod tests {
             let body = Bytes::from_static(body.as_bytes());
             assert!(matches!(parse_delivery(&body), Err(WireError::Malformed(_))), "{body:?}");
         }
-        let empty = Bytes::from(DELIVERY_V1.split("\"events\"").next().unwrap().to_owned() + "\"events\":[]}");
+        let empty =
+            Bytes::from(DELIVERY_V1.split("\"events\"").next().unwrap().to_owned() + "\"events\":[]}");
         assert!(matches!(parse_delivery(&empty), Err(WireError::Empty)));
     }
 

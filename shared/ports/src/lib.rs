@@ -4,21 +4,29 @@
 //! suite in `conformance`. `Recorded` and `Faulty` decorate any of them for cost and fault tests.
 
 pub mod clock;
+pub mod drain;
 pub mod entropy;
 pub mod error;
+pub mod faulty;
+#[cfg(test)]
+mod memory;
 pub mod queue;
+pub mod recorded;
 pub mod registry;
 pub mod store;
 pub mod vet;
 pub mod webhook;
 
 pub use clock::Clock;
+pub use drain::{DrainMeter, Drained};
 pub use entropy::Entropy;
 pub use error::{ErrorKind, PortError};
+pub use faulty::{Fault, Faulty, Plan};
 pub use queue::{
-    MessageId, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
-    ReceivedMessage, Successor,
+    BatchResponse, MessageId, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt,
+    ReceiveRequest, ReceivedMessage, Successor,
 };
+pub use recorded::{Calls, Operation, Recorded};
 pub use registry::{Registry, RegistryError};
 pub use store::{ETag, ListPage, Object, ObjectMeta, ObjectStore, PutCondition, Revalidated};
 pub use webhook::{WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};

@@ -84,6 +84,13 @@ pub struct Successor {
     pub message: OutgoingMessage,
 }
 
+/// What a function answers for a batch of messages, as Lambda's `ReportBatchItemFailures` has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BatchResponse {
+    /// The messages for which nothing durable was done: they become visible again after their timeout.
+    pub failures: Vec<MessageId>,
+}
+
 /// How many messages a queue holds, by what they mean. On AWS the numbers are approximate and lag a minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueueCounts {

@@ -68,7 +68,9 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         let known = self.lock().get(&key).cloned();
         let now = self.clock.monotonic();
         match known {
-            Some(known) if now.saturating_sub(known.checked_at) < self.max_age => Ok(known.topic.map(|(_, t)| t)),
+            Some(known) if now.saturating_sub(known.checked_at) < self.max_age => {
+                Ok(known.topic.map(|(_, t)| t))
+            }
             Some(Known { topic: Some((etag, topic)), .. }) => self.revalidate(key, etag, topic, now).await,
             Some(Known { topic: None, .. }) | None => self.load(key, now).await,
         }

@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(subscription.retry, RetryPolicy::default());
         assert_eq!(subscription.batching, Batching::default());
         assert_eq!(subscription.timeout, Duration::from_secs(30));
-        assert_eq!(subscription.dead_letter.delay, Duration::from_secs(300));
+        assert_eq!(subscription.dead_letter.delay, Duration::from_mins(5));
         assert_eq!(subscription.status, Status::Active);
     }
 

@@ -68,7 +68,8 @@ struct PayloadWire {
 
 /// Renders a delivery as the body of a message.
 pub fn render_delivery(delivery: &Delivery) -> Bytes {
-    let payloads: usize = delivery.events.iter().map(|e| e.payload.message_bytes() + ENTRY_OVERHEAD_BYTES).sum();
+    let payloads: usize =
+        delivery.events.iter().map(|e| e.payload.message_bytes() + ENTRY_OVERHEAD_BYTES).sum();
     let mut body = BytesMut::with_capacity(payloads + 512);
     put_open_object(&mut body, &Head::of(delivery));
     put_events(&mut body, &delivery.events);
@@ -135,7 +136,9 @@ impl EntryWire<'_> {
         let payload = match (self.event, self.payload) {
             (Some(raw), None) => Payload::Inline(body.slice_ref(raw.get().as_bytes())),
             (None, Some(stored)) => Payload::Stored { key: stored.key, bytes: stored.bytes },
-            _ => return Err(WireError::Malformed(serde::de::Error::custom("expected one of event, payload"))),
+            _ => {
+                return Err(WireError::Malformed(serde::de::Error::custom("expected one of event, payload")));
+            }
         };
         Ok(Entry { key: self.key, expires_at: self.expires_at, traceparent: self.traceparent, payload })
     }

@@ -1,0 +1,184 @@
+//! One attempt: enter the link's lane, post, judge the answer, split a refused batch.
+
+use std::time::Duration;
+
+use http::Method;
+use posthaste_core::attempt::{AttemptContext, Outgoing, request};
+use posthaste_core::batch::splits;
+use posthaste_core::decide::{AttemptState, DeadLetterReason, Outcome, Verdict, decide};
+use posthaste_core::delivery::LastAttempt;
+use posthaste_core::outcome::OutcomeName;
+use posthaste_core::retry::parse_retry_after;
+use posthaste_core::settle::EntryVerdict;
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{
+    Clock, Entropy, ObjectStore, QueueReceiver, WebhookAnswer, WebhookClient, WebhookRequest,
+};
+
+use crate::Deliver;
+use crate::intake::Planned;
+use crate::invocation::{EntryRef, Invocation};
+use crate::lanes::Permit;
+use crate::report;
+
+impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
+where
+    Q: QueueReceiver,
+    S: ObjectStore,
+    W: WebhookClient,
+    C: Clock,
+    E: Entropy,
+{
+    /// Makes a planned request, or several where a batch is split, and settles what is complete by then.
+    pub(crate) async fn attempt(&self, invocation: &Invocation, planned: Planned) {
+        let verdicts = match self.enter(invocation, &planned).await {
+            Some(permit) => self.send_all(invocation, &planned, permit).await,
+            None => not_started(&planned.entries),
+        };
+        for (at, verdict) in verdicts {
+            let job = &invocation.jobs[at.job];
+            if let Some(complete) = job.judge(at.entry, verdict) {
+                self.settle(invocation, job, &complete).await;
+            }
+        }
+    }
+
+    /// Waits for the link's lane, but not past the last moment at which the attempt could still end in time.
+    async fn enter(&self, invocation: &Invocation, planned: &Planned) -> Option<Permit> {
+        let left = self.time_to_start(invocation, planned)?;
+        let link = planned.subscription.endpoint.link();
+        tokio::select! {
+            biased;
+            permit = self.lanes.enter(&link) => permit,
+            () = self.ports.clock.sleep(left) => None,
+        }
+    }
+
+    /// How long the attempt's start may still wait; `None` if it would end after the deadline.
+    fn time_to_start(&self, invocation: &Invocation, planned: &Planned) -> Option<Duration> {
+        let now = self.ports.clock.monotonic();
+        invocation.deadline.checked_sub(planned.subscription.timeout)?.checked_sub(now)
+    }
+
+    /// Posts the entries; a batch refused for its content is posted again in halves, down to single events.
+    async fn send_all(
+        &self,
+        invocation: &Invocation,
+        planned: &Planned,
+        permit: Permit,
+    ) -> Vec<(EntryRef, EntryVerdict)> {
+        let mut verdicts = Vec::with_capacity(planned.entries.len());
+        let mut waiting: Vec<&[EntryRef]> = vec![&planned.entries];
+        while let Some(run) = waiting.pop() {
+            if self.time_to_start(invocation, planned).is_none() {
+                verdicts.extend(not_started(run));
+                continue;
+            }
+            let Some(outcome) = self.post(invocation, planned, run).await else {
+                verdicts.extend(run.iter().map(|at| (*at, unrenderable(self.ports.clock.now()))));
+                continue;
+            };
+            if splits(outcome.status(), run.len()) {
+                let (first, second) = run.split_at(run.len() / 2);
+                waiting.extend([second, first]);
+                continue;
+            }
+            verdicts.extend(self.judge(invocation, planned, run, outcome));
+            if outcome.status() == Some(410) && planned.subscription.retry.disable_on_gone {
+                self.retire(&planned.subscription).await;
+            }
+        }
+        drop(permit);
+        verdicts
+    }
+
+    /// Posts one request. `None` if it cannot be rendered.
+    async fn post(&self, invocation: &Invocation, planned: &Planned, run: &[EntryRef]) -> Option<Outcome> {
+        let subscription = &*planned.subscription;
+        let events: Vec<_> = run.iter().map(|at| outgoing(invocation, *at)).collect();
+        let context = AttemptContext {
+            subscription,
+            attempts_before: planned.attempts_before,
+            at: self.ports.clock.now(),
+            origin: &self.settings.origin,
+        };
+        let (headers, body) = match request(context, &events) {
+            Ok(parts) => parts,
+            Err(error) => {
+                tracing::error!(topic = %subscription.topic, subscription = %subscription.name, error = &error as &dyn std::error::Error, "event cannot be sent");
+                return None;
+            }
+        };
+        let answer = self
+            .ports
+            .webhook
+            .send(WebhookRequest {
+                method: Method::POST,
+                url: subscription.endpoint.clone(),
+                headers,
+                body,
+                timeout: subscription.timeout,
+            })
+            .await;
+        let outcome = self.outcome(&answer);
+        report::attempt(planned, run.len(), outcome, answer.took);
+        Some(outcome)
+    }
+
+    fn outcome(&self, answer: &WebhookAnswer) -> Outcome {
+        match &answer.result {
+            Ok(response) => {
+                let value = response.headers.get(http::header::RETRY_AFTER).and_then(|v| v.to_str().ok());
+                let retry_after = value.and_then(|value| parse_retry_after(value, self.ports.clock.now()));
+                Outcome::Answered { status: response.status.as_u16(), retry_after }
+            }
+            Err(failure) => Outcome::Failed(*failure),
+        }
+    }
+
+    fn judge(
+        &self,
+        invocation: &Invocation,
+        planned: &Planned,
+        run: &[EntryRef],
+        outcome: Outcome,
+    ) -> Vec<(EntryRef, EntryVerdict)> {
+        let now = self.ports.clock.now();
+        let judge = |at: &EntryRef| {
+            let state = AttemptState {
+                attempt: planned.attempts_before.saturating_add(1),
+                expires_at: invocation.jobs[at.job].delivery.events[at.entry].expires_at,
+                name_was_unknown: planned.name_was_unknown,
+            };
+            let verdict = decide(&state, outcome, &planned.subscription.retry, planned.jitter, now);
+            (*at, entry_verdict(verdict, outcome, now))
+        };
+        run.iter().map(judge).collect()
+    }
+}
+
+fn outgoing(invocation: &Invocation, at: EntryRef) -> Outgoing<'_> {
+    let job = &invocation.jobs[at.job];
+    let entry = &job.delivery.events[at.entry];
+    Outgoing { key: &entry.key, json: job.texts[at.entry].clone(), traceparent: entry.traceparent.as_deref() }
+}
+
+fn not_started(entries: &[EntryRef]) -> Vec<(EntryRef, EntryVerdict)> {
+    entries.iter().map(|at| (*at, EntryVerdict::NotStarted)).collect()
+}
+
+fn entry_verdict(verdict: Verdict, outcome: Outcome, now: Timestamp) -> EntryVerdict {
+    let last = LastAttempt::of(outcome, now);
+    match (verdict, last) {
+        (Verdict::Retry { not_before }, Some(last)) => EntryVerdict::Retry { not_before, last },
+        (Verdict::GiveUp { reason }, last) => EntryVerdict::GiveUp { reason, last },
+        (Verdict::Delivered | Verdict::Retry { .. }, _) => EntryVerdict::Delivered,
+    }
+}
+
+/// An event that cannot be rendered for its subscription is given up: no retry can help.
+fn unrenderable(now: Timestamp) -> EntryVerdict {
+    let last =
+        LastAttempt { outcome: OutcomeName::BadRequest, status: None, at: now, name_was_unknown: false };
+    EntryVerdict::GiveUp { reason: DeadLetterReason::UndeliverableDueToClientError, last: Some(last) }
+}

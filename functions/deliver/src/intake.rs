@@ -1,0 +1,181 @@
+//! From messages to work: each is read by itself, looked up, and its events judged that need no attempt.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use posthaste_core::batch::Pack;
+use posthaste_core::decide::{DeadLetterReason, is_expired};
+use posthaste_core::delivery::{Delivery, Payload};
+use posthaste_core::limits::SQS_DELAY_SECS_MAX;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::retry::Jitter;
+use posthaste_core::settle::EntryVerdict;
+use posthaste_core::topic::{Status, Subscription};
+use posthaste_core::wire::{WireError, parse_delivery};
+use posthaste_ports::{
+    Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueName, QueueReceiver, ReceivedMessage,
+    RegistryError, Successor, WebhookClient,
+};
+
+use crate::Deliver;
+use crate::invocation::{EntryRef, Invocation, Job};
+
+/// A request to be made: events of one subscription with the same number of attempts behind them.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) subscription: Arc<Subscription>,
+    pub(crate) attempts_before: u16,
+    pub(crate) name_was_unknown: bool,
+    pub(crate) jitter: Jitter,
+    pub(crate) entries: Vec<EntryRef>,
+}
+
+/// Who receives a message's events.
+enum Receiver {
+    Subscribed(Arc<Subscription>),
+    Deleted,
+}
+
+impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
+where
+    Q: QueueReceiver,
+    S: ObjectStore,
+    W: WebhookClient,
+    C: Clock,
+    E: Entropy,
+{
+    /// Reads every message. One that cannot be read, or not yet, is put elsewhere at once; its neighbours do not
+    /// notice.
+    pub(crate) async fn take_in(&self, invocation: &mut Invocation, batch: Vec<ReceivedMessage>) {
+        for message in batch {
+            match parse_delivery(&message.body) {
+                Ok(delivery) => self.look_up(invocation, message, delivery).await,
+                Err(error) => self.put_elsewhere(invocation, message, &error).await,
+            }
+        }
+        for index in 0..invocation.jobs.len() {
+            self.judge_without_attempt(invocation, index).await;
+        }
+    }
+
+    /// Packs what is left to try into requests, merging messages of the same subscription and attempt.
+    pub(crate) fn plan(&self, invocation: &Invocation) -> Vec<Planned> {
+        let mut groups: HashMap<(&TopicName, &SubscriptionName, u16, bool), Vec<EntryRef>> = HashMap::new();
+        for (index, job) in invocation.jobs.iter().enumerate() {
+            let delivery = &job.delivery;
+            let unknown = delivery.last.is_some_and(|last| last.name_was_unknown);
+            let open = (0..delivery.events.len()).filter(|entry| job.is_open(*entry));
+            let entries = open.map(|entry| EntryRef { job: index, entry });
+            let key = (&delivery.topic, &delivery.subscription, delivery.attempts, unknown);
+            groups.entry(key).or_default().extend(entries);
+        }
+        groups.into_values().flat_map(|entries| self.cut(invocation, &entries)).collect()
+    }
+
+    fn cut(&self, invocation: &Invocation, entries: &[EntryRef]) -> Vec<Planned> {
+        let Some(first) = entries.first().map(|entry| &invocation.jobs[entry.job]) else { return Vec::new() };
+        let Some(subscription) = &first.subscription else { return Vec::new() };
+        let pack: Pack = subscription.batching.request();
+        // Drawn once for the invocation, the subscription and the step: what waits together is stored together.
+        let jitter = Jitter::new(self.ports.entropy.fraction());
+        let sizes = entries.iter().map(|entry| invocation.jobs[entry.job].texts[entry.entry].len());
+        let planned = |run: std::ops::Range<usize>| Planned {
+            subscription: Arc::clone(subscription),
+            attempts_before: first.delivery.attempts,
+            name_was_unknown: first.delivery.last.is_some_and(|last| last.name_was_unknown),
+            jitter,
+            entries: entries[run].to_vec(),
+        };
+        pack.cut(sizes).into_iter().map(planned).collect()
+    }
+
+    async fn look_up(&self, invocation: &mut Invocation, message: ReceivedMessage, delivery: Delivery) {
+        match self.receiver(&delivery).await {
+            Ok(receiver) => {
+                let subscription = match receiver {
+                    Receiver::Subscribed(subscription) => Some(subscription),
+                    Receiver::Deleted => None,
+                };
+                invocation.jobs.push(Job::new(message.id, message.receipt, delivery, subscription));
+            }
+            Err(error) => {
+                tracing::error!(topic = %delivery.topic, error = &error as &dyn std::error::Error, "delivery handed back: its topic cannot be read");
+                invocation.fail(&message.id);
+            }
+        }
+    }
+
+    async fn receiver(&self, delivery: &Delivery) -> Result<Receiver, RegistryError> {
+        let topic = self.ports.registry.topic(&delivery.topic).await?;
+        let found = topic.as_ref().and_then(|topic| topic.subscription(&delivery.subscription));
+        Ok(found.map_or(Receiver::Deleted, |subscription| Receiver::Subscribed(Arc::clone(subscription))))
+    }
+
+    /// A newer message waits for a newer reader; what is not ours goes, byte for byte, where it is kept.
+    async fn put_elsewhere(&self, invocation: &Invocation, message: ReceivedMessage, error: &WireError) {
+        let (to, delay_secs) = match error {
+            WireError::Newer(_) => (QueueName::Deliveries, SQS_DELAY_SECS_MAX),
+            WireError::Malformed(_) | WireError::Empty => (QueueName::DeadLetters, 0),
+        };
+        tracing::warn!(message = %message.id.0, %to, error = error as &dyn std::error::Error, "message not readable, moved as it is");
+        let moved = OutgoingMessage { body: message.body, group: None, delay_secs };
+        let successors = vec![Successor { to, message: moved }];
+        self.replace(invocation, &message.id, &message.receipt, successors).await;
+    }
+
+    /// Judges the events of one message that are not tried now: of a deleted or gone subscription, expired, or with
+    /// a payload that is gone. The texts of the others are loaded.
+    async fn judge_without_attempt(&self, invocation: &mut Invocation, index: usize) {
+        let now = self.ports.clock.now();
+        let mut complete = None;
+        for entry in 0..invocation.jobs[index].delivery.events.len() {
+            let job = &invocation.jobs[index];
+            let verdict = match (unsendable(job), is_expired(job.delivery.events[entry].expires_at, now)) {
+                (Some(reason), _) => Some(EntryVerdict::GiveUp { reason, last: None }),
+                (None, true) => {
+                    Some(EntryVerdict::GiveUp { reason: DeadLetterReason::TimeToLiveExceeded, last: None })
+                }
+                (None, false) => match self.text(&job.delivery.events[entry].payload).await {
+                    Ok(Some(text)) => {
+                        invocation.jobs[index].texts[entry] = text;
+                        None
+                    }
+                    Ok(None) => {
+                        Some(EntryVerdict::GiveUp { reason: DeadLetterReason::MalformedMessage, last: None })
+                    }
+                    Err(error) => {
+                        tracing::warn!(
+                            error = &error as &dyn std::error::Error,
+                            "payload not readable, event handed back"
+                        );
+                        Some(EntryVerdict::NotStarted)
+                    }
+                },
+            };
+            if let Some(verdict) = verdict {
+                complete = invocation.jobs[index].judge(entry, verdict);
+            }
+        }
+        if let Some(verdicts) = complete {
+            self.settle(invocation, &invocation.jobs[index], &verdicts).await;
+        }
+    }
+
+    /// An event's JSON; `None` if its payload object is gone.
+    async fn text(&self, payload: &Payload) -> Result<Option<Bytes>, PortError> {
+        match payload {
+            Payload::Inline(json) => Ok(Some(json.clone())),
+            Payload::Stored { key, .. } => Ok(self.ports.state.get(key).await?.map(|object| object.bytes)),
+        }
+    }
+}
+
+/// Why none of a message's events can be sent, if so.
+fn unsendable(job: &Job) -> Option<DeadLetterReason> {
+    match job.subscription.as_ref().map(|subscription| subscription.status) {
+        None => Some(DeadLetterReason::SubscriptionDeleted),
+        Some(Status::Gone) => Some(DeadLetterReason::EndpointGone),
+        Some(Status::Active) => None,
+    }
+}

@@ -1,0 +1,121 @@
+//! What one invocation works on: its messages, their verdicts, and what is to be parked at its end.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::delivery::Delivery;
+use posthaste_core::settle::EntryVerdict;
+use posthaste_core::topic::Subscription;
+use posthaste_ports::{BatchResponse, MessageId, Receipt, Successor};
+
+/// One invocation.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    /// When it must have ended, by the clock's `monotonic`.
+    pub(crate) deadline: Duration,
+    /// The messages that were understood.
+    pub(crate) jobs: Vec<Job>,
+    failures: Mutex<Vec<MessageId>>,
+    parking: Mutex<Vec<Parking>>,
+}
+
+/// A message that was understood.
+#[derive(Debug)]
+pub(crate) struct Job {
+    /// Whose message it is.
+    pub(crate) id: MessageId,
+    /// The right to delete it.
+    pub(crate) receipt: Receipt,
+    /// What it says.
+    pub(crate) delivery: Delivery,
+    /// The subscription; `None` when it was deleted.
+    pub(crate) subscription: Option<Arc<Subscription>>,
+    /// Each event's JSON; empty where the event is not tried.
+    pub(crate) texts: Vec<Bytes>,
+    verdicts: Mutex<Vec<Option<EntryVerdict>>>,
+}
+
+/// One event of one message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EntryRef {
+    /// Index into the invocation's jobs.
+    pub(crate) job: usize,
+    /// Index into the job's events.
+    pub(crate) entry: usize,
+}
+
+/// A message some of whose events wait longer than the queue can delay.
+#[derive(Debug)]
+pub(crate) struct Parking {
+    /// Whose message it is.
+    pub(crate) id: MessageId,
+    /// The right to delete it.
+    pub(crate) receipt: Receipt,
+    /// What is parked.
+    pub(crate) deliveries: Vec<Delivery>,
+    /// What takes the message's place besides.
+    pub(crate) successors: Vec<Successor>,
+}
+
+impl Invocation {
+    pub(crate) fn new(deadline: Duration) -> Self {
+        Self { deadline, jobs: Vec::new(), failures: Mutex::default(), parking: Mutex::default() }
+    }
+
+    /// Notes a message for which nothing durable was done.
+    pub(crate) fn fail(&self, id: &MessageId) {
+        lock(&self.failures).push(id.clone());
+    }
+
+    /// Notes a message that is settled at the invocation's end.
+    pub(crate) fn park(&self, parking: Parking) {
+        lock(&self.parking).push(parking);
+    }
+
+    /// Takes what is to be parked.
+    pub(crate) fn take_parking(&self) -> Vec<Parking> {
+        std::mem::take(&mut lock(&self.parking))
+    }
+
+    /// The answer.
+    pub(crate) fn response(&self) -> BatchResponse {
+        BatchResponse { failures: lock(&self.failures).clone() }
+    }
+}
+
+impl Job {
+    pub(crate) fn new(
+        id: MessageId,
+        receipt: Receipt,
+        delivery: Delivery,
+        subscription: Option<Arc<Subscription>>,
+    ) -> Self {
+        let count = delivery.events.len();
+        Self {
+            id,
+            receipt,
+            delivery,
+            subscription,
+            texts: vec![Bytes::new(); count],
+            verdicts: Mutex::new(vec![None; count]),
+        }
+    }
+
+    /// Notes an event's verdict. Answers all verdicts if this was the last one missing.
+    pub(crate) fn judge(&self, entry: usize, verdict: EntryVerdict) -> Option<Vec<EntryVerdict>> {
+        let mut verdicts = lock(&self.verdicts);
+        verdicts[entry] = Some(verdict);
+        verdicts.iter().copied().collect()
+    }
+
+    /// Whether an event still needs an attempt.
+    pub(crate) fn is_open(&self, entry: usize) -> bool {
+        lock(&self.verdicts)[entry].is_none()
+    }
+}
+
+/// A panic of another holder leaves plain data behind, which stays usable.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

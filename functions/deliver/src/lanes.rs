@@ -1,0 +1,92 @@
+//! Bounds on concurrency: so many requests in all, and so many to one link.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use posthaste_core::endpoint::Link;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::invocation::lock;
+
+/// Above so many links, lanes nobody is in are forgotten.
+const LANES_KEPT_MAX: usize = 4096;
+
+/// The lanes to all links.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    all: Arc<Semaphore>,
+    per_link_max: usize,
+    links: Mutex<HashMap<Link, Arc<Semaphore>>>,
+}
+
+/// The right to one request. Dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    _link: OwnedSemaphorePermit,
+    _all: OwnedSemaphorePermit,
+}
+
+impl Lanes {
+    pub(crate) fn new(all_max: usize, per_link_max: usize) -> Self {
+        let all = Arc::new(Semaphore::new(all_max.max(1)));
+        Self { all, per_link_max: per_link_max.max(1), links: Mutex::default() }
+    }
+
+    /// Waits for the right to one request. The link's own lane comes first, so that who waits for a slow link holds
+    /// nothing that others need.
+    pub(crate) async fn enter(&self, link: &Link) -> Option<Permit> {
+        let lane = self.lane(link);
+        let link = lane.acquire_owned().await.ok()?;
+        let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
+        Some(Permit { _link: link, _all: all })
+    }
+
+    fn lane(&self, link: &Link) -> Arc<Semaphore> {
+        let mut links = lock(&self.links);
+        if let Some(lane) = links.get(link) {
+            return Arc::clone(lane);
+        }
+        if links.len() >= LANES_KEPT_MAX {
+            links.retain(|_, lane| Arc::strong_count(lane) > 1);
+        }
+        let lane = Arc::new(Semaphore::new(self.per_link_max));
+        links.insert(link.clone(), Arc::clone(&lane));
+        lane
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    fn link(host: &str) -> Link {
+        Link { is_tls: true, host: host.to_owned(), port: 443 }
+    }
+
+    fn poll<T>(future: impl Future<Output = T>) -> Poll<T> {
+        pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn a_full_link_leaves_the_others_free() {
+        let lanes = Lanes::new(10, 1);
+        let Poll::Ready(Some(held)) = poll(lanes.enter(&link("slow"))) else { panic!("expected a permit") };
+        assert!(poll(lanes.enter(&link("slow"))).is_pending());
+        assert!(poll(lanes.enter(&link("other"))).is_ready());
+        drop(held);
+        assert!(poll(lanes.enter(&link("slow"))).is_ready());
+    }
+
+    #[test]
+    fn who_waits_for_a_link_holds_nothing_others_need() {
+        let lanes = Lanes::new(2, 1);
+        let held = poll(lanes.enter(&link("slow")));
+        let mut waiting = pin!(lanes.enter(&link("slow")));
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(poll(lanes.enter(&link("other"))).is_ready());
+        drop(held);
+    }
+}

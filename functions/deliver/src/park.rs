@@ -1,0 +1,80 @@
+//! Parking: deliveries that wait longer than the queue can delay go into the object store, many in one object.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use posthaste_core::batch::Pack;
+use posthaste_core::delivery::Delivery;
+use posthaste_core::layout;
+use posthaste_core::limits::PARKED_OBJECT_BYTES_PREFERRED;
+use posthaste_core::wire::{render_delivery, render_parked};
+use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, PutCondition, QueueReceiver, WebhookClient};
+
+use crate::Deliver;
+use crate::invocation::{Invocation, Parking};
+
+/// Most deliveries in one object: more than an invocation can hold.
+const PARKED_PER_OBJECT_MAX: usize = 10_000;
+
+/// The deliveries that share an object: the owner's index and the message.
+type Shared<'a> = (&'a Delivery, Vec<(usize, Bytes)>);
+
+impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
+where
+    Q: QueueReceiver,
+    S: ObjectStore,
+    W: WebhookClient,
+    C: Clock,
+    E: Entropy,
+{
+    /// Parks what the invocation gathered, then deletes the messages it came from. A message one of whose deliveries
+    /// could not be written is handed back whole; those of its deliveries that were written are copies.
+    pub(crate) async fn park(&self, invocation: &Invocation) {
+        let parking = invocation.take_parking();
+        let mut is_written = vec![true; parking.len()];
+        for (delivery, messages) in gather(&parking).into_values() {
+            for run in objects(&messages) {
+                if let Err(error) = self.put(delivery, run).await {
+                    tracing::error!(topic = %delivery.topic, subscription = %delivery.subscription, error = &error as &dyn std::error::Error, "deliveries not parked, handed back");
+                    run.iter().for_each(|(owner, _)| is_written[*owner] = false);
+                }
+            }
+        }
+        for (message, is_written) in parking.into_iter().zip(is_written) {
+            if is_written {
+                self.replace(invocation, &message.id, &message.receipt, message.successors).await;
+            } else {
+                invocation.fail(&message.id);
+            }
+        }
+    }
+
+    async fn put(&self, delivery: &Delivery, run: &[(usize, Bytes)]) -> Result<(), PortError> {
+        let id = self.ports.entropy.uuid().to_string();
+        let key = layout::parked(delivery.not_before, &delivery.topic, &delivery.subscription, &id);
+        let messages: Vec<_> = run.iter().map(|(_, message)| message.clone()).collect();
+        self.ports.state.put(&key, render_parked(&messages), PutCondition::Always).await.map(|_| ())
+    }
+}
+
+/// Gathers deliveries by the minute and subscription they share.
+fn gather(parking: &[Parking]) -> BTreeMap<String, Shared<'_>> {
+    let mut gathered: BTreeMap<String, Shared<'_>> = BTreeMap::new();
+    for (owner, message) in parking.iter().enumerate() {
+        for delivery in &message.deliveries {
+            let place = layout::parked(delivery.not_before, &delivery.topic, &delivery.subscription, "");
+            let (_, messages) = gathered.entry(place).or_insert((delivery, Vec::new()));
+            messages.push((owner, render_delivery(delivery)));
+        }
+    }
+    gathered
+}
+
+/// Cuts what shares a place into objects of a bounded size.
+fn objects(messages: &[(usize, Bytes)]) -> Vec<&[(usize, Bytes)]> {
+    let pack = Pack { items_max: PARKED_PER_OBJECT_MAX, bytes_preferred: PARKED_OBJECT_BYTES_PREFERRED };
+    pack.cut(messages.iter().map(|(_, message)| message.len()))
+        .into_iter()
+        .map(|run| &messages[run])
+        .collect()
+}

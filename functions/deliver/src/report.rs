@@ -1,0 +1,46 @@
+//! Metrics and log lines, one per outcome, under the names of SPEC §9.
+
+use std::time::Duration;
+
+use metrics::{counter, histogram};
+use posthaste_core::decide::{DeadLetterReason, Outcome};
+use posthaste_core::delivery::Delivery;
+
+use crate::intake::Planned;
+
+/// One request was answered, or was not. Counts are of events, as Event Grid counts.
+pub(crate) fn attempt(planned: &Planned, events: usize, outcome: Outcome, took: Duration) {
+    let subscription = &planned.subscription;
+    let labels = [("topic", subscription.topic.to_string()), ("subscription", subscription.name.to_string())];
+    histogram!("DestinationProcessingDurationInMs", &labels).record(took.as_secs_f64() * 1000.0);
+    let attempt = planned.attempts_before + 1;
+    if outcome.is_success() {
+        counter!("DeliverySuccessCount", &labels).increment(events as u64);
+        tracing::debug!(topic = %subscription.topic, subscription = %subscription.name, events, attempt, ?took, "delivered");
+        return;
+    }
+    counter!("DeliveryAttemptFailCount", &labels).increment(events as u64);
+    tracing::info!(
+        topic = %subscription.topic, subscription = %subscription.name, endpoint = ?subscription.endpoint,
+        events, attempt, outcome = ?outcome, ?took, "delivery attempt failed"
+    );
+}
+
+/// Events were dropped because their subscription keeps no such dead letters.
+pub(crate) fn dropped(delivery: &Delivery, reason: DeadLetterReason, events: usize) {
+    let labels = [
+        ("topic", delivery.topic.to_string()),
+        ("subscription", delivery.subscription.to_string()),
+        ("reason", format!("{reason:?}")),
+    ];
+    counter!("DroppedEventCount", &labels).increment(events as u64);
+    tracing::warn!(topic = %delivery.topic, subscription = %delivery.subscription, ?reason, events, "events dropped");
+}
+
+/// Events were given up.
+pub(crate) fn given_up(delivery: &Delivery, reason: DeadLetterReason) {
+    tracing::warn!(
+        topic = %delivery.topic, subscription = %delivery.subscription, ?reason,
+        events = delivery.events.len(), attempts = delivery.attempts, "events on their way to the dead letters"
+    );
+}

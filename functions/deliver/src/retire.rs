@@ -1,0 +1,71 @@
+//! Disabling a subscription whose endpoint answered 410.
+
+use std::sync::Arc;
+
+use posthaste_core::api::{IsoTimestamp, StatusState, StatusView};
+use posthaste_core::layout;
+use posthaste_core::record::TopicRecord;
+use posthaste_core::topic::Subscription;
+use posthaste_ports::{
+    Clock, Entropy, ErrorKind, Object, ObjectStore, PortError, PutCondition, QueueReceiver, WebhookClient,
+};
+
+use crate::Deliver;
+
+/// How often a lost race for the topic's record is run again. Whoever wins may be retiring the same subscription.
+const TRIES_MAX: u32 = 5;
+
+impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
+where
+    Q: QueueReceiver,
+    S: ObjectStore,
+    W: WebhookClient,
+    C: Clock,
+    E: Entropy,
+{
+    /// Disables the subscription. If that cannot be written, its next event meets the same answer and tries again.
+    pub(crate) async fn retire(&self, subscription: &Arc<Subscription>) {
+        match self.write_disabled(subscription).await {
+            Ok(()) => {
+                tracing::warn!(topic = %subscription.topic, subscription = %subscription.name, "subscription disabled: its endpoint is gone");
+            }
+            Err(error) => {
+                tracing::error!(topic = %subscription.topic, subscription = %subscription.name, error = &error as &dyn std::error::Error, "subscription not disabled");
+            }
+        }
+    }
+
+    async fn write_disabled(&self, subscription: &Subscription) -> Result<(), PortError> {
+        let key = layout::topic(&subscription.topic);
+        let mut tries = 0;
+        loop {
+            let Some(object) = self.ports.state.get(&key).await? else { return Ok(()) };
+            let Some(record) = disabled(&object, subscription, IsoTimestamp(self.ports.clock.now())) else {
+                return Ok(());
+            };
+            tries += 1;
+            match self.ports.state.put(&key, record.render(), PutCondition::IfMatch(object.etag)).await {
+                Err(error) if error.kind == ErrorKind::PreconditionFailed && tries < TRIES_MAX => {}
+                result => return result.map(|_| ()),
+            }
+        }
+    }
+}
+
+/// The record with the subscription disabled; `None` if there is nothing to change, because it is not there, is
+/// disabled already, or names another endpoint by now.
+fn disabled(object: &Object, subscription: &Subscription, since: IsoTimestamp) -> Option<TopicRecord> {
+    let mut record = TopicRecord::parse(&object.bytes).ok()?;
+    let folded = subscription.name.folded();
+    let (_, settings) = record.settings.subscriptions.iter_mut().find(|(name, _)| name.folded() == folded)?;
+    let is_disabled = settings.status.as_ref().is_some_and(|status| status.state == StatusState::Disabled);
+    if is_disabled || settings.endpoint.url != subscription.endpoint.as_str() {
+        let same = posthaste_core::endpoint::EndpointUrl::parse(&settings.endpoint.url);
+        if is_disabled || same.as_ref() != Ok(&subscription.endpoint) {
+            return None;
+        }
+    }
+    let reason = Some("the endpoint answered 410 Gone".to_owned());
+    settings.status = Some(StatusView { state: StatusState::Disabled, reason, since });
+    Some(record)
+}

@@ -1,0 +1,98 @@
+//! Applying verdicts: what takes a message's place is durable before the message is deleted.
+
+use posthaste_core::delivery::{DeadLetter, Delivery};
+use posthaste_core::limits::DEAD_LETTER_DELAY_DEFAULT;
+use posthaste_core::settle::{EntryVerdict, Settlement, Wait, dead_letter_delay_secs, settle, wait};
+use posthaste_core::topic::DeadLetterPolicy;
+use posthaste_core::wire::{render_dead_letter, render_delivery};
+use posthaste_ports::{
+    Clock, Entropy, ErrorKind, MessageId, ObjectStore, OutgoingMessage, QueueName, QueueReceiver, Receipt,
+    Successor, WebhookClient,
+};
+
+use crate::Deliver;
+use crate::invocation::{Invocation, Job, Parking};
+use crate::report;
+
+impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
+where
+    Q: QueueReceiver,
+    S: ObjectStore,
+    W: WebhookClient,
+    C: Clock,
+    E: Entropy,
+{
+    /// Settles a message whose events all have a verdict.
+    pub(crate) async fn settle(&self, invocation: &Invocation, job: &Job, verdicts: &[EntryVerdict]) {
+        let now = self.ports.clock.now();
+        let waited = now.since(job.delivery.not_before);
+        self.ports.drain.settled(1, waited);
+        let policy = job.subscription.as_ref().map(|subscription| &subscription.dead_letter);
+        let Settlement { again, dead, dropped } = settle(&job.delivery, verdicts, policy);
+        for (reason, events) in dropped {
+            report::dropped(&job.delivery, reason, events);
+        }
+        let mut successors: Vec<_> = dead.iter().map(|letter| dead_letter(letter, policy)).collect();
+        let mut parked = Vec::new();
+        for delivery in again {
+            match wait(delivery.not_before, now) {
+                Wait::Queue { delay_secs } => successors.push(retry(&delivery, delay_secs)),
+                Wait::Parked => parked.push(delivery),
+            }
+        }
+        if !parked.is_empty() {
+            let (id, receipt) = (job.id.clone(), job.receipt.clone());
+            return invocation.park(Parking { id, receipt, deliveries: parked, successors });
+        }
+        if successors.is_empty() {
+            self.acknowledge(&job.receipt).await;
+        } else {
+            self.replace(invocation, &job.id, &job.receipt, successors).await;
+        }
+    }
+
+    /// Puts successors in a message's place. Without any, the message is deleted at once: what follows it is
+    /// durable elsewhere.
+    pub(crate) async fn replace(
+        &self,
+        invocation: &Invocation,
+        id: &MessageId,
+        receipt: &Receipt,
+        successors: Vec<Successor>,
+    ) {
+        match self.ports.queue.replace(receipt, successors).await {
+            Ok(()) => {}
+            Err(error) if error.kind == ErrorKind::NotFound => {
+                tracing::warn!(message = %id.0, "message settled by somebody else, its visibility ran out");
+            }
+            Err(error) => {
+                tracing::error!(message = %id.0, error = &error as &dyn std::error::Error, "message handed back, its successors were not written");
+                invocation.fail(id);
+            }
+        }
+    }
+
+    /// A message that arrived whole. If the queue does not take it, it is delivered again: at least once.
+    async fn acknowledge(&self, receipt: &Receipt) {
+        if let Err(error) = self.ports.queue.acknowledge(receipt).await {
+            tracing::error!(error = &error as &dyn std::error::Error, "delivered message not acknowledged");
+        }
+    }
+}
+
+fn retry(delivery: &Delivery, delay_secs: u16) -> Successor {
+    let message =
+        OutgoingMessage { body: render_delivery(delivery), group: Some(delivery.group()), delay_secs };
+    Successor { to: QueueName::Deliveries, message }
+}
+
+fn dead_letter(letter: &DeadLetter, policy: Option<&DeadLetterPolicy>) -> Successor {
+    report::given_up(&letter.delivery, letter.reason);
+    let delay = policy.map_or(DEAD_LETTER_DELAY_DEFAULT, |policy| policy.delay);
+    let message = OutgoingMessage {
+        body: render_dead_letter(letter),
+        group: Some(letter.delivery.group()),
+        delay_secs: dead_letter_delay_secs(delay),
+    };
+    Successor { to: QueueName::DeadLetters, message }
+}

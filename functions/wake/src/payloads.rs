@@ -1,0 +1,47 @@
+//! Payloads that no message can refer to any more. On AWS a lifecycle rule of the bucket does the same.
+
+use posthaste_core::layout::{PAYLOADS, payloads_before};
+use posthaste_core::limits::PAYLOAD_KEPT;
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};
+
+use crate::{PAGE_MAX, Wake};
+
+/// Looked for once an hour: payloads are kept for days.
+const MINUTES_BETWEEN: u64 = 60;
+
+impl<Q, S, C, E> Wake<Q, S, C, E>
+where
+    Q: QueueSender,
+    S: ObjectStore,
+    C: Clock,
+    E: Entropy,
+{
+    /// Deletes a page of old payloads, if this is the minute for it. What fails is found again an hour later.
+    pub(crate) async fn expire_payloads(&self) {
+        let now = self.ports.clock.now();
+        if !now.minute().is_multiple_of(MINUTES_BETWEEN) {
+            return;
+        }
+        match self.delete_payloads(now).await {
+            Ok(0) => {}
+            Ok(deleted) => tracing::info!(deleted, "old payloads deleted"),
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "old payloads not deleted")
+            }
+        }
+    }
+
+    async fn delete_payloads(&self, now: Timestamp) -> Result<usize, PortError> {
+        let kept_ms = u64::try_from(PAYLOAD_KEPT.as_millis()).unwrap_or(u64::MAX);
+        let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(kept_ms));
+        let first_kept = payloads_before(oldest);
+        let page = self.ports.state.list(PAYLOADS, None, PAGE_MAX).await?;
+        let old: Vec<_> =
+            page.objects.into_iter().map(|o| o.key).take_while(|key| *key < first_kept).collect();
+        for key in &old {
+            self.ports.state.delete(key).await?;
+        }
+        Ok(old.len())
+    }
+}

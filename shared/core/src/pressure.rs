@@ -1,0 +1,28 @@
+//! Back pressure (SPEC §7): which resources are watched, what each level of them does to producers, and how one poll
+//! follows from the one before. Pure: readings and times are arguments; it samples nothing and refuses nobody itself.
+//!
+//! [`table`] is the one table; [`evaluate`] is the monitor's decision, [`admit`] the producer side's.
+
+mod admit;
+mod evaluate;
+mod readings;
+mod resource;
+mod settings;
+mod state;
+mod table;
+
+pub use admit::{Admission, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS, Staleness, admit, pressure_header};
+pub use evaluate::{
+    DISK_CRITICALLY_LOW, LevelChange, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, Transition, evaluate,
+    next_level,
+};
+pub use readings::{DrainRate, Readings, Space, Usage};
+pub use resource::{Level, Profile, Resource, Tier};
+pub use settings::{DiskConstants, PressureSettings, SettingsError, TarpitSettings};
+pub use state::{
+    MeasureSet, PRESSURE_KEY, PRESSURE_VERSION, PressureState, Refusal, ResourceState, StateError,
+};
+pub use table::{Actions, Measure, Row, ThresholdRule, Thresholds, table};
+
+#[cfg(test)]
+mod tests;

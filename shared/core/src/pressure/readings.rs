@@ -1,0 +1,227 @@
+//! What one poll measured, as plain numbers, and the drain time that follows from counts.
+
+use std::time::Duration;
+
+use super::Resource;
+use crate::limits::SQS_IN_FLIGHT_MAX;
+
+/// How much of something is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Used, in bytes.
+    pub used: u64,
+    /// There in all, in bytes.
+    pub total: u64,
+}
+
+impl Usage {
+    /// Per cent used, rounded down; `None` if there is nothing in all.
+    pub fn percent(self) -> Option<u64> {
+        percent(self.used, self.total)
+    }
+}
+
+/// What stands for the database's disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Space {
+    /// A disk.
+    Disk(Usage),
+    /// On AWS: messages in flight, of the [`SQS_IN_FLIGHT_MAX`] a queue allows.
+    InFlight(u64),
+}
+
+/// The numbers of one poll. `None` is what cannot be known here, or could not be read this time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Readings {
+    /// Visible messages of the delivery queue.
+    pub visible: Option<u64>,
+    /// Publishes that wait for their commit.
+    pub version_buckets: Option<u64>,
+    /// Batches of events on their way into a commit.
+    pub batch_points: Option<u64>,
+    /// The data folder's disk, or what stands for it.
+    pub database: Option<Space>,
+    /// The journal's disk.
+    pub log_disk: Option<Usage>,
+    /// Resident size of this process, in bytes.
+    pub process_bytes: Option<u64>,
+    /// The machine's memory.
+    pub memory: Option<Usage>,
+    /// Messages in the dead-letter queue past their delay.
+    pub dead_letters: Option<u64>,
+    /// Seconds until what is visible would be delivered.
+    pub drain_secs: Option<u64>,
+}
+
+impl Readings {
+    /// The reading of a resource in its own unit.
+    pub fn of(&self, resource: Resource) -> Option<u64> {
+        match resource {
+            Resource::SubmissionQueue => self.visible,
+            Resource::VersionBuckets => self.version_buckets,
+            Resource::BatchPoints => self.batch_points,
+            Resource::DatabaseDisk => match self.database? {
+                Space::Disk(disk) => disk.percent(),
+                Space::InFlight(messages) => percent(messages, SQS_IN_FLIGHT_MAX),
+            },
+            Resource::LogDisk => self.log_disk?.percent(),
+            Resource::ProcessMemory => percent(self.process_bytes?, self.memory?.total),
+            Resource::SystemMemory => self.memory?.percent(),
+            Resource::DeadLetterBacklog => self.dead_letters,
+            Resource::DrainTime => self.drain_secs,
+        }
+    }
+}
+
+/// 100·part/whole, rounded down as the documents do.
+fn percent(part: u64, whole: u64) -> Option<u64> {
+    (u128::from(part) * 100).checked_div(u128::from(whole)).map(|p| u64::try_from(p).unwrap_or(u64::MAX))
+}
+
+/// How long the drain rate remembers: a change shows to two thirds after this time.
+const RATE_MEMORY: Duration = Duration::from_secs(10);
+
+/// How fast the delivery queue drains, smoothed over about ten seconds.
+///
+/// Only a poll that began with something visible measures the rate. One that began with an empty queue shows how
+/// much arrived, not how much could be delivered, and taken for a rate it would make the first event after an idle
+/// hour look like an hour's backlog.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct DrainRate {
+    per_second: Option<f64>,
+    visible: u64,
+    stalled: Duration,
+}
+
+impl DrainRate {
+    /// Takes one poll in and answers the drain time in whole seconds.
+    ///
+    /// `settled` messages were settled in the `elapsed` time since the last poll; `oldest_wait` is the longest
+    /// `now − notBefore` among those received since. Nothing visible drains in no time. Where nothing at all was
+    /// settled yet, the drain time is as long as this has been so.
+    pub fn update(&mut self, visible: u64, settled: u64, oldest_wait: Duration, elapsed: Duration) -> u64 {
+        let waited = std::mem::replace(&mut self.visible, visible) > 0;
+        if !elapsed.is_zero() {
+            self.measure(as_f64(settled) / elapsed.as_secs_f64(), waited, elapsed);
+        }
+        self.stalled = if waited && settled == 0 { self.stalled + elapsed } else { Duration::ZERO };
+        if visible == 0 {
+            return 0;
+        }
+        let by_rate = match self.per_second {
+            Some(rate) if rate > 0.0 => whole_secs(as_f64(visible) / rate),
+            _ => self.stalled.as_secs(),
+        };
+        by_rate.max(oldest_wait.as_secs())
+    }
+
+    /// Messages per second; `None` before anything could be measured.
+    pub fn per_second(&self) -> Option<f64> {
+        self.per_second
+    }
+
+    fn measure(&mut self, now: f64, waited: bool, elapsed: Duration) {
+        self.per_second = match self.per_second {
+            Some(rate) if waited => {
+                let weight = 1.0 - (-elapsed.as_secs_f64() / RATE_MEMORY.as_secs_f64()).exp();
+                Some(rate + weight * (now - rate))
+            }
+            None if waited => Some(now),
+            // The queue was not full all the time, so the true rate is at least this.
+            rate if now > 0.0 => Some(rate.unwrap_or(0.0).max(now)),
+            rate => rate,
+        };
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of messages are far below 2^52")]
+fn as_f64(count: u64) -> f64 {
+    count as f64
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "never negative, and `as` saturates")]
+fn whole_secs(secs: f64) -> u64 {
+    secs as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const POLL: Duration = Duration::from_secs(2);
+
+    /// The drain times of polls given as (visible, settled, oldest wait in seconds).
+    fn check(polls: &[(u64, u64, u64)], expected: &[u64]) {
+        let mut drain = DrainRate::default();
+        let seen: Vec<u64> = polls
+            .iter()
+            .map(|(visible, settled, oldest)| {
+                drain.update(*visible, *settled, Duration::from_secs(*oldest), POLL)
+            })
+            .collect();
+        assert_eq!(seen, expected, "{polls:?}");
+    }
+
+    #[test]
+    fn a_backlog_takes_as_long_as_the_measured_rate_says() {
+        check(&[(10_000, 200, 0), (10_000, 200, 0), (5000, 200, 0), (0, 10_000, 0)], &[100, 100, 50, 0]);
+    }
+
+    #[test]
+    fn the_first_event_after_an_idle_hour_is_no_backlog() {
+        let mut polls = vec![(0, 0, 0); 1800];
+        polls.push((1, 0, 0));
+        polls.push((0, 1, 0));
+        check(&polls, &[0; 1802]);
+    }
+
+    #[test]
+    fn a_queue_that_never_drained_is_as_slow_as_it_is_old() {
+        check(&[(5, 0, 0), (5, 0, 0), (5, 0, 0), (5, 0, 0)], &[0, 2, 4, 6]);
+    }
+
+    #[test]
+    fn a_queue_that_stops_draining_soon_counts_as_slow() {
+        let mut drain = DrainRate::default();
+        drain.update(1000, 2000, Duration::ZERO, POLL);
+        let times: Vec<u64> = (0..30).map(|_| drain.update(1000, 0, Duration::ZERO, POLL)).collect();
+        assert_eq!((times[0], times[10], times[20], times[29]), (1, 9, 66, 403));
+    }
+
+    #[test]
+    fn what_was_received_late_counts_while_anything_is_visible() {
+        check(&[(10, 1000, 45), (10, 1000, 45), (0, 1000, 45)], &[45, 45, 0]);
+    }
+
+    #[test]
+    fn polls_at_the_same_moment_measure_nothing() {
+        let mut drain = DrainRate::default();
+        assert_eq!(drain.update(10, 5, Duration::ZERO, Duration::ZERO), 0);
+        assert_eq!(drain.per_second(), None);
+    }
+
+    #[test]
+    fn shares_are_rounded_down() {
+        assert_eq!(Usage { used: 999, total: 1000 }.percent(), Some(99));
+        assert_eq!(Usage { used: u64::MAX, total: u64::MAX }.percent(), Some(100));
+        assert_eq!(Usage { used: 0, total: 0 }.percent(), None);
+        let aws = Readings { database: Some(Space::InFlight(87_599)), ..Readings::default() };
+        assert_eq!(aws.of(Resource::DatabaseDisk), Some(72));
+    }
+
+    proptest! {
+        #[test]
+        fn no_sequence_of_counts_breaks_the_rate(
+            polls in prop::collection::vec((any::<u64>(), any::<u64>(), 0..u64::MAX / 2000, 0..10_000_u64), 0..50),
+        ) {
+            let mut drain = DrainRate::default();
+            for (visible, settled, oldest, elapsed) in polls {
+                let secs = drain.update(visible, settled, Duration::from_secs(oldest), Duration::from_millis(elapsed));
+                prop_assert!(visible > 0 || secs == 0);
+                prop_assert!(visible == 0 || secs >= oldest);
+                prop_assert!(drain.per_second().is_none_or(|rate| rate >= 0.0 && rate.is_finite()));
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The words of back pressure: resources, levels, tiers and profiles.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What is watched. The order is that of SPEC's table, and of every listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resource {
+    /// Visible (due, not in flight) messages of the delivery queue.
+    SubmissionQueue,
+    /// Publishes that wait for their commit.
+    VersionBuckets,
+    /// Batches of events on their way into a commit.
+    BatchPoints,
+    /// Per cent used of the data folder's disk; on AWS, of the messages a queue can have in flight.
+    DatabaseDisk,
+    /// Per cent used of the journal's disk.
+    LogDisk,
+    /// Resident size of this process, in per cent of the machine's memory.
+    ProcessMemory,
+    /// Per cent used of the machine's memory.
+    SystemMemory,
+    /// Messages in the dead-letter queue past their delay.
+    DeadLetterBacklog,
+    /// Seconds until what is visible now would be delivered.
+    DrainTime,
+}
+
+impl Resource {
+    /// All of them, in order.
+    pub const ALL: [Self; 9] = [
+        Self::SubmissionQueue,
+        Self::VersionBuckets,
+        Self::BatchPoints,
+        Self::DatabaseDisk,
+        Self::LogDisk,
+        Self::ProcessMemory,
+        Self::SystemMemory,
+        Self::DeadLetterBacklog,
+        Self::DrainTime,
+    ];
+
+    /// Its name as headers, metrics and logs write it: `submission-queue`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SubmissionQueue => "submission-queue",
+            Self::VersionBuckets => "version-buckets",
+            Self::BatchPoints => "batch-points",
+            Self::DatabaseDisk => "database-disk",
+            Self::LogDisk => "log-disk",
+            Self::ProcessMemory => "process-memory",
+            Self::SystemMemory => "system-memory",
+            Self::DeadLetterBacklog => "dead-letter-backlog",
+            Self::DrainTime => "drain-time",
+        }
+    }
+
+    /// Whether its reading is a share in per cent, so that no threshold above 100 makes sense.
+    pub const fn is_percentage(self) -> bool {
+        matches!(self, Self::DatabaseDisk | Self::LogDisk | Self::ProcessMemory | Self::SystemMemory)
+    }
+
+    /// Whether it is one of the two disks.
+    pub const fn is_disk(self) -> bool {
+        matches!(self, Self::DatabaseDisk | Self::LogDisk)
+    }
+
+    /// Whether it is one of the two kinds of memory.
+    pub const fn is_memory(self) -> bool {
+        matches!(self, Self::ProcessMemory | Self::SystemMemory)
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How much a resource is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Not overused.
+    #[default]
+    Normal,
+    /// Slightly overused: some producers are slowed or refused.
+    Medium,
+    /// Severely overused: in the end every producer is refused.
+    High,
+}
+
+impl Level {
+    /// Its name as headers and logs write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+
+    /// 0, 1 or 2, as the `PressureLevel` metric shows it.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Normal => 0,
+            Self::Medium => 1,
+            Self::High => 2,
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How a producer stands under pressure. The order is that of privilege: who comes later is refused earlier, so
+/// "refused from `standard`" means `standard` and `bulk`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tier {
+    /// May publish at Medium.
+    Internal,
+    /// The usual producer.
+    #[default]
+    Standard,
+    /// Replays and imports: the first to be refused.
+    Bulk,
+}
+
+impl Tier {
+    /// All of them, the most privileged first.
+    pub const ALL: [Self; 3] = [Self::Internal, Self::Standard, Self::Bulk];
+
+    /// Its name as headers and settings write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Internal => "internal",
+            Self::Standard => "standard",
+            Self::Bulk => "bulk",
+        }
+    }
+
+    /// Reads a name; `None` if there is no such tier.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tier| tier.as_str() == text)
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Which rows act, and by which thresholds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// The submission queue acts only while it also drains slowly, because a fleet drains 10,000 messages in a second.
+    #[default]
+    Scaled,
+    /// The documents' rows to the letter. Our own two rows are watched and logged, but turn nobody away.
+    Exchange2013,
+    /// The same with the version buckets of the German page (80 / 120 / 200), which is older.
+    Exchange2013German,
+}

@@ -1,0 +1,225 @@
+//! The one table of back pressure: resource → thresholds, history depth, and what happens at Medium and at High.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Profile, Resource, Tier};
+
+/// The three thresholds of a resource, in its own unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Thresholds {
+    /// Below it, and only below it, the level goes back to Normal.
+    pub normal: u64,
+    /// From here on the level is Medium.
+    pub medium: u64,
+    /// From here on the level is High.
+    pub high: u64,
+}
+
+impl Thresholds {
+    /// The three, lowest first.
+    pub const fn new(normal: u64, medium: u64, high: u64) -> Self {
+        Self { normal, medium, high }
+    }
+}
+
+/// Where a resource's thresholds come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThresholdRule {
+    /// They stand in the table.
+    Fixed(Thresholds),
+    /// From the disk's size and a constant: high = floor(100·(size − 500 MB)/size), medium 2 less, normal 4 less.
+    /// On AWS, where it is a share of the messages in flight, 71 / 73 / 75.
+    DatabaseDisk,
+    /// The same with min(5 GB, 3·384 MB) in the place of the 500 MB.
+    LogDisk,
+    /// From the memory's size: high = the smaller of 75 % and 1 TB, medium 2 less, normal 4 less.
+    ProcessMemory,
+}
+
+/// Something done besides slowing and refusing producers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// Give memory of caches back. It stands for Exchange's forced garbage collection, which Rust has no use for.
+    TrimCaches,
+    /// Forget resolved names.
+    FlushDns,
+    /// Put new payloads into the object store and only references into messages.
+    Dehydrate,
+    /// Tell the operator.
+    Alarm,
+}
+
+/// What a resource does at a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Actions {
+    /// Whether acknowledgements wait, longer with every poll.
+    pub tarpit: bool,
+    /// The most privileged tier that is refused, and with it every less privileged one: once the history has
+    /// passed, or at once where there is none.
+    pub refuse_from: Option<Tier>,
+    /// What else is done, at once and as long as the level lasts.
+    pub measures: &'static [Measure],
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// What is watched.
+    pub resource: Resource,
+    /// Its thresholds.
+    pub thresholds: ThresholdRule,
+    /// After how many polls in a row that were not Normal producers are refused; `None`: at once.
+    pub history_depth: Option<u32>,
+    /// Whether caches are trimmed as soon as the reading is above the normal threshold, whatever the level.
+    pub trims_above_normal: bool,
+    /// Whether it turns producers away. A row that does not is watched, logged and alarmed about.
+    pub throttles: bool,
+    /// Whether it does nothing while the drain time is below its own normal threshold.
+    pub needs_slow_drain: bool,
+    /// What happens at Medium.
+    pub medium: Actions,
+    /// What happens at High. What is done besides at Medium goes on.
+    pub high: Actions,
+}
+
+const NOTHING: Actions = Actions { tarpit: false, refuse_from: None, measures: &[] };
+
+/// Refuse `standard` and `bulk`.
+const REFUSE_MOST: Actions = Actions { refuse_from: Some(Tier::Standard), ..NOTHING };
+
+/// Refuse everybody.
+const REFUSE_ALL: Actions = Actions { refuse_from: Some(Tier::Internal), ..NOTHING };
+
+const TARPIT_THEN_REFUSE_MOST: Actions = Actions { tarpit: true, ..REFUSE_MOST };
+const TARPIT_THEN_REFUSE_ALL: Actions = Actions { tarpit: true, ..REFUSE_ALL };
+
+const BASE: Row = Row {
+    resource: Resource::SubmissionQueue,
+    thresholds: ThresholdRule::Fixed(Thresholds::new(2000, 4000, 10_000)),
+    history_depth: None,
+    trims_above_normal: false,
+    throttles: true,
+    needs_slow_drain: false,
+    medium: REFUSE_MOST,
+    high: REFUSE_ALL,
+};
+
+const SUBMISSION_QUEUE: Row = Row {
+    history_depth: Some(300),
+    medium: Actions { measures: &[Measure::TrimCaches], ..TARPIT_THEN_REFUSE_MOST },
+    high: Actions {
+        measures: &[Measure::TrimCaches, Measure::FlushDns, Measure::Dehydrate],
+        ..TARPIT_THEN_REFUSE_ALL
+    },
+    ..BASE
+};
+
+const VERSION_BUCKETS: Row = Row {
+    resource: Resource::VersionBuckets,
+    thresholds: ThresholdRule::Fixed(Thresholds::new(1750, 2000, 2500)),
+    history_depth: Some(10),
+    medium: TARPIT_THEN_REFUSE_MOST,
+    high: TARPIT_THEN_REFUSE_ALL,
+    ..BASE
+};
+
+/// The German page's version buckets.
+const VERSION_BUCKETS_GERMAN: Row =
+    Row { thresholds: ThresholdRule::Fixed(Thresholds::new(80, 120, 200)), ..VERSION_BUCKETS };
+
+const BATCH_POINTS: Row = Row {
+    resource: Resource::BatchPoints,
+    thresholds: ThresholdRule::Fixed(Thresholds::new(1000, 2000, 4000)),
+    history_depth: Some(300),
+    ..VERSION_BUCKETS
+};
+
+const DATABASE_DISK: Row =
+    Row { resource: Resource::DatabaseDisk, thresholds: ThresholdRule::DatabaseDisk, ..BASE };
+
+const LOG_DISK: Row = Row { resource: Resource::LogDisk, thresholds: ThresholdRule::LogDisk, ..BASE };
+
+const PROCESS_MEMORY: Row = Row {
+    resource: Resource::ProcessMemory,
+    thresholds: ThresholdRule::ProcessMemory,
+    history_depth: Some(30),
+    trims_above_normal: true,
+    medium: Actions { measures: &[Measure::TrimCaches], ..REFUSE_MOST },
+    high: Actions { measures: &[Measure::TrimCaches], ..REFUSE_ALL },
+    ..BASE
+};
+
+const SYSTEM_MEMORY: Row = Row {
+    resource: Resource::SystemMemory,
+    thresholds: ThresholdRule::Fixed(Thresholds::new(90, 92, 94)),
+    medium: Actions { measures: &[Measure::TrimCaches], ..REFUSE_MOST },
+    high: Actions {
+        measures: &[Measure::TrimCaches, Measure::FlushDns, Measure::Dehydrate],
+        ..REFUSE_ALL
+    },
+    ..BASE
+};
+
+const DEAD_LETTER_BACKLOG: Row = Row {
+    resource: Resource::DeadLetterBacklog,
+    thresholds: ThresholdRule::Fixed(Thresholds::new(1000, 2000, 4000)),
+    history_depth: Some(300),
+    medium: Actions { measures: &[Measure::Alarm], ..NOTHING },
+    high: Actions { measures: &[Measure::Alarm], refuse_from: Some(Tier::Bulk), ..NOTHING },
+    ..BASE
+};
+
+const DRAIN_TIME: Row = Row {
+    resource: Resource::DrainTime,
+    thresholds: ThresholdRule::Fixed(Thresholds::new(30, 60, 300)),
+    history_depth: Some(30),
+    medium: TARPIT_THEN_REFUSE_MOST,
+    high: TARPIT_THEN_REFUSE_ALL,
+    ..BASE
+};
+
+const SCALED: [Row; 9] = [
+    Row { needs_slow_drain: true, ..SUBMISSION_QUEUE },
+    VERSION_BUCKETS,
+    BATCH_POINTS,
+    DATABASE_DISK,
+    LOG_DISK,
+    PROCESS_MEMORY,
+    SYSTEM_MEMORY,
+    DEAD_LETTER_BACKLOG,
+    DRAIN_TIME,
+];
+
+const EXCHANGE_2013: [Row; 9] = [
+    SUBMISSION_QUEUE,
+    VERSION_BUCKETS,
+    BATCH_POINTS,
+    DATABASE_DISK,
+    LOG_DISK,
+    PROCESS_MEMORY,
+    SYSTEM_MEMORY,
+    Row { throttles: false, ..DEAD_LETTER_BACKLOG },
+    Row { throttles: false, ..DRAIN_TIME },
+];
+
+const EXCHANGE_2013_GERMAN: [Row; 9] = [
+    EXCHANGE_2013[0],
+    VERSION_BUCKETS_GERMAN,
+    EXCHANGE_2013[2],
+    EXCHANGE_2013[3],
+    EXCHANGE_2013[4],
+    EXCHANGE_2013[5],
+    EXCHANGE_2013[6],
+    EXCHANGE_2013[7],
+    EXCHANGE_2013[8],
+];
+
+/// The table of a profile: one row per resource, in the order of [`Resource::ALL`].
+pub const fn table(profile: Profile) -> &'static [Row; 9] {
+    match profile {
+        Profile::Scaled => &SCALED,
+        Profile::Exchange2013 => &EXCHANGE_2013,
+        Profile::Exchange2013German => &EXCHANGE_2013_GERMAN,
+    }
+}

@@ -1,0 +1,256 @@
+//! What takes a message's place once every event of it has a verdict.
+
+use std::time::Duration;
+
+use crate::decide::DeadLetterReason;
+use crate::delivery::{DeadLetter, Delivery, Entry, LastAttempt};
+use crate::limits::SQS_DELAY_SECS_MAX;
+use crate::time::Timestamp;
+use crate::topic::DeadLetterPolicy;
+
+/// What became of one event of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryVerdict {
+    /// It arrived.
+    Delivered,
+    /// An attempt failed and there will be another.
+    Retry {
+        /// The earliest next attempt.
+        not_before: Timestamp,
+        /// How the attempt ended.
+        last: LastAttempt,
+    },
+    /// It is given up.
+    GiveUp {
+        /// Why.
+        reason: DeadLetterReason,
+        /// How the attempt ended that was just made, if one was.
+        last: Option<LastAttempt>,
+    },
+    /// Its attempt was not begun; it goes back without delay.
+    NotStarted,
+}
+
+/// What takes a message's place.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Settlement {
+    /// Deliveries that are tried again, each at its own time.
+    pub again: Vec<Delivery>,
+    /// Dead letters.
+    pub dead: Vec<DeadLetter>,
+    /// Events dropped because the subscription keeps no such dead letters, by reason.
+    pub dropped: Vec<(DeadLetterReason, usize)>,
+}
+
+/// Where a delivery waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// In the queue, hidden for so many seconds.
+    Queue {
+        /// 0..=900.
+        delay_secs: u16,
+    },
+    /// In the object store, under the minute in which it falls due.
+    Parked,
+}
+
+/// Gathers the events of a message by what became of them. `verdicts` has one item per event, in order.
+pub fn settle(
+    delivery: &Delivery,
+    verdicts: &[EntryVerdict],
+    policy: Option<&DeadLetterPolicy>,
+) -> Settlement {
+    let mut kinds: Vec<(EntryVerdict, Vec<Entry>)> = Vec::new();
+    for (entry, verdict) in delivery.events.iter().zip(verdicts) {
+        if *verdict == EntryVerdict::Delivered {
+            continue;
+        }
+        match kinds.iter_mut().find(|(kind, _)| kind == verdict) {
+            Some((_, entries)) => entries.push(entry.clone()),
+            None => kinds.push((*verdict, vec![entry.clone()])),
+        }
+    }
+    let mut settlement = Settlement::default();
+    for (verdict, entries) in kinds {
+        settlement.add(delivery, verdict, entries, policy);
+    }
+    settlement
+}
+
+/// Where something waits that is not due before `not_before`.
+pub fn wait(not_before: Timestamp, now: Timestamp) -> Wait {
+    let secs = not_before.since(now).as_millis().div_ceil(1000);
+    u16::try_from(secs)
+        .ok()
+        .filter(|secs| *secs <= SQS_DELAY_SECS_MAX)
+        .map_or(Wait::Parked, |delay_secs| Wait::Queue { delay_secs })
+}
+
+/// The delay of a dead-letter message in whole seconds, within what the queue can delay.
+pub fn dead_letter_delay_secs(delay: Duration) -> u16 {
+    let secs = u16::try_from(delay.as_millis().div_ceil(1000)).unwrap_or(SQS_DELAY_SECS_MAX);
+    secs.min(SQS_DELAY_SECS_MAX)
+}
+
+impl Settlement {
+    fn add(
+        &mut self,
+        delivery: &Delivery,
+        verdict: EntryVerdict,
+        entries: Vec<Entry>,
+        policy: Option<&DeadLetterPolicy>,
+    ) {
+        match verdict {
+            EntryVerdict::Delivered => {}
+            EntryVerdict::NotStarted => self.again.push(delivery.with_events(entries)),
+            EntryVerdict::Retry { not_before, last } => {
+                self.again.push(Delivery { not_before, ..tried(delivery, Some(last), entries) });
+            }
+            EntryVerdict::GiveUp { reason, .. } if is_dropped(reason, policy) => {
+                self.dropped.push((reason, entries.len()));
+            }
+            EntryVerdict::GiveUp { reason, last } => {
+                self.dead.push(DeadLetter {
+                    reason,
+                    delivery: tried(delivery, last, entries),
+                    storage: None,
+                });
+            }
+        }
+    }
+}
+
+/// The delivery with one attempt more, if one was made.
+fn tried(delivery: &Delivery, last: Option<LastAttempt>, entries: Vec<Entry>) -> Delivery {
+    let mut tried = delivery.with_events(entries);
+    if last.is_some() {
+        tried.attempts = tried.attempts.saturating_add(1);
+        tried.last = last;
+    }
+    tried
+}
+
+/// Without a policy (the subscription is gone) everything is kept.
+fn is_dropped(reason: DeadLetterReason, policy: Option<&DeadLetterPolicy>) -> bool {
+    policy.is_some_and(|policy| {
+        !policy.enabled || (reason == DeadLetterReason::TimeToLiveExceeded && !policy.on_expiry)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::delivery::Payload;
+    use crate::name::{SubscriptionName, TopicName};
+    use crate::outcome::OutcomeName;
+    use crate::schema::Schema;
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
+    const LAST: LastAttempt =
+        LastAttempt { outcome: OutcomeName::Busy, status: Some(503), at: NOW, name_was_unknown: false };
+    const KEPT: DeadLetterPolicy =
+        DeadLetterPolicy { enabled: true, on_expiry: true, delay: Duration::ZERO, give_up_after: None };
+
+    fn delivery(events: usize) -> Delivery {
+        let entry = |index: usize| Entry {
+            key: format!("k-{index}"),
+            expires_at: NOW,
+            traceparent: None,
+            payload: Payload::Inline(Bytes::from_static(b"{}")),
+        };
+        Delivery {
+            topic: TopicName::parse("orders").unwrap(),
+            subscription: SubscriptionName::parse("billing").unwrap(),
+            schema: Schema::CloudEvents,
+            published_at: NOW,
+            not_before: NOW,
+            attempts: 3,
+            last: None,
+            events: (0..events).map(entry).collect(),
+        }
+    }
+
+    fn keys(delivery: &Delivery) -> Vec<&str> {
+        delivery.events.iter().map(|entry| entry.key.as_str()).collect()
+    }
+
+    fn give_up(reason: DeadLetterReason, last: Option<LastAttempt>) -> EntryVerdict {
+        EntryVerdict::GiveUp { reason, last }
+    }
+
+    #[test]
+    fn what_arrived_leaves_nothing() {
+        assert_eq!(settle(&delivery(2), &[EntryVerdict::Delivered; 2], Some(&KEPT)), Settlement::default());
+    }
+
+    #[test]
+    fn events_with_the_same_fate_stay_together() {
+        let later = NOW + Duration::from_secs(30);
+        let retry = EntryVerdict::Retry { not_before: later, last: LAST };
+        let verdicts = [retry, EntryVerdict::Delivered, retry, EntryVerdict::NotStarted];
+        let settlement = settle(&delivery(4), &verdicts, Some(&KEPT));
+        let [again, back] = settlement.again.as_slice() else { panic!("expected two deliveries") };
+        assert_eq!((keys(again), again.attempts, again.not_before), (vec!["k-0", "k-2"], 4, later));
+        assert_eq!((keys(back), back.attempts, back.last), (vec!["k-3"], 3, None));
+    }
+
+    #[test]
+    fn only_an_attempt_that_was_made_is_counted() {
+        let verdicts = [
+            give_up(DeadLetterReason::UndeliverableDueToClientError, Some(LAST)),
+            give_up(DeadLetterReason::TimeToLiveExceeded, None),
+        ];
+        let attempts: Vec<_> =
+            settle(&delivery(2), &verdicts, None).dead.iter().map(|dead| dead.delivery.attempts).collect();
+        assert_eq!(attempts, [4, 3]);
+    }
+
+    #[test]
+    fn what_the_subscription_does_not_keep_is_dropped_and_counted() {
+        let verdicts = [
+            give_up(DeadLetterReason::TimeToLiveExceeded, None),
+            give_up(DeadLetterReason::EndpointGone, Some(LAST)),
+        ];
+        let dropped = |policy| settle(&delivery(2), &verdicts, Some(&policy)).dropped;
+        assert_eq!(dropped(KEPT), []);
+        assert_eq!(
+            dropped(DeadLetterPolicy { on_expiry: false, ..KEPT }),
+            [(DeadLetterReason::TimeToLiveExceeded, 1)]
+        );
+        assert_eq!(dropped(DeadLetterPolicy { enabled: false, ..KEPT }).len(), 2);
+    }
+
+    #[test]
+    fn up_to_900_seconds_wait_in_the_queue() {
+        let check = |ms, expected| assert_eq!(wait(NOW + Duration::from_millis(ms), NOW), expected);
+        check(0, Wait::Queue { delay_secs: 0 });
+        check(1, Wait::Queue { delay_secs: 1 });
+        check(900_000, Wait::Queue { delay_secs: 900 });
+        check(900_001, Wait::Parked);
+        check(u64::MAX / 2, Wait::Parked);
+        assert_eq!(wait(NOW, NOW + Duration::from_secs(5)), Wait::Queue { delay_secs: 0 });
+    }
+
+    proptest! {
+        #[test]
+        fn no_event_is_lost_or_doubled(choices in prop::collection::vec(0_u8..5, 1..20)) {
+            let verdict = |choice: &u8| match choice {
+                0 => EntryVerdict::Delivered,
+                1 => EntryVerdict::Retry { not_before: NOW, last: LAST },
+                2 => EntryVerdict::Retry { not_before: NOW + Duration::from_secs(9), last: LAST },
+                3 => give_up(DeadLetterReason::EndpointGone, Some(LAST)),
+                _ => EntryVerdict::NotStarted,
+            };
+            let verdicts: Vec<_> = choices.iter().map(verdict).collect();
+            let delivered = choices.iter().filter(|choice| **choice == 0).count();
+            let settlement = settle(&delivery(choices.len()), &verdicts, Some(&KEPT));
+            let dead = settlement.dead.iter().map(|dead| &dead.delivery);
+            let mut left: Vec<_> = settlement.again.iter().chain(dead).flat_map(keys).collect();
+            left.sort_unstable();
+            left.dedup();
+            prop_assert_eq!(left.len() + delivered, choices.len());
+        }
+    }
+}
