@@ -50,7 +50,7 @@ where
         match self.records(&letter).await {
             Ok(Some(records)) => {
                 let place = layout::dead_letters_of(&letter.delivery.topic, &letter.delivery.subscription);
-                let entry = Letter { id: message.id, receipt: message.receipt, letter, records };
+                let entry = Letter { id: message.id, receipt: message.receipt, dead: letter, records };
                 sorted.letters.entry(place).or_default().push(entry);
             }
             // An event whose payload is gone cannot be shown; what is known of it is kept as it is.

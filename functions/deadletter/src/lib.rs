@@ -50,7 +50,7 @@ pub struct DeadLetters<Q, S, D, C, E> {
 pub(crate) struct Letter {
     pub(crate) id: MessageId,
     pub(crate) receipt: Receipt,
-    pub(crate) letter: DeadLetter,
+    pub(crate) dead: DeadLetter,
     pub(crate) records: Vec<Bytes>,
 }
 
@@ -92,7 +92,7 @@ where
 
     async fn write(&self, object: Object, failures: &mut Vec<MessageId>) {
         let Some(first) = object.letters.first() else { return };
-        let delivery = &first.letter.delivery;
+        let delivery = &first.dead.delivery;
         let id = self.ports.entropy.uuid().to_string();
         let key = layout::dead_letter(&delivery.topic, &delivery.subscription, self.ports.clock.now(), &id);
         match self.ports.bucket.put(&key, object.json, PutCondition::Always).await {
@@ -137,11 +137,11 @@ where
 
 fn count(letters: &[Letter]) {
     for letter in letters {
-        let delivery = &letter.letter.delivery;
+        let delivery = &letter.dead.delivery;
         let labels = [
             ("topic", delivery.topic.to_string()),
             ("subscription", delivery.subscription.to_string()),
-            ("reason", format!("{:?}", letter.letter.reason)),
+            ("reason", format!("{:?}", letter.dead.reason)),
         ];
         metrics::counter!("DeadLetteredCount", &labels).increment(letter.records.len() as u64);
     }

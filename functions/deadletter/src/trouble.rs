@@ -30,13 +30,13 @@ where
     /// moves it to the redrive queue.
     pub(crate) async fn try_later(&self, letter: Letter, failures: &mut Vec<MessageId>) {
         let now = self.ports.clock.now();
-        let trouble = again(letter.letter.storage, now);
-        let give_up_after = self.give_up_after(&letter.letter).await;
+        let trouble = again(letter.dead.storage, now);
+        let give_up_after = self.give_up_after(&letter.dead).await;
         let successors = if give_up_after.is_some_and(|limit| now.since(trouble.since) >= limit) {
             give_up(&letter);
             Vec::new()
         } else {
-            vec![later(letter.letter, trouble)]
+            vec![later(letter.dead, trouble)]
         };
         if let Err(error) = self.ports.queue.replace(&letter.receipt, successors).await {
             tracing::error!(message = %letter.id.0, error = &error as &dyn std::error::Error, "dead letter left to its visibility timeout");
@@ -69,7 +69,7 @@ fn later(letter: DeadLetter, trouble: StorageTrouble) -> Successor {
 }
 
 fn give_up(letter: &Letter) {
-    let delivery = &letter.letter.delivery;
+    let delivery = &letter.dead.delivery;
     let labels = [
         ("topic", delivery.topic.to_string()),
         ("subscription", delivery.subscription.to_string()),

@@ -36,7 +36,9 @@ where
             for run in objects(&messages) {
                 if let Err(error) = self.put(delivery, run).await {
                     tracing::error!(topic = %delivery.topic, subscription = %delivery.subscription, error = &error as &dyn std::error::Error, "deliveries not parked, handed back");
-                    run.iter().for_each(|(owner, _)| is_written[*owner] = false);
+                    for (owner, _) in run {
+                        is_written[*owner] = false;
+                    }
                 }
             }
         }
