@@ -21,6 +21,10 @@ use crate::failure::failure_of;
 /// How long an address may leave a connect unanswered before the next is tried beside it (RFC 8305's default).
 const STAGGER: Duration = Duration::from_millis(250);
 
+/// Most addresses of one host that are tried. All of them are vetted; but a name with thousands would turn one event
+/// into a scan of other people's machines.
+const ADDRESSES_TRIED_MAX: usize = 16;
+
 /// Opens a connection over `link` to one of `addresses`, which the caller has vetted.
 ///
 /// An address that refuses, or fails the handshake, is followed by the next at once, one that is silent by the next
@@ -31,7 +35,8 @@ pub(crate) async fn dial<C: Clock>(
     link: &Link,
     addresses: &[IpAddr],
 ) -> Result<Connection, SendFailure> {
-    let mut race = Race::new(clock, addresses, |address| connect(address, link.port));
+    let tried = &addresses[..addresses.len().min(ADDRESSES_TRIED_MAX)];
+    let mut race = Race::new(clock, tried, |address| connect(address, link.port));
     let mut failure = SendFailure::Socket;
     while let Some((address, stream)) = race.next_connected().await {
         match open(tls, link, stream, address).await {

@@ -90,15 +90,17 @@ impl Pool {
         self.lock().total
     }
 
-    /// Closes what is too old, or was closed by the peer, and answers how many are left.
-    fn sweep(&self, now: Duration) -> usize {
+    /// Closes what is too old, or was closed by the peer, and answers whether anything is left to sweep.
+    fn sweep(&self, now: Duration) -> bool {
         let mut state = self.lock();
         for idle in state.links.values_mut() {
             idle.retain_mut(|idle| now.saturating_sub(idle.since) < self.kept && idle.connection.is_usable());
         }
         state.links.retain(|_, idle| !idle.is_empty());
         state.total = state.links.values().map(Vec::len).sum();
-        state.total
+        // Under the same lock: a connection that comes next must start a sweeper of its own.
+        state.is_swept = state.total > 0;
+        state.is_swept
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -115,7 +117,8 @@ impl State {
     }
 }
 
-/// The one task that sweeps a pool; when it ends, for whatever reason, the next connection starts another.
+/// The one task that sweeps a pool; when it is cut short, by the end of its runtime, the next connection starts
+/// another.
 struct Sweeper(Weak<Pool>);
 
 impl Drop for Sweeper {
@@ -126,11 +129,12 @@ impl Drop for Sweeper {
     }
 }
 
-async fn sweep<C: Clock>(sweeper: Sweeper, clock: C) {
+async fn sweep<C: Clock>(mut sweeper: Sweeper, clock: C) {
     loop {
         clock.sleep(SWEEP_EVERY).await;
         let Some(pool) = sweeper.0.upgrade() else { return };
-        if pool.sweep(clock.monotonic()) == 0 {
+        if !pool.sweep(clock.monotonic()) {
+            sweeper.0 = Weak::new();
             return;
         }
     }

@@ -49,7 +49,11 @@ impl<N: NameLookup> NameCache<N> {
         if let Some(answer) = self.fresh(host, clock.monotonic()) {
             return answer;
         }
-        let answer = self.names.lookup(host).await.map(Arc::from).map_err(|error| failure(host, &error));
+        let answer = match self.names.lookup(host).await {
+            Ok(addresses) if addresses.is_empty() => Err(SendFailure::Resolution { does_not_exist: false }),
+            Ok(addresses) => Ok(Arc::from(addresses)),
+            Err(error) => Err(failure(host, &error)),
+        };
         self.remember(host, answer.clone(), clock.monotonic());
         answer
     }
