@@ -4,6 +4,7 @@
 //! suite in `conformance`. `Recorded` and `Faulty` decorate any of them for cost and fault tests.
 
 pub mod clock;
+pub mod conformance;
 pub mod drain;
 pub mod entropy;
 pub mod error;

@@ -101,8 +101,9 @@ impl World {
         MessageId(number.to_string())
     }
 
-    fn held(&self, receipt: &Receipt) -> Result<usize, PortError> {
-        let found = self.messages.iter().position(|m| m.receipt.as_ref() == Some(receipt));
+    fn held(&self, queue: QueueName, receipt: &Receipt) -> Result<usize, PortError> {
+        let found =
+            self.messages.iter().position(|m| m.queue == queue && m.receipt.as_ref() == Some(receipt));
         found.ok_or(PortError::new("find a received message", ErrorKind::NotFound))
     }
 
@@ -165,7 +166,7 @@ impl QueueReceiver for MemoryQueue {
 
     async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
         let mut world = self.world.lock().unwrap();
-        if let Ok(index) = world.held(receipt) {
+        if let Ok(index) = world.held(self.name, receipt) {
             world.messages.remove(index);
         }
         Ok(())
@@ -176,7 +177,7 @@ impl QueueReceiver for MemoryQueue {
         for successor in &successors {
             vet::message(&successor.message).map_err(|e| e.at("replace"))?;
         }
-        let index = world.held(receipt)?;
+        let index = world.held(self.name, receipt)?;
         world.messages.remove(index);
         for successor in successors {
             world.send(successor.to, successor.message);
@@ -186,7 +187,7 @@ impl QueueReceiver for MemoryQueue {
 
     async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
         let mut world = self.world.lock().unwrap();
-        let index = world.held(receipt)?;
+        let index = world.held(self.name, receipt)?;
         let visible_from = world.elapsed + visibility;
         let stored = &mut world.messages[index];
         vet::visibility(visible_from.saturating_sub(stored.received_at)).map_err(|e| e.at("change"))?;
