@@ -14,6 +14,7 @@ mod memory;
 pub mod queue;
 pub mod recorded;
 pub mod registry;
+pub mod sending;
 pub mod store;
 pub mod vet;
 pub mod webhook;
@@ -29,5 +30,6 @@ pub use queue::{
 };
 pub use recorded::{Calls, Operation, Recorded};
 pub use registry::{Registry, RegistryError};
+pub use sending::send_all;
 pub use store::{ETag, ListPage, Object, ObjectMeta, ObjectStore, PutCondition, Revalidated};
 pub use webhook::{WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
