@@ -11,7 +11,7 @@ mod listing;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use posthaste_ports::{
@@ -54,10 +54,11 @@ impl FileStore {
     pub fn open(root: &Path) -> Result<Self, PortError> {
         let doing = "open the folder of objects";
         let root = std::path::absolute(root).map_err(|e| disk::error(doing, e))?;
-        let mut folders = Folders::default();
-        folders.ensure(&root).map_err(|e| disk::error(doing, e))?;
+        let mut folders = Folders::new(root.clone());
         let temporary = root.join(TEMPORARY_FOLDER);
-        disk::absent_is_fine(std::fs::remove_dir_all(&temporary)).map_err(|e| disk::error(doing, e))?;
+        disk::absent_is_fine(std::fs::remove_dir_all(&temporary))
+            .and_then(|()| folders.ensure(&temporary))
+            .map_err(|e| disk::error(doing, e))?;
         let shared = Shared { root, temporaries_ever: AtomicU64::new(0), folders: Mutex::new(folders) };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -114,6 +115,11 @@ impl ObjectStore for FileStore {
 }
 
 impl Shared {
+    fn folders(&self) -> MutexGuard<'_, Folders> {
+        // What is remembered is added only after the fact, so it is right even where a holder panicked.
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn path(&self, doing: &'static str, key: &str) -> Result<PathBuf, PortError> {
         vet::key(key).map_err(|refusal| refusal.at(doing))?;
         if key.split('/').any(|segment| segment.starts_with(HIDDEN_PREFIX)) {
@@ -130,7 +136,7 @@ impl Shared {
         condition: &PutCondition,
     ) -> Result<ETag, PortError> {
         let mut temporary = self.write_temporary(bytes).map_err(|e| disk::error(doing, e))?;
-        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut folders = self.folders();
         if !holds(condition, path).map_err(|e| disk::error(doing, e))? {
             return Err(PortError::new(doing, ErrorKind::PreconditionFailed));
         }
@@ -152,20 +158,28 @@ impl Shared {
 
     fn write_temporary(&self, bytes: &[u8]) -> std::io::Result<Temporary> {
         let folder = self.root.join(TEMPORARY_FOLDER);
-        std::fs::create_dir_all(&folder)?;
         let number = self.temporaries_ever.fetch_add(1, Ordering::Relaxed);
-        Temporary::write(folder.join(number.to_string()), bytes)
+        let path = folder.join(number.to_string());
+        let written = Temporary::write(path.clone(), bytes);
+        if written.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+            let mut folders = self.folders();
+            folders.forget();
+            folders.ensure(&folder)?;
+            drop(folders);
+            return Temporary::write(path, bytes);
+        }
+        written
     }
 
     fn delete(&self, path: &Path) -> std::io::Result<()> {
-        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut folders = self.folders();
         if !disk::is_file(path)? {
             return Ok(());
         }
         disk::absent_is_fine(std::fs::remove_file(path))?;
         let folder = path.parent().unwrap_or(&self.root);
         disk::absent_is_fine(disk::sync_folder(folder))?;
-        folders.prune(folder, &self.root);
+        folders.prune(folder);
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ pub(super) fn error(doing: &'static str, error: io::Error) -> PortError {
         io::ErrorKind::TimedOut => ErrorKind::TimedOut,
         // A segment that is too long, or a key that is also the folder of another.
         io::ErrorKind::InvalidFilename
+        | io::ErrorKind::InvalidInput
         | io::ErrorKind::NotADirectory
         | io::ErrorKind::IsADirectory
         | io::ErrorKind::AlreadyExists => ErrorKind::Invalid,

@@ -12,17 +12,44 @@ const REMEMBERED_MAX: usize = 10_000;
 /// The folders whose own names are known to be durable.
 ///
 /// That a folder exists is not enough: it may have been made just before a crash, and its parent never synced.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Folders {
+    root: PathBuf,
     durable: HashSet<PathBuf>,
 }
 
 impl Folders {
-    /// Makes the folder and those above it, durably.
+    /// Knows nothing yet of the folders at and below `root`.
+    pub(super) fn new(root: PathBuf) -> Self {
+        Self { root, durable: HashSet::new() }
+    }
+
+    /// Makes a folder at or below the root, and those above it, durably.
     pub(super) fn ensure(&mut self, folder: &Path) -> io::Result<()> {
+        if !self.durable.contains(&self.root) {
+            self.ensure_root()?;
+        }
         let above: Vec<&Path> = folder.ancestors().take_while(|f| !self.durable.contains(*f)).collect();
         for folder in above.into_iter().rev() {
             self.ensure_one(folder)?;
+        }
+        Ok(())
+    }
+
+    /// What lies above the root belongs to others, who may not even let us read it: what is there is left alone.
+    fn ensure_root(&mut self) -> io::Result<()> {
+        let missing: Vec<PathBuf> =
+            self.root.ancestors().take_while(|f| !f.is_dir()).map(Path::to_owned).collect();
+        for folder in missing.iter().rev() {
+            self.ensure_one(folder)?;
+        }
+        if missing.is_empty() {
+            let parent = self.root.parent().map_or(Ok(()), disk::sync_folder);
+            // Nobody makes a folder where he may not read, so somebody else made this one, before us.
+            if parent.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::PermissionDenied) {
+                return parent;
+            }
+            self.durable.insert(self.root.clone());
         }
         Ok(())
     }
@@ -47,10 +74,10 @@ impl Folders {
         self.durable.clear();
     }
 
-    /// Removes the folder and those above it, up to `root`, as far as they are empty. That one stays is harmless,
+    /// Removes the folder and those above it, up to the root, as far as they are empty. That one stays is harmless,
     /// so a failure ends the climb and no more.
-    pub(super) fn prune(&mut self, folder: &Path, root: &Path) {
-        for folder in folder.ancestors().take_while(|f| *f != root && f.starts_with(root)) {
+    pub(super) fn prune(&mut self, folder: &Path) {
+        for folder in folder.ancestors().take_while(|f| *f != self.root && f.starts_with(&self.root)) {
             if disk::absent_is_fine(std::fs::remove_dir(folder)).is_err() {
                 return;
             }

@@ -41,7 +41,7 @@ async fn what_a_crash_left_half_written_is_removed_at_start_and_never_listed() {
     std::fs::write(root.join(TEMPORARY_FOLDER).join("0"), "half").unwrap();
     let store = FileStore::open(&root).unwrap();
     assert_eq!(keys(&store, "").await, ["a/b"]);
-    assert!(!root.join(TEMPORARY_FOLDER).exists());
+    assert_eq!(std::fs::read_dir(root.join(TEMPORARY_FOLDER)).unwrap().count(), 0);
     put(&store, "a/c", "new").await.unwrap();
     assert_eq!(std::fs::read_dir(root.join(TEMPORARY_FOLDER)).unwrap().count(), 0);
 }
@@ -144,6 +144,16 @@ fn errors_of_the_disk_are_told_apart_by_meaning() {
     check(std::io::ErrorKind::ReadOnlyFilesystem, ErrorKind::Denied);
     check(std::io::ErrorKind::InvalidFilename, ErrorKind::Invalid);
     check(std::io::ErrorKind::Interrupted, ErrorKind::Other);
+}
+
+#[test]
+fn missing_folders_above_the_root_are_made_and_an_empty_path_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    FileStore::open(&folder.path().join("a/b/c")).unwrap();
+    FileStore::open(&folder.path().join("a/b/c")).unwrap();
+    assert!(folder.path().join("a/b/c").is_dir());
+    let open = FileStore::open(Path::new("")).map(|_| ()).map_err(|e| e.kind);
+    assert_eq!(open, Err(ErrorKind::Invalid));
 }
 
 #[test]
