@@ -1,1 +1,96 @@
-//! The manage function.
+//! The manage function: topics and subscriptions, keys, dead letters, pressure and health as resource-style JSON over
+//! HTTP (SPEC §10). Routes and their OpenAPI description come from one place: the handlers' own attributes.
+//!
+//! It is an axum router, so that `posthaste serve` merges it with publish's and Lambda runs it as it is.
+
+mod answer;
+mod conditions;
+mod cursor;
+mod dead_letters;
+mod document;
+mod edit;
+mod guard;
+mod input;
+mod records;
+mod status;
+mod subscriptions;
+#[cfg(test)]
+mod tests;
+mod topics;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::middleware::from_fn_with_state;
+use posthaste_core::address::AddressPolicy;
+use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::secret::Secret;
+use posthaste_ports::{Clock, Entropy, ObjectStore};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use crate::document::openapi;
+
+use crate::answer::Failure;
+
+/// What the manage function needs.
+#[derive(Debug)]
+pub struct Manage<S, D, C, E> {
+    /// The state bucket.
+    pub state: S,
+    /// The dead-letter bucket.
+    pub dead_letters: D,
+    /// The time.
+    pub clock: C,
+    /// Chance, for keys and secrets.
+    pub entropy: E,
+    /// The key that opens the API.
+    pub admin_key: Secret,
+    /// Where endpoints may be.
+    pub address_policy: AddressPolicy,
+}
+
+/// An object store that a handler can hold: the bound of [`router`].
+pub trait Store: ObjectStore + 'static {}
+
+impl<T: ObjectStore + 'static> Store for T {}
+
+/// How handlers receive what they need.
+pub(crate) type Managed<S, D, C, E> = State<Arc<Manage<S, D, C, E>>>;
+
+/// The API. It answers unknown paths itself, so what is merged into it must have no fallback of its own.
+pub fn router<S: Store, D: Store, C: Clock, E: Entropy>(manage: Arc<Manage<S, D, C, E>>) -> axum::Router {
+    let guard = from_fn_with_state(Arc::clone(&manage), guard::require_admin_key::<S, D, C, E>);
+    let guarded = guarded_routes().split_for_parts().0.route_layer(guard);
+    let open = open_routes().split_for_parts().0;
+    guarded
+        .merge(open)
+        .method_not_allowed_fallback(|| async { Failure(Problem::new(ProblemKind::MethodNotAllowed)) })
+        .fallback(|| async { Failure(Problem::new(ProblemKind::NotFound)) })
+        .with_state(manage)
+}
+
+/// What needs the admin key.
+pub(crate) fn guarded_routes<S: Store, D: Store, C: Clock, E: Entropy>()
+-> OpenApiRouter<Arc<Manage<S, D, C, E>>> {
+    OpenApiRouter::new()
+        .routes(routes!(topics::list_topics))
+        .routes(routes!(topics::get_topic, topics::put_topic, topics::delete_topic))
+        .routes(routes!(topics::get_keys))
+        .routes(routes!(topics::regenerate_key))
+        .routes(routes!(subscriptions::list_subscriptions))
+        .routes(routes!(
+            subscriptions::get_subscription,
+            subscriptions::put_subscription,
+            subscriptions::delete_subscription
+        ))
+        .routes(routes!(dead_letters::list_dead_letters))
+        .routes(routes!(dead_letters::show_dead_letter))
+        .routes(routes!(status::pressure))
+}
+
+/// What anybody may ask.
+pub(crate) fn open_routes<S: Store, D: Store, C: Clock, E: Entropy>() -> OpenApiRouter<Arc<Manage<S, D, C, E>>>
+{
+    OpenApiRouter::new().routes(routes!(status::health)).routes(routes!(document::openapi_json))
+}

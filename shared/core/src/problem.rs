@@ -124,7 +124,7 @@ pub struct Problem {
     /// What went wrong this time, for a person.
     pub detail: Option<String>,
     /// The member at fault, such as `subscriptions.billing.endpoint.url`.
-    pub member: Option<String>,
+    pub member: Option<Box<str>>,
     /// Which event of the request is at fault, from 0.
     pub index: Option<usize>,
     /// When it is worth trying again; written as whole seconds, rounded up, into `Retry-After`.
@@ -180,7 +180,7 @@ impl Problem {
 
     /// Names the member at fault.
     pub fn member(mut self, member: impl Into<String>) -> Self {
-        self.member = Some(member.into());
+        self.member = Some(member.into().into_boxed_str());
         self
     }
 

@@ -1,0 +1,133 @@
+//! Conditional requests: versions of what is shown, `If-Match` and `If-None-Match` (RFC 9110 §13).
+//!
+//! A version is made from what is stored, not from the store's own: a subscription is a part of its topic's object,
+//! and must not seem changed because another part did.
+
+use std::fmt::Write;
+
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
+use axum::http::request::Parts;
+use posthaste_core::api::SubscriptionSettings;
+use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::record::TopicRecord;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::answer::Failure;
+
+/// Bytes of the digest that make a version: enough that no two versions of one thing ever share it.
+const VERSION_BYTES: usize = 16;
+
+/// The version of a topic with its subscriptions, quoted.
+pub(crate) fn topic_etag(record: &TopicRecord) -> String {
+    etag(&(record.created_at, &record.settings))
+}
+
+/// The version of a subscription, quoted.
+pub(crate) fn subscription_etag(record: &TopicRecord, settings: &SubscriptionSettings) -> String {
+    etag(&(record.created_at, settings))
+}
+
+fn etag(stored: &impl Serialize) -> String {
+    // A record is plain data with text keys: serialising it cannot fail.
+    let digest = Sha256::digest(serde_json::to_vec(stored).unwrap_or_default());
+    let mut text = String::from("\"");
+    for byte in &digest[..VERSION_BYTES] {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text + "\""
+}
+
+/// What must hold for a write to happen.
+#[derive(Debug, Default)]
+pub(crate) struct Conditions {
+    if_match: Option<Versions>,
+    if_none_match: Option<Versions>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Versions {
+    Any,
+    These(Vec<String>),
+}
+
+impl Conditions {
+    /// Whether they hold for what is there: its version, or none.
+    pub(crate) fn check(&self, present: Option<&str>) -> Result<(), Problem> {
+        let holds = |versions: &Versions| match (versions, present) {
+            (_, None) => false,
+            (Versions::Any, Some(_)) => true,
+            (Versions::These(these), Some(etag)) => these.iter().any(|one| one == etag),
+        };
+        let failed = |header: HeaderName| {
+            Err(Problem::new(ProblemKind::PreconditionFailed).detail(format!("{header} does not hold")))
+        };
+        if self.if_match.as_ref().is_some_and(|versions| !holds(versions)) {
+            return failed(IF_MATCH);
+        }
+        if self.if_none_match.as_ref().is_some_and(holds) {
+            return failed(IF_NONE_MATCH);
+        }
+        Ok(())
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Conditions {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let if_match = versions(&parts.headers, &IF_MATCH);
+        Ok(Self { if_match, if_none_match: versions(&parts.headers, &IF_NONE_MATCH) })
+    }
+}
+
+/// The versions of a header. What is no version (a weak one, a broken one) is kept and matches nothing.
+fn versions(headers: &HeaderMap, name: &HeaderName) -> Option<Versions> {
+    let mut these = Vec::new();
+    for value in headers.get_all(name) {
+        these.extend(value.to_str().unwrap_or_default().split(',').map(|one| one.trim().to_owned()));
+    }
+    match these.as_slice() {
+        [] => None,
+        [any] if any == "*" => Some(Versions::Any),
+        _ => Some(Versions::These(these)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(header: &HeaderName, value: &str, present: Option<&str>, holds: bool) {
+        let headers = HeaderMap::from_iter([(header.clone(), value.parse().unwrap())]);
+        let conditions = Conditions {
+            if_match: versions(&headers, &IF_MATCH),
+            if_none_match: versions(&headers, &IF_NONE_MATCH),
+        };
+        assert_eq!(conditions.check(present).is_ok(), holds, "{header}: {value} with {present:?}");
+    }
+
+    #[test]
+    fn if_match_holds_for_one_of_its_versions() {
+        check(&IF_MATCH, "\"a\"", Some("\"a\""), true);
+        check(&IF_MATCH, "\"b\", \"a\"", Some("\"a\""), true);
+        check(&IF_MATCH, "*", Some("\"a\""), true);
+        check(&IF_MATCH, "\"b\"", Some("\"a\""), false);
+        check(&IF_MATCH, "W/\"a\"", Some("\"a\""), false);
+        check(&IF_MATCH, "a", Some("\"a\""), false);
+        check(&IF_MATCH, "", Some("\"a\""), false);
+        check(&IF_MATCH, "*", None, false);
+        check(&IF_MATCH, "\"a\"", None, false);
+    }
+
+    #[test]
+    fn if_none_match_holds_where_nothing_is() {
+        check(&IF_NONE_MATCH, "*", None, true);
+        check(&IF_NONE_MATCH, "*", Some("\"a\""), false);
+        check(&IF_NONE_MATCH, "\"a\"", Some("\"a\""), false);
+        check(&IF_NONE_MATCH, "\"b\"", Some("\"a\""), true);
+    }
+}

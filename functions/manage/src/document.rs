@@ -1,0 +1,92 @@
+//! The OpenAPI document: what the handlers' attributes say, and around it the publish route, the keys and the problems.
+
+mod nowhere;
+mod problems;
+
+use std::sync::LazyLock;
+
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use posthaste_core::problem::ProblemBody;
+use utoipa::openapi::OpenApi as Document;
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
+};
+use utoipa::{OpenApi, PartialSchema};
+
+use self::nowhere::Nowhere;
+use self::problems::PublishProblems;
+pub(crate) use self::problems::{
+    BadRequests, BadWrites, FailedPrecondition, NoObject, Problems, StoreDown, Unchanged,
+    UnknownSubscription, UnknownTopic,
+};
+use crate::{guarded_routes, open_routes};
+
+/// The name of the admin key among the security schemes.
+const ADMIN_KEY: &str = "adminKey";
+
+/// The name of a topic's publish key among the security schemes.
+const PUBLISH_KEY: &str = "publishKey";
+
+/// The path of a dead letter as axum writes it, and as OpenAPI does: it knows no parameter with slashes.
+const WILDCARD_PATH: [&str; 2] = ["/dead-letters/{*key}", "/dead-letters/{key}"];
+
+/// What stands around the routes of this function.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "posthaste",
+        description = "Webhook delivery: topics take events from producers, subscriptions bring them to endpoints. \
+            Errors are problem details (RFC 9457)."
+    ),
+    paths(publish_events)
+)]
+struct Around;
+
+/// Publish events
+///
+/// All of them or none. 200 means that the delivery to every matching subscription is durable. `Authorization: Bearer`
+/// with a publish key is accepted too, and `api-version` in the query is ignored.
+#[utoipa::path(post, path = "/topics/{topic}/events", tag = "publish", security(("publishKey" = [])),
+    params(("topic" = String, Path, description = "The topic's name, in any case")),
+    request_body(description = "Events in the topic's input schema: one or a batch of CloudEvents 1.0, a CloudEvent in \
+        binary mode with `ce-*` headers, or Event Grid events. At most 1,000,000 bytes.", content(
+        (serde_json::Value = "application/cloudevents+json"),
+        (Vec<serde_json::Value> = "application/cloudevents-batch+json"),
+        (Vec<serde_json::Value> = "application/json"))),
+    responses((status = 200, description = "Accepted"), PublishProblems))]
+#[expect(dead_code, reason = "described here, served by the publish function")]
+fn publish_events() {}
+
+/// The OpenAPI 3.1 document of the whole HTTP API.
+pub fn openapi() -> Document {
+    let guarded = guarded_routes::<Nowhere, Nowhere, Nowhere, Nowhere>().into_openapi();
+    let open = open_routes::<Nowhere, Nowhere, Nowhere, Nowhere>().into_openapi();
+    let mut document = Around::openapi().merge_from(guarded).merge_from(open);
+    let components = document.components.get_or_insert_default();
+    components.schemas.insert("Problem".to_owned(), ProblemBody::schema());
+    let admin_key = Http::builder().scheme(HttpAuthScheme::Bearer).description(Some("The admin key")).build();
+    components.add_security_scheme(ADMIN_KEY, SecurityScheme::Http(admin_key));
+    let publish_key = ApiKeyValue::with_description("aeg-sas-key", "One of the topic's two publish keys");
+    components.add_security_scheme(PUBLISH_KEY, SecurityScheme::ApiKey(ApiKey::Header(publish_key)));
+    document.security = Some(vec![SecurityRequirement::new(ADMIN_KEY, [""; 0])]);
+    let [axum_path, openapi_path] = WILDCARD_PATH;
+    if let Some(item) = document.paths.paths.remove(axum_path) {
+        document.paths.paths.insert(openapi_path.to_owned(), item);
+    }
+    document
+}
+
+/// Show this document
+///
+/// Needs no key.
+#[utoipa::path(get, path = "/openapi.json", tag = "status", security(()),
+    responses((status = 200, description = "The OpenAPI document", body = serde_json::Value)))]
+pub(crate) async fn openapi_json() -> Response {
+    static JSON: LazyLock<Bytes> = LazyLock::new(|| {
+        // The document is plain data with text keys: serialising it cannot fail.
+        Bytes::from(openapi().to_json().unwrap_or_default())
+    });
+    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], JSON.clone()).into_response()
+}

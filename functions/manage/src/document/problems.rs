@@ -1,0 +1,70 @@
+//! The problems that routes may answer, as the document lists them.
+
+use std::collections::BTreeMap;
+
+use posthaste_core::problem::PROBLEM_CONTENT_TYPE;
+use utoipa::IntoResponses;
+use utoipa::openapi::{Content, Ref, RefOr, Response};
+
+type Responses = BTreeMap<String, RefOr<Response>>;
+
+fn problems(all: &[(u16, &str)]) -> Responses {
+    let one = |(status, description): &(u16, &str)| {
+        let content = Content::new(Some(Ref::from_schema_name("Problem")));
+        let response = Response::builder().description(*description).content(PROBLEM_CONTENT_TYPE, content);
+        (status.to_string(), RefOr::T(response.build()))
+    };
+    all.iter().map(one).collect()
+}
+
+macro_rules! problems {
+    ($($(#[$doc:meta])* $name:ident: $($status:literal $description:literal),+;)+) => { $(
+        $(#[$doc])*
+        pub(crate) struct $name;
+
+        impl IntoResponses for $name {
+            fn responses() -> Responses {
+                problems(&[$(($status, $description)),+])
+            }
+        }
+    )+ };
+}
+
+problems! {
+    /// Of every route that needs the admin key.
+    Problems:
+        401 "The admin key is missing or wrong",
+        500 "What is stored cannot be used",
+        503 "A store does not answer; try again after `Retry-After`";
+    /// Of every route with something to parse in its path or query.
+    BadRequests: 400 "The path, query or body cannot be read, or a member cannot be accepted; it is named";
+    /// Of every route that needs the topic.
+    UnknownTopic: 404 "There is no such topic";
+    /// Of every route that needs the subscription.
+    UnknownSubscription: 404 "There is no such topic or subscription";
+    /// Of a dead letter's route.
+    NoObject: 404 "There is no such object";
+    /// Of every delete.
+    FailedPrecondition: 412 "`If-Match` does not hold";
+    /// Of every put.
+    BadWrites:
+        412 "`If-Match` or `If-None-Match` does not hold",
+        413 "The body is larger than 1 MiB",
+        415 "The body is not `application/json`";
+    /// Of every route that changes a topic's record.
+    Unchanged:
+        409 "A subscription that was not written cannot accept the change, or others write it all the time",
+        507 "No room is left on the device";
+    /// Of the health check.
+    StoreDown: 503 "The state store does not answer";
+    /// Of the publish route.
+    PublishProblems:
+        400 "An event is not as its schema says; its index and member are named, and nothing was accepted",
+        401 "The publish key is missing or wrong",
+        404 "There is no such topic",
+        413 "The request, or an event in it, is larger than 1,000,000 bytes",
+        415 "The topic does not take this content type",
+        429 "Back pressure advises to wait for `Retry-After`",
+        503 "Back pressure refuses, or a store does not answer; try again after `Retry-After`",
+        507 "No room is left on the device";
+}

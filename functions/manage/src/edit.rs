@@ -1,0 +1,218 @@
+//! What a write makes of a topic's record. Time, chance and the address rule are given; nothing is stored here.
+
+use std::collections::BTreeSet;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use posthaste_core::address::AddressPolicy;
+use posthaste_core::api::{
+    IsoTimestamp, SecretText, SettingsError, SigningSettings, StatusState, StatusView, SubscriptionSettings,
+    TopicSettings, compile_subscription, compile_topic,
+};
+use posthaste_core::endpoint::EndpointUrl;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::record::{RECORD_VERSION, TopicRecord};
+use posthaste_core::secret::Secret;
+use posthaste_core::time::Timestamp;
+use posthaste_core::topic::TopicKeys;
+use posthaste_ports::Entropy;
+
+/// Bytes of a publish key and of a signing secret that is made here.
+const SECRET_BYTES: usize = 32;
+
+/// What stands before the base64 of a signing secret (Standard Webhooks).
+const SIGNING_PREFIX: &str = "whsec_";
+
+/// What edits need besides what was written.
+#[derive(Debug)]
+pub(crate) struct Editor<'a, E> {
+    /// Chance, for keys and secrets.
+    pub(crate) entropy: &'a E,
+    /// The time.
+    pub(crate) now: Timestamp,
+    /// Where endpoints may be.
+    pub(crate) policy: &'a AddressPolicy,
+}
+
+/// A subscription that was put into a record.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    /// Its name, as its creator wrote it.
+    pub(crate) name: SubscriptionName,
+    /// Whether it was not there before.
+    pub(crate) is_new: bool,
+    /// Whether its secret was made just now, and is to be shown this once.
+    pub(crate) has_made_secret: bool,
+}
+
+impl<E: Entropy> Editor<'_, E> {
+    /// The record after a topic was put. The subscriptions that were not written stay.
+    pub(crate) fn put_topic(
+        &self,
+        name: &TopicName,
+        present: Option<TopicRecord>,
+        written: &TopicSettings,
+    ) -> Result<(TopicRecord, Vec<Placed>), Problem> {
+        let mut record = present.unwrap_or_else(|| self.new_record(name));
+        require_same_name("name", written.name.as_ref().map(TopicName::as_str), name.as_str())?;
+        require_distinct(written)?;
+        record.settings.input_schema = written.input_schema;
+        record.settings.default_time_to_live = written.default_time_to_live;
+        let mut placed = Vec::new();
+        for (name, subscription) in &written.subscriptions {
+            let within = |problem: Problem| within_subscription(name, problem);
+            placed.push(self.place(&mut record.settings, name, subscription).map_err(within)?);
+        }
+        check_whole(&record, &placed)?;
+        Ok((record, placed))
+    }
+
+    /// The record after a subscription was put.
+    pub(crate) fn put_subscription(
+        &self,
+        mut record: TopicRecord,
+        name: &SubscriptionName,
+        written: &SubscriptionSettings,
+    ) -> Result<(TopicRecord, Placed), Problem> {
+        let placed = self.place(&mut record.settings, name, written)?;
+        if let Some(settings) = record.settings.subscriptions.get(&placed.name) {
+            compile_subscription(&record.name, record.settings.input_schema, &placed.name, settings)
+                .map_err(|error| bad_settings(&error))?;
+        }
+        check_whole(&record, std::slice::from_ref(&placed))?;
+        Ok((record, placed))
+    }
+
+    /// A key of random bytes.
+    pub(crate) fn key(&self) -> SecretText {
+        SecretText::new(self.random())
+    }
+
+    fn new_record(&self, name: &TopicName) -> TopicRecord {
+        TopicRecord {
+            v: RECORD_VERSION,
+            name: name.clone(),
+            key1: self.key(),
+            key2: self.key(),
+            created_at: self.now,
+            updated_at: self.now,
+            settings: TopicSettings::default(),
+        }
+    }
+
+    /// Puts a subscription among the others: its name as first written, its secrets resolved, its state active.
+    fn place(
+        &self,
+        settings: &mut TopicSettings,
+        name: &SubscriptionName,
+        written: &SubscriptionSettings,
+    ) -> Result<Placed, Problem> {
+        require_same_name("name", written.name.as_ref().map(SubscriptionName::as_str), name.as_str())?;
+        self.check_endpoint(&written.endpoint.url)?;
+        let kept_name = spelling(settings, name).unwrap_or(name).clone();
+        let present = settings.subscriptions.get(&kept_name);
+        let (secrets, has_made_secret) = self.secrets(present, &written.signing);
+        let is_active = |status: &&StatusView| status.state == StatusState::Active;
+        let status = present.and_then(|present| present.status.as_ref()).filter(is_active);
+        let since = status.map_or(IsoTimestamp(self.now), |status| status.since);
+        let is_new = present.is_none();
+        let stored = SubscriptionSettings {
+            name: None,
+            signing: SigningSettings { secrets: Some(secrets) },
+            status: Some(StatusView { state: StatusState::Active, reason: None, since }),
+            ..written.clone()
+        };
+        settings.subscriptions.insert(kept_name.clone(), stored);
+        Ok(Placed { name: kept_name, is_new, has_made_secret })
+    }
+
+    /// The secrets to store, and whether one was made. A masked one that has nothing to stand for is left masked:
+    /// compiling the subscription names it.
+    fn secrets(
+        &self,
+        present: Option<&SubscriptionSettings>,
+        written: &SigningSettings,
+    ) -> (Vec<SecretText>, bool) {
+        let present = present.map(|present| present.signing.secrets.as_deref().unwrap_or_default());
+        match (&written.secrets, present) {
+            (None, Some(present)) => (present.to_vec(), false),
+            (None, None) => (vec![SecretText::new(format!("{SIGNING_PREFIX}{}", self.random()))], true),
+            (Some(written), present) => {
+                let kept = |index: usize| present.and_then(|present| present.get(index));
+                let resolve = |(index, text): (usize, &SecretText)| match kept(index) {
+                    Some(kept) if text.is_masked() => kept.clone(),
+                    Some(_) | None => text.clone(),
+                };
+                (written.iter().enumerate().map(resolve).collect(), false)
+            }
+        }
+    }
+
+    fn check_endpoint(&self, url: &str) -> Result<(), Problem> {
+        let bad =
+            |detail: String| Problem::new(ProblemKind::BadSettings).member("endpoint.url").detail(detail);
+        let url = EndpointUrl::parse(url).map_err(|error| bad(error.to_string()))?;
+        self.policy.check_link(&url.link()).map_err(|refusal| bad(refusal.to_string()))
+    }
+
+    fn random(&self) -> String {
+        let mut bytes = [0; SECRET_BYTES];
+        self.entropy.fill(&mut bytes);
+        STANDARD.encode(bytes)
+    }
+}
+
+/// The name under which a subscription is stored, if it is there in any case.
+pub(crate) fn spelling<'a>(
+    settings: &'a TopicSettings,
+    name: &SubscriptionName,
+) -> Option<&'a SubscriptionName> {
+    let is_same = |stored: &&SubscriptionName| stored.as_str().eq_ignore_ascii_case(name.as_str());
+    settings.subscriptions.keys().find(is_same)
+}
+
+fn require_same_name(member: &str, written: Option<&str>, path: &str) -> Result<(), Problem> {
+    match written {
+        Some(written) if !written.eq_ignore_ascii_case(path) => {
+            let detail = format!("differs from the name in the path, {path:?}");
+            Err(Problem::new(ProblemKind::BadSettings).member(member).detail(detail))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn require_distinct(written: &TopicSettings) -> Result<(), Problem> {
+    let mut seen = BTreeSet::new();
+    match written.subscriptions.keys().find(|name| !seen.insert(name.folded())) {
+        None => Ok(()),
+        Some(name) => {
+            let problem = Problem::new(ProblemKind::BadSettings).member(format!("subscriptions.{name}"));
+            Err(problem.detail("there is another of this name in another case"))
+        }
+    }
+}
+
+fn within_subscription(name: &SubscriptionName, problem: Problem) -> Problem {
+    let member = problem.member.as_deref().unwrap_or_default();
+    let member = format!("subscriptions.{name}.{member}");
+    problem.member(member)
+}
+
+/// Checks the record as a whole: what a subscription that was not written now cannot accept is a conflict.
+fn check_whole(record: &TopicRecord, placed: &[Placed]) -> Result<(), Problem> {
+    let keys = TopicKeys { key1: Secret::new(record.key1.expose()), key2: Secret::new(record.key2.expose()) };
+    let Err(error) = compile_topic(&record.name, &record.settings, keys) else { return Ok(()) };
+    let problem = bad_settings(&error);
+    let subscription = error.member.strip_prefix("subscriptions.").and_then(|rest| rest.split('.').next());
+    match subscription {
+        Some(name) if !placed.iter().any(|placed| placed.name.as_str() == name) => {
+            Err(Problem { kind: ProblemKind::Conflict, ..problem }.status(ProblemKind::Conflict.status()))
+        }
+        Some(_) | None => Err(problem),
+    }
+}
+
+fn bad_settings(error: &SettingsError) -> Problem {
+    Problem::new(ProblemKind::BadSettings).member(error.member.as_str()).detail(error.problem.to_string())
+}

@@ -1,0 +1,34 @@
+//! The admin key: who has it may do everything here.
+
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use axum::middleware::Next;
+use axum::response::Response;
+use posthaste_core::problem::{Problem, ProblemKind};
+
+use crate::answer::Failure;
+use crate::{Managed, Store};
+use posthaste_ports::{Clock, Entropy};
+
+const SCHEME: &str = "bearer";
+
+/// Lets a request pass that carries the admin key.
+pub(crate) async fn require_admin_key<S: Store, D: Store, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, C, E>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Failure> {
+    match bearer(request.headers()) {
+        Some(offered) if manage.admin_key.matches(offered) => Ok(next.run(request).await),
+        Some(_) | None => {
+            let detail = "expected the header Authorization: Bearer and the admin key";
+            Err(Failure(Problem::new(ProblemKind::Unauthorized).detail(detail)))
+        }
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, key) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case(SCHEME).then(|| key.trim())
+}

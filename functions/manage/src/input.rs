@@ -1,0 +1,155 @@
+//! What clients send: paths, queries and bodies, each refused with a problem that names what is wrong.
+
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use posthaste_core::limits::MANAGE_REQUEST_BYTES_MAX;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::problem::{Problem, ProblemKind};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+use serde_json::{Map, Value};
+use url::form_urlencoded;
+
+use crate::answer::Failure;
+
+/// The path of a topic.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct TopicPath {
+    /// The topic's name, in any case.
+    #[param(value_type = String)]
+    pub(crate) topic: TopicName,
+}
+
+/// The path of a subscription.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct SubscriptionPath {
+    /// The topic's name, in any case.
+    #[param(value_type = String)]
+    pub(crate) topic: TopicName,
+    /// The subscription's name, in any case.
+    #[param(value_type = String)]
+    pub(crate) name: SubscriptionName,
+}
+
+/// The query of a list.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PageQuery {
+    /// Most items on the page. 100 when left out.
+    #[param(minimum = 1, maximum = 1000)]
+    pub(crate) limit: Option<usize>,
+    /// Where the page begins, as the page before gave it.
+    pub(crate) cursor: Option<String>,
+}
+
+/// Most items on one page, when the client does not say.
+const PAGE_ITEMS_DEFAULT: usize = 100;
+
+/// Most items on one page.
+const PAGE_ITEMS_MAX: usize = 1000;
+
+/// How many items a page may have.
+pub(crate) fn page_items(limit: Option<usize>) -> Result<usize, Problem> {
+    let items = limit.unwrap_or(PAGE_ITEMS_DEFAULT);
+    if (1..=PAGE_ITEMS_MAX).contains(&items) {
+        return Ok(items);
+    }
+    let detail = format!("{items} is outside 1..={PAGE_ITEMS_MAX}");
+    Err(Problem::new(ProblemKind::BadRequest).member("limit").detail(detail))
+}
+
+/// The parts of the path.
+#[derive(Debug)]
+pub(crate) struct At<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for At<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let path = RawPathParams::from_request_parts(parts, state).await;
+        let path = path.map_err(|rejection| unreadable(&rejection.body_text()))?;
+        let path: Map<_, _> = path.iter().map(|(name, text)| (name.to_owned(), text.into())).collect();
+        Ok(Self(serde_path_to_error::deserialize(Value::Object(path)).map_err(|error| bad_part(&error))?))
+    }
+}
+
+/// The query, without members that are not known.
+#[derive(Debug)]
+pub(crate) struct Asked<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Asked<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        let query = serde_urlencoded::Deserializer::new(pairs);
+        Ok(Self(serde_path_to_error::deserialize(query).map_err(|error| bad_part(&error))?))
+    }
+}
+
+fn unreadable(detail: &str) -> Problem {
+    Problem::new(ProblemKind::BadRequest).detail(detail)
+}
+
+fn bad_part(error: &serde_path_to_error::Error<impl std::error::Error>) -> Problem {
+    unreadable(&error.inner().to_string()).member(error.path().to_string())
+}
+
+/// Settings as JSON in the body.
+#[derive(Debug)]
+pub(crate) struct Written<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Written<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+        require_json(request.headers())?;
+        let bytes = read_body(request).await?;
+        Ok(Self(parse_settings(&bytes)?))
+    }
+}
+
+fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(written) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let essence = written.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    Err(Problem::new(ProblemKind::UnsupportedMediaType).detail("expected content-type: application/json"))
+}
+
+async fn read_body(request: Request) -> Result<Bytes, Problem> {
+    match Limited::new(request.into_body(), MANAGE_REQUEST_BYTES_MAX).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let detail = format!("expected at most {MANAGE_REQUEST_BYTES_MAX} bytes");
+            Err(Problem::new(ProblemKind::TooLarge).detail(detail))
+        }
+        Err(_) => Err(Problem::new(ProblemKind::BadRequest).detail("the body ended early")),
+    }
+}
+
+/// Reads settings; what is no JSON is a bad request, what is JSON but not a setting names its member.
+fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let parsed = serde_path_to_error::deserialize(&mut json);
+    let value = parsed.map_err(|error| {
+        let (member, cause) = (error.path().to_string(), error.inner());
+        let problem = match cause.classify() {
+            Category::Data => Problem::new(ProblemKind::BadSettings),
+            Category::Syntax | Category::Eof | Category::Io => Problem::new(ProblemKind::BadRequest),
+        };
+        let problem = problem.detail(cause.to_string());
+        if member == "." { problem } else { problem.member(member) }
+    })?;
+    json.end().map_err(|error| Problem::new(ProblemKind::BadRequest).detail(error.to_string()))?;
+    Ok(value)
+}

@@ -1,0 +1,80 @@
+//! Topic records in the state store: read whole, changed by conditional put.
+
+use std::error::Error;
+use std::time::Duration;
+
+use posthaste_core::layout;
+use posthaste_core::name::TopicName;
+use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::record::{RecordError, TopicRecord};
+use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, PutCondition};
+
+use crate::answer::store_problem;
+use crate::{Manage, Store};
+
+/// How often a change is tried anew when somebody else wrote in between. Each failed try means that another write
+/// to the same topic succeeded, so this many in a row need that many writers.
+const CHANGE_TRIES_MAX: usize = 16;
+
+/// When to try again after so many writers were faster.
+const CONFLICT_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+impl<S: Store, D: Store, C: Clock, E: Entropy> Manage<S, D, C, E> {
+    /// The record of a topic, and the version under which it is stored.
+    pub(crate) async fn load(&self, topic: &TopicName) -> Result<Option<(TopicRecord, ETag)>, Problem> {
+        let key = layout::topic(topic);
+        let object = self.state.get(&key).await.map_err(|error| store_problem(&error))?;
+        object.map(|object| parse(&key, object)).transpose()
+    }
+
+    /// The record of a topic that must be there.
+    pub(crate) async fn existing(&self, topic: &TopicName) -> Result<TopicRecord, Problem> {
+        let (record, _) = self.load(topic).await?.ok_or_else(|| unknown_topic(topic))?;
+        Ok(record)
+    }
+
+    /// Changes the record of a topic: `edit` makes the next one from the present one, and is asked again with the
+    /// newer one when somebody else wrote in between. Answers what `edit` gave besides the record.
+    pub(crate) async fn change<T>(
+        &self,
+        topic: &TopicName,
+        edit: impl Fn(Option<TopicRecord>) -> Result<(TopicRecord, T), Problem>,
+    ) -> Result<(TopicRecord, T), Problem> {
+        let key = layout::topic(topic);
+        for _ in 0..CHANGE_TRIES_MAX {
+            let (present, condition) = match self.load(topic).await? {
+                Some((record, etag)) => (Some(record), PutCondition::IfMatch(etag)),
+                None => (None, PutCondition::IfAbsent),
+            };
+            let (record, answer) = edit(present)?;
+            let record = TopicRecord { updated_at: self.clock.now(), ..record };
+            match self.state.put(&key, record.render(), condition).await {
+                Ok(_) => return Ok((record, answer)),
+                Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
+                Err(error) => return Err(store_problem(&error)),
+            }
+        }
+        Err(Problem::new(ProblemKind::Conflict).retry_after(CONFLICT_RETRY_AFTER))
+    }
+}
+
+/// The problem of a topic that is not there.
+pub(crate) fn unknown_topic(topic: &TopicName) -> Problem {
+    Problem::new(ProblemKind::UnknownTopic).detail(format!("there is no topic {topic}"))
+}
+
+/// Reads a record. A broken one is the program's problem, never "no such topic".
+pub(crate) fn parse(key: &str, object: Object) -> Result<(TopicRecord, ETag), Problem> {
+    let Object { bytes, etag } = object;
+    match TopicRecord::parse(&bytes) {
+        Ok(record) => Ok((record, etag)),
+        Err(error) => {
+            tracing::error!(%key, error = &error as &dyn Error, "a topic record cannot be used");
+            let detail = match error {
+                RecordError::Newer(_) => "the record was written by a newer version of this program",
+                RecordError::Malformed(_) | RecordError::Settings(_) => "the record cannot be read",
+            };
+            Err(Problem::new(ProblemKind::Internal).detail(detail))
+        }
+    }
+}

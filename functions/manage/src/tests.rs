@@ -1,0 +1,133 @@
+//! The API through its router, over stores in memory.
+
+mod bad_requests;
+mod conditions;
+mod dead_letters;
+mod description;
+mod keys;
+mod memory;
+mod secrets;
+mod status;
+mod stores;
+mod subscriptions;
+mod topics;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, StatusCode};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use posthaste_core::address::AddressPolicy;
+use posthaste_core::secret::Secret;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use self::memory::{FixedClock, Memory, Numbers};
+use crate::{Manage, router};
+
+pub(crate) const ADMIN_KEY: &str = "the-admin-key";
+
+pub(crate) struct Api {
+    pub(crate) state: Memory,
+    pub(crate) dead_letters: Memory,
+    pub(crate) clock: FixedClock,
+    pub(crate) router: axum::Router,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Api {
+    pub(crate) fn new() -> Self {
+        Self::over(Memory::default(), Memory::default())
+    }
+
+    /// An API over stores that others may use at the same moment.
+    pub(crate) fn over(state: Memory, dead_letters: Memory) -> Self {
+        let clock = FixedClock::default();
+        let manage = Manage {
+            state: state.clone(),
+            dead_letters: dead_letters.clone(),
+            clock: clock.clone(),
+            entropy: Numbers::default(),
+            admin_key: Secret::new(ADMIN_KEY),
+            address_policy: AddressPolicy::default(),
+        };
+        Self { state, dead_letters, clock, router: router(Arc::new(manage)) }
+    }
+
+    /// An API with the topic `Orders` and its subscription `Billing`.
+    pub(crate) async fn with_billing() -> Self {
+        let api = Self::new();
+        assert_eq!(api.put("/topics/Orders", json!({})).await.status, 201);
+        assert_eq!(api.put("/topics/Orders/subscriptions/Billing", billing()).await.status, 201);
+        api
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    pub(crate) async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        request = request.header("authorization", format!("Bearer {ADMIN_KEY}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send(request.body(body.into()).unwrap()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.call("GET", path, &[], "").await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
+        self.call("PUT", path, &[("content-type", "application/json")], body.to_string()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.call("DELETE", path, &[], "").await
+    }
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers[name].to_str().unwrap()
+    }
+
+    /// Checks that this is a problem of this status and kind, and answers its body.
+    pub(crate) fn problem(&self, status: u16, kind: &str) -> Value {
+        assert_eq!(self.status, status, "{:?}", self.body);
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        let body = self.json();
+        let type_uri = match kind {
+            "about:blank" => kind.to_owned(),
+            own => format!("urn:posthaste:problem:{own}"),
+        };
+        assert_eq!(body["type"], type_uri, "{body}");
+        assert_eq!(body["status"], StatusCode::from_u16(status).unwrap().as_u16());
+        body
+    }
+}
+
+pub(crate) fn billing() -> Value {
+    json!({ "endpoint": { "url": "https://billing.example.com/hooks" } })
+}

@@ -1,0 +1,204 @@
+use axum::body::Body;
+use axum::http::Request;
+use posthaste_core::limits::MANAGE_REQUEST_BYTES_MAX;
+use serde_json::{Value, json};
+
+use super::{ADMIN_KEY, Api, billing};
+
+#[tokio::test]
+async fn without_the_admin_key_nothing_is_shown_or_done() {
+    let api = Api::with_billing().await;
+    let paths = [
+        ("GET", "/topics"),
+        ("GET", "/topics/orders"),
+        ("PUT", "/topics/orders"),
+        ("DELETE", "/topics/orders"),
+        ("GET", "/topics/orders/keys"),
+        ("POST", "/topics/orders/keys/key1/regenerate"),
+        ("GET", "/topics/orders/subscriptions"),
+        ("GET", "/topics/orders/subscriptions/billing"),
+        ("PUT", "/topics/orders/subscriptions/billing"),
+        ("DELETE", "/topics/orders/subscriptions/billing"),
+        ("GET", "/topics/orders/subscriptions/billing/dead-letters"),
+        ("GET", "/dead-letters/ORDERS/BILLING/x.json"),
+        ("GET", "/pressure"),
+    ];
+    let keys = [
+        None,
+        Some(""),
+        Some("Bearer"),
+        Some("Bearer wrong"),
+        Some("Basic dGhlLWFkbWluLWtleQ=="),
+        Some(ADMIN_KEY),
+    ];
+    let before = api.state.read("topics/orders.json");
+    for (method, path) in paths {
+        for key in keys {
+            let mut request = Request::builder().method(method).uri(path);
+            if let Some(key) = key {
+                request = request.header("authorization", key);
+            }
+            let answer = api.send(request.body(Body::from("{}")).unwrap()).await;
+            answer.problem(401, "unauthorized");
+            assert_eq!(answer.header("www-authenticate"), "Bearer", "{method} {path} {key:?}");
+        }
+    }
+    assert_eq!(api.state.read("topics/orders.json"), before);
+}
+
+#[tokio::test]
+async fn the_scheme_of_the_key_is_read_in_any_case() {
+    let api = Api::new();
+    let request = Request::get("/topics").header("authorization", format!("bEARER {ADMIN_KEY}"));
+    assert_eq!(api.send(request.body(Body::empty()).unwrap()).await.status, 200);
+}
+
+async fn bad_settings(api: &Api, path: &str, body: Value, member: &str, detail: &str) {
+    let problem = api.put(path, body).await.problem(400, "bad-settings");
+    assert_eq!(problem["member"], member);
+    let shown = problem["detail"].as_str().unwrap();
+    assert!(shown.starts_with(detail), "{shown}");
+}
+
+#[tokio::test]
+async fn the_member_at_fault_is_named() {
+    let api = Api::with_billing().await;
+    let check = async |member: &str, value: Value, path: &str, detail: &str| {
+        let mut settings = billing();
+        settings[member] = value;
+        bad_settings(&api, "/topics/orders/subscriptions/x", settings.clone(), path, detail).await;
+        let (path, whole) =
+            (format!("subscriptions.x.{path}"), json!({ "subscriptions": { "x": settings } }));
+        bad_settings(&api, "/topics/orders", whole, &path, detail).await;
+    };
+    check("filters", json!({}), "filters", "unknown field `filters`, expected one of").await;
+    check("filter", json!({ "types": [] }), "filter.types", "unknown field `types`").await;
+    check(
+        "retryPolicy",
+        json!({ "schedule": ["PT1S", "1s"] }),
+        "retryPolicy.schedule[1]",
+        "expected an ISO 8601",
+    )
+    .await;
+    check(
+        "retryPolicy",
+        json!({ "maxDeliveryAttempts": 31 }),
+        "retryPolicy.maxDeliveryAttempts",
+        "31 is outside 1..=30",
+    )
+    .await;
+    check("contentMode", json!("Binary"), "contentMode", "unknown variant `Binary`").await;
+    check("endpoint", json!({}), "endpoint", "missing field `url`").await;
+    check("name", json!("y"), "name", "differs from the name in the path").await;
+    let api = Api::new();
+    bad_settings(&api, "/topics/orders", json!({ "inputSchema": "Other" }), "inputSchema", "unknown variant")
+        .await;
+    bad_settings(&api, "/topics/orders", json!({ "name": "other" }), "name", "differs from").await;
+    bad_settings(
+        &api,
+        "/topics/orders",
+        json!({ "defaultTimeToLive": "PT0S" }),
+        "defaultTimeToLive",
+        "PT0S is outside",
+    )
+    .await;
+    let twice = json!({ "subscriptions": { "Billing": billing(), "billing": billing() } });
+    bad_settings(&api, "/topics/orders", twice, "subscriptions.billing", "there is another of this name")
+        .await;
+    assert_eq!(api.state.read("topics/orders.json"), None);
+}
+
+#[tokio::test]
+async fn an_endpoint_is_refused_at_the_door() {
+    let api = Api::with_billing().await;
+    for (url, detail) in [
+        ("http://billing.example.com/", "plain http is allowed only to addresses of the allow-list"),
+        ("https://billing.example.com:22/", "port 22 is allowed only to addresses of the allow-list"),
+        ("https://127.0.0.1/", "the address 127.0.0.1 is not allowed: loopback"),
+        ("https://[::1]/", "the address ::1 is not allowed"),
+        ("https://169.254.169.254/latest", "the address 169.254.169.254 is not allowed"),
+        ("ftp://a.example/", "the scheme is \"ftp\", expected https"),
+        ("hooks", "not an absolute URL"),
+    ] {
+        let body = json!({ "endpoint": { "url": url } });
+        bad_settings(&api, "/topics/orders/subscriptions/x", body.clone(), "endpoint.url", detail).await;
+        let whole = json!({ "subscriptions": { "x": body } });
+        bad_settings(&api, "/topics/orders", whole, "subscriptions.x.endpoint.url", detail).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_json_is_a_bad_request() {
+    let api = Api::new();
+    for body in ["", "{", "{}x", "\u{feff}{}", "\"\\ud800\""] {
+        let answer = api.call("PUT", "/topics/orders", &[], body.to_owned()).await;
+        assert_eq!(answer.status, 400, "{body:?}");
+        assert_eq!(answer.header("content-type"), "application/problem+json");
+    }
+    let deep = "[".repeat(100_000);
+    api.call("PUT", "/topics/orders", &[], deep).await.problem(400, "bad-settings");
+    api.call("PUT", "/topics/orders", &[], "[1]").await.problem(400, "bad-settings");
+    api.call("PUT", "/topics/orders", &[], vec![0xFF, 0xFE]).await.problem(400, "about:blank");
+    assert_eq!(api.state.read("topics/orders.json"), None);
+}
+
+#[tokio::test]
+async fn another_content_type_is_refused_and_none_is_taken() {
+    let api = Api::new();
+    for content_type in ["text/plain", "application/yaml", "application/jsonx", ""] {
+        let answer = api.call("PUT", "/topics/orders", &[("content-type", content_type)], "{}").await;
+        answer.problem(415, "about:blank");
+    }
+    for content_type in ["application/json", "Application/JSON; charset=utf-8"] {
+        let answer = api.call("PUT", "/topics/orders", &[("content-type", content_type)], "{}").await;
+        assert!([200, 201].contains(&answer.status), "{content_type}");
+    }
+    assert_eq!(api.call("PUT", "/topics/orders", &[], "{}").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_body_past_the_limit_is_refused() {
+    let api = Api::new();
+    let body = |bytes: usize| format!("{{}}{}", " ".repeat(bytes - 2));
+    let answer = api.call("PUT", "/topics/orders", &[], body(MANAGE_REQUEST_BYTES_MAX)).await;
+    assert_eq!(answer.status, 201);
+    let answer = api.call("PUT", "/topics/orders", &[], body(MANAGE_REQUEST_BYTES_MAX + 1)).await;
+    answer.problem(413, "too-large");
+}
+
+#[tokio::test]
+async fn names_and_queries_that_cannot_be_read_are_named() {
+    let api = Api::with_billing().await;
+    let check = async |path: &str, member: &str, detail: &str| {
+        let problem = api.get(path).await.problem(400, "about:blank");
+        assert_eq!(problem["member"], json!(member), "{path}");
+        let shown = problem["detail"].as_str().unwrap();
+        assert!(shown.contains(detail), "{shown}");
+    };
+    check("/topics/a.b", "topic", "\"a.b\" is not a name").await;
+    check("/topics/malformed", "topic", "\"malformed\" is reserved").await;
+    check("/topics/orders/subscriptions/-x", "name", "\"-x\" is not a name").await;
+    api.get("/topics/%FF").await.problem(400, "about:blank");
+    check("/topics?limit=0", "limit", "0 is outside 1..=1000").await;
+    check("/topics?limit=1001", "limit", "1001 is outside 1..=1000").await;
+    check("/topics?limit=many", "limit", "invalid digit").await;
+    check("/topics?cursor=!", "cursor", "not a cursor").await;
+    check("/topics?page=2", "page", "unknown field `page`").await;
+    let dead_letters = "/topics/orders/subscriptions/billing/dead-letters";
+    check(&format!("{dead_letters}?from=today"), "from", "expected an RFC 3339 date-time").await;
+    check(&format!("{dead_letters}?reason=Bored"), "reason", "unknown variant `Bored`").await;
+}
+
+#[tokio::test]
+async fn unknown_paths_and_methods_are_problems_too() {
+    let api = Api::with_billing().await;
+    for path in ["/", "/nothing", "/topics/orders/nothing", "/topics/orders/subscriptions/billing/pause"] {
+        api.get(path).await.problem(404, "about:blank");
+    }
+    let answer = api.call("PATCH", "/topics/orders", &[], "").await;
+    answer.problem(405, "about:blank");
+    let mut allowed: Vec<_> = answer.header("allow").split(',').map(str::trim).collect();
+    allowed.sort_unstable();
+    assert_eq!(allowed, ["DELETE", "GET", "HEAD", "PUT"]);
+    api.call("POST", "/health", &[], "").await.problem(405, "about:blank");
+}

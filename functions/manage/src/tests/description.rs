@@ -1,0 +1,86 @@
+use std::collections::BTreeSet;
+
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::Value;
+
+use super::Api;
+use crate::openapi;
+
+/// SPEC §10, as far as it is built.
+const ROUTES: [&str; 16] = [
+    "delete /topics/{topic}",
+    "delete /topics/{topic}/subscriptions/{name}",
+    "get /dead-letters/{key}",
+    "get /health",
+    "get /openapi.json",
+    "get /pressure",
+    "get /topics",
+    "get /topics/{topic}",
+    "get /topics/{topic}/keys",
+    "get /topics/{topic}/subscriptions",
+    "get /topics/{topic}/subscriptions/{name}",
+    "get /topics/{topic}/subscriptions/{name}/dead-letters",
+    "post /topics/{topic}/events",
+    "post /topics/{topic}/keys/{key}/regenerate",
+    "put /topics/{topic}",
+    "put /topics/{topic}/subscriptions/{name}",
+];
+
+fn document() -> Value {
+    serde_json::to_value(openapi()).unwrap()
+}
+
+#[test]
+fn the_document_is_as_it_was_reviewed() {
+    insta::assert_json_snapshot!("openapi", document());
+}
+
+#[test]
+fn it_is_openapi_3_1_and_describes_every_route() {
+    let document = document();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1."));
+    let mut described = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        described.extend(item.as_object().unwrap().keys().map(|method| format!("{method} {path}")));
+    }
+    assert_eq!(described, BTreeSet::from(ROUTES.map(str::to_owned)));
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    fn check(document: &Value, value: &Value) {
+        match value {
+            Value::Object(members) => {
+                if let Some(Value::String(reference)) = members.get("$ref") {
+                    let pointer = reference.strip_prefix('#').unwrap();
+                    assert!(document.pointer(pointer).is_some(), "{reference}");
+                }
+                members.values().for_each(|member| check(document, member));
+            }
+            Value::Array(items) => items.iter().for_each(|item| check(document, item)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    let document = document();
+    check(&document, &document);
+}
+
+#[test]
+fn every_operation_has_its_own_id_and_a_summary() {
+    let document = document();
+    let mut ids = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for operation in item.as_object().unwrap().values() {
+            assert!(operation["summary"].is_string(), "{path}");
+            assert!(ids.insert(operation["operationId"].as_str().unwrap().to_owned()), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn it_is_served_without_a_key() {
+    let answer = Api::new().send(Request::get("/openapi.json").body(Body::empty()).unwrap()).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
+    assert_eq!(answer.json(), document());
+}

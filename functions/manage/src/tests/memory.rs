@@ -1,0 +1,168 @@
+//! Stores, a clock and chance in memory, for tests alone.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{
+    Clock, ETag, Entropy, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition,
+    Revalidated,
+};
+
+/// The moment at which every object is written.
+pub(crate) const MODIFIED_AT: &str = "2026-11-21T10:00:00.000Z";
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Memory(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    objects: Mutex<BTreeMap<String, (Bytes, u64)>>,
+    versions: AtomicU64,
+    reads: AtomicU64,
+    fault: Mutex<Option<ErrorKind>>,
+    put_fault: Mutex<Option<ErrorKind>>,
+}
+
+impl Memory {
+    /// Every call fails from now on.
+    pub(crate) fn fail(&self, kind: ErrorKind) {
+        *self.0.fault.lock().unwrap() = Some(kind);
+    }
+
+    /// Every put fails from now on.
+    pub(crate) fn fail_puts(&self, kind: ErrorKind) {
+        *self.0.put_fault.lock().unwrap() = Some(kind);
+    }
+
+    pub(crate) fn write(&self, key: &str, bytes: impl Into<Bytes>) {
+        let version = self.0.versions.fetch_add(1, Ordering::Relaxed);
+        self.0.objects.lock().unwrap().insert(key.to_owned(), (bytes.into(), version));
+    }
+
+    pub(crate) fn read(&self, key: &str) -> Option<Bytes> {
+        self.0.objects.lock().unwrap().get(key).map(|(bytes, _)| bytes.clone())
+    }
+
+    pub(crate) fn reads(&self) -> u64 {
+        self.0.reads.load(Ordering::Relaxed)
+    }
+
+    fn check(&self) -> Result<(), PortError> {
+        let fault = *self.0.fault.lock().unwrap();
+        fault.map_or(Ok(()), |kind| Err(PortError::new("reach the store", kind)))
+    }
+}
+
+impl ObjectStore for Memory {
+    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+        self.check()?;
+        if key.is_empty() || key.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
+            return Err(PortError::new("read an object", ErrorKind::Invalid));
+        }
+        self.0.reads.fetch_add(1, Ordering::Relaxed);
+        let object = self.0.objects.lock().unwrap().get(key).cloned();
+        // Others run between the read and what follows it.
+        tokio::task::yield_now().await;
+        Ok(object.map(|(bytes, version)| Object { bytes, etag: ETag(version.to_string()) }))
+    }
+
+    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+        Ok(match self.get(key).await? {
+            Some(object) if object.etag == *known => Revalidated::Unchanged,
+            Some(object) => Revalidated::Changed(object),
+            None => Revalidated::Missing,
+        })
+    }
+
+    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+        self.check()?;
+        if let Some(kind) = *self.0.put_fault.lock().unwrap() {
+            return Err(PortError::new("write an object", kind));
+        }
+        let mut objects = self.0.objects.lock().unwrap();
+        let present = objects.get(key).map(|(_, version)| ETag(version.to_string()));
+        let holds = match &condition {
+            PutCondition::Always => true,
+            PutCondition::IfAbsent => present.is_none(),
+            PutCondition::IfMatch(etag) => present.as_ref() == Some(etag),
+        };
+        if !holds {
+            return Err(PortError::new("write an object", ErrorKind::PreconditionFailed));
+        }
+        let version = self.0.versions.fetch_add(1, Ordering::Relaxed);
+        objects.insert(key.to_owned(), (bytes, version));
+        Ok(ETag(version.to_string()))
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), PortError> {
+        self.check()?;
+        self.0.objects.lock().unwrap().remove(key);
+        Ok(())
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+        self.check()?;
+        let objects = self.0.objects.lock().unwrap();
+        let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.to_owned()));
+        let all = objects.range((start, Bound::Unbounded)).filter(|(key, _)| key.starts_with(prefix));
+        let modified_at = Timestamp::parse(MODIFIED_AT).unwrap();
+        let meta = |(key, (bytes, _)): (&String, &(Bytes, u64))| ObjectMeta {
+            key: key.clone(),
+            size: bytes.len() as u64,
+            modified_at,
+        };
+        let mut found: Vec<_> = all.take(max + 1).map(meta).collect();
+        let has_more = found.len() > max;
+        found.truncate(max);
+        let next_after = found.last().filter(|_| has_more).map(|last| last.key.clone());
+        Ok(ListPage { objects: found, next_after })
+    }
+}
+
+/// A clock that stands still until it is moved.
+#[derive(Debug, Clone)]
+pub(crate) struct FixedClock(Arc<AtomicU64>);
+
+impl Default for FixedClock {
+    fn default() -> Self {
+        Self(Arc::new(AtomicU64::new(Timestamp::parse(MODIFIED_AT).unwrap().as_millis())))
+    }
+}
+
+impl FixedClock {
+    pub(crate) fn advance(&self, length: Duration) {
+        self.0.fetch_add(u64::try_from(length.as_millis()).unwrap(), Ordering::Relaxed);
+    }
+}
+
+impl Clock for FixedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.now().since(Timestamp::EPOCH)
+    }
+
+    async fn sleep(&self, length: Duration) {
+        self.advance(length);
+    }
+}
+
+/// Bytes that are never the same twice.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Numbers(Arc<AtomicU64>);
+
+impl Entropy for Numbers {
+    fn fill(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let number = self.0.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            chunk.copy_from_slice(&number.to_be_bytes()[..chunk.len()]);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+use std::sync::Arc;
+
+use posthaste_core::address::AddressPolicy;
+use posthaste_core::secret::Secret;
+use serde_json::{Value, json};
+
+use super::memory::{FixedClock, Memory, Numbers};
+use super::{Answer, Api, billing};
+use crate::Manage;
+
+const ONE: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const TWO: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+fn with_secrets(secrets: &[&str]) -> Value {
+    let mut settings = billing();
+    settings["signing"] = json!({ "secrets": secrets });
+    settings
+}
+
+fn secrets(answer: &Answer) -> Value {
+    answer.json()["signing"]["secrets"].clone()
+}
+
+/// The secrets as they are stored.
+fn stored(api: &Api) -> Value {
+    let record: Value = serde_json::from_slice(&api.state.read("topics/orders.json").unwrap()).unwrap();
+    record["settings"]["subscriptions"]["Billing"]["signing"]["secrets"].clone()
+}
+
+#[tokio::test]
+async fn a_secret_that_is_made_is_shown_once() {
+    let api = Api::new();
+    api.put("/topics/orders", json!({})).await;
+    let path = "/topics/orders/subscriptions/Billing";
+    let made = api.put(path, billing()).await;
+    assert!(secrets(&made)[0].as_str().unwrap().starts_with("whsec_"));
+    assert_eq!(secrets(&made), stored(&api));
+    let kept = stored(&api);
+    for answer in [api.get(path).await, api.put(path, billing()).await] {
+        assert_eq!(secrets(&answer), json!(["(masked)"]));
+    }
+    assert_eq!(stored(&api), kept);
+}
+
+#[tokio::test]
+async fn a_secret_that_is_made_with_its_topic_is_shown_once_too() {
+    let api = Api::new();
+    let body = json!({ "subscriptions": { "Billing": billing(), "own": with_secrets(&[ONE]) } });
+    let made = api.put("/topics/orders", body.clone()).await.json();
+    assert_eq!(made["subscriptions"]["Billing"]["signing"]["secrets"], stored(&api));
+    assert_eq!(made["subscriptions"]["own"]["signing"]["secrets"], json!(["(masked)"]));
+    for answer in [api.get("/topics/orders").await, api.put("/topics/orders", body).await] {
+        assert!(!String::from_utf8_lossy(&answer.body).contains("whsec_"));
+    }
+}
+
+#[tokio::test]
+async fn a_masked_secret_stands_for_the_one_at_its_place() {
+    let api = Api::with_billing().await;
+    let path = "/topics/orders/subscriptions/billing";
+    api.put(path, with_secrets(&[ONE])).await;
+    assert_eq!(
+        secrets(&api.put(path, with_secrets(&["(masked)", TWO])).await),
+        json!(["(masked)", "(masked)"])
+    );
+    assert_eq!(stored(&api), json!([ONE, TWO]));
+    api.put(path, with_secrets(&[TWO, "(masked)"])).await;
+    assert_eq!(stored(&api), json!([TWO, TWO]));
+    api.put(path, with_secrets(&[])).await;
+    assert_eq!(stored(&api), json!([]));
+    api.put(path, billing()).await;
+    assert_eq!(stored(&api), json!([]));
+
+    let problem = api.put(path, with_secrets(&["(masked)"])).await.problem(400, "bad-settings");
+    assert_eq!(problem["member"], "signing.secrets[0]");
+    let body = json!({ "subscriptions": { "new": with_secrets(&[ONE, "(masked)"]) } });
+    let problem = api.put("/topics/orders", body).await.problem(400, "bad-settings");
+    assert_eq!(problem["member"], "subscriptions.new.signing.secrets[1]");
+}
+
+#[tokio::test]
+async fn no_answer_repeats_a_secret_that_was_given() {
+    let api = Api::with_billing().await;
+    let path = "/topics/orders/subscriptions/billing";
+    let answers = [
+        api.put(path, with_secrets(&[ONE, TWO])).await,
+        api.get(path).await,
+        api.get("/topics/orders/subscriptions").await,
+        api.get("/topics/orders").await,
+        api.get("/topics").await,
+        api.put(path, with_secrets(&[ONE, "whsec_too-short"])).await,
+        api.put("/topics/orders", json!({ "subscriptions": { "a": with_secrets(&[ONE, ONE, ONE, ONE]) } }))
+            .await,
+    ];
+    for answer in answers {
+        let body = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(
+            !body.contains("MfKQ9r8G") && !body.contains("AAAAAAAA") && !body.contains("too-short"),
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn debug_shows_no_admin_key() {
+    let manage = Arc::new(Manage {
+        state: Memory::default(),
+        dead_letters: Memory::default(),
+        clock: FixedClock::default(),
+        entropy: Numbers::default(),
+        admin_key: Secret::new(super::ADMIN_KEY),
+        address_policy: AddressPolicy::default(),
+    });
+    assert!(!format!("{manage:?}").contains(super::ADMIN_KEY));
+}

@@ -1,0 +1,88 @@
+use std::time::Duration;
+
+use posthaste_ports::ErrorKind;
+use serde_json::{Value, json};
+
+use super::{Answer, Api, billing};
+
+async fn every_read(api: &Api) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    for path in [
+        "/topics",
+        "/topics/orders",
+        "/topics/orders/keys",
+        "/topics/orders/subscriptions",
+        "/topics/orders/subscriptions/billing",
+        "/topics/orders/subscriptions/billing/dead-letters",
+        "/topics/orders/subscriptions/billing/dead-letters?reason=EndpointGone",
+        "/dead-letters/ORDERS/BILLING/2026/1/1/1/x.json",
+        "/pressure",
+    ] {
+        answers.push(api.get(path).await);
+    }
+    answers
+}
+
+async fn every_write(api: &Api) -> Vec<Answer> {
+    let mut answers = vec![
+        api.put("/topics/orders", json!({})).await,
+        api.put("/topics/orders/subscriptions/billing", billing()).await,
+        api.delete("/topics/orders/subscriptions/billing").await,
+    ];
+    answers.push(api.call("POST", "/topics/orders/keys/key1/regenerate", &[], "").await);
+    answers
+}
+
+#[tokio::test]
+async fn a_store_that_fails_is_unavailable_and_says_when_to_come_back() {
+    let api = Api::with_billing().await;
+    let throttled = ErrorKind::Throttled { retry_after: Some(Duration::from_secs(7)) };
+    for (kind, wait) in
+        [(ErrorKind::Other, "5"), (ErrorKind::TimedOut, "5"), (ErrorKind::Denied, "5"), (throttled, "7")]
+    {
+        api.state.fail(kind);
+        api.dead_letters.fail(kind);
+        let deleted = api.delete("/topics/orders").await;
+        for answer in every_read(&api).await.into_iter().chain(every_write(&api).await).chain([deleted]) {
+            let problem = answer.problem(503, "unavailable");
+            assert_eq!((answer.header("retry-after"), problem.get("detail")), (wait, None));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_writes_and_nothing_else() {
+    let api = Api::with_billing().await;
+    let before = api.state.read("topics/orders.json");
+    api.state.fail_puts(ErrorKind::Full);
+    for answer in every_write(&api).await {
+        answer.problem(507, "storage-full");
+    }
+    assert_eq!(api.get("/topics/orders").await.status, 200);
+    assert_eq!(api.state.read("topics/orders.json"), before);
+}
+
+#[tokio::test]
+async fn a_writer_that_always_loses_gives_up_with_a_conflict() {
+    let api = Api::with_billing().await;
+    api.state.fail_puts(ErrorKind::PreconditionFailed);
+    for answer in every_write(&api).await {
+        answer.problem(409, "conflict");
+        assert_eq!(answer.header("retry-after"), "1");
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_is_never_an_absent_topic() {
+    let api = Api::with_billing().await;
+    let newer = br#"{"v":2}"#.as_slice();
+    for broken in [b"".as_slice(), newer] {
+        api.state.write("topics/orders.json", broken.to_vec());
+        for answer in every_write(&api).await.into_iter().chain([api.delete("/topics/orders").await]) {
+            answer.problem(500, "about:blank");
+        }
+        api.get("/topics/orders").await.problem(500, "about:blank");
+        assert_eq!(api.state.read("topics/orders.json").as_deref(), Some(broken));
+        assert_eq!(api.get("/topics").await.json()["topics"], Value::Array(Vec::new()));
+    }
+}

@@ -1,0 +1,109 @@
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use posthaste_core::limits::SUBSCRIPTIONS_PER_TOPIC_MAX;
+use serde_json::{Map, json};
+
+use super::{Api, billing};
+
+#[tokio::test]
+async fn a_subscription_is_read_replaced_and_deleted_in_any_case() {
+    let api = Api::with_billing().await;
+    let shown = api.get("/topics/ORDERS/subscriptions/BILLING").await;
+    let expected = json!({
+        "name": "Billing",
+        "endpoint": { "url": "https://billing.example.com/hooks" },
+        "contentMode": "structured",
+        "filter": { "isSubjectCaseSensitive": false },
+        "retryPolicy": {},
+        "deadLetter": {},
+        "signing": { "secrets": ["(masked)"] },
+        "status": { "state": "Active", "since": "2026-11-21T10:00:00.000Z" },
+    });
+    assert_eq!((shown.status, shown.json()), (200, expected.clone()));
+
+    api.clock.advance(Duration::from_mins(1));
+    let again = api.put("/topics/orders/subscriptions/billing", shown.json()).await;
+    assert_eq!((again.status, again.json()), (200, expected));
+    assert_eq!(again.header("etag"), shown.header("etag"));
+
+    assert_eq!(api.delete("/topics/orders/subscriptions/bILLING").await.status, 204);
+    api.get("/topics/orders/subscriptions/billing").await.problem(404, "unknown-subscription");
+    api.delete("/topics/orders/subscriptions/billing").await.problem(404, "unknown-subscription");
+    assert_eq!(
+        api.get("/topics/orders").await.json(),
+        json!({ "name": "Orders", "inputSchema": "CloudEvents" })
+    );
+}
+
+#[tokio::test]
+async fn without_its_topic_there_is_no_subscription() {
+    let api = Api::new();
+    api.put("/topics/orders/subscriptions/billing", billing()).await.problem(404, "unknown-topic");
+    for path in ["/topics/orders/subscriptions/billing", "/topics/orders/subscriptions"] {
+        api.get(path).await.problem(404, "unknown-topic");
+    }
+    api.delete("/topics/orders/subscriptions/billing").await.problem(404, "unknown-topic");
+}
+
+#[tokio::test]
+async fn writing_a_disabled_subscription_makes_it_active_from_now() {
+    let api = Api::with_billing().await;
+    let record = String::from_utf8(api.state.read("topics/orders.json").unwrap().to_vec()).unwrap();
+    let disabled = record.replace(r#""state":"Active""#, r#""state":"Disabled","reason":"gone""#);
+    api.state.write("topics/orders.json", disabled);
+    let path = "/topics/orders/subscriptions/billing";
+    let shown = api.get(path).await.json();
+    assert_eq!(
+        shown["status"],
+        json!({ "state": "Disabled", "reason": "gone", "since": "2026-11-21T10:00:00.000Z" })
+    );
+    api.clock.advance(Duration::from_mins(1));
+    let again = api.put(path, shown).await.json();
+    assert_eq!(again["status"], json!({ "state": "Active", "since": "2026-11-21T10:01:00.000Z" }));
+}
+
+#[tokio::test]
+async fn subscriptions_are_listed_page_by_page_without_regard_to_case() {
+    let api = Api::with_billing().await;
+    for name in ["Zeta", "audit"] {
+        api.put(&format!("/topics/orders/subscriptions/{name}"), billing()).await;
+    }
+    let names = |page: &serde_json::Value| -> Vec<String> {
+        let all = page["subscriptions"].as_array().unwrap().iter();
+        all.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let first = api.get("/topics/orders/subscriptions?limit=2").await.json();
+    assert_eq!(names(&first), ["audit", "Billing"]);
+    let cursor = first["cursor"].as_str().unwrap();
+    let second = api.get(&format!("/topics/orders/subscriptions?limit=1&cursor={cursor}")).await.json();
+    assert_eq!((names(&second), second.get("cursor")), (vec!["Zeta".to_owned()], None));
+}
+
+#[tokio::test]
+async fn writers_at_the_same_moment_lose_nothing() {
+    let api = Api::with_billing().await;
+    let other = Api::over(api.state.clone(), api.dead_letters.clone());
+    let put = async |index: usize| {
+        let api = if index.is_multiple_of(2) { &api } else { &other };
+        api.put(&format!("/topics/orders/subscriptions/s{index}"), billing()).await.status
+    };
+    let statuses = join_all((0..12).map(put)).await;
+    assert_eq!(statuses, vec![201; 12]);
+    let shown = api.get("/topics/orders").await.json();
+    assert_eq!(shown["subscriptions"].as_object().map(Map::len), Some(13));
+}
+
+#[tokio::test]
+async fn a_topic_holds_no_more_subscriptions_than_the_limit() {
+    let api = Api::new();
+    let many: Map<_, _> = (0..SUBSCRIPTIONS_PER_TOPIC_MAX).map(|i| (format!("s{i}"), billing())).collect();
+    assert_eq!(api.put("/topics/orders", json!({ "subscriptions": many })).await.status, 201);
+    let problem =
+        api.put("/topics/orders/subscriptions/one-more", billing()).await.problem(400, "bad-settings");
+    assert_eq!(
+        (&problem["member"], &problem["detail"]),
+        (&json!("subscriptions"), &json!("501 items, expected 0..=500"))
+    );
+    assert_eq!(api.put("/topics/orders/subscriptions/s7", billing()).await.status, 200);
+}

@@ -1,0 +1,95 @@
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Api, billing};
+
+#[tokio::test]
+async fn a_topic_is_made_read_replaced_listed_and_deleted() {
+    let api = Api::new();
+    let made = api.put("/topics/Orders", json!({ "inputSchema": "EventGrid" })).await;
+    assert_eq!((made.status, made.json()), (201, json!({ "name": "Orders", "inputSchema": "EventGrid" })));
+
+    let replaced = api.put("/topics/orders", json!({ "name": "ORDERS", "defaultTimeToLive": "P1D" })).await;
+    let shown = json!({ "name": "Orders", "inputSchema": "CloudEvents", "defaultTimeToLive": "P1D" });
+    assert_eq!((replaced.status, replaced.json()), (200, shown.clone()));
+
+    let read = api.get("/topics/oRDERS").await;
+    assert_eq!((read.status, read.json()), (200, shown));
+    assert_eq!(read.header("etag"), replaced.header("etag"));
+    assert_eq!((read.header("content-type"), read.header("cache-control")), ("application/json", "no-store"));
+
+    let deleted = api.delete("/topics/ORDERS").await;
+    assert_eq!((deleted.status, deleted.body.len()), (204, 0));
+    api.get("/topics/orders").await.problem(404, "unknown-topic");
+    api.delete("/topics/orders").await.problem(404, "unknown-topic");
+}
+
+#[tokio::test]
+async fn topics_are_listed_page_by_page() {
+    let api = Api::with_billing().await;
+    for name in ["alpha", "zeta"] {
+        api.clock.advance(Duration::from_secs(1));
+        api.put(&format!("/topics/{name}"), json!({})).await;
+    }
+    let first = api.get("/topics?limit=2").await.json();
+    assert_eq!(first["topics"][0]["name"], "alpha");
+    let orders = json!({
+        "name": "Orders", "inputSchema": "CloudEvents", "subscriptionCount": 1,
+        "createdAt": "2026-11-21T10:00:00.000Z", "updatedAt": "2026-11-21T10:00:00.000Z",
+    });
+    assert_eq!(first["topics"][1], orders);
+    let cursor = first["cursor"].as_str().unwrap();
+    let second = api.get(&format!("/topics?limit=2&cursor={cursor}")).await.json();
+    let zeta = json!({
+        "name": "zeta", "inputSchema": "CloudEvents", "subscriptionCount": 0,
+        "createdAt": "2026-11-21T10:00:02.000Z", "updatedAt": "2026-11-21T10:00:02.000Z",
+    });
+    assert_eq!(second, json!({ "topics": [zeta] }));
+    assert_eq!(Api::new().get("/topics").await.json(), json!({ "topics": [] }));
+}
+
+#[tokio::test]
+async fn subscriptions_in_the_body_are_put_and_the_others_stay() {
+    let api = Api::with_billing().await;
+    let mut again = billing();
+    again["contentMode"] = json!("binary");
+    let body = json!({ "subscriptions": { "BILLING": again, "audit": billing() } });
+    let answer = api.put("/topics/orders", body).await;
+    assert_eq!(answer.status, 200);
+    api.put("/topics/orders/subscriptions/third", billing()).await;
+    assert_eq!(
+        api.put("/topics/orders", json!({ "subscriptions": { "audit": billing() } })).await.status,
+        200
+    );
+    let shown = api.get("/topics/orders").await.json();
+    let names: Vec<_> = shown["subscriptions"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["Billing", "audit", "third"]);
+    assert_eq!(shown["subscriptions"]["Billing"]["contentMode"], "binary");
+}
+
+#[tokio::test]
+async fn what_is_shown_can_be_put_back() {
+    let api = Api::with_billing().await;
+    let shown = api.get("/topics/orders").await;
+    let again = api.put("/topics/orders", shown.json()).await;
+    assert_eq!((again.status, again.json()), (200, shown.json()));
+    assert_eq!(again.header("etag"), shown.header("etag"));
+}
+
+#[tokio::test]
+async fn a_schema_that_other_subscriptions_cannot_follow_is_a_conflict() {
+    let api = Api::with_billing().await;
+    let mut binary = billing();
+    binary["contentMode"] = json!("binary");
+    api.put("/topics/orders/subscriptions/billing", binary.clone()).await;
+
+    let conflict = api.put("/topics/orders", json!({ "inputSchema": "EventGrid" })).await;
+    let problem = conflict.problem(409, "conflict");
+    assert_eq!(problem["member"], "subscriptions.Billing.contentMode");
+
+    let body = json!({ "inputSchema": "EventGrid", "subscriptions": { "billing": binary } });
+    let problem = api.put("/topics/orders", body).await.problem(400, "bad-settings");
+    assert_eq!(problem["member"], "subscriptions.Billing.contentMode");
+    assert_eq!(api.get("/topics/orders").await.json()["inputSchema"], "CloudEvents");
+}

@@ -1,0 +1,209 @@
+//! Topics and their publish keys.
+
+use std::fmt;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use posthaste_core::api::{
+    IsoTimestamp, SubscriptionSettings, TopicKeysView, TopicPage, TopicSettings, TopicSummary,
+};
+use posthaste_core::layout;
+use posthaste_core::name::TopicName;
+use posthaste_core::problem::Problem;
+use posthaste_core::record::TopicRecord;
+use posthaste_ports::{Clock, Entropy};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::answer::{Failure, Shown, store_problem};
+use crate::conditions::{Conditions, topic_etag};
+use crate::document::{BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownTopic};
+use crate::edit::{Editor, Placed};
+use crate::input::{Asked, At, PageQuery, TopicPath, Written, page_items};
+use crate::records::{parse, unknown_topic};
+use crate::{Manage, Managed, Store, cursor};
+
+/// Which of a topic's two keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum KeyName {
+    /// The first.
+    Key1,
+    /// The second.
+    Key2,
+}
+
+/// The path of a key.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct KeyPath {
+    /// The topic's name, in any case.
+    #[param(value_type = String)]
+    topic: TopicName,
+    /// Which key.
+    #[param(inline)]
+    key: KeyName,
+}
+
+impl fmt::Display for KeyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Key1 => "key1",
+            Self::Key2 => "key2",
+        })
+    }
+}
+
+/// List topics
+///
+/// In a stable order, without their subscriptions.
+#[utoipa::path(get, path = "/topics", tag = "topics", params(PageQuery),
+    responses((status = 200, description = "One page of topics", body = TopicPage), BadRequests, Problems))]
+pub(crate) async fn list_topics<S: Store, D: Store, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, C, E>,
+    Asked(query): Asked<PageQuery>,
+) -> Result<Shown<TopicPage>, Failure> {
+    let items = page_items(query.limit)?;
+    let after = cursor::parse(query.cursor.as_deref())?;
+    let page = manage.state.list(layout::TOPICS, after.as_deref(), items).await;
+    let page = page.map_err(|error| store_problem(&error))?;
+    let mut topics = Vec::with_capacity(page.objects.len());
+    for listed in page.objects {
+        topics.extend(manage.summary(&listed.key).await?);
+    }
+    Ok(Shown::new(TopicPage { topics, cursor: page.next_after.as_deref().map(cursor::render) }))
+}
+
+/// Show a topic
+///
+/// With its subscriptions. Secrets are masked; what is shown is accepted when it is put back.
+#[utoipa::path(get, path = "/topics/{topic}", tag = "topics", params(TopicPath),
+    responses((status = 200, description = "The topic", body = TopicSettings,
+        headers(("ETag" = String, description = "Its version, for If-Match"))), BadRequests, UnknownTopic, Problems))]
+pub(crate) async fn get_topic<S: Store, D: Store, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, C, E>,
+    At(path): At<TopicPath>,
+) -> Result<Shown<TopicSettings>, Failure> {
+    let record = manage.existing(&path.topic).await?;
+    Ok(Shown::versioned(record.settings.shown(&record.name), topic_etag(&record)))
+}
+
+/// Create or replace a topic
+///
+/// Two publish keys are made with a new topic and stay when it is replaced. Subscriptions in the body are created or
+/// replaced; the others stay. A signing secret that is made is shown in this answer and never again.
+#[utoipa::path(put, path = "/topics/{topic}", tag = "topics", params(TopicPath,
+        ("If-Match" = Option<String>, Header, description = "Write only if this is its version"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: write only if it is not there")),
+    request_body = TopicSettings,
+    responses((status = 200, description = "Replaced", body = TopicSettings),
+        (status = 201, description = "Created", body = TopicSettings), BadRequests, BadWrites, Unchanged, Problems))]
+pub(crate) async fn put_topic<S: Store, D: Store, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, C, E>,
+    At(path): At<TopicPath>,
+    conditions: Conditions,
+    Written(written): Written<TopicSettings>,
+) -> Result<Shown<TopicSettings>, Failure> {
+    let editor = manage.editor();
+    let edit = |present: Option<TopicRecord>| {
+        conditions.check(present.as_ref().map(topic_etag).as_deref())?;
+        let is_new = present.is_none();
+        let (record, placed) = editor.put_topic(&path.topic, present, &written)?;
+        Ok((record, (placed, is_new)))
+    };
+    let (record, (placed, is_new)) = manage.change(&path.topic, edit).await?;
+    tracing::info!(topic = %record.name, is_new, "topic written");
+    let mut shown = record.settings.shown(&record.name);
+    for placed in &placed {
+        if let Some(shown) = shown.subscriptions.get_mut(&placed.name) {
+            reveal_made_secret(&record, placed, shown);
+        }
+    }
+    Ok(Shown::put(shown, topic_etag(&record), is_new))
+}
+
+/// Delete a topic
+///
+/// With its subscriptions. What still waits for them is dead-lettered; dead letters stay.
+#[utoipa::path(delete, path = "/topics/{topic}", tag = "topics", params(TopicPath,
+        ("If-Match" = Option<String>, Header, description = "Delete only if this is its version")),
+    responses((status = 204, description = "Deleted"), BadRequests, UnknownTopic,
+        FailedPrecondition, Problems))]
+pub(crate) async fn delete_topic<S: Store, D: Store, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, C, E>,
+    At(path): At<TopicPath>,
+    conditions: Conditions,
+) -> Result<StatusCode, Failure> {
+    let record = manage.existing(&path.topic).await?;
+    conditions.check(Some(&topic_etag(&record)))?;
+    // Stores delete without a condition: what is written between the check and this goes with the topic.
+    manage.state.delete(&layout::topic(&path.topic)).await.map_err(|error| store_problem(&error))?;
+    tracing::info!(topic = %record.name, "topic deleted");
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Show a topic's publish keys
+#[utoipa::path(get, path = "/topics/{topic}/keys", tag = "topics", params(TopicPath),
+    responses((status = 200, description = "Both keys, in clear", body = TopicKeysView),
+        BadRequests, UnknownTopic, Problems))]
+pub(crate) async fn get_keys<S: Store, D: Store, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, C, E>,
+    At(path): At<TopicPath>,
+) -> Result<Shown<TopicKeysView>, Failure> {
+    let record = manage.existing(&path.topic).await?;
+    Ok(Shown::new(TopicKeysView { key1: record.key1, key2: record.key2 }))
+}
+
+/// Make one of a topic's publish keys anew
+///
+/// The other one stays valid, so that producers can be moved over. The old one stops working as soon as every worker
+/// has read the change: at once embedded, within seconds on AWS.
+#[utoipa::path(post, path = "/topics/{topic}/keys/{key}/regenerate", tag = "topics", params(KeyPath),
+    responses((status = 200, description = "Both keys, in clear", body = TopicKeysView),
+        BadRequests, UnknownTopic, Unchanged, Problems))]
+pub(crate) async fn regenerate_key<S: Store, D: Store, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, C, E>,
+    At(path): At<KeyPath>,
+) -> Result<Shown<TopicKeysView>, Failure> {
+    let editor = manage.editor();
+    let edit = |present: Option<TopicRecord>| {
+        let mut record = present.ok_or_else(|| unknown_topic(&path.topic))?;
+        match path.key {
+            KeyName::Key1 => record.key1 = editor.key(),
+            KeyName::Key2 => record.key2 = editor.key(),
+        }
+        Ok((record, ()))
+    };
+    let (record, ()) = manage.change(&path.topic, edit).await?;
+    tracing::info!(topic = %record.name, key = %path.key, "publish key made anew");
+    Ok(Shown::new(TopicKeysView { key1: record.key1, key2: record.key2 }))
+}
+
+/// Shows the secret of a subscription that was made just now, this once.
+pub(crate) fn reveal_made_secret(record: &TopicRecord, placed: &Placed, shown: &mut SubscriptionSettings) {
+    if let (true, Some(stored)) = (placed.has_made_secret, record.settings.subscriptions.get(&placed.name)) {
+        shown.signing = stored.signing.clone();
+    }
+}
+
+impl<S: Store, D: Store, C: Clock, E: Entropy> Manage<S, D, C, E> {
+    /// What an edit at this moment needs.
+    pub(crate) fn editor(&self) -> Editor<'_, E> {
+        Editor { entropy: &self.entropy, now: self.clock.now(), policy: &self.address_policy }
+    }
+
+    /// A topic of a list. One that was deleted meanwhile is passed over, and one whose record cannot be read too:
+    /// that is logged, and must not hide the others.
+    async fn summary(&self, key: &str) -> Result<Option<TopicSummary>, Problem> {
+        let object = self.state.get(key).await.map_err(|error| store_problem(&error))?;
+        let Some(Ok((record, _))) = object.map(|object| parse(key, object)) else { return Ok(None) };
+        Ok(Some(TopicSummary {
+            name: record.name,
+            input_schema: record.settings.input_schema,
+            default_time_to_live: record.settings.default_time_to_live,
+            subscription_count: record.settings.subscriptions.len(),
+            created_at: IsoTimestamp(record.created_at),
+            updated_at: IsoTimestamp(record.updated_at),
+        }))
+    }
+}
