@@ -118,6 +118,32 @@ impl World {
         let fair = visible.min_by_key(|(_, m)| (self.in_flight(queue, m.message.group.as_ref()), m.number));
         fair.map(|(index, _)| index)
     }
+
+    fn take(&mut self, queue: QueueName, request: ReceiveRequest) -> Vec<ReceivedMessage> {
+        let mut received = Vec::new();
+        while received.len() < request.max
+            && let Some(index) = self.next_visible(queue)
+        {
+            let (elapsed, number) = (self.elapsed, self.number());
+            let stored = &mut self.messages[index];
+            if queue != QueueName::Redrive && stored.receive_count >= MAX_RECEIVE_COUNT {
+                (stored.queue, stored.receipt) = (QueueName::Redrive, None);
+                continue;
+            }
+            let receipt = Receipt(number.to_string());
+            stored.receive_count += 1;
+            stored.receipt = Some(receipt.clone());
+            (stored.received_at, stored.visible_from) = (elapsed, elapsed + request.visibility);
+            received.push(ReceivedMessage {
+                id: MessageId(stored.number.to_string()),
+                receipt,
+                body: stored.message.body.clone(),
+                receive_count: stored.receive_count,
+                sent_at: stored.sent_at,
+            });
+        }
+        received
+    }
 }
 
 impl QueueSender for MemoryQueue {
@@ -138,30 +164,14 @@ impl QueueSender for MemoryQueue {
 impl QueueReceiver for MemoryQueue {
     async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
         vet::receive(&request).map_err(|e| e.at("receive"))?;
-        let mut world = self.world.lock().unwrap();
-        let mut received = Vec::new();
-        while received.len() < request.max
-            && let Some(index) = world.next_visible(self.name)
-        {
-            let (elapsed, number) = (world.elapsed, world.number());
-            let stored = &mut world.messages[index];
-            if self.name != QueueName::Redrive && stored.receive_count >= MAX_RECEIVE_COUNT {
-                (stored.queue, stored.receipt) = (QueueName::Redrive, None);
-                continue;
+        let until = self.world.lock().unwrap().elapsed + request.wait;
+        loop {
+            let received = self.world.lock().unwrap().take(self.name, request);
+            if !received.is_empty() || self.world.lock().unwrap().elapsed >= until {
+                return Ok(received);
             }
-            let receipt = Receipt(number.to_string());
-            stored.receive_count += 1;
-            stored.receipt = Some(receipt.clone());
-            (stored.received_at, stored.visible_from) = (elapsed, elapsed + request.visibility);
-            received.push(ReceivedMessage {
-                id: MessageId(stored.number.to_string()),
-                receipt,
-                body: stored.message.body.clone(),
-                receive_count: stored.receive_count,
-                sent_at: stored.sent_at,
-            });
+            tokio::task::yield_now().await;
         }
-        Ok(received)
     }
 
     async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {

@@ -88,6 +88,9 @@ pub async fn run<H: QueueHarness>(harness: &H) {
         receiving::requests_over_the_limits_are_refused,
         receiving::receivers_at_once_never_share_a_message,
         receiving::an_empty_queue_answers_nothing,
+        receiving::a_wait_for_a_message_that_never_comes_ends_with_nothing,
+        receiving::a_waiting_receiver_gets_what_is_sent_meanwhile,
+        receiving::a_waiting_receiver_gets_what_becomes_visible_meanwhile,
         receiving::the_queues_of_a_set_are_apart,
         receiving::what_is_received_too_often_moves_to_redrive_byte_for_byte,
         settling::an_acknowledged_message_does_not_return,
@@ -180,7 +183,7 @@ mod tests {
 
     use super::*;
     use crate::memory::{MAX_RECEIVE_COUNT, MemoryQueue};
-    use crate::{Fault, Faulty, Operation, Plan, QueueName};
+    use crate::{Calls, Fault, Faulty, Operation, Plan, QueueName, Recorded};
 
     struct Memory {
         plan: Plan,
@@ -188,12 +191,18 @@ mod tests {
     }
 
     impl QueueHarness for Memory {
-        type Queue = Faulty<MemoryQueue>;
+        type Queue = Recorded<Faulty<MemoryQueue>>;
 
         async fn fresh(&self) -> QueueSet<Self::Queue> {
             let queue = MemoryQueue::default();
             *self.last.lock().unwrap() = queue.clone();
-            let beside = |name| Faulty::new(queue.beside(name), "queue", &self.plan);
+            let beside = |name| {
+                Recorded::new(
+                    Faulty::new(queue.beside(name), "queue", &self.plan),
+                    "queue",
+                    &Calls::default(),
+                )
+            };
             QueueSet {
                 deliveries: beside(QueueName::Deliveries),
                 dead_letters: beside(QueueName::DeadLetters),

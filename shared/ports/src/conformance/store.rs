@@ -291,15 +291,16 @@ async fn a_page_of_none_or_of_too_many_is_refused(harness: &impl StoreHarness) {
 mod tests {
     use super::*;
     use crate::memory::MemoryStore;
-    use crate::{Fault, Faulty, Operation, Plan};
+    use crate::{Calls, Fault, Faulty, Operation, Plan, Recorded};
 
     struct Memory(Plan);
 
     impl StoreHarness for Memory {
-        type Store = Faulty<MemoryStore>;
+        type Store = Recorded<Faulty<MemoryStore>>;
 
         async fn fresh(&self) -> Self::Store {
-            Faulty::new(MemoryStore::default(), "store", &self.0)
+            let faulty = Faulty::new(MemoryStore::default(), "store", &self.0);
+            Recorded::new(faulty, "store", &Calls::default())
         }
     }
 

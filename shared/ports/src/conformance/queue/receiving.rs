@@ -1,9 +1,11 @@
 //! Cases of `QueueReceiver::receive` and of counting.
 
 use std::collections::HashSet;
+use std::future::Future;
+use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{Either, join, join_all, select};
 
 use super::{
     HIDDEN, PATIENCE, QueueHarness, ask, counts, is_empty, kinds, message, send, sorted_bodies, take,
@@ -96,6 +98,47 @@ pub(super) async fn receivers_at_once_never_share_a_message(harness: &impl Queue
 pub(super) async fn an_empty_queue_answers_nothing(harness: &impl QueueHarness) {
     let queue = harness.fresh().await.deliveries;
     is_empty(&queue, harness.backend()).await;
+}
+
+pub(super) async fn a_wait_for_a_message_that_never_comes_ends_with_nothing(harness: &impl QueueHarness) {
+    let queue = harness.fresh().await.deliveries;
+    let waiting = ReceiveRequest { wait: SHORT, ..ask(harness.backend(), 10) };
+    assert_eq!(while_time_passes(harness, queue.receive(waiting)).await.unwrap().len(), 0);
+}
+
+pub(super) async fn a_waiting_receiver_gets_what_is_sent_meanwhile(harness: &impl QueueHarness) {
+    let queue = harness.fresh().await.deliveries;
+    let waiting = ReceiveRequest { wait: RECEIVE_WAIT_MAX, ..ask(harness.backend(), 10) };
+    let receive_and_send = async { join(queue.receive(waiting), send(&queue, message("meanwhile"))).await.0 };
+    let received = while_time_passes(harness, receive_and_send).await.unwrap();
+    assert_eq!(sorted_bodies(&received), ["meanwhile"]);
+}
+
+pub(super) async fn a_waiting_receiver_gets_what_becomes_visible_meanwhile(harness: &impl QueueHarness) {
+    let queue = harness.fresh().await.deliveries;
+    send(&queue, OutgoingMessage { delay_secs: 2, ..message("later") }).await;
+    let waiting = ReceiveRequest { wait: RECEIVE_WAIT_MAX, ..ask(harness.backend(), 10) };
+    let received = while_time_passes(harness, queue.receive(waiting)).await.unwrap();
+    assert_eq!(sorted_bodies(&received), ["later"]);
+}
+
+/// Lets time pass second by second until `work` is done.
+async fn while_time_passes<T>(harness: &impl QueueHarness, work: impl Future<Output = T>) -> T {
+    let passing = async {
+        // No case here needs more time than the longest wait.
+        for _ in 0..=RECEIVE_WAIT_MAX.as_secs() {
+            // The work may have to hop between threads before it sleeps on a clock that is moved by hand.
+            for _ in 0..PATIENCE {
+                tokio::task::yield_now().await;
+            }
+            harness.pass(Duration::from_secs(1)).await;
+        }
+    };
+    match select(pin!(work), pin!(passing)).await {
+        Either::Left((done, _)) => done,
+        // All time has passed: what is left to do is under way on another thread.
+        Either::Right(((), work)) => work.await,
+    }
 }
 
 pub(super) async fn the_queues_of_a_set_are_apart(harness: &impl QueueHarness) {
