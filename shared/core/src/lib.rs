@@ -15,6 +15,7 @@ pub mod layout;
 pub mod limits;
 pub mod name;
 pub mod outcome;
+pub mod pressure;
 pub mod problem;
 pub mod record;
 pub mod retry;

@@ -11,17 +11,17 @@ mod settings;
 mod state;
 mod table;
 
-pub use admit::{Admission, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS, Staleness, admit, pressure_header};
+pub use admit::{
+    Admission, REFUSED_RETRY_AFTER, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS, STATE_STALE_AFTER_POLLS, Staleness,
+    admit, pressure_header,
+};
 pub use evaluate::{
-    DISK_CRITICALLY_LOW, LevelChange, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, Transition, evaluate,
-    next_level,
+    DISK_CRITICALLY_LOW, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, Transition, evaluate, next_level,
 };
 pub use readings::{DrainRate, Readings, Space, Usage};
 pub use resource::{Level, Profile, Resource, Tier};
-pub use settings::{DiskConstants, PressureSettings, SettingsError, TarpitSettings};
-pub use state::{
-    MeasureSet, PRESSURE_KEY, PRESSURE_VERSION, PressureState, Refusal, ResourceState, StateError,
-};
+pub use settings::{DiskConstants, PressureSettings, SettingsError, TARPIT_LIMIT, TarpitSettings};
+pub use state::{PRESSURE_KEY, PRESSURE_VERSION, PressureState, ResourceState, StateError};
 pub use table::{Actions, Measure, Row, ThresholdRule, Thresholds, table};
 
 #[cfg(test)]

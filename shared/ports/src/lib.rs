@@ -11,6 +11,8 @@ pub mod error;
 pub mod faulty;
 #[cfg(test)]
 mod memory;
+pub mod pressure;
+pub mod probe;
 pub mod queue;
 pub mod recorded;
 pub mod registry;
@@ -24,6 +26,8 @@ pub use drain::{DrainMeter, Drained};
 pub use entropy::Entropy;
 pub use error::{ErrorKind, PortError};
 pub use faulty::{Fault, Faulty, Plan};
+pub use pressure::{Admitted, PRESSURE_MAX_AGE, PressureReader};
+pub use probe::{Probe, Sample};
 pub use queue::{
     BatchResponse, MessageId, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt,
     ReceiveRequest, ReceivedMessage, Successor,

@@ -104,7 +104,8 @@ impl DrainRate {
         if !elapsed.is_zero() {
             self.measure(as_f64(settled) / elapsed.as_secs_f64(), waited, elapsed);
         }
-        self.stalled = if waited && settled == 0 { self.stalled + elapsed } else { Duration::ZERO };
+        self.stalled =
+            if waited && settled == 0 { self.stalled.saturating_add(elapsed) } else { Duration::ZERO };
         if visible == 0 {
             return 0;
         }
@@ -139,7 +140,11 @@ fn as_f64(count: u64) -> f64 {
     count as f64
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "never negative, and `as` saturates")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "never negative, and `as` saturates"
+)]
 fn whole_secs(secs: f64) -> u64 {
     secs as u64
 }

@@ -154,10 +154,7 @@ const SYSTEM_MEMORY: Row = Row {
     resource: Resource::SystemMemory,
     thresholds: ThresholdRule::Fixed(Thresholds::new(90, 92, 94)),
     medium: Actions { measures: &[Measure::TrimCaches], ..REFUSE_MOST },
-    high: Actions {
-        measures: &[Measure::TrimCaches, Measure::FlushDns, Measure::Dehydrate],
-        ..REFUSE_ALL
-    },
+    high: Actions { measures: &[Measure::TrimCaches, Measure::FlushDns, Measure::Dehydrate], ..REFUSE_ALL },
     ..BASE
 };
 

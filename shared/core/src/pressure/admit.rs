@@ -1,0 +1,104 @@
+//! The producer side's decision: may this one publish, and how long must it wait.
+
+use std::time::Duration;
+
+use super::state::PressureState;
+use super::{Resource, Tier};
+use crate::time::Timestamp;
+
+/// Embedded, a state is stale after so many polls.
+pub const STATE_STALE_AFTER_POLLS: u32 = 3;
+
+/// On AWS a state is stale after this: the schedule that starts the monitor runs once a minute.
+pub const STATE_STALE_AFTER_AWS: Duration = Duration::from_secs(150);
+
+/// A state older than this counts as Normal: the monitor has stopped, and producers must not be held for ever.
+pub const STATE_FORGOTTEN_AFTER: Duration = Duration::from_mins(15);
+
+/// When a refused producer is asked to come back.
+pub const REFUSED_RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// From when on a state is not taken at its word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Staleness {
+    /// Older than this, it keeps only the tarpit's first step.
+    pub stale_after: Duration,
+    /// Older than this, it counts as Normal.
+    pub forgotten_after: Duration,
+}
+
+/// What a producer gets to hear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// Go on.
+    Accept,
+    /// Go on after waiting so long; nothing is written before.
+    Delay(Duration),
+    /// Come back later.
+    Refuse {
+        /// Not before this.
+        retry_after: Duration,
+        /// On whose account.
+        resource: Resource,
+    },
+}
+
+impl Staleness {
+    /// Whether the monitor must have stopped. A clock that runs behind the monitor's shows a state from the future;
+    /// how far off it is counts the same as its age.
+    pub fn is_forgotten(&self, state: &PressureState, now: Timestamp) -> bool {
+        state.monitored && distance(state.at, now) > self.forgotten_after
+    }
+}
+
+/// Decides about one producer. Without a state, or with one that could not be read, nothing is under pressure.
+///
+/// A stale state neither refuses anybody for ever nor lets a flood in: whoever it would have delayed or refused is
+/// delayed by the tarpit's first step.
+pub fn admit(state: Option<&PressureState>, tier: Tier, now: Timestamp, staleness: &Staleness) -> Admission {
+    let Some(state) = state.filter(|state| distance(state.at, now) <= staleness.forgotten_after) else {
+        return Admission::Accept;
+    };
+    match admit_fresh(state, tier) {
+        Admission::Accept => Admission::Accept,
+        _ if distance(state.at, now) > staleness.stale_after => delay(state.first_step_ms),
+        fresh => fresh,
+    }
+}
+
+/// The value of the header `Posthaste-Pressure`: `medium; resource=submission-queue; delay=15`. `None` where there
+/// is nothing to tell. A client that was delayed or refused learns the level and on whose account.
+pub fn pressure_header(state: Option<&PressureState>, admission: &Admission) -> Option<String> {
+    let state = state?;
+    let (resource, wait) = match admission {
+        Admission::Accept => (state.worst()?, "delay=0".to_owned()),
+        Admission::Delay(delay) => {
+            let wait = format!("delay={}", secs_rounded_up(*delay));
+            let Some(worst) = state.worst() else { return Some(format!("{}; {wait}", state.level())) };
+            (worst, wait)
+        }
+        Admission::Refuse { retry_after, resource } => {
+            (state.resource(*resource)?, format!("retry-after={}", secs_rounded_up(*retry_after)))
+        }
+    };
+    Some(format!("{}; resource={}; {wait}", resource.effective_level(), resource.resource))
+}
+
+fn admit_fresh(state: &PressureState, tier: Tier) -> Admission {
+    if let Some(refusing) = state.refusing(tier) {
+        return Admission::Refuse { retry_after: REFUSED_RETRY_AFTER, resource: refusing.resource };
+    }
+    delay(state.tarpit_ms)
+}
+
+fn delay(ms: u64) -> Admission {
+    if ms == 0 { Admission::Accept } else { Admission::Delay(Duration::from_millis(ms)) }
+}
+
+fn distance(one: Timestamp, other: Timestamp) -> Duration {
+    one.since(other).max(other.since(one))
+}
+
+fn secs_rounded_up(length: Duration) -> u64 {
+    length.as_secs() + u64::from(length.subsec_nanos() > 0)
+}

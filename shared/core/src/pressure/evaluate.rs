@@ -1,0 +1,237 @@
+//! One poll of the monitor as a decision: the state before and the readings give the state after.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::readings::Readings;
+use super::settings::PressureSettings;
+use super::state::{PressureState, ResourceState};
+use super::table::{Actions, Measure, Row, Thresholds, table};
+use super::{Level, Resource, Tier};
+use crate::time::Timestamp;
+
+/// Log id: a resource's level rose (error).
+pub const PRESSURE_ROSE: u32 = 15_004;
+/// Log id: a resource's level fell (information).
+pub const PRESSURE_FELL: u32 = 15_005;
+/// Log id: producers are refused because a disk is nearly full (error).
+pub const DISK_CRITICALLY_LOW: u32 = 15_006;
+/// Log id: producers are refused because memory is nearly used up (error).
+pub const MEMORY_CRITICALLY_LOW: u32 = 15_007;
+
+/// What changed about one resource in one poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transition {
+    /// Which resource.
+    pub resource: Resource,
+    /// Its level before, as far as it had consequences.
+    pub previous: Level,
+    /// Its level now; the same as before if only the refusal began.
+    pub current: Level,
+    /// Whether producers are refused on its account who were not before.
+    pub refusal_began: bool,
+}
+
+impl Transition {
+    /// The ids under which this is logged.
+    pub fn log_ids(&self) -> Vec<u32> {
+        let moved = match self.current.cmp(&self.previous) {
+            std::cmp::Ordering::Greater => Some(PRESSURE_ROSE),
+            std::cmp::Ordering::Less => Some(PRESSURE_FELL),
+            std::cmp::Ordering::Equal => None,
+        };
+        let critical = match self.resource {
+            resource if self.refusal_began && resource.is_disk() => Some(DISK_CRITICALLY_LOW),
+            resource if self.refusal_began && resource.is_memory() => Some(MEMORY_CRITICALLY_LOW),
+            _ => None,
+        };
+        moved.into_iter().chain(critical).collect()
+    }
+}
+
+/// The level a reading leads to.
+///
+/// Every border has its hysteresis, so that a reading which flaps around one threshold changes nothing after the
+/// first time: High lasts until below *medium*, and whatever is not Normal lasts, as Medium, until below *normal*.
+/// Exchange behaves so (its later versions publish the two downward borders by name, `HighToMedium` and
+/// `MediumToLow`). Letting High survive below *medium* was rejected: the level would then depend on whether a poll
+/// happened to fall between the two thresholds.
+pub fn next_level(previous: Level, reading: u64, thresholds: Thresholds) -> Level {
+    if reading >= thresholds.high {
+        Level::High
+    } else if reading >= thresholds.medium {
+        previous.max(Level::Medium)
+    } else if reading >= thresholds.normal {
+        previous.min(Level::Medium)
+    } else {
+        Level::Normal
+    }
+}
+
+/// The state after a poll, and what changed.
+///
+/// A resource that cannot be read keeps its level with the history frozen, and is left out once that has lasted as
+/// long as makes a state forgotten. A state that is stale itself is continued with the tarpit at its first step.
+pub fn evaluate(
+    previous: &PressureState,
+    readings: &Readings,
+    settings: &PressureSettings,
+    now: Timestamp,
+) -> (PressureState, Vec<Transition>) {
+    if !settings.enable_resource_monitoring {
+        return (PressureState::unmonitored(now), Vec::new());
+    }
+    let previous = continued(previous, settings, now);
+    let poll = Poll { readings, settings, now };
+    let rows = table(settings.profile);
+    let slow_drain =
+        rows.iter().find(|row| row.resource == Resource::DrainTime).is_none_or(|row| poll.drains_slowly(row));
+    let resources: Vec<ResourceState> = rows
+        .iter()
+        .filter_map(|row| {
+            poll.step(row, previous.resource(row.resource), !row.needs_slow_drain || slow_drain)
+        })
+        .collect();
+    let tarpit = poll.tarpit(previous.tarpit(), &resources);
+    let state = PressureState::new(now, tarpit, settings, resources);
+    let transitions = Resource::ALL.into_iter().filter_map(|r| transition(&previous, &state, r)).collect();
+    (state, transitions)
+}
+
+/// The state to go on from, by its age.
+fn continued(previous: &PressureState, settings: &PressureSettings, now: Timestamp) -> PressureState {
+    let staleness = settings.staleness();
+    let age = previous.at.since(now).max(now.since(previous.at));
+    let mut state = previous.clone();
+    if age > staleness.forgotten_after {
+        state = PressureState::normal(previous.at);
+    } else if age > staleness.stale_after {
+        state.tarpit_ms = state.tarpit_ms.min(state.first_step_ms);
+    }
+    state
+}
+
+struct Poll<'a> {
+    readings: &'a Readings,
+    settings: &'a PressureSettings,
+    now: Timestamp,
+}
+
+impl Poll<'_> {
+    /// Whether the drain time is at or above its normal threshold. An unknown one is taken to be, which is the safe
+    /// side.
+    fn drains_slowly(&self, row: &Row) -> bool {
+        self.measured(row).is_none_or(|(reading, thresholds)| reading >= thresholds.normal)
+    }
+
+    /// A row's reading and thresholds. A disk that became too small for its formula counts as unreadable here; at
+    /// the start it was refused.
+    fn measured(&self, row: &Row) -> Option<(u64, Thresholds)> {
+        let thresholds = self.settings.thresholds_of(row, self.readings).ok()??;
+        Some((self.readings.of(row.resource)?, thresholds))
+    }
+
+    fn step(&self, row: &Row, previous: Option<&ResourceState>, acts: bool) -> Option<ResourceState> {
+        let Some((reading, thresholds)) = self.measured(row) else {
+            let forgotten_after = self.settings.staleness().forgotten_after;
+            return previous.filter(|p| self.now.since(p.read_at) <= forgotten_after).cloned();
+        };
+        let level = next_level(previous.map_or(Level::Normal, |p| p.level), reading, thresholds);
+        let presses = acts && level > Level::Normal;
+        let polls = if presses { previous.map_or(0, |p| p.polls).saturating_add(1) } else { 0 };
+        let mut state = ResourceState {
+            resource: row.resource,
+            level,
+            since: previous.filter(|p| p.level == level).map_or(self.now, |p| p.since),
+            reading,
+            read_at: self.now,
+            thresholds,
+            acts,
+            polls,
+            refused_from: None,
+            measures: BTreeSet::new(),
+        };
+        if presses {
+            state.refused_from = self.refused_from(row, &state, previous);
+        }
+        state.measures = measures(row, &state, previous);
+        Some(state)
+    }
+
+    /// Who is refused: whom the level refuses once the history has passed, and whoever was refused already, since a
+    /// tier is accepted again only at Normal.
+    fn refused_from(
+        &self,
+        row: &Row,
+        state: &ResourceState,
+        previous: Option<&ResourceState>,
+    ) -> Option<Tier> {
+        if !row.throttles {
+            return None;
+        }
+        let passed = self.settings.history_depth_of(row).is_none_or(|depth| state.polls >= depth);
+        let due = actions(row, state.level).refuse_from.filter(|_| passed);
+        let before = previous.and_then(|p| p.refused_from);
+        due.into_iter().chain(before).min()
+    }
+
+    /// The tarpit ends when refusing the usual producers begins; until then it goes up by a step with every poll
+    /// under pressure and down by a step with every one without. Where a resource that presses could not be read,
+    /// it stays.
+    fn tarpit(&self, previous: Duration, resources: &[ResourceState]) -> Duration {
+        let tarpit = self.settings.tarpit;
+        if resources.iter().any(|r| r.refuses(Tier::Standard)) {
+            return Duration::ZERO;
+        }
+        let mut pressing = resources.iter().filter(|r| self.tarpits(r)).peekable();
+        if pressing.peek().is_none() {
+            let shorter = previous.saturating_sub(tarpit.step);
+            return if shorter < tarpit.start { Duration::ZERO } else { shorter.min(tarpit.max) };
+        }
+        if pressing.any(|r| r.read_at == self.now) {
+            let longer = if previous.is_zero() { tarpit.start } else { previous.saturating_add(tarpit.step) };
+            return longer.clamp(tarpit.start, tarpit.max);
+        }
+        previous.min(tarpit.max)
+    }
+
+    fn tarpits(&self, state: &ResourceState) -> bool {
+        let row = table(self.settings.profile).iter().find(|row| row.resource == state.resource);
+        row.is_some_and(|row| row.throttles && actions(row, state.effective_level()).tarpit)
+    }
+}
+
+fn actions(row: &Row, level: Level) -> Actions {
+    match level {
+        Level::Normal => Actions { tarpit: false, refuse_from: None, measures: &[] },
+        Level::Medium => row.medium,
+        Level::High => row.high,
+    }
+}
+
+/// What else is done. Dehydration, once begun, lasts until Normal, because payloads that are in messages again would
+/// bring the pressure back.
+fn measures(row: &Row, state: &ResourceState, previous: Option<&ResourceState>) -> BTreeSet<Measure> {
+    let level = state.effective_level();
+    let mut measures: BTreeSet<Measure> = actions(row, level).measures.iter().copied().collect();
+    if row.trims_above_normal && state.reading > state.thresholds.normal {
+        measures.insert(Measure::TrimCaches);
+    }
+    if level > Level::Normal && previous.is_some_and(|p| p.measures.contains(&Measure::Dehydrate)) {
+        measures.insert(Measure::Dehydrate);
+    }
+    measures
+}
+
+fn transition(previous: &PressureState, state: &PressureState, resource: Resource) -> Option<Transition> {
+    let (before, after) = (previous.resource(resource), state.resource(resource));
+    let level = |r: Option<&ResourceState>| r.map_or(Level::Normal, ResourceState::effective_level);
+    let refused = |r: Option<&ResourceState>| r.is_some_and(|r| r.refused_from.is_some());
+    let change = Transition {
+        resource,
+        previous: level(before),
+        current: level(after),
+        refusal_began: refused(after) && !refused(before),
+    };
+    (change.previous != change.current || change.refusal_began).then_some(change)
+}

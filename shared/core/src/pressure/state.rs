@@ -1,0 +1,210 @@
+//! The state the monitor writes and producers' side reads: `pressure.json`, versioned. What it means is decided in
+//! `evaluate` and `admit`.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::admit::{STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS, Staleness};
+use super::settings::{PressureSettings, TARPIT_LIMIT};
+use super::table::{Measure, Thresholds};
+use super::{Level, Resource, Tier};
+use crate::time::Timestamp;
+
+/// The key of the state's object, in the state bucket.
+pub const PRESSURE_KEY: &str = "pressure.json";
+
+/// The version this program writes, and the newest it reads.
+pub const PRESSURE_VERSION: u32 = 1;
+
+/// Why an object is not a state.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Not the JSON of one.
+    #[error("not a pressure state")]
+    Malformed(#[source] serde_json::Error),
+    /// Written by a newer program.
+    #[error("version {0} is newer than this program")]
+    Newer(u32),
+    /// It would hold producers longer than any setting allows.
+    #[error("a tarpit of {0} ms is longer than any setting allows")]
+    Tarpit(u64),
+}
+
+/// The pressure after one poll.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PressureState {
+    v: u32,
+    /// When the poll was.
+    pub at: Timestamp,
+    /// Whether resources are watched at all (`EnableResourceMonitoring`).
+    pub monitored: bool,
+    /// How long acknowledgements wait, in milliseconds.
+    pub tarpit_ms: u64,
+    /// How long they wait while the state is stale: the tarpit's first step, in milliseconds.
+    pub first_step_ms: u64,
+    /// At what age the state is stale, in milliseconds: its writer knows when its successor should be there.
+    pub stale_after_ms: u64,
+    /// The resources that could be read, in the order of the table.
+    pub resources: Vec<ResourceState>,
+}
+
+/// One resource after one poll.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceState {
+    /// Which.
+    pub resource: Resource,
+    /// Its level.
+    pub level: Level,
+    /// Since when it is at that level.
+    pub since: Timestamp,
+    /// The last reading, in the resource's own unit.
+    pub reading: u64,
+    /// When that reading was taken; before [`PressureState::at`] if it could not be read since.
+    pub read_at: Timestamp,
+    /// The thresholds it was held against.
+    pub thresholds: Thresholds,
+    /// Whether the row acts: in the profile `scaled` the submission queue does not while it drains fast.
+    pub acts: bool,
+    /// How many polls in a row it has acted at a level that was not Normal.
+    pub polls: u32,
+    /// The most privileged tier that is refused on its account, and with it every less privileged one.
+    pub refused_from: Option<Tier>,
+    /// What else is done on its account.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub measures: BTreeSet<Measure>,
+}
+
+impl ResourceState {
+    /// The level as far as it has consequences: Normal while the row does not act.
+    pub fn effective_level(&self) -> Level {
+        if self.acts { self.level } else { Level::Normal }
+    }
+
+    /// Whether producers of this tier are refused on its account.
+    pub fn refuses(&self, tier: Tier) -> bool {
+        self.refused_from.is_some_and(|from| tier >= from)
+    }
+}
+
+impl PressureState {
+    /// Nothing is known and nothing is under pressure.
+    pub fn normal(at: Timestamp) -> Self {
+        Self {
+            v: PRESSURE_VERSION,
+            at,
+            monitored: true,
+            tarpit_ms: 0,
+            first_step_ms: 0,
+            stale_after_ms: millis(STATE_STALE_AFTER_AWS),
+            resources: Vec::new(),
+        }
+    }
+
+    /// The state after a poll.
+    pub(super) fn new(
+        at: Timestamp,
+        tarpit: Duration,
+        settings: &PressureSettings,
+        resources: Vec<ResourceState>,
+    ) -> Self {
+        Self {
+            tarpit_ms: millis(tarpit),
+            first_step_ms: millis(settings.tarpit.start),
+            stale_after_ms: millis(settings.staleness().stale_after),
+            resources,
+            ..Self::normal(at)
+        }
+    }
+
+    /// Resources are not watched.
+    pub fn unmonitored(at: Timestamp) -> Self {
+        Self { monitored: false, ..Self::normal(at) }
+    }
+
+    /// Reads a state; bytes from outside never hold producers longer than a setting could.
+    pub fn parse(bytes: &[u8]) -> Result<Self, StateError> {
+        #[derive(Deserialize)]
+        struct Version {
+            v: u32,
+        }
+        let Version { v } = serde_json::from_slice(bytes).map_err(StateError::Malformed)?;
+        if v > PRESSURE_VERSION {
+            return Err(StateError::Newer(v));
+        }
+        let state: Self = serde_json::from_slice(bytes).map_err(StateError::Malformed)?;
+        let longest = state.tarpit_ms.max(state.first_step_ms);
+        if longest > millis(TARPIT_LIMIT) {
+            return Err(StateError::Tarpit(longest));
+        }
+        Ok(state)
+    }
+
+    /// Writes the state. Cannot fail: it holds no map with keys that are not text, and no number JSON lacks.
+    pub fn render(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The highest level that has consequences.
+    pub fn level(&self) -> Level {
+        self.resources.iter().map(ResourceState::effective_level).max().unwrap_or_default()
+    }
+
+    /// Since when the highest level lasts: since the first of its resources reached it. `None` at Normal.
+    pub fn since(&self) -> Option<Timestamp> {
+        let level = self.level();
+        let pressing =
+            self.resources.iter().filter(|r| level > Level::Normal && r.effective_level() == level);
+        pressing.map(|r| r.since).min()
+    }
+
+    /// The resource under the highest pressure; the first of the table where there are several. `None` at Normal.
+    pub fn worst(&self) -> Option<&ResourceState> {
+        let level = self.level();
+        self.resources.iter().find(|r| level > Level::Normal && r.effective_level() == level)
+    }
+
+    /// One resource, if it could be read.
+    pub fn resource(&self, resource: Resource) -> Option<&ResourceState> {
+        self.resources.iter().find(|r| r.resource == resource)
+    }
+
+    /// Who refuses a tier: the resource under the highest pressure that does.
+    pub fn refusing(&self, tier: Tier) -> Option<&ResourceState> {
+        let refusing = self.resources.iter().filter(|r| r.refuses(tier));
+        refusing.reduce(|worst, r| if r.effective_level() > worst.effective_level() { r } else { worst })
+    }
+
+    /// The tiers that are refused, the most privileged first.
+    pub fn refused_tiers(&self) -> Vec<Tier> {
+        Tier::ALL.into_iter().filter(|tier| self.refusing(*tier).is_some()).collect()
+    }
+
+    /// From when on this state is not taken at its word.
+    pub fn staleness(&self) -> Staleness {
+        let stale_after = Duration::from_millis(self.stale_after_ms).min(STATE_FORGOTTEN_AFTER);
+        Staleness { stale_after, forgotten_after: STATE_FORGOTTEN_AFTER }
+    }
+
+    /// How long acknowledgements wait.
+    pub fn tarpit(&self) -> Duration {
+        Duration::from_millis(self.tarpit_ms)
+    }
+
+    /// Whether something is to be done besides slowing and refusing producers.
+    pub fn asks_for(&self, measure: Measure) -> bool {
+        self.resources.iter().any(|r| r.measures.contains(&measure))
+    }
+
+    /// Whether new payloads go to the object store.
+    pub fn dehydrate(&self) -> bool {
+        self.asks_for(Measure::Dehydrate)
+    }
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}

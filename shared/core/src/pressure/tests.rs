@@ -1,0 +1,1 @@
+//! The table, traces and properties of back pressure as a whole.

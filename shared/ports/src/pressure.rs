@@ -1,0 +1,152 @@
+//! The producers' side of back pressure: reads the state the monitor wrote, now and then, and keeps it.
+//!
+//! Nobody waits for the store while somebody else reads it, and no lock is held over a read: one caller refreshes,
+//! the others go on with what is known. A store that does not answer leaves the last known state in use, which then
+//! grows stale by its own rules; an object that is missing or cannot be read counts as Normal.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use posthaste_core::pressure::{
+    Admission, PRESSURE_KEY, PressureState, StateError, Tier, admit, pressure_header,
+};
+
+use crate::{Clock, ETag, Object, ObjectStore, PortError, Revalidated};
+
+/// How old what is known may grow before it is read again.
+pub const PRESSURE_MAX_AGE: Duration = Duration::from_secs(2);
+
+/// What a producer gets to hear, and what to do with its events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admitted {
+    /// Whether it may go on.
+    pub admission: Admission,
+    /// The value of the header `Posthaste-Pressure`, if there is anything to tell.
+    pub header: Option<String>,
+    /// Whether payloads go to the object store.
+    pub dehydrate: bool,
+}
+
+/// Reads the pressure. Clones share what is known.
+#[derive(Debug, Clone)]
+pub struct PressureReader<S, C> {
+    store: S,
+    clock: C,
+    max_age: Duration,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    known: Mutex<Known>,
+    is_refreshing: AtomicBool,
+    is_alarmed: AtomicBool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Known {
+    etag: Option<ETag>,
+    state: Option<Arc<PressureState>>,
+    checked_at: Option<Duration>,
+}
+
+/// Gives the right to refresh back when the refresher is done, or is dropped in the middle of it.
+struct Refreshing<'a>(&'a AtomicBool);
+
+impl Drop for Refreshing<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
+    /// A reader over the state bucket; [`PRESSURE_MAX_AGE`] is the usual age.
+    pub fn new(store: S, clock: C, max_age: Duration) -> Self {
+        Self { store, clock, max_age, shared: Arc::default() }
+    }
+
+    /// Decides about one producer.
+    pub async fn admit(&self, tier: Tier) -> Admitted {
+        let state = self.state().await;
+        let state = state.as_deref();
+        let admission = match state {
+            Some(known) => admit(state, tier, self.clock.now(), &known.staleness()),
+            None => Admission::Accept,
+        };
+        let header = pressure_header(state, &admission);
+        Admitted { admission, header, dehydrate: state.is_some_and(PressureState::dehydrate) }
+    }
+
+    /// Whether one producer may go on.
+    pub async fn admission(&self, tier: Tier) -> Admission {
+        self.admit(tier).await.admission
+    }
+
+    /// The state, if the monitor has written one lately. One that is so old that it counts as Normal is not
+    /// answered; an alarm says so once.
+    pub async fn state(&self) -> Option<Arc<PressureState>> {
+        self.refresh_if_due().await;
+        let state = self.lock().state.clone()?;
+        let is_forgotten = state.staleness().is_forgotten(&state, self.clock.now());
+        let was_alarmed = self.shared.is_alarmed.swap(is_forgotten, Ordering::Relaxed);
+        if is_forgotten && !was_alarmed {
+            tracing::error!(written_at = %state.at, "the monitor has stopped, back pressure is off until it writes again");
+        }
+        (!is_forgotten).then_some(state)
+    }
+
+    async fn refresh_if_due(&self) {
+        let now = self.clock.monotonic();
+        let known = self.lock().clone();
+        if known.checked_at.is_some_and(|at| now.saturating_sub(at) < self.max_age)
+            || self.shared.is_refreshing.swap(true, Ordering::Acquire)
+        {
+            return;
+        }
+        let _refreshing = Refreshing(&self.shared.is_refreshing);
+        let read = self.read(known.etag.as_ref()).await;
+        let mut known = self.lock();
+        known.checked_at = Some(now);
+        match read {
+            Ok(Revalidated::Unchanged) => {}
+            Ok(Revalidated::Missing) => (known.etag, known.state) = (None, None),
+            Ok(Revalidated::Changed(object)) => {
+                known.state = usable(&object).map(Arc::new);
+                known.etag = Some(object.etag);
+            }
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "pressure not read, keeping what is known"
+                );
+            }
+        }
+    }
+
+    async fn read(&self, known: Option<&ETag>) -> Result<Revalidated, PortError> {
+        match known {
+            Some(etag) => self.store.get_if_changed(PRESSURE_KEY, etag).await,
+            None => Ok(match self.store.get(PRESSURE_KEY).await? {
+                Some(object) => Revalidated::Changed(object),
+                None => Revalidated::Missing,
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.shared.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn usable(object: &Object) -> Option<PressureState> {
+    let state: Result<_, StateError> = PressureState::parse(&object.bytes);
+    state
+        .inspect_err(|error| {
+            tracing::error!(
+                error = error as &dyn std::error::Error,
+                "pressure state unusable, counts as normal"
+            );
+        })
+        .ok()
+}
