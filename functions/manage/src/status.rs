@@ -1,36 +1,32 @@
 //! How the program is: pressure and health.
 
+use std::error::Error;
+
 use axum::extract::State;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use axum::response::{IntoResponse, Response};
-use posthaste_core::api::HealthView;
+use posthaste_core::api::{HealthView, PressureView};
+use posthaste_core::pressure::{PRESSURE_KEY, PressureState};
+use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_ports::{Clock, Entropy};
 
 use crate::answer::{Failure, Shown, store_problem};
 use crate::document::{Problems, StoreDown};
 use crate::{Managed, Store};
 
-/// The object the monitor writes.
-const PRESSURE: &str = "pressure.json";
-
-/// What is shown before the monitor has written anything.
-const NORMAL: &str = r#"{"level":"Normal"}"#;
-
 /// Show the pressure
 ///
 /// What the monitor saw last: the level of each resource, and what producers are told because of it.
 #[utoipa::path(get, path = "/pressure", tag = "status",
-    responses((status = 200, description = "The state as the monitor wrote it", body = serde_json::Value), Problems))]
+    responses((status = 200, description = "The pressure", body = PressureView), Problems))]
 pub(crate) async fn pressure<S: Store, D: Store, C: Clock, E: Entropy>(
     State(manage): Managed<S, D, C, E>,
-) -> Result<Response, Failure> {
-    let object = manage.state.get(PRESSURE).await.map_err(|error| store_problem(&error))?;
-    let bytes = object.map_or_else(|| NORMAL.into(), |object| object.bytes);
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
-    Ok((headers, bytes).into_response())
+) -> Result<Shown<PressureView>, Failure> {
+    let object = manage.state.get(PRESSURE_KEY).await.map_err(|error| store_problem(&error))?;
+    let state = object.map(|object| PressureState::parse(&object.bytes)).transpose();
+    let state = state.map_err(|error| {
+        tracing::error!(error = &error as &dyn Error, "the pressure state cannot be used");
+        Problem::new(ProblemKind::Internal).detail("the pressure state cannot be read")
+    })?;
+    Ok(Shown::new(PressureView::new(state.as_ref())))
 }
 
 /// Ask whether the program works
@@ -43,6 +39,6 @@ pub(crate) async fn health<S: Store, D: Store, C: Clock, E: Entropy>(
     State(manage): Managed<S, D, C, E>,
 ) -> Result<Shown<HealthView>, Failure> {
     // Any read will do; this object is small.
-    manage.state.get(PRESSURE).await.map_err(|error| store_problem(&error))?;
+    manage.state.get(PRESSURE_KEY).await.map_err(|error| store_problem(&error))?;
     Ok(Shown::new(HealthView { status: "ok".to_owned() }))
 }

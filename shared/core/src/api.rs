@@ -5,12 +5,14 @@
 
 mod compile;
 mod iso;
+mod pressure;
 mod secret_text;
 mod settings;
 mod view;
 
 pub use compile::{Problem, SettingsError, compile_subscription, compile_topic};
 pub use iso::{IsoDuration, IsoTimestamp};
+pub use pressure::{PressureResource, PressureThresholds, PressureView};
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{
     ApplyFile, BatchingSettings, DeadLetterSettings, EndpointSettings, FilterSettings, RetryPolicySettings,

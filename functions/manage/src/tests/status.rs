@@ -1,5 +1,7 @@
 use axum::body::Body;
 use axum::http::Request;
+use posthaste_core::pressure::{PRESSURE_KEY, PressureState};
+use posthaste_core::time::Timestamp;
 use posthaste_ports::ErrorKind;
 use serde_json::json;
 
@@ -16,12 +18,23 @@ async fn health_needs_no_key_and_asks_the_store() {
 }
 
 #[tokio::test]
-async fn pressure_is_shown_as_the_monitor_wrote_it() {
+async fn pressure_is_what_the_monitor_saw_last() {
     let api = Api::new();
-    assert_eq!(api.get("/pressure").await.status, 200);
-    let written = r#"{"level":"Medium"}"#;
-    api.state.write("pressure.json", written);
-    let answer = api.get("/pressure").await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
-    assert_eq!(answer.body, written);
+    let before = api.get("/pressure").await;
+    let normal = json!({
+        "level": "normal", "monitored": true, "tarpit": "PT0S", "refusedTiers": [], "resources": [],
+    });
+    assert_eq!((before.status, before.json()), (200, normal));
+    let state = PressureState::unmonitored(Timestamp::from_millis(1000)).render();
+    api.state.write(PRESSURE_KEY, state);
+    let shown = api.get("/pressure").await.json();
+    assert_eq!(shown["monitored"], false);
+    assert_eq!(shown["polledAt"], "1970-01-01T00:00:01.000Z");
+}
+
+#[tokio::test]
+async fn a_pressure_state_that_cannot_be_read_is_never_normal() {
+    let api = Api::new();
+    api.state.write(PRESSURE_KEY, "{");
+    api.get("/pressure").await.problem(500, "about:blank");
 }
