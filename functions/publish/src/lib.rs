@@ -1,1 +1,160 @@
-//! The publish function.
+//! The publish function: takes events over HTTP and fans them out into the delivery queue (SPEC §1).
+//!
+//! One request, in this order: the topic and its key; back pressure; the body; the wait of the tarpit; the events,
+//! all or none; the subscriptions they match; payloads that are stored once; the messages. A 200 means that every
+//! matching subscription's delivery is durable. It neither delivers nor samples any resource.
+
+mod body;
+mod error;
+mod fan_out;
+mod key;
+mod meter;
+mod router;
+mod write;
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{HeaderMap, Request};
+use posthaste_core::event::{Event, PublishRequest, parse_request};
+use posthaste_core::name::TopicName;
+use posthaste_core::pressure::{Admission, Tier};
+use posthaste_core::topic::Topic;
+use posthaste_ports::{Clock, Entropy, ObjectStore, PressureReader, QueueSender, Registry};
+use tokio::sync::SemaphorePermit;
+
+pub use crate::body::{BodyBudget, BodyError};
+pub use crate::error::{PublishError, RETRY_AFTER_DEFAULT, WriteError};
+pub use crate::router::{API_EVENTS_PATH, EVENTS_PATH, PRESSURE_HEADER, router};
+
+/// The header in which a producer declares its tier. The only value that means anything is `bulk`: a producer can step
+/// back behind the others, never before them.
+pub const TIER_HEADER: &str = "posthaste-tier";
+
+/// How the function treats its producers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublishSettings {
+    /// How long a request's body may take to arrive.
+    pub body_timeout: Duration,
+}
+
+/// The publish function: what it needs.
+#[derive(Debug)]
+pub struct Publish<Q, S, C, E> {
+    /// The delivery queue.
+    pub deliveries: Q,
+    /// Looks topics up.
+    pub registry: Registry<S, C>,
+    /// The state bucket, for payloads that are stored once.
+    pub payloads: S,
+    /// What the monitor wrote.
+    pub pressure: PressureReader<S, C>,
+    /// Time.
+    pub clock: C,
+    /// Chance.
+    pub entropy: E,
+    /// The memory for bodies.
+    pub bodies: BodyBudget,
+    /// How it treats its producers.
+    pub settings: PublishSettings,
+}
+
+/// A request that was published: every matching subscription's delivery is durable.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Published {
+    /// What its producer is told of the pressure, if there is any.
+    pub pressure: Option<String>,
+}
+
+/// The events of a request that was admitted, with the room its body takes.
+struct Received<'a> {
+    events: Vec<Event>,
+    pressure: Option<String>,
+    dehydrate: bool,
+    _room: SemaphorePermit<'a>,
+}
+
+impl Default for PublishSettings {
+    /// A body has a minute, as long as the slowest acknowledgement.
+    fn default() -> Self {
+        Self { body_timeout: Duration::from_mins(1) }
+    }
+}
+
+impl<Q, S, C, E> Publish<Q, S, C, E>
+where
+    Q: QueueSender,
+    S: ObjectStore,
+    C: Clock,
+    E: Entropy,
+{
+    /// Publishes one request to the topic of this name. `Ok` means that every matching subscription's delivery is
+    /// durable. A future that is dropped before its wait is over has published nothing.
+    ///
+    /// Every outcome is logged and counted here.
+    pub async fn publish(&self, topic: &str, request: Request<Body>) -> Result<Published, PublishError> {
+        let started = self.clock.monotonic();
+        let topic = self.topic(topic).await.inspect_err(|error| log(topic, error))?;
+        let name = &topic.name;
+        let fail = |events, error| {
+            log(name.as_str(), &error);
+            meter::failed(name, events);
+            error
+        };
+        let received = self.receive(&topic, request).await.map_err(|error| fail(1, error))?;
+        let events = received.events.len();
+        let written = self.write(&topic, &received.events, received.dehydrate).await;
+        let written = written.map_err(|error| fail(events, PublishError::Write(error)))?;
+        meter::published(name, events, written.matched, self.clock.monotonic().saturating_sub(started));
+        tracing::debug!(topic = %name, events, written.matched, written.messages, "published");
+        Ok(Published { pressure: received.pressure })
+    }
+
+    async fn topic(&self, name: &str) -> Result<Arc<Topic>, PublishError> {
+        let name = TopicName::parse(name).map_err(|_| PublishError::UnknownTopic)?;
+        let topic = self.registry.topic(&name).await.map_err(PublishError::Registry)?;
+        topic.ok_or(PublishError::UnknownTopic)
+    }
+
+    /// The key, back pressure, the body, the wait, the events. The body is read before the wait, because only a
+    /// connection that has nothing left to read shows that its client is gone; it is looked at after the wait.
+    async fn receive(&self, topic: &Topic, request: Request<Body>) -> Result<Received<'_>, PublishError> {
+        let (head, body) = request.into_parts();
+        if !key::opens(&topic.keys, &head.headers) {
+            return Err(PublishError::Unauthorized);
+        }
+        let admitted = self.pressure.admit(tier(&head.headers)).await;
+        let (dehydrate, pressure) = (admitted.dehydrate, admitted.header);
+        if let Admission::Refuse { retry_after, .. } = admitted.admission {
+            return Err(PublishError::Refused { retry_after, pressure });
+        }
+        let room = self.bodies.reserve(&body).map_err(PublishError::Body)?;
+        let body = body::read(body, &self.clock, self.settings.body_timeout);
+        let body = body.await.map_err(PublishError::Body)?;
+        if let Admission::Delay(wait) = admitted.admission {
+            self.clock.sleep(wait).await;
+        }
+        let (name, schema) = (&topic.name, topic.input_schema);
+        let request = PublishRequest { topic: name, schema, headers: &head.headers, body: &body };
+        let events = parse_request(&request).map_err(PublishError::Input)?;
+        Ok(Received { events, pressure, dehydrate, _room: room })
+    }
+}
+
+/// The tier a producer declares. A topic's keys are `standard`.
+fn tier(headers: &HeaderMap) -> Tier {
+    let is_bulk =
+        headers.get(TIER_HEADER).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"bulk"));
+    if is_bulk { Tier::Bulk } else { Tier::Standard }
+}
+
+fn log(topic: &str, error: &PublishError) {
+    let cause = error as &dyn Error;
+    if error.is_ours() {
+        tracing::info!(topic, error = cause, "not published");
+    } else {
+        tracing::debug!(topic, error = cause, "not published");
+    }
+}

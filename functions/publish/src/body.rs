@@ -1,0 +1,155 @@
+//! Reading a request's body: within a size, within a time, and within the memory that all bodies together may take.
+
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use posthaste_core::limits::REQUEST_BYTES_MAX;
+use posthaste_ports::Clock;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Why a body was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// It is larger than a request may be (413). No more than that much of it was kept.
+    #[error("body: expected at most {REQUEST_BYTES_MAX} bytes")]
+    TooLarge,
+    /// It did not arrive in time (408).
+    #[error("body: expected within {} s", .0.as_secs())]
+    TimedOut(Duration),
+    /// The connection broke, or the chunks were not as HTTP has them (400).
+    #[error("body: could not be read")]
+    Broken(#[source] axum::Error),
+    /// The bodies of requests in progress already take all the memory they may (503).
+    #[error("body: too many bytes are held already")]
+    Crowded,
+}
+
+/// The memory that the bodies of requests in progress may take together. Under the tarpit a body is held for as long
+/// as its acknowledgement waits, so that without a bound slow answers would cost memory instead of saving it.
+#[derive(Debug)]
+pub struct BodyBudget(Semaphore);
+
+impl BodyBudget {
+    /// Room for so many bytes; a request needs up to [`REQUEST_BYTES_MAX`].
+    pub fn new(bytes: usize) -> Self {
+        Self(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)))
+    }
+
+    /// Takes the room for a body until the answer is dropped: its length, or where that is not known the largest.
+    /// Whoever finds no room is not kept waiting, because what holds it may hold it for a minute.
+    pub(crate) fn reserve(&self, body: &Body) -> Result<SemaphorePermit<'_>, BodyError> {
+        let bytes = match body.size_hint().exact() {
+            Some(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
+            None => REQUEST_BYTES_MAX,
+        };
+        if bytes > REQUEST_BYTES_MAX {
+            return Err(BodyError::TooLarge);
+        }
+        let permits = u32::try_from(bytes).map_err(|_| BodyError::TooLarge)?;
+        self.0.try_acquire_many(permits).map_err(|_| BodyError::Crowded)
+    }
+}
+
+/// Reads a body whole. One that arrived in one piece is not copied.
+pub(crate) async fn read<C: Clock>(body: Body, clock: &C, timeout: Duration) -> Result<Bytes, BodyError> {
+    tokio::select! {
+        biased;
+        body = gather(body) => body,
+        () = clock.sleep(timeout) => Err(BodyError::TimedOut(timeout)),
+    }
+}
+
+async fn gather(mut body: Body) -> Result<Bytes, BodyError> {
+    let whole = body.size_hint().lower();
+    let whole = usize::try_from(whole).unwrap_or(usize::MAX).min(REQUEST_BYTES_MAX);
+    let (mut first, mut all) = (Bytes::new(), BytesMut::new());
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(BodyError::Broken)?.into_data() else { continue };
+        if first.len().max(all.len()) + data.len() > REQUEST_BYTES_MAX {
+            return Err(BodyError::TooLarge);
+        }
+        if first.is_empty() {
+            first = data;
+            continue;
+        }
+        if all.is_empty() {
+            all.reserve(whole);
+            all.extend_from_slice(&first);
+        }
+        all.extend_from_slice(&data);
+    }
+    Ok(if all.is_empty() { first } else { all.freeze() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::stream;
+    use posthaste_core::time::Timestamp;
+    use posthaste_local::ManualClock;
+
+    const TIMEOUT: Duration = Duration::from_mins(1);
+
+    fn pieces(pieces: Vec<Vec<u8>>) -> Body {
+        Body::from_stream(stream::iter(pieces.into_iter().map(Ok::<_, std::io::Error>)))
+    }
+
+    async fn read_now(body: Body) -> Result<Bytes, BodyError> {
+        read(body, &ManualClock::new(Timestamp::EPOCH), TIMEOUT).await
+    }
+
+    #[tokio::test]
+    async fn pieces_become_one_body() {
+        let check = async |input: &[&str], expected: &str| {
+            let body = pieces(input.iter().map(|piece| piece.as_bytes().to_vec()).collect());
+            assert_eq!(read_now(body).await.unwrap(), expected);
+        };
+        check(&[], "").await;
+        check(&["ab"], "ab").await;
+        check(&["", "a", "", "bc", "d"], "abcd").await;
+    }
+
+    #[tokio::test]
+    async fn one_piece_is_not_copied() {
+        let body = Bytes::from(vec![b'x'; 100]);
+        let read = read_now(Body::from(body.clone())).await.unwrap();
+        assert_eq!(read.as_ptr(), body.as_ptr());
+    }
+
+    #[tokio::test]
+    async fn the_limit_is_exact_and_the_rest_is_not_read() {
+        let full = read_now(pieces(vec![vec![b'x'; REQUEST_BYTES_MAX - 1], vec![b'x']])).await;
+        assert_eq!(full.unwrap().len(), REQUEST_BYTES_MAX);
+        let endless = Body::from_stream(stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b'x'; 4096])));
+        assert!(matches!(read_now(endless).await, Err(BodyError::TooLarge)));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_never_ends_is_given_up() {
+        let clock = ManualClock::new(Timestamp::EPOCH);
+        let silent = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+        let (read, ()) = tokio::join!(read(silent, &clock, TIMEOUT), async { clock.advance(TIMEOUT) });
+        assert!(matches!(read, Err(BodyError::TimedOut(TIMEOUT))));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_breaks_is_no_body() {
+        let broken = stream::iter([Ok("ab"), Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset))]);
+        assert!(matches!(read_now(Body::from_stream(broken)).await, Err(BodyError::Broken(_))));
+    }
+
+    #[test]
+    fn bodies_take_no_more_memory_than_they_may() {
+        let budget = BodyBudget::new(REQUEST_BYTES_MAX + 10);
+        let unknown = pieces(vec![]);
+        let held = budget.reserve(&unknown).unwrap();
+        let small = budget.reserve(&Body::from("0123456789")).unwrap();
+        assert!(matches!(budget.reserve(&Body::from("x")), Err(BodyError::Crowded)));
+        drop((held, small));
+        assert!(budget.reserve(&Body::from(vec![b'x'; REQUEST_BYTES_MAX])).is_ok());
+        let large = Body::from(vec![b'x'; REQUEST_BYTES_MAX + 1]);
+        assert!(matches!(budget.reserve(&large), Err(BodyError::TooLarge)));
+    }
+}

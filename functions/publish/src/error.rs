@@ -1,0 +1,135 @@
+//! Why a request was not published, and what its producer is told.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use posthaste_core::event::PublishInputError;
+use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_ports::{ErrorKind, PortError, RegistryError};
+
+use crate::body::BodyError;
+
+/// When a producer may try again after a failure that nobody gave a time for.
+pub const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(5);
+
+/// Why a request was not published. But for [`Write`](Self::Write), nothing of it was accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// There is no such topic.
+    #[error("there is no such topic")]
+    UnknownTopic,
+    /// No key of the topic, or a wrong one.
+    #[error("the publish key is missing or wrong")]
+    Unauthorized,
+    /// Whether there is such a topic cannot be told.
+    #[error("failed to look the topic up")]
+    Registry(#[source] RegistryError),
+    /// Back pressure refuses this producer.
+    #[error("refused by back pressure")]
+    Refused {
+        /// When to try again.
+        retry_after: Duration,
+        /// What its producer is told of the pressure.
+        pressure: Option<String>,
+    },
+    /// The body was not read.
+    #[error("failed to read the request")]
+    Body(#[source] BodyError),
+    /// The request does not carry valid events.
+    #[error("the request is not valid")]
+    Input(#[source] PublishInputError),
+    /// Not all of it was written.
+    #[error("failed to write the deliveries")]
+    Write(#[source] WriteError),
+}
+
+/// Why not all of a request was written. What was written is delivered; a retry of the request may duplicate that.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// A payload that several messages were to share.
+    #[error("failed to store a payload")]
+    Payload(#[source] PortError),
+    /// A message.
+    #[error("failed to queue a delivery")]
+    Message(#[source] PortError),
+}
+
+impl PublishError {
+    /// Whether something of ours failed. Refusing somebody under pressure is no failure but the purpose.
+    pub fn is_ours(&self) -> bool {
+        matches!(self, Self::Registry(_) | Self::Write(_))
+    }
+
+    /// What the producer is told.
+    pub fn problem(&self) -> Problem {
+        match self {
+            Self::UnknownTopic => Problem::new(ProblemKind::UnknownTopic),
+            Self::Unauthorized => Problem::new(ProblemKind::Unauthorized)
+                .detail("expected a key of this topic in aeg-sas-key or as Authorization: Bearer"),
+            Self::Registry(_) => Problem::new(ProblemKind::Unavailable)
+                .detail("the topic could not be looked up; nothing was accepted")
+                .retry_after(RETRY_AFTER_DEFAULT),
+            Self::Refused { retry_after, .. } => Problem::new(ProblemKind::BackPressure)
+                .detail("nothing was accepted")
+                .retry_after(*retry_after),
+            Self::Body(error) => body_problem(error),
+            Self::Input(error) => input_problem(error),
+            Self::Write(error) => error.problem(),
+        }
+    }
+}
+
+impl WriteError {
+    fn problem(&self) -> Problem {
+        let (Self::Payload(error) | Self::Message(error)) = self;
+        let detail =
+            "not every delivery could be stored; publish the request again, which may duplicate events";
+        let retry_after = match error.kind {
+            ErrorKind::Throttled { retry_after: Some(wait) } => wait,
+            _ => RETRY_AFTER_DEFAULT,
+        };
+        match error.kind {
+            // A message that breaks a limit is a fault of this program, which trying again does not mend.
+            ErrorKind::Invalid => {
+                Problem::new(ProblemKind::Internal).detail("not every delivery could be stored")
+            }
+            ErrorKind::Full => Problem::new(ProblemKind::StorageFull).detail(detail).retry_after(retry_after),
+            _ => Problem::new(ProblemKind::Unavailable).detail(detail).retry_after(retry_after),
+        }
+    }
+}
+
+fn body_problem(error: &BodyError) -> Problem {
+    match error {
+        BodyError::TooLarge => Problem::new(ProblemKind::TooLarge).detail(error.to_string()),
+        BodyError::TimedOut(_) => Problem::new(ProblemKind::BadRequest)
+            .status(StatusCode::REQUEST_TIMEOUT)
+            .detail(error.to_string()),
+        BodyError::Broken(_) => Problem::new(ProblemKind::BadRequest).detail(error.to_string()),
+        BodyError::Crowded => Problem::new(ProblemKind::BackPressure)
+            .detail("too many bytes are on their way already; nothing was accepted")
+            .retry_after(RETRY_AFTER_DEFAULT),
+    }
+}
+
+fn input_problem(error: &PublishInputError) -> Problem {
+    match error {
+        PublishInputError::Body(_) => Problem::new(ProblemKind::BadRequest).detail(error.to_string()),
+        PublishInputError::Event { index, error: event } => {
+            let problem = Problem::new(ProblemKind::BadEvent).detail(error.to_string()).index(*index);
+            match &event.member {
+                Some(member) => problem.member(member),
+                None => problem,
+            }
+        }
+        PublishInputError::RequestTooLarge { .. } => {
+            Problem::new(ProblemKind::TooLarge).detail(error.to_string())
+        }
+        PublishInputError::EventTooLarge { index, .. } => {
+            Problem::new(ProblemKind::TooLarge).detail(error.to_string()).index(*index)
+        }
+        PublishInputError::UnsupportedMediaType { .. } => {
+            Problem::new(ProblemKind::UnsupportedMediaType).detail(error.to_string())
+        }
+    }
+}

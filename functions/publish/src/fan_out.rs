@@ -1,0 +1,203 @@
+//! From events to messages, without effects: which subscription receives what, what is stored once instead of copied,
+//! and how it is packed.
+
+use std::ops::Range;
+
+use posthaste_core::decide;
+use posthaste_core::delivery::{Delivery, Entry, Payload};
+use posthaste_core::event::Event;
+use posthaste_core::limits::{
+    ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, INLINE_FAN_OUT_BYTES_MAX, SQS_MESSAGE_BYTES_MAX,
+};
+use posthaste_core::time::Timestamp;
+use posthaste_core::topic::{Status, Subscription, Topic};
+use posthaste_core::wire::render_delivery;
+use posthaste_ports::OutgoingMessage;
+
+/// Under pressure, an event of at most this many bytes stays in its messages: a reference would hardly be shorter.
+const DEHYDRATED_EVENT_BYTES_MIN: usize = 512;
+
+/// Which subscriptions receive which events of a request.
+#[derive(Debug)]
+pub(crate) struct FanOut<'a> {
+    /// Every subscription that receives something, with its part of `indexes`.
+    receivers: Vec<(&'a Subscription, Range<usize>)>,
+    /// The matched events of one receiver after the other, as positions in the request. One list for all, four bytes
+    /// each, because a request may hold thousands of events and a topic hundreds of subscriptions.
+    indexes: Vec<u32>,
+    /// For every event, how many receive it.
+    copies: Vec<u32>,
+}
+
+/// What all deliveries of one request share.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    /// The topic.
+    pub(crate) topic: &'a Topic,
+    /// The events.
+    pub(crate) events: &'a [Event],
+    /// Where the text of each event is.
+    pub(crate) payloads: &'a [Payload],
+    /// When the events were accepted.
+    pub(crate) at: Timestamp,
+    /// What identifies the request, and with its position every event in it.
+    pub(crate) id: &'a str,
+}
+
+impl<'a> FanOut<'a> {
+    /// Matches every event with every active subscription of the topic.
+    pub(crate) fn of(topic: &'a Topic, events: &[Event]) -> Self {
+        let (mut receivers, mut indexes, mut copies) = (Vec::new(), Vec::new(), vec![0_u32; events.len()]);
+        for subscription in topic.subscriptions.values().filter(|s| s.status == Status::Active) {
+            let start = indexes.len();
+            for ((index, event), copies) in (0_u32..).zip(events).zip(&mut copies) {
+                if subscription.filter.matches(event) {
+                    indexes.push(index);
+                    *copies += 1;
+                }
+            }
+            if indexes.len() > start {
+                receivers.push((&**subscription, start..indexes.len()));
+            }
+        }
+        Self { receivers, indexes, copies }
+    }
+
+    /// How many events at least one subscription receives.
+    pub(crate) fn matched(&self) -> usize {
+        self.copies.iter().filter(|&&copies| copies > 0).count()
+    }
+
+    /// Whether this event is written once to the object store and referenced (DESIGN, decision 2).
+    pub(crate) fn stores(&self, index: usize, bytes: usize, dehydrate: bool) -> bool {
+        let copies = self.copies.get(index).map_or(0, |&copies| copies as usize);
+        let inline_max = SQS_MESSAGE_BYTES_MAX - ENVELOPE_BYTES_RESERVED - ENTRY_OVERHEAD_BYTES;
+        let costs_too_much = copies > 1 && bytes.saturating_mul(copies) > INLINE_FAN_OUT_BYTES_MAX;
+        let is_dehydrated = dehydrate && bytes > DEHYDRATED_EVENT_BYTES_MIN;
+        copies > 0 && (costs_too_much || is_dehydrated || bytes > inline_max)
+    }
+
+    /// The messages, each rendered when it is asked for: all of them at once could take five hundred times the
+    /// request.
+    pub(crate) fn messages(&self, request: &Request<'_>) -> impl Iterator<Item = OutgoingMessage> {
+        self.receivers.iter().flat_map(move |(subscription, range)| {
+            let indexes = &self.indexes[range.clone()];
+            let bytes =
+                |&index: &u32| request.payloads[index as usize].message_bytes() + ENTRY_OVERHEAD_BYTES;
+            let runs = subscription.batching.message().cut(indexes.iter().map(bytes));
+            runs.into_iter().map(move |run| request.message(subscription, &indexes[run]))
+        })
+    }
+}
+
+impl Request<'_> {
+    fn message(&self, subscription: &Subscription, indexes: &[u32]) -> OutgoingMessage {
+        let delivery = Delivery {
+            topic: subscription.topic.clone(),
+            subscription: subscription.name.clone(),
+            schema: self.topic.input_schema,
+            published_at: self.at,
+            not_before: self.at,
+            attempts: 0,
+            last: None,
+            events: indexes.iter().map(|&index| self.entry(subscription, index as usize)).collect(),
+        };
+        OutgoingMessage { body: render_delivery(&delivery), group: Some(delivery.group()), delay_secs: 0 }
+    }
+
+    fn entry(&self, subscription: &Subscription, index: usize) -> Entry {
+        let event = &self.events[index];
+        Entry {
+            key: format!("{}-{index}", self.id),
+            expires_at: decide::expires_at(
+                self.at,
+                event.expirytime(),
+                subscription.retry.time_to_live,
+                self.topic.default_time_to_live,
+            ),
+            traceparent: event.traceparent().map(str::to_owned),
+            payload: self.payloads[index].clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use posthaste_core::limits::EVENT_BYTES_MAX;
+    use posthaste_core::record::TopicRecord;
+    use posthaste_core::schema::Schema;
+    use posthaste_core::wire::parse_delivery;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    /// A topic whose subscriptions have these types and batches; a batch of none is one that was not asked for.
+    fn topic(subscriptions: &[(char, u32)]) -> Topic {
+        let settings = |&(event_type, batch): &(char, u32)| {
+            let batching = (batch > 0).then(|| json!({ "maxEventsPerBatch": batch }));
+            json!({
+                "endpoint": { "url": "https://a.example.com/" },
+                "filter": { "includedEventTypes": [event_type] },
+                "batching": batching,
+            })
+        };
+        let named = subscriptions.iter().enumerate().map(|(n, s)| (format!("s{n}"), settings(s)));
+        let record = json!({
+            "v": 1, "name": "orders", "key1": "a", "key2": "b", "createdAt": 0, "updatedAt": 0,
+            "settings": { "subscriptions": named.collect::<serde_json::Map<_, _>>() },
+        });
+        TopicRecord::parse(record.to_string().as_bytes()).unwrap().compile().unwrap()
+    }
+
+    fn event(event_type: char) -> Event {
+        let json = json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": event_type });
+        Event::parse(Schema::CloudEvents, Bytes::from(json.to_string())).unwrap()
+    }
+
+    fn stores(copies: usize, bytes: usize, dehydrate: bool) -> bool {
+        let topic = topic(&vec![('a', 0); copies]);
+        FanOut::of(&topic, &[event('a')]).stores(0, bytes, dehydrate)
+    }
+
+    #[test]
+    fn the_bounds_of_storing_are_exact() {
+        let quarter = INLINE_FAN_OUT_BYTES_MAX / 4;
+        assert!(!stores(5, INLINE_FAN_OUT_BYTES_MAX / 5, false));
+        assert!(stores(5, INLINE_FAN_OUT_BYTES_MAX / 5 + 1, false));
+        assert!(!stores(1, EVENT_BYTES_MAX, false));
+        assert!(stores(4, quarter, false), "it would not fit into a message");
+        assert!(!stores(1, DEHYDRATED_EVENT_BYTES_MIN, true));
+        assert!(stores(1, DEHYDRATED_EVENT_BYTES_MIN + 1, true));
+        assert!(!stores(0, EVENT_BYTES_MAX, true), "nobody receives it");
+    }
+
+    proptest! {
+        #[test]
+        fn every_subscription_receives_its_events_once_and_in_order(
+            subscriptions in prop::collection::vec((prop::sample::select(vec!['a', 'b', 'c']), 0_u32..15), 0..6),
+            types in prop::collection::vec(prop::sample::select(vec!['a', 'b', 'd']), 0..40),
+        ) {
+            let topic = topic(&subscriptions);
+            let events: Vec<Event> = types.iter().copied().map(event).collect();
+            let payloads: Vec<Payload> = events.iter().map(|e| Payload::Inline(e.json().clone())).collect();
+            let at = Timestamp::from_millis(1);
+            let request = Request { topic: &topic, events: &events, payloads: &payloads, at, id: "r" };
+            let fan_out = FanOut::of(&topic, &events);
+            let mut received = vec![Vec::new(); subscriptions.len()];
+            for message in fan_out.messages(&request) {
+                let delivery = parse_delivery(&message.body).unwrap();
+                let number: usize = delivery.subscription.as_str()[1..].parse().unwrap();
+                let most = match subscriptions[number].1 { 0 => 10, batch => batch as usize };
+                prop_assert!(delivery.events.len() <= most);
+                received[number].extend(delivery.events.into_iter().map(|entry| entry.key));
+            }
+            for ((wanted, _), received) in subscriptions.iter().zip(received) {
+                let of_type = types.iter().enumerate().filter(|(_, event_type)| *event_type == wanted);
+                prop_assert_eq!(received, of_type.map(|(n, _)| format!("r-{n}")).collect::<Vec<_>>());
+            }
+            let is_wanted = |event_type: &&char| subscriptions.iter().any(|(wanted, _)| wanted == *event_type);
+            prop_assert_eq!(fan_out.matched(), types.iter().filter(is_wanted).count());
+        }
+    }
+}

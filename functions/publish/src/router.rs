@@ -1,0 +1,72 @@
+//! The function as HTTP: its two paths, and its outcomes as answers.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::routing::{MethodRouter, post};
+use http::{HeaderValue, Request, Response};
+use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
+
+use crate::{Publish, PublishError};
+
+/// Where producers publish.
+pub const EVENTS_PATH: &str = "/topics/{topic}/events";
+
+/// The same with Event Grid's own ending: some Azure clients add it to the endpoint they are given.
+pub const API_EVENTS_PATH: &str = "/topics/{topic}/api/events";
+
+/// The header in which a producer learns that it was slowed or refused, how much is used up, and of what.
+pub const PRESSURE_HEADER: &str = "posthaste-pressure";
+
+/// The function's routes. Success is 200 without a body, as Event Grid answers; everything else is a problem document
+/// (RFC 9457).
+pub fn router<Q, S, C, E>(publish: Arc<Publish<Q, S, C, E>>) -> Router
+where
+    Q: QueueSender + 'static,
+    S: ObjectStore + 'static,
+    C: Clock,
+    E: Entropy,
+{
+    let events = || -> MethodRouter<_> { post(events::<Q, S, C, E>).fallback(method_not_allowed) };
+    Router::new().route(EVENTS_PATH, events()).route(API_EVENTS_PATH, events()).with_state(publish)
+}
+
+async fn events<Q, S, C, E>(
+    State(publish): State<Arc<Publish<Q, S, C, E>>>,
+    topic: Result<Path<String>, PathRejection>,
+    request: Request<Body>,
+) -> Response<Body>
+where
+    Q: QueueSender,
+    S: ObjectStore,
+    C: Clock,
+    E: Entropy,
+{
+    // A path that is not UTF-8 names no topic, and neither does the empty name.
+    let topic = topic.map(|Path(topic)| topic).unwrap_or_default();
+    match publish.publish(&topic, request).await {
+        Ok(published) => with_pressure(Response::new(Body::empty()), published.pressure),
+        Err(error) => {
+            let response = error.problem().into_response().map(Body::from);
+            let PublishError::Refused { pressure, .. } = error else { return response };
+            with_pressure(response, pressure)
+        }
+    }
+}
+
+fn with_pressure(mut response: Response<Body>, pressure: Option<String>) -> Response<Body> {
+    if let Some(value) = pressure.and_then(|text| HeaderValue::try_from(text).ok()) {
+        response.headers_mut().insert(PRESSURE_HEADER, value);
+    }
+    response
+}
+
+async fn method_not_allowed() -> Response<Body> {
+    let mut problem = Problem::new(ProblemKind::MethodNotAllowed);
+    problem.allow = Some(HeaderValue::from_static("POST"));
+    problem.into_response().map(Body::from)
+}

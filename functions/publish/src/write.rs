@@ -1,0 +1,107 @@
+//! Writing what a request became: the shared payloads first, then the messages that refer to them.
+
+use futures_util::future::try_join_all;
+use posthaste_core::delivery::Payload;
+use posthaste_core::event::Event;
+use posthaste_core::layout;
+use posthaste_core::limits::INLINE_FAN_OUT_BYTES_MAX;
+use posthaste_core::time::Timestamp;
+use posthaste_core::topic::Topic;
+use posthaste_ports::sending::send_all;
+use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender};
+
+use crate::Publish;
+use crate::error::WriteError;
+use crate::fan_out::{FanOut, Request};
+
+/// Most payloads of one request that are being stored at once.
+const PAYLOAD_PUTS_AT_ONCE: usize = 8;
+
+/// Bytes of rendered messages that are gathered before they are sent: what one request may hold of its fan-out. An
+/// event that is not stored fits with all its copies, so that nearly every request is sent in one go.
+const WAVE_BYTES_PREFERRED: usize = INLINE_FAN_OUT_BYTES_MAX;
+
+/// A request that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// How many of its events at least one subscription receives.
+    pub(crate) matched: usize,
+    /// How many messages they became.
+    pub(crate) messages: usize,
+}
+
+impl<Q, S, C, E> Publish<Q, S, C, E>
+where
+    Q: QueueSender,
+    S: ObjectStore,
+    C: Clock,
+    E: Entropy,
+{
+    /// Fans the events out. When this returns `Ok`, every message is durable, and before it every payload was.
+    pub(crate) async fn write(
+        &self,
+        topic: &Topic,
+        events: &[Event],
+        dehydrate: bool,
+    ) -> Result<Written, WriteError> {
+        let fan_out = FanOut::of(topic, events);
+        let matched = fan_out.matched();
+        if matched == 0 {
+            return Ok(Written { matched, messages: 0 });
+        }
+        let at = self.clock.now();
+        let payloads = self.place(&fan_out, events, dehydrate, at);
+        self.store(events, &payloads).await.map_err(WriteError::Payload)?;
+        let id = self.entropy.uuid().simple().to_string();
+        let request = Request { topic, events, payloads: &payloads, at, id: &id };
+        let messages = self.send(fan_out.messages(&request)).await.map_err(WriteError::Message)?;
+        Ok(Written { matched, messages })
+    }
+
+    /// Decides where the text of each event is to be.
+    fn place(&self, fan_out: &FanOut<'_>, events: &[Event], dehydrate: bool, at: Timestamp) -> Vec<Payload> {
+        let payload = |(index, event): (usize, &Event)| {
+            let bytes = event.json().len();
+            if fan_out.stores(index, bytes, dehydrate) {
+                Payload::Stored { key: layout::payload(at, &self.entropy.uuid().to_string()), bytes }
+            } else {
+                Payload::Inline(event.json().clone())
+            }
+        };
+        events.iter().enumerate().map(payload).collect()
+    }
+
+    async fn store(&self, events: &[Event], payloads: &[Payload]) -> Result<(), PortError> {
+        let stored = events.iter().zip(payloads).filter_map(|(event, payload)| match payload {
+            Payload::Stored { key, .. } => Some((key.as_str(), event.json())),
+            Payload::Inline(_) => None,
+        });
+        let stored: Vec<_> = stored.collect();
+        for some in stored.chunks(PAYLOAD_PUTS_AT_ONCE) {
+            let puts =
+                some.iter().map(|&(key, json)| self.payloads.put(key, json.clone(), PutCondition::Always));
+            try_join_all(puts).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends the messages wave by wave and answers how many there were. A wave that fails is the last.
+    async fn send(&self, messages: impl Iterator<Item = OutgoingMessage> + Send) -> Result<usize, PortError> {
+        let (mut wave, mut bytes, mut sent) = (Vec::new(), 0, 0);
+        for message in messages {
+            bytes += message.body.len();
+            wave.push(message);
+            sent += 1;
+            if bytes >= WAVE_BYTES_PREFERRED {
+                self.send_wave(std::mem::take(&mut wave)).await?;
+                bytes = 0;
+            }
+        }
+        self.send_wave(wave).await?;
+        Ok(sent)
+    }
+
+    async fn send_wave(&self, wave: Vec<OutgoingMessage>) -> Result<(), PortError> {
+        send_all(&self.deliveries, wave).await.into_iter().collect()
+    }
+}

@@ -1,0 +1,145 @@
+//! Which subscription receives what, how it is packed, when it expires and what is stored once.
+
+use posthaste_core::delivery::Payload;
+use posthaste_core::limits::SQS_MESSAGE_BYTES_MAX;
+use posthaste_core::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::world::{BATCH, MINIMAL, STRUCTURED, World, event_of, events, one, subscriptions};
+
+/// Publishes so many small events and answers the messages they became.
+async fn packed(settings: Value, count: usize) -> Vec<(String, usize)> {
+    let world = World::new(settings).await;
+    assert_eq!(world.post(&[BATCH], events(count)).await.status, 200);
+    world.packed()
+}
+
+fn messages(subscription: &str, sizes: &[usize]) -> Vec<(String, usize)> {
+    sizes.iter().map(|&size| (subscription.to_owned(), size)).collect()
+}
+
+/// So many subscriptions that receive everything.
+fn many(count: usize, settings: &Value) -> Value {
+    let names: Vec<String> = (0..count).map(|n| format!("s{n:03}")).collect();
+    let all: Vec<_> = names.iter().map(|name| (name.as_str(), settings.clone())).collect();
+    subscriptions(&all)
+}
+
+#[tokio::test]
+async fn every_event_goes_where_a_filter_lets_it() {
+    let by_type = |event_type: &str| json!({ "filter": { "includedEventTypes": [event_type] } });
+    let world = World::new(subscriptions(&[
+        ("all", json!({})),
+        ("gone", json!({ "status": { "state": "Disabled", "since": "2026-11-21T09:00:00Z" } })),
+        ("none", by_type("other")),
+        ("u", by_type("u")),
+    ]))
+    .await;
+    let body = format!("[{MINIMAL},{}]", MINIMAL.replace("\"t\"", "\"u\""));
+    assert_eq!(world.post(&[BATCH], body).await.status, 200);
+    assert_eq!(world.packed(), [("all".to_owned(), 2), ("u".to_owned(), 1)]);
+    assert!(world.deliveries()[1].events[0].key.ends_with("-1"));
+}
+
+#[tokio::test]
+async fn without_batching_ten_events_share_a_message() {
+    assert_eq!(packed(one(), 100).await, messages("a", &[10; 10]));
+    assert_eq!(packed(one(), 11).await, messages("a", &[10, 1]));
+}
+
+#[tokio::test]
+async fn a_message_holds_as_many_events_as_the_subscription_s_batch() {
+    let batching = |events: usize| json!({ "batching": { "maxEventsPerBatch": events } });
+    let settings = subscriptions(&[("large", batching(5000)), ("small", batching(40))]);
+    let expected = [messages("large", &[100]), messages("small", &[40, 40, 20])].concat();
+    assert_eq!(packed(settings, 100).await, expected);
+}
+
+#[tokio::test]
+async fn a_batch_also_ends_at_its_preferred_size() {
+    let batching = json!({ "maxEventsPerBatch": 2, "preferredBatchSizeInKilobytes": 1 });
+    let world = World::new(subscriptions(&[("a", json!({ "batching": batching }))])).await;
+    let body = format!("[{},{},{MINIMAL}]", event_of(5000), event_of(5000));
+    assert_eq!(world.post(&[BATCH], body).await.status, 200);
+    assert_eq!(world.packed(), messages("a", &[1, 1, 1]));
+}
+
+#[tokio::test]
+async fn five_hundred_subscriptions_each_receive_every_event() {
+    let world = World::new(many(500, &json!({}))).await;
+    assert_eq!(world.post(&[BATCH], events(3)).await.status, 200);
+    let expected: Vec<_> = (0..500).map(|n| (format!("s{n:03}"), 3)).collect();
+    assert_eq!(world.packed(), expected);
+    assert_eq!(world.store.under("payloads/"), vec![]);
+}
+
+#[tokio::test]
+async fn a_fan_out_of_several_waves_arrives_whole() {
+    let world = World::new(many(500, &json!({}))).await;
+    assert_eq!(world.post(&[BATCH], events(100)).await.status, 200);
+    let expected: Vec<_> = (0..500).flat_map(|n| messages(&format!("s{n:03}"), &[10; 10])).collect();
+    assert_eq!(world.packed(), expected);
+    assert!(world.queue.messages().iter().map(|message| message.body.len()).sum::<usize>() > 4_194_304);
+}
+
+#[tokio::test]
+async fn an_event_with_many_large_copies_is_stored_once_and_referenced() {
+    let world = World::new(many(5, &json!({}))).await;
+    let large = event_of(900_000);
+    assert_eq!(world.post(&[BATCH], format!("[{large},{MINIMAL}]")).await.status, 200);
+    let [(key, stored)] = world.store.under("payloads/").try_into().unwrap();
+    assert_eq!(stored, large);
+    assert!(key.starts_with("payloads/20261121/"));
+    let payload = Payload::Stored { key, bytes: large.len() };
+    let deliveries = world.deliveries();
+    assert_eq!(deliveries.len(), 5);
+    for delivery in deliveries {
+        let payloads: Vec<_> = delivery.events.into_iter().map(|entry| entry.payload).collect();
+        assert_eq!(payloads, [payload.clone(), Payload::Inline(MINIMAL.into())]);
+    }
+}
+
+#[tokio::test]
+async fn an_event_with_few_large_copies_travels_in_its_messages() {
+    for subscriptions in [1, 4] {
+        let world = World::new(many(subscriptions, &json!({}))).await;
+        assert_eq!(world.post(&[STRUCTURED], event_of(1_000_000)).await.status, 200);
+        assert_eq!(world.deliveries().len(), subscriptions);
+        assert_eq!(world.store.under("payloads/"), vec![]);
+    }
+}
+
+#[tokio::test]
+async fn no_message_is_larger_than_sqs_takes() {
+    let trace = r#","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}"#;
+    let batching = json!({ "maxEventsPerBatch": 5000, "preferredBatchSizeInKilobytes": 1024 });
+    for (size, subscribers) in [(140, 3), (2_000, 3), (9_000, 500)] {
+        let event = event_of(size - trace.len()).replace('}', trace);
+        let body = format!("[{}]", vec![event; 990_000 / size].join(","));
+        let world = World::new(many(subscribers, &json!({ "batching": batching }))).await;
+        let first = posthaste_core::name::SubscriptionName::parse("s000").unwrap();
+        assert_eq!(world.post(&[BATCH], body).await.status, 200);
+        let largest = world.queue.messages().iter().map(|message| message.body.len()).max();
+        assert!(largest <= Some(SQS_MESSAGE_BYTES_MAX), "{size}: {largest:?}");
+        let received: usize =
+            world.deliveries().iter().filter(|d| d.subscription == first).map(|d| d.events.len()).sum();
+        assert_eq!(990_000 / size, received);
+    }
+}
+
+#[tokio::test]
+async fn an_event_expires_at_the_earliest_of_three_times() {
+    let minutes = |ttl: u32| json!({ "retryPolicy": { "eventTimeToLiveInMinutes": ttl } });
+    let mut settings = subscriptions(&[("a", minutes(60)), ("b", json!({}))]);
+    settings["defaultTimeToLive"] = "PT2H".into();
+    let world = World::new(settings).await;
+    let own = |time: &str| MINIMAL.replace('}', &format!(r#","expirytime":"{time}"}}"#));
+    let (soon, late, past) = ("2026-11-21T10:30:00Z", "2026-11-22T10:00:00+01:00", "2020-01-01T00:00:00Z");
+    let body = format!("[{MINIMAL},{},{},{}]", own(soon), own(late), own(past));
+    assert_eq!(world.post(&[BATCH], body).await.status, 200);
+    let expire = |n: usize| world.deliveries()[n].events.iter().map(|e| e.expires_at).collect::<Vec<_>>();
+    let times = |texts: [&str; 4]| texts.map(|text| Timestamp::parse(text).unwrap()).to_vec();
+    let (hour, two) = ("2026-11-21T11:00:00Z", "2026-11-21T12:00:00Z");
+    assert_eq!(expire(0), times([hour, soon, hour, past]));
+    assert_eq!(expire(1), times([two, soon, two, past]));
+}

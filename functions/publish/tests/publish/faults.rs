@@ -1,0 +1,138 @@
+//! A fault at every effect: what the producer is told, and what may be left behind.
+
+use std::time::Duration;
+
+use http::HeaderValue;
+use posthaste_core::delivery::Payload;
+use posthaste_core::wire::parse_delivery;
+use posthaste_ports::ErrorKind;
+use posthaste_ports::faulty::{EntryFault, Fault, Faulty, Plan};
+use posthaste_ports::recorded::Operation;
+use serde_json::json;
+
+use crate::refused::shown;
+use crate::world::{Answer, BATCH, KEY, World, event_of, request, send, subscriptions};
+
+/// Publishes one event of so many bytes to twenty-five subscriptions, over ports that fail by `plan`.
+async fn publish(world: &World, plan: &Plan, bytes: usize) -> Answer {
+    publish_all(world, plan, &[event_of(bytes)]).await
+}
+
+async fn publish_all(world: &World, plan: &Plan, events: &[String]) -> Answer {
+    let queue = Faulty::new(world.queue.clone(), "deliveries", plan);
+    let store = Faulty::new(world.store.clone(), "state", plan);
+    let app = posthaste_publish::router(world.publish_over(queue, store).into());
+    let body = format!("[{}]", events.join(","));
+    send(app, request("/topics/orders/events", &[KEY, BATCH], body)).await
+}
+
+/// A topic with twenty-five subscriptions, which is three batches of messages.
+async fn world() -> World {
+    let names: Vec<String> = (0..25).map(|n| format!("s{n:02}")).collect();
+    let all: Vec<_> = names.iter().map(|name| (name.as_str(), json!({}))).collect();
+    World::new(subscriptions(&all)).await
+}
+
+fn failing(operation: Operation, kind: ErrorKind) -> Plan {
+    Plan::by(move |effect| {
+        let is_write = effect.operation == operation && !effect.key.starts_with("topics/");
+        is_write.then_some(Fault::Before(kind))
+    })
+}
+
+/// Every message that refers to a payload finds it.
+fn assert_no_dangling_reference(world: &World) {
+    for message in world.queue.messages() {
+        for entry in parse_delivery(&message.body).unwrap().events {
+            if let Payload::Stored { key, .. } = entry.payload {
+                assert_eq!(world.store.under(&key).len(), 1);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn whatever_call_fails_a_200_means_that_everything_is_there() {
+    for bytes in [100, 900_000] {
+        for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::TimedOut)] {
+            for number in 0.. {
+                let (world, plan) = (world().await, Plan::nth(number, fault.clone()));
+                let answer = publish(&world, &plan, bytes).await;
+                assert_no_dangling_reference(&world);
+                let mut received: Vec<_> =
+                    world.deliveries().into_iter().map(|d| d.subscription.to_string()).collect();
+                received.sort();
+                received.dedup();
+                match answer.status {
+                    200 => assert_eq!(received.len(), 25, "{fault:?} {number}"),
+                    status => assert_eq!(status, 503, "{fault:?} {number}"),
+                }
+                if plan.faults() == 0 {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_queue_that_fails_is_a_503_that_says_what_a_retry_may_do() {
+    let world = world().await;
+    let answer = publish(&world, &failing(Operation::SendBatch, ErrorKind::Other), 100).await;
+    insta::assert_snapshot!(shown(&answer));
+    world.assert_untouched();
+}
+
+#[tokio::test]
+async fn part_of_a_fan_out_is_no_success() {
+    let world = world().await;
+    let entries: Vec<_> =
+        (7..10).map(|index| EntryFault { index, is_sent: false, kind: ErrorKind::Other }).collect();
+    let plan = Plan::by(move |effect| {
+        (effect.operation == Operation::SendBatch).then(|| Fault::Entries(entries.clone()))
+    });
+    assert_eq!(publish(&world, &plan, 100).await.status, 503);
+    assert_eq!(world.queue.messages().len(), 7 + 7 + 5);
+}
+
+#[tokio::test]
+async fn a_producer_is_told_the_queue_s_own_time() {
+    let kind = ErrorKind::Throttled { retry_after: Some(Duration::from_secs(7)) };
+    let answer = publish(&world().await, &failing(Operation::SendBatch, kind), 100).await;
+    assert_eq!((answer.status, &answer.headers["retry-after"]), (503, &HeaderValue::from(7)));
+}
+
+#[tokio::test]
+async fn a_message_the_queue_does_not_take_is_a_fault_of_ours() {
+    let answer = publish(&world().await, &failing(Operation::SendBatch, ErrorKind::Invalid), 100).await;
+    assert_eq!((answer.status, answer.headers.get("retry-after")), (500, None));
+}
+
+#[tokio::test]
+async fn a_wave_that_fails_is_the_last() {
+    let world = world().await;
+    let plan = failing(Operation::SendBatch, ErrorKind::Other);
+    // A hundred messages of 160 kB, of which 27 make a wave of 4 MiB and six a batch of 1 MiB.
+    let events = vec![event_of(160_000); 4];
+    assert_eq!(publish_all(&world, &plan, &events).await.status, 503);
+    assert_eq!(plan.faults(), 5);
+}
+
+#[tokio::test]
+async fn a_full_device_is_a_507() {
+    for operation in [Operation::SendBatch, Operation::Put] {
+        let world = world().await;
+        let answer = publish(&world, &failing(operation, ErrorKind::Full), 900_000).await;
+        assert_eq!(answer.status, 507);
+        assert!(answer.body.contains("urn:posthaste:problem:storage-full"), "{}", answer.body);
+        assert_eq!(world.queue.messages(), vec![]);
+    }
+}
+
+#[tokio::test]
+async fn a_payload_that_is_not_stored_is_not_referred_to() {
+    let world = world().await;
+    let answer = publish(&world, &failing(Operation::Put, ErrorKind::Denied), 900_000).await;
+    assert_eq!(answer.status, 503);
+    world.assert_untouched();
+}

@@ -1,0 +1,14 @@
+//! The publish function as its producers see it: requests go through its router, and what they leave behind in the
+//! queue and the store is looked at.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
+
+mod accepted;
+mod fan_out;
+mod faults;
+mod keys;
+mod memory;
+mod metrics;
+mod pressure;
+mod refused;
+mod world;

@@ -1,0 +1,187 @@
+//! Back pressure: the tarpit, refusals by tier, and dehydration.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use posthaste_core::delivery::Payload;
+use posthaste_core::pressure::{
+    Level, Measure, PRESSURE_KEY, PressureState, Resource, ResourceState, Thresholds, Tier,
+};
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{ObjectStore, PutCondition};
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::refused::shown;
+use crate::world::{
+    BATCH, KEY, MINIMAL, START, STRUCTURED, World, event_of, one, request, send, subscriptions,
+};
+
+const BULK: (&str, &str) = ("posthaste-tier", "bulk");
+
+/// Writes a state in which the submission queue is at Medium.
+async fn put_pressure(world: &World, tarpit: Duration, refused_from: Option<Tier>, measures: &[Measure]) {
+    let at = Timestamp::parse(START).unwrap();
+    let mut state = PressureState::normal(at);
+    state.tarpit_ms = tarpit.as_millis().try_into().unwrap();
+    state.stale_after_ms = 6_000;
+    state.resources = vec![ResourceState {
+        resource: Resource::SubmissionQueue,
+        level: Level::Medium,
+        since: at,
+        reading: 5000,
+        read_at: at,
+        thresholds: Thresholds::new(2000, 4000, 10_000),
+        acts: true,
+        polls: 2,
+        refused_from,
+        measures: measures.iter().copied().collect(),
+    }];
+    world.store.put(PRESSURE_KEY, state.render().into(), PutCondition::Always).await.unwrap();
+}
+
+async fn tarpitted() -> World {
+    let world = World::new(one()).await;
+    put_pressure(&world, Duration::from_secs(15), None, &[]).await;
+    world
+}
+
+fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[tokio::test]
+async fn the_tarpit_writes_nothing_until_the_wait_is_over() {
+    let world = tarpitted().await;
+    let mut answer = pin!(world.post(&[STRUCTURED], MINIMAL));
+    assert!(poll(answer.as_mut()).is_pending());
+    world.clock.advance(Duration::from_millis(14_999));
+    assert!(poll(answer.as_mut()).is_pending());
+    world.assert_untouched();
+    world.clock.advance(Duration::from_millis(1));
+    let answer = answer.await;
+    assert_eq!((answer.status, world.packed().len()), (200, 1));
+    assert_eq!(answer.headers["posthaste-pressure"], "medium; resource=submission-queue; delay=15");
+    let accepted = Timestamp::parse(START).unwrap() + Duration::from_secs(15);
+    assert_eq!(world.deliveries()[0].published_at, accepted);
+}
+
+#[tokio::test]
+async fn a_client_that_gives_up_in_the_tarpit_has_published_nothing() {
+    let world = tarpitted().await;
+    {
+        let mut answer = pin!(world.post(&[STRUCTURED], MINIMAL));
+        assert!(poll(answer.as_mut()).is_pending());
+        assert_eq!(world.clock.sleepers(), 1);
+    }
+    assert_eq!(world.clock.sleepers(), 0);
+    world.clock.advance(Duration::from_mins(1));
+    world.assert_untouched();
+}
+
+/// Lets other tasks run until the clock has so many sleepers. The limit only ends a test that fails.
+async fn until_sleepers(world: &World, count: usize) {
+    let reached = async {
+        while world.clock.sleepers() != count {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), reached).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_that_closes_in_the_tarpit_has_published_nothing() {
+    let world = tarpitted().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let app = posthaste_publish::router(world.publish().into());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let (head, length) = ("POST /topics/orders/events HTTP/1.1\r\nhost: x", MINIMAL.len());
+    let headers = format!("aeg-sas-key: key-one\r\n{}: {}", STRUCTURED.0, STRUCTURED.1);
+    let request = format!("{head}\r\n{headers}\r\ncontent-length: {length}\r\n\r\n{MINIMAL}");
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    connection.write_all(request.as_bytes()).await.unwrap();
+    until_sleepers(&world, 1).await;
+    drop(connection);
+    until_sleepers(&world, 0).await;
+    world.clock.advance(Duration::from_mins(1));
+    tokio::task::yield_now().await;
+    world.assert_untouched();
+}
+
+#[tokio::test]
+async fn a_bad_event_waits_before_it_is_refused_and_a_wrong_key_does_not() {
+    let world = tarpitted().await;
+    assert_eq!(world.post(&[("aeg-sas-key", "wrong"), STRUCTURED], MINIMAL).await.status, 401);
+    let mut answer = pin!(world.post(&[STRUCTURED], "{}"));
+    assert!(poll(answer.as_mut()).is_pending());
+    world.clock.advance(Duration::from_secs(15));
+    assert_eq!(answer.await.status, 400);
+}
+
+#[tokio::test]
+async fn the_tarpit_holds_no_more_bodies_than_it_may() {
+    let world = tarpitted().await;
+    let publish = Arc::new(world.publish());
+    let post = |bytes| {
+        let request = request("/topics/orders/events", &[KEY, STRUCTURED], event_of(bytes));
+        Box::pin(send(posthaste_publish::router(Arc::clone(&publish)), request))
+    };
+    let mut held: Vec<_> = (0..16).map(|_| post(1_000_000)).collect();
+    for answer in &mut held {
+        assert!(poll(answer.as_mut()).is_pending());
+    }
+    insta::assert_snapshot!(shown(&post(100).await));
+    held.pop();
+    assert!(poll(post(100).as_mut()).is_pending());
+}
+
+#[tokio::test]
+async fn a_refused_tier_is_told_when_to_come_back() {
+    let world = World::new(one()).await;
+    put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
+    let answer = world.post(&[STRUCTURED], MINIMAL).await;
+    insta::assert_snapshot!(shown(&answer));
+    assert_eq!(answer.headers["posthaste-pressure"], "medium; resource=submission-queue; retry-after=30");
+    world.assert_untouched();
+}
+
+#[tokio::test]
+async fn a_producer_can_step_back_but_not_forward() {
+    let world = World::new(one()).await;
+    let statuses = async || {
+        let mut statuses = Vec::new();
+        for tier in ["bulk", "Bulk", "standard", "internal", ""] {
+            let answer = world.post(&[STRUCTURED, ("posthaste-tier", tier)], MINIMAL).await;
+            statuses.push(answer.status);
+        }
+        statuses
+    };
+    put_pressure(&world, Duration::ZERO, Some(Tier::Bulk), &[]).await;
+    assert_eq!(statuses().await, [503, 503, 200, 200, 200]);
+    put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
+    assert_eq!(statuses().await, [503; 5]);
+    put_pressure(&world, Duration::ZERO, None, &[]).await;
+    assert_eq!(world.post(&[STRUCTURED, BULK], MINIMAL).await.status, 200);
+}
+
+#[tokio::test]
+async fn dehydrated_events_are_stored_and_referenced_unless_they_are_tiny() {
+    let world = World::new(subscriptions(&[("a", json!({})), ("b", json!({}))])).await;
+    put_pressure(&world, Duration::ZERO, None, &[Measure::Dehydrate]).await;
+    let body = format!("[{},{MINIMAL},{}]", event_of(2000), event_of(3000));
+    assert_eq!(world.post(&[BATCH], body).await.status, 200);
+    let stored = world.store.under("payloads/");
+    let mut sizes: Vec<_> = stored.iter().map(|(_, bytes)| bytes.len()).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [2000, 3000]);
+    for delivery in world.deliveries() {
+        let is_stored = |payload: &Payload| matches!(payload, Payload::Stored { .. });
+        let places: Vec<_> = delivery.events.iter().map(|entry| is_stored(&entry.payload)).collect();
+        assert_eq!(places, [true, false, true]);
+    }
+}
