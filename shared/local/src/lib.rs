@@ -4,7 +4,9 @@
 pub mod clock;
 pub mod entropy;
 pub mod files;
+pub mod probe;
 
 pub use clock::{ManualClock, SystemClock};
 pub use entropy::{SeededEntropy, SystemEntropy};
 pub use files::FileStore;
+pub use probe::LocalProbe;
