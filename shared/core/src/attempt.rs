@@ -117,6 +117,7 @@ mod tests {
     use crate::name::{SubscriptionName, TopicName};
     use serde_json::json;
 
+    #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
     fn subscription(schema: Schema, more: serde_json::Value) -> Subscription {
         let mut settings = json!({
             "endpoint": { "url": "https://billing.example.com/hooks" },

@@ -12,11 +12,12 @@ mod state;
 mod table;
 
 pub use admit::{
-    Admission, REFUSED_RETRY_AFTER, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS, STATE_STALE_AFTER_POLLS, Staleness,
-    admit, pressure_header,
+    Admission, REFUSED_RETRY_AFTER, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS, STATE_STALE_AFTER_POLLS,
+    Staleness, admit, pressure_header,
 };
 pub use evaluate::{
-    DISK_CRITICALLY_LOW, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, Transition, evaluate, next_level,
+    DISK_CRITICALLY_LOW, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, Transition, evaluate,
+    next_level,
 };
 pub use readings::{DrainRate, Readings, Space, Usage};
 pub use resource::{Level, Profile, Resource, Tier};

@@ -235,8 +235,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_event_is_lost_or_doubled(choices in prop::collection::vec(0_u8..5, 1..20)) {
-            let verdict = |choice: &u8| match choice {
+        fn no_event_is_lost_or_doubled(choices in prop::collection::vec(0_u16..5, 1..20)) {
+            let verdict = |choice: &u16| match choice {
                 0 => EntryVerdict::Delivered,
                 1 => EntryVerdict::Retry { not_before: NOW, last: LAST },
                 2 => EntryVerdict::Retry { not_before: NOW + Duration::from_secs(9), last: LAST },

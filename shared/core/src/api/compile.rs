@@ -316,6 +316,7 @@ mod tests {
         compile_subscription(&topic, Schema::CloudEvents, &name, &settings)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
     fn with(member: &str, value: serde_json::Value) -> serde_json::Value {
         json!({ "endpoint": { "url": "https://billing.example.com/hooks" }, member: value })
     }
