@@ -1,0 +1,122 @@
+//! An endpoint that answers by script and remembers what it was sent.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use posthaste_core::outcome::SendFailure;
+use posthaste_core::time::Timestamp;
+use posthaste_local::ManualClock;
+use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+
+/// One answer of the script.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// A status.
+    Status(u16),
+    /// A status with a header.
+    With(u16, &'static str, &'static str),
+    /// No answer.
+    Failure(SendFailure),
+    /// 400 if the body holds this text, else 204.
+    RefuseIfContains(&'static str),
+    /// A status after the clock has moved on by so much.
+    After(Duration, u16),
+}
+
+/// A request as it was sent.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// When.
+    pub at: Timestamp,
+    /// Where to.
+    pub url: String,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: String,
+}
+
+/// A webhook client whose other side is a script. Clones share it.
+#[derive(Debug, Clone)]
+pub struct ScriptedEndpoint {
+    clock: ManualClock,
+    script: Arc<Mutex<Script>>,
+}
+
+#[derive(Debug)]
+struct Script {
+    next: VecDeque<Answer>,
+    then: Answer,
+    seen: Vec<Request>,
+}
+
+impl ScriptedEndpoint {
+    /// An endpoint that answers 204.
+    pub fn new(clock: ManualClock) -> Self {
+        let script = Script { next: VecDeque::new(), then: Answer::Status(204), seen: Vec::new() };
+        Self { clock, script: Arc::new(Mutex::new(script)) }
+    }
+
+    /// Answers these, one after the other, and then the last one for ever.
+    pub fn answer(&self, answers: impl IntoIterator<Item = Answer>) {
+        let mut script = self.lock();
+        script.next = answers.into_iter().collect();
+        if let Some(last) = script.next.pop_back() {
+            script.next.push_back(last.clone());
+            script.then = last;
+        }
+    }
+
+    /// Takes what was sent since the last time.
+    pub fn take(&self) -> Vec<Request> {
+        std::mem::take(&mut self.lock().seen)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, request: WebhookRequest) -> (Answer, String) {
+        let body = String::from_utf8_lossy(&request.body.concat()).into_owned();
+        let seen = Request {
+            at: self.clock.now(),
+            url: request.url.as_str().to_owned(),
+            headers: request.headers,
+            body: body.clone(),
+        };
+        let mut script = self.lock();
+        script.seen.push(seen);
+        let answer = script.next.pop_front().unwrap_or_else(|| script.then.clone());
+        (answer, body)
+    }
+}
+
+impl WebhookClient for ScriptedEndpoint {
+    fn send(&self, request: WebhookRequest) -> impl Future<Output = WebhookAnswer> + Send {
+        let (answer, body) = self.note(request);
+        let result = match answer {
+            Answer::Status(status) => Ok(response(status, None)),
+            Answer::With(status, name, value) => Ok(response(status, Some((name, value)))),
+            Answer::Failure(failure) => Err(failure),
+            Answer::RefuseIfContains(text) => Ok(response(if body.contains(text) { 400 } else { 204 }, None)),
+            Answer::After(length, status) => {
+                self.clock.advance(length);
+                Ok(response(status, None))
+            }
+        };
+        std::future::ready(WebhookAnswer { result, took: Duration::ZERO })
+    }
+}
+
+fn response(status: u16, header: Option<(&'static str, &'static str)>) -> WebhookResponse {
+    let pair = |(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+    WebhookResponse {
+        status: StatusCode::from_u16(status).unwrap_or_default(),
+        headers: header.map(pair).into_iter().collect(),
+        body: Bytes::new(),
+    }
+}

@@ -1,0 +1,304 @@
+//! Everything wired up, with the handles a test needs.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::api::{SecretText, SubscriptionSettings, TopicSettings};
+use posthaste_core::delivery::{Delivery, Entry, Payload, group};
+use posthaste_core::layout;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::record::{RECORD_VERSION, TopicRecord};
+use posthaste_core::schema::Schema;
+use posthaste_core::time::Timestamp;
+use posthaste_core::wire::render_delivery;
+use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
+use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
+use posthaste_local::state::StateStore;
+use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, ManualClock, SeededEntropy};
+use posthaste_ports::faulty::Plan;
+use posthaste_ports::recorded::Calls;
+use posthaste_ports::{
+    BatchResponse, Clock, DrainMeter, Faulty, ObjectStore, OutgoingMessage, PressureReader, PutCondition,
+    QueueName, QueueReceiver, QueueSender, ReceiveRequest, ReceivedMessage, Recorded, Registry,
+};
+use posthaste_wake::{Wake, WakeError, WakePorts, WakeReport};
+use serde_json::Value;
+
+use crate::ScriptedEndpoint;
+
+type Queue = Faulty<Recorded<LocalQueue<ManualClock>>>;
+type State = Faulty<Recorded<StateStore>>;
+type Bucket = Faulty<Recorded<FileStore>>;
+
+/// What may go wrong, by part.
+#[derive(Debug, Clone)]
+pub struct Faults {
+    /// In the queues.
+    pub queues: Plan,
+    /// In the state bucket.
+    pub state: Plan,
+    /// In the dead-letter bucket.
+    pub bucket: Plan,
+}
+
+/// The functions, wired up.
+pub struct World {
+    /// The time.
+    pub clock: ManualClock,
+    /// The other side.
+    pub endpoint: ScriptedEndpoint,
+    /// Every call of a port.
+    pub calls: Calls,
+    /// The embedded queues and state.
+    pub local: Local<ManualClock>,
+    /// The dead-letter bucket.
+    pub bucket: FileStore,
+    deliver: Deliver<Queue, State, ScriptedEndpoint, ManualClock, SeededEntropy>,
+    dead_letters: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
+    redrive: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
+    wake: Wake<Queue, State, ManualClock, SeededEntropy>,
+    _folder: tempfile::TempDir,
+}
+
+/// When every world begins.
+pub fn start() -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000)
+}
+
+/// A CloudEvent of this id.
+pub fn event(id: &str) -> String {
+    format!(r#"{{"specversion":"1.0","id":"{id}","source":"/shop","type":"order.paid"}}"#)
+}
+
+impl Faults {
+    /// None.
+    pub fn none() -> Self {
+        Self { queues: Plan::none(), state: Plan::none(), bucket: Plan::none() }
+    }
+}
+
+impl World {
+    /// A world in which nothing goes wrong.
+    pub fn new() -> Self {
+        Self::with(&Faults::none())
+    }
+
+    /// A world with faults.
+    pub fn with(faults: &Faults) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (clock, entropy, calls) = (ManualClock::new(start()), SeededEntropy::new(7), Calls::default());
+        let local = Local::open(folder.path(), LocalOptions::default(), clock.clone(), entropy.clone())
+            .expect("an embedded store");
+        let bucket = FileStore::open(&folder.path().join("dead-letters")).expect("a folder of files");
+        let queue = |name: QueueName| {
+            let label = match name {
+                QueueName::Deliveries => "deliveries",
+                QueueName::DeadLetters => "deadletters",
+                QueueName::Redrive => "redrive",
+            };
+            Faulty::new(Recorded::new(local.queue(name), label, &calls), label, &faults.queues)
+        };
+        let state = || Faulty::new(Recorded::new(local.state(), "state", &calls), "state", &faults.state);
+        let registry = || Registry::new(state(), clock.clone(), Duration::ZERO);
+        let endpoint = ScriptedEndpoint::new(clock.clone());
+        let letters = |source: QueueName| {
+            DeadLetters::new(DeadLetterPorts {
+                queue: queue(source),
+                source,
+                state: state(),
+                bucket: Faulty::new(Recorded::new(bucket.clone(), "bucket", &calls), "bucket", &faults.bucket),
+                registry: registry(),
+                clock: clock.clone(),
+                entropy: entropy.clone(),
+            })
+        };
+        let ports = DeliverPorts {
+            queue: queue(QueueName::Deliveries),
+            state: state(),
+            registry: registry(),
+            webhook: endpoint.clone(),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            drain: DrainMeter::default(),
+        };
+        Self {
+            deliver: Deliver::new(ports, DeliverSettings::default()),
+            dead_letters: letters(QueueName::DeadLetters),
+            redrive: letters(QueueName::Redrive),
+            wake: Wake::new(WakePorts {
+                deliveries: queue(QueueName::Deliveries),
+                state: state(),
+                pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),
+                clock: clock.clone(),
+                entropy: entropy.clone(),
+            }),
+            clock,
+            endpoint,
+            calls,
+            local,
+            bucket,
+            _folder: folder,
+        }
+    }
+
+    /// Writes the topic `orders` with one subscription, `billing`, of these settings (an endpoint is added).
+    pub async fn subscribe(&self, settings: Value) {
+        let mut subscription = serde_json::json!({ "endpoint": { "url": "https://billing.example.com/hooks" } });
+        let members = subscription.as_object_mut().expect("an object");
+        members.extend(settings.as_object().expect("an object").clone());
+        let subscription: SubscriptionSettings =
+            serde_json::from_value(subscription).expect("settings of a subscription");
+        let mut topic = TopicSettings::default();
+        topic.subscriptions.insert(subscription_name(), subscription);
+        self.write_topic(topic).await;
+    }
+
+    /// Deletes the subscription.
+    pub async fn unsubscribe(&self) {
+        self.write_topic(TopicSettings::default()).await;
+    }
+
+    /// The topic's record, as it is stored.
+    pub async fn record(&self) -> TopicRecord {
+        let object = self.local.state().get(&layout::topic(&topic_name())).await.expect("a read");
+        TopicRecord::parse(&object.expect("the topic").bytes).expect("a record")
+    }
+
+    async fn write_topic(&self, settings: TopicSettings) {
+        let now = self.clock.now();
+        let record = TopicRecord {
+            v: RECORD_VERSION,
+            name: topic_name(),
+            key1: SecretText::new("k1"),
+            key2: SecretText::new("k2"),
+            created_at: now,
+            updated_at: now,
+            settings,
+        };
+        let key = layout::topic(&topic_name());
+        self.local.state().put(&key, record.render(), PutCondition::Always).await.expect("a write");
+    }
+
+    /// Puts one delivery of these events into the queue, as publish does.
+    pub async fn publish(&self, events: &[String], time_to_live: Duration) {
+        let now = self.clock.now();
+        let entry = |(index, json): (usize, &String)| Entry {
+            key: format!("k{}-{index}", now.as_millis()),
+            expires_at: now + time_to_live,
+            traceparent: None,
+            payload: Payload::Inline(Bytes::from(json.clone())),
+        };
+        let delivery = Delivery {
+            topic: topic_name(),
+            subscription: subscription_name(),
+            schema: Schema::CloudEvents,
+            published_at: now,
+            not_before: now,
+            attempts: 0,
+            last: None,
+            events: events.iter().enumerate().map(entry).collect(),
+        };
+        self.send(QueueName::Deliveries, render_delivery(&delivery)).await;
+    }
+
+    /// Puts a body into a queue as it is.
+    pub async fn send(&self, queue: QueueName, body: Bytes) {
+        let group = Some(group(&topic_name(), &subscription_name()));
+        let message = OutgoingMessage { body, group, delay_secs: 0 };
+        let sent = self.local.queue(queue).send_batch(vec![message]).await.expect("a batch");
+        assert!(sent.iter().all(Result::is_ok), "{sent:?}");
+    }
+
+    /// Receives what is visible in a queue, without waiting.
+    pub async fn receive(&self, queue: QueueName) -> Vec<ReceivedMessage> {
+        let request =
+            ReceiveRequest { max: 10, visibility: Duration::from_secs(360), wait: Duration::ZERO };
+        self.local.queue(queue).receive(request).await.expect("a receive")
+    }
+
+    /// One invocation of deliver with what is visible, a minute before its deadline.
+    pub async fn deliver(&self) -> BatchResponse {
+        self.deliver_within(Duration::from_secs(60)).await
+    }
+
+    /// One invocation of deliver with what is visible, as the event source mapping makes it.
+    pub async fn deliver_within(&self, left: Duration) -> BatchResponse {
+        let batch = self.receive(QueueName::Deliveries).await;
+        let receipts: Vec<_> = batch.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
+        let response = self.deliver.handle(batch, self.clock.monotonic() + left).await;
+        for (id, receipt) in receipts {
+            if !response.failures.contains(&id) {
+                self.local.queue(QueueName::Deliveries).acknowledge(&receipt).await.expect("an acknowledgement");
+            }
+        }
+        response
+    }
+
+    /// Runs deliver until nothing is visible.
+    pub async fn deliver_all(&self) {
+        while self.visible(QueueName::Deliveries).await > 0 {
+            self.deliver().await;
+        }
+    }
+
+    /// One invocation of deadletter with what is visible.
+    pub async fn bury(&self) -> BatchResponse {
+        self.dead_letters.handle(self.receive(QueueName::DeadLetters).await).await
+    }
+
+    /// One invocation of deadletter for the redrive queue.
+    pub async fn bury_redriven(&self) -> BatchResponse {
+        self.redrive.handle(self.receive(QueueName::Redrive).await).await
+    }
+
+    /// One run of wake.
+    pub async fn wake(&self) -> WakeReport {
+        self.try_wake().await.expect("a run of wake")
+    }
+
+    /// One run of wake, which may fail.
+    pub async fn try_wake(&self) -> Result<WakeReport, WakeError> {
+        self.wake.run().await
+    }
+
+    /// How many messages of a queue are due and not in flight.
+    pub async fn visible(&self, queue: QueueName) -> u64 {
+        self.local.queue(queue).counts().await.expect("counts").visible
+    }
+
+    /// How many messages of a queue are not due yet.
+    pub async fn delayed(&self, queue: QueueName) -> u64 {
+        self.local.queue(queue).counts().await.expect("counts").delayed
+    }
+
+    /// The dead-letter objects, by key.
+    pub async fn buried(&self) -> Vec<(String, Bytes)> {
+        let page = self.bucket.list("", None, 1000).await.expect("a listing");
+        let mut objects = Vec::new();
+        for meta in page.objects {
+            let object = self.bucket.get(&meta.key).await.expect("a read").expect("an object");
+            objects.push((meta.key, object.bytes));
+        }
+        objects
+    }
+
+    /// The keys of what is parked.
+    pub async fn parked(&self) -> Vec<String> {
+        let page = self.local.state().list(layout::PARKED, None, 1000).await.expect("a listing");
+        page.objects.into_iter().map(|object| object.key).collect()
+    }
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn topic_name() -> TopicName {
+    TopicName::parse("orders").expect("a name")
+}
+
+fn subscription_name() -> SubscriptionName {
+    SubscriptionName::parse("billing").expect("a name")
+}

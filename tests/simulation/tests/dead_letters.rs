@@ -1,0 +1,103 @@
+//! deadletter: objects a person can read, and a bucket that refuses.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_ports::faulty::{Effect, Fault, Plan};
+use posthaste_ports::recorded::Operation;
+use posthaste_ports::{Clock, ErrorKind, QueueName};
+use posthaste_simulation::{Answer, Faults, World, event};
+use serde_json::json;
+
+const DAY: Duration = Duration::from_hours(24);
+
+async fn refuse(world: &World, ids: &[&str]) {
+    world.endpoint.answer([Answer::Status(400)]);
+    for id in ids {
+        world.publish(&[event(id)], DAY).await;
+    }
+    world.deliver_all().await;
+    world.clock.advance(Duration::from_mins(5));
+}
+
+fn refusing() -> Plan {
+    let is_put = |effect: &Effect<'_>| effect.operation == Operation::Put;
+    Plan::by(move |effect| is_put(&effect).then_some(Fault::Before(ErrorKind::Denied)))
+}
+
+#[tokio::test]
+async fn many_dead_letters_of_a_subscription_lie_in_one_object() {
+    let world = World::new();
+    world.subscribe(json!({})).await;
+    refuse(&world, &["a", "b", "c"]).await;
+    assert_eq!(world.bury().await.failures, []);
+    let buried = world.buried().await;
+    assert_eq!(buried.len(), 1);
+    let events: Vec<serde_json::Value> = serde_json::from_slice(&buried[0].1).unwrap();
+    assert_eq!(events.len(), 3);
+    assert_eq!(events[0]["deadletterreason"], "UndeliverableDueToClientError");
+    assert_eq!(events[0]["lastdeliveryoutcome"], "BadRequest");
+    assert_eq!(events[0]["lasthttpstatuscode"], 400);
+    world.clock.advance(DAY);
+    assert_eq!(world.visible(QueueName::DeadLetters).await, 0);
+}
+
+#[tokio::test]
+async fn a_bucket_that_refuses_is_tried_for_days_and_nothing_is_lost() {
+    let world = World::with(&Faults { bucket: refusing(), ..Faults::none() });
+    world.subscribe(json!({})).await;
+    refuse(&world, &["a"]).await;
+    for _ in 0..300 {
+        assert_eq!(world.bury().await.failures, []);
+        world.clock.advance(Duration::from_mins(15));
+    }
+    assert_eq!(world.visible(QueueName::DeadLetters).await, 1);
+    assert_eq!(world.visible(QueueName::Redrive).await, 0);
+}
+
+#[tokio::test]
+async fn a_subscription_may_say_when_to_give_up() {
+    let world = World::with(&Faults { bucket: refusing(), ..Faults::none() });
+    world.subscribe(json!({ "deadLetter": { "giveUpAfter": "PT4H" } })).await;
+    refuse(&world, &["a"]).await;
+    let began = world.clock.now();
+    while world.clock.now().since(began) < Duration::from_hours(4) {
+        world.bury().await;
+        let counts = (world.visible(QueueName::DeadLetters).await, world.delayed(QueueName::DeadLetters).await);
+        assert_eq!(counts, (0, 1), "after {:?}", world.clock.now().since(began));
+        world.clock.advance(Duration::from_mins(15));
+    }
+    world.bury().await;
+    assert_eq!(world.delayed(QueueName::DeadLetters).await, 0);
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_read_is_kept_byte_for_byte() {
+    let world = World::new();
+    world.subscribe(json!({})).await;
+    let foreign = Bytes::from_static("{\"not\": \"ours\", ü".as_bytes());
+    world.send(QueueName::Deliveries, foreign.clone()).await;
+    world.deliver().await;
+    world.bury().await;
+    let buried = world.buried().await;
+    assert_eq!(buried.len(), 1);
+    assert!(buried[0].0.starts_with("MALFORMED/2023/11/14/22/"), "{}", buried[0].0);
+    assert_eq!(buried[0].1, foreign);
+}
+
+#[tokio::test]
+async fn what_a_function_failed_on_is_shown_with_its_events() {
+    let world = World::new();
+    world.subscribe(json!({})).await;
+    world.publish(&[event("a")], DAY).await;
+    for _ in 0..50 {
+        assert_eq!(world.receive(QueueName::Deliveries).await.len(), 1);
+        world.clock.advance(Duration::from_mins(6));
+    }
+    assert_eq!(world.receive(QueueName::Deliveries).await.len(), 0);
+    assert_eq!(world.bury_redriven().await.failures, []);
+    let buried = world.buried().await;
+    let events: Vec<serde_json::Value> = serde_json::from_slice(&buried[0].1).unwrap();
+    assert_eq!((&events[0]["id"], &events[0]["deadletterreason"]), (&json!("a"), &json!("HandlerFailed")));
+    assert_eq!(world.visible(QueueName::Redrive).await, 0);
+}

@@ -1,0 +1,57 @@
+//! A fault at every effect: whatever fails, before it happened or after, no event is lost.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use posthaste_ports::faulty::{Fault, Plan};
+use posthaste_ports::{Clock, ErrorKind};
+use posthaste_simulation::{Answer, Faults, World, event};
+use serde_json::json;
+
+/// More effects than one run has; the loop ends when a plan's fault was never reached.
+const EFFECTS_MAX: u64 = 500;
+
+/// Publishes three events, of which one arrives, one is refused and one waits an hour first; then lets time pass.
+async fn run(faults: &Faults) -> BTreeSet<&'static str> {
+    let world = World::with(faults);
+    world.subscribe(json!({ "retryPolicy": { "schedule": ["PT10S", "PT1H"] } })).await;
+    world.endpoint.answer([Answer::Status(200), Answer::Status(400), Answer::Status(500), Answer::Status(500), Answer::Status(200)]);
+    world.publish(&[event("arrives"), event("refused"), event("waits")], Duration::from_hours(24)).await;
+    let mut arrived = BTreeSet::new();
+    for _ in 0..60 {
+        world.deliver().await;
+        if let Err(error) = world.try_wake().await {
+            assert!(faults.state.faults() > 0, "{error}");
+        }
+        world.bury().await;
+        world.clock.advance(Duration::from_mins(6));
+    }
+    for request in world.endpoint.take() {
+        arrived.extend(["arrives", "waits"].into_iter().filter(|id| request.body.contains(id)));
+    }
+    for (_, object) in world.buried().await {
+        let text = String::from_utf8(object.to_vec()).unwrap();
+        arrived.extend(["refused", "waits", "arrives"].into_iter().filter(|id| text.contains(id)));
+    }
+    arrived
+}
+
+#[tokio::test]
+async fn nothing_is_lost_whichever_effect_fails() {
+    let all = BTreeSet::from(["arrives", "refused", "waits"]);
+    for (part, set) in [
+        ("queues", (|plan| Faults { queues: plan, ..Faults::none() }) as fn(Plan) -> Faults),
+        ("state", |plan| Faults { state: plan, ..Faults::none() }),
+        ("bucket", |plan| Faults { bucket: plan, ..Faults::none() }),
+    ] {
+        for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::TimedOut)] {
+            for number in 0..EFFECTS_MAX {
+                let plan = Plan::nth(number, fault.clone());
+                assert_eq!(run(&set(plan.clone())).await, all, "{part}: {fault:?} at effect {number}");
+                if plan.faults() == 0 {
+                    break;
+                }
+            }
+        }
+    }
+}
