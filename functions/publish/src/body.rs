@@ -9,6 +9,12 @@ use posthaste_core::limits::REQUEST_BYTES_MAX;
 use posthaste_ports::Clock;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+/// Most bytes of a refused request that are still read …
+const DISCARDED_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;
+
+/// … and for how long.
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Why a body was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
@@ -53,7 +59,11 @@ impl BodyBudget {
 }
 
 /// Reads a body whole. One that arrived in one piece is not copied.
-pub(crate) async fn read<C: Clock>(body: Body, clock: &C, timeout: Duration) -> Result<Bytes, BodyError> {
+pub(crate) async fn read<C: Clock>(
+    body: &mut Body,
+    clock: &C,
+    timeout: Duration,
+) -> Result<Bytes, BodyError> {
     tokio::select! {
         biased;
         body = gather(body) => body,
@@ -61,7 +71,7 @@ pub(crate) async fn read<C: Clock>(body: Body, clock: &C, timeout: Duration) -> 
     }
 }
 
-async fn gather(mut body: Body) -> Result<Bytes, BodyError> {
+async fn gather(body: &mut Body) -> Result<Bytes, BodyError> {
     let whole = body.size_hint().lower();
     let whole = usize::try_from(whole).unwrap_or(usize::MAX).min(REQUEST_BYTES_MAX);
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
@@ -83,6 +93,25 @@ async fn gather(mut body: Body) -> Result<Bytes, BodyError> {
     Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
+/// Reads what is left of a refused request and forgets it, within bounds. A connection that is closed while its client
+/// still sends is reset, and many a client then never sees the answer.
+pub(crate) async fn discard<C: Clock>(body: &mut Body, clock: &C) {
+    let rest = async {
+        let mut bytes = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            bytes += frame.data_ref().map_or(0, Bytes::len);
+            if bytes > DISCARDED_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        () = rest => {}
+        () = clock.sleep(DISCARD_TIMEOUT) => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,8 +125,8 @@ mod tests {
         Body::from_stream(stream::iter(pieces.into_iter().map(Ok::<_, std::io::Error>)))
     }
 
-    async fn read_now(body: Body) -> Result<Bytes, BodyError> {
-        read(body, &ManualClock::new(Timestamp::EPOCH), TIMEOUT).await
+    async fn read_now(mut body: Body) -> Result<Bytes, BodyError> {
+        read(&mut body, &ManualClock::new(Timestamp::EPOCH), TIMEOUT).await
     }
 
     #[tokio::test]
@@ -129,8 +158,8 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_never_ends_is_given_up() {
         let clock = ManualClock::new(Timestamp::EPOCH);
-        let silent = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
-        let (read, ()) = tokio::join!(read(silent, &clock, TIMEOUT), async { clock.advance(TIMEOUT) });
+        let mut silent = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+        let (read, ()) = tokio::join!(read(&mut silent, &clock, TIMEOUT), async { clock.advance(TIMEOUT) });
         assert!(matches!(read, Err(BodyError::TimedOut(TIMEOUT))));
     }
 
@@ -138,6 +167,16 @@ mod tests {
     async fn a_connection_that_breaks_is_no_body() {
         let broken = stream::iter([Ok("ab"), Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset))]);
         assert!(matches!(read_now(Body::from_stream(broken)).await, Err(BodyError::Broken(_))));
+    }
+
+    #[tokio::test]
+    async fn no_more_is_discarded_than_is_worth_it() {
+        let clock = ManualClock::new(Timestamp::EPOCH);
+        let mut endless =
+            Body::from_stream(stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b'x'; 4096])));
+        discard(&mut endless, &clock).await;
+        let mut silent = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+        tokio::join!(discard(&mut silent, &clock), async { clock.advance(DISCARD_TIMEOUT) });
     }
 
     #[test]

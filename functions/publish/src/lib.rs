@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use http::header::EXPECT;
 use http::{HeaderMap, Request};
 use posthaste_core::event::{Event, PublishRequest, parse_request};
 use posthaste_core::name::TopicName;
@@ -95,6 +96,21 @@ where
     ///
     /// Every outcome is logged and counted here.
     pub async fn publish(&self, topic: &str, request: Request<Body>) -> Result<Published, PublishError> {
+        let (head, mut body) = request.into_parts();
+        let published = self.accept(topic, &head.headers, &mut body).await;
+        // A client that asked before it sends has sent nothing yet, and learns so that it need not.
+        if published.is_err() && !head.headers.contains_key(EXPECT) {
+            body::discard(&mut body, &self.clock).await;
+        }
+        published
+    }
+
+    async fn accept(
+        &self,
+        topic: &str,
+        headers: &HeaderMap,
+        body: &mut Body,
+    ) -> Result<Published, PublishError> {
         let started = self.clock.monotonic();
         let topic = self.topic(topic).await.inspect_err(|error| log(topic, error))?;
         let name = &topic.name;
@@ -103,7 +119,7 @@ where
             meter::failed(name, events);
             error
         };
-        let received = self.receive(&topic, request).await.map_err(|error| fail(1, error))?;
+        let received = self.receive(&topic, headers, body).await.map_err(|error| fail(1, error))?;
         let events = received.events.len();
         let written = self.write(&topic, &received.events, received.dehydrate).await;
         let written = written.map_err(|error| fail(events, PublishError::Write(error)))?;
@@ -120,24 +136,28 @@ where
 
     /// The key, back pressure, the body, the wait, the events. The body is read before the wait, because only a
     /// connection that has nothing left to read shows that its client is gone; it is looked at after the wait.
-    async fn receive(&self, topic: &Topic, request: Request<Body>) -> Result<Received<'_>, PublishError> {
-        let (head, body) = request.into_parts();
-        if !key::opens(&topic.keys, &head.headers) {
+    async fn receive(
+        &self,
+        topic: &Topic,
+        headers: &HeaderMap,
+        body: &mut Body,
+    ) -> Result<Received<'_>, PublishError> {
+        if !key::opens(&topic.keys, headers) {
             return Err(PublishError::Unauthorized);
         }
-        let admitted = self.pressure.admit(tier(&head.headers)).await;
+        let admitted = self.pressure.admit(tier(headers)).await;
         let (dehydrate, pressure) = (admitted.dehydrate, admitted.header);
         if let Admission::Refuse { retry_after, .. } = admitted.admission {
             return Err(PublishError::Refused { retry_after, pressure });
         }
-        let room = self.bodies.reserve(&body).map_err(PublishError::Body)?;
+        let room = self.bodies.reserve(body).map_err(PublishError::Body)?;
         let body = body::read(body, &self.clock, self.settings.body_timeout);
         let body = body.await.map_err(PublishError::Body)?;
         if let Admission::Delay(wait) = admitted.admission {
             self.clock.sleep(wait).await;
         }
         let (name, schema) = (&topic.name, topic.input_schema);
-        let request = PublishRequest { topic: name, schema, headers: &head.headers, body: &body };
+        let request = PublishRequest { topic: name, schema, headers, body: &body };
         let events = parse_request(&request).map_err(PublishError::Input)?;
         Ok(Received { events, pressure, dehydrate, _room: room })
     }
