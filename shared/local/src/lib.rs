@@ -2,11 +2,13 @@
 //! for dead letters, and the real clock and randomness beside ones that tests drive.
 
 pub mod clock;
+pub mod embedded;
 pub mod entropy;
 pub mod files;
 pub mod probe;
 
 pub use clock::{ManualClock, SystemClock};
+pub use embedded::{Gauges, Local, LocalOptions, LocalQueue, OpenError, StateStore};
 pub use entropy::{SeededEntropy, SystemEntropy};
 pub use files::FileStore;
 pub use probe::LocalProbe;

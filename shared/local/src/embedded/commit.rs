@@ -1,0 +1,222 @@
+//! The commit thread: takes all that waits, does it in one transaction, fsyncs once, then answers everybody.
+
+mod effects;
+mod transaction;
+
+use std::sync::Arc;
+
+use posthaste_ports::ErrorKind;
+use tokio::sync::oneshot;
+
+use super::Shared;
+use super::engine::{Begin, EngineError};
+use super::inbox::{Batch, Done, Failed, Job, Work};
+use super::lock::FolderLock;
+
+/// What a job came to within a transaction.
+type Outcome = Result<Done, Failed>;
+
+/// How the engine ended a transaction that failed.
+enum Recovered {
+    /// It took no effect.
+    Undone,
+    /// It took effect, though nobody knows whether it would survive a power cut.
+    TookEffect,
+    /// The engine could not be opened again.
+    Unknown,
+}
+
+/// A transaction of which nobody knows yet whether it took effect.
+struct Unresolved {
+    jobs: Vec<(Work, Outcome)>,
+    deletes: Vec<u64>,
+}
+
+/// The thread's own.
+pub(super) struct Committer {
+    shared: Arc<Shared>,
+    next_sequence: u64,
+    commit: u64,
+    unresolved: Option<Unresolved>,
+    // Given back when the thread ends, after the engine is closed.
+    _lock: FolderLock,
+}
+
+impl Committer {
+    /// Starts the thread; the answer comes when it has ended and the folder is free.
+    pub(super) fn spawn(
+        shared: Arc<Shared>,
+        begin: Begin,
+        lock: FolderLock,
+    ) -> Result<oneshot::Receiver<()>, EngineError> {
+        let (ended, closed) = oneshot::channel();
+        let mut committer = Self {
+            shared,
+            next_sequence: begin.first_sequence,
+            commit: begin.commit,
+            unresolved: None,
+            _lock: lock,
+        };
+        let run = move || {
+            committer.run();
+            drop(committer);
+            // Nobody waits if the store was dropped without being closed.
+            let _ = ended.send(());
+        };
+        std::thread::Builder::new()
+            .name("posthaste-commit".to_owned())
+            .spawn(run)
+            .map_err(EngineError::Thread)?;
+        Ok(closed)
+    }
+
+    fn run(&mut self) {
+        while let Some(batch) = self.shared.inbox.next() {
+            let is_done = self.commit(batch);
+            if !is_done {
+                if self.shared.inbox.is_closed() && !self.shared.engine.is_open() {
+                    // Acknowledgements that cannot be written are given again after the next start.
+                    break;
+                }
+                self.shared.inbox.pause();
+            }
+        }
+        self.shared.inbox.refuse_all();
+        self.shared.engine.close();
+    }
+
+    /// Does a batch; whether the engine is well.
+    fn commit(&mut self, batch: Batch) -> bool {
+        if let Err(error) = self.resume() {
+            self.fail(batch, error);
+            return false;
+        }
+        let batch = self.refuse_for_lack_of_room(batch);
+        if batch.jobs.is_empty() && batch.deletes.is_empty() {
+            return true;
+        }
+        match self.write(&batch) {
+            Ok(outcomes) => {
+                self.commit += 1;
+                self.succeed(batch, outcomes);
+                true
+            }
+            Err((error, outcomes)) => {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "a commit failed; the store is reopened"
+                );
+                let recovered = self.recover();
+                self.settle_failure(batch, error, outcomes, &recovered);
+                self.shared.engine.is_open()
+            }
+        }
+    }
+
+    /// Without an engine, tries to get it back, and finds out what became of the last transaction.
+    fn resume(&mut self) -> Result<(), EngineError> {
+        if self.shared.engine.is_open() {
+            return Ok(());
+        }
+        let commit = self.shared.engine.reopen()?;
+        let Some(unresolved) = self.unresolved.take() else { return Ok(()) };
+        if commit > self.commit {
+            self.commit = commit;
+            self.apply(unresolved.jobs.into_iter().map(|(work, outcome)| (work, outcome.ok())));
+        } else {
+            for (work, _) in unresolved.jobs {
+                self.undo(work);
+            }
+            self.shared.inbox.delete_again(&unresolved.deletes);
+        }
+        Ok(())
+    }
+
+    /// Answers sends with `Full` while the device has no more room than the reserve.
+    fn refuse_for_lack_of_room(&self, mut batch: Batch) -> Batch {
+        let is_send = |job: &Job| matches!(job.work, Work::Messages { instead_of: None, .. });
+        if !batch.jobs.iter().any(is_send) {
+            return batch;
+        }
+        // Where the device does not tell, its own refusal will.
+        let free = self.shared.engine.free_bytes().unwrap_or(u64::MAX);
+        if free >= self.shared.disk_reserve_bytes {
+            return batch;
+        }
+        let (refused, kept) = batch.jobs.into_iter().partition(is_send);
+        batch.jobs = kept;
+        for job in refused {
+            // A caller that gave up needs no answer.
+            let _: Result<_, _> = job.answer.send(Err(Failed { kind: ErrorKind::Full, cause: None }));
+        }
+        batch
+    }
+
+    fn recover(&mut self) -> Recovered {
+        match self.shared.engine.reopen() {
+            Ok(commit) if commit > self.commit => {
+                self.commit = commit;
+                Recovered::TookEffect
+            }
+            Ok(_) => Recovered::Undone,
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "the store cannot be reopened yet");
+                Recovered::Unknown
+            }
+        }
+    }
+
+    fn succeed(&self, batch: Batch, outcomes: Vec<Outcome>) {
+        let mut answers = Vec::with_capacity(batch.jobs.len());
+        let mut works = Vec::with_capacity(batch.jobs.len());
+        for (job, outcome) in batch.jobs.into_iter().zip(outcomes) {
+            works.push((job.work, outcome.clone().ok()));
+            answers.push((job.answer, outcome));
+        }
+        self.apply(works.into_iter());
+        for (answer, outcome) in answers {
+            let _: Result<_, _> = answer.send(outcome);
+        }
+    }
+
+    /// A transaction failed: who waits learns it, and memory follows what the disk holds.
+    fn settle_failure(
+        &mut self,
+        batch: Batch,
+        error: EngineError,
+        outcomes: Vec<Outcome>,
+        recovered: &Recovered,
+    ) {
+        // `Full` promises that nothing was written.
+        let kind = if matches!(recovered, Recovered::Undone) { error.kind() } else { ErrorKind::Other };
+        let failed = Failed { kind, cause: Some(Arc::new(error)) };
+        let mut works = Vec::with_capacity(batch.jobs.len());
+        let outcomes = outcomes.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
+        for (job, outcome) in batch.jobs.into_iter().zip(outcomes) {
+            let _: Result<_, _> = job.answer.send(Err(failed.clone()));
+            works.push((job.work, outcome.unwrap_or_else(|| Err(failed.clone()))));
+        }
+        match recovered {
+            Recovered::Undone => {
+                for (work, _) in works {
+                    self.undo(work);
+                }
+                self.shared.inbox.delete_again(&batch.deletes);
+            }
+            Recovered::TookEffect => {
+                self.apply(works.into_iter().map(|(work, outcome)| (work, outcome.ok())));
+            }
+            Recovered::Unknown => self.unresolved = Some(Unresolved { jobs: works, deletes: batch.deletes }),
+        }
+    }
+
+    /// There is no engine: nothing was begun.
+    fn fail(&self, batch: Batch, error: EngineError) {
+        let failed = Failed { kind: error.kind(), cause: Some(Arc::new(error)) };
+        for job in batch.jobs {
+            let _: Result<_, _> = job.answer.send(Err(failed.clone()));
+            self.undo(job.work);
+        }
+        self.shared.inbox.delete_again(&batch.deletes);
+    }
+}

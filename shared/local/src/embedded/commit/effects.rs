@@ -1,0 +1,95 @@
+//! What a commit changes in memory once it is durable, and what is taken back when it was not done.
+
+use posthaste_core::time::Timestamp;
+use posthaste_ports::QueueName;
+
+use super::Committer;
+use crate::embedded::bodies::{Bodies, Content};
+use crate::embedded::inbox::{Done, NewMessage, Work};
+use crate::embedded::{QUEUES, record};
+
+/// A message that one of the queues now holds.
+struct Arrival {
+    sequence: u64,
+    group: String,
+    due: Timestamp,
+}
+
+/// The changes of one queue's index, so that its lock is taken once for a whole commit.
+#[derive(Default)]
+struct Changes {
+    arrivals: Vec<Arrival>,
+    replaced: Vec<u64>,
+}
+
+impl Committer {
+    /// What was done shows: messages become visible, replaced ones are gone.
+    pub(super) fn apply(&self, works: impl Iterator<Item = (Work, Option<Done>)>) {
+        let mut changes: [Changes; 3] = Default::default();
+        let mut bodies = self.shared.bodies();
+        for (work, done) in works.filter_map(|(work, done)| Some((work, done?))) {
+            match work {
+                Work::Messages { messages, instead_of } => {
+                    for (sequence, message) in (done..).zip(messages) {
+                        let queue = &mut changes[usize::from(record::number_of(message.to))];
+                        queue.arrivals.push(arrive(sequence, message, &mut bodies));
+                    }
+                    if let Some((queue, sequence)) = instead_of {
+                        changes[usize::from(record::number_of(queue))].replaced.push(sequence);
+                    }
+                }
+                Work::Redrive { messages, .. } => {
+                    let moved = messages.into_iter().map(|(sequence, group)| Arrival {
+                        sequence,
+                        group: group.to_string(),
+                        due: Timestamp::EPOCH,
+                    });
+                    let redrive = usize::from(record::number_of(QueueName::Redrive));
+                    changes[redrive].arrivals.extend(moved);
+                }
+                Work::Put { .. } | Work::Delete { .. } => {}
+            }
+        }
+        drop(bodies);
+        for (name, changes) in QUEUES.into_iter().zip(changes) {
+            self.show(name, changes);
+        }
+    }
+
+    fn show(&self, name: QueueName, changes: Changes) {
+        if changes.arrivals.is_empty() && changes.replaced.is_empty() {
+            return;
+        }
+        let now = (self.shared.now)();
+        self.shared.queue(name).update(now, |index| {
+            changes.replaced.into_iter().for_each(|sequence| index.forget(sequence));
+            for Arrival { sequence, group, due } in changes.arrivals {
+                index.insert(sequence, &group, due, now.wall);
+            }
+        });
+    }
+
+    /// What was not done leaves memory as it was before the call.
+    pub(super) fn undo(&self, work: Work) {
+        let now = (self.shared.now)();
+        match work {
+            Work::Messages { instead_of: Some((queue, sequence)), .. } => {
+                self.shared.queue(queue).update(now, |index| index.release(sequence));
+            }
+            Work::Redrive { from, messages } => self.shared.queue(from).update(now, |index| {
+                for (sequence, group) in messages {
+                    index.put_back(sequence, &group);
+                }
+            }),
+            Work::Messages { .. } | Work::Put { .. } | Work::Delete { .. } => {}
+        }
+    }
+}
+
+/// A body that is due at once is likely to be asked for soon; one that waits is read when its time has come.
+fn arrive(sequence: u64, message: NewMessage, bodies: &mut Bodies) -> Arrival {
+    if message.due <= message.sent_at {
+        bodies.insert(sequence, Content { sent_at: message.sent_at, body: message.body });
+    }
+    Arrival { sequence, group: message.group.unwrap_or_default(), due: message.due }
+}

@@ -1,0 +1,116 @@
+//! One commit as one transaction of the engine.
+
+use posthaste_ports::{ErrorKind, PutCondition, QueueName};
+use redb::{ReadableTable, Table, WriteTransaction};
+
+use super::{Committer, Outcome};
+use crate::embedded::engine::{
+    COMMIT, EngineError, FOLDER, MESSAGES, OBJECT_BYTES, OBJECTS, ObjectFacts, failed,
+};
+use crate::embedded::inbox::{Batch, Failed, NewMessage, Work};
+use crate::embedded::record::Header;
+use crate::embedded::store::version_of;
+
+type Messages<'t> = Table<'t, u64, &'static [u8]>;
+
+impl Committer {
+    /// Writes a batch durably. The outcomes beside an error are those of the jobs that were looked at, for the case
+    /// that the transaction took effect all the same.
+    pub(super) fn write(&mut self, batch: &Batch) -> Result<Vec<Outcome>, (EngineError, Vec<Outcome>)> {
+        let mut outcomes = Vec::with_capacity(batch.jobs.len());
+        match self.try_write(batch, &mut outcomes) {
+            Ok(()) => Ok(outcomes),
+            Err(error) => Err((error, outcomes)),
+        }
+    }
+
+    fn try_write(&mut self, batch: &Batch, outcomes: &mut Vec<Outcome>) -> Result<(), EngineError> {
+        let transaction = self.shared.engine.begin_write()?;
+        let mut messages = transaction.open_table(MESSAGES).map_err(failed)?;
+        for sequence in &batch.deletes {
+            messages.remove(sequence).map_err(failed)?;
+        }
+        for job in &batch.jobs {
+            outcomes.push(self.write_one(&job.work, &transaction, &mut messages)?);
+        }
+        drop(messages);
+        transaction.open_table(FOLDER).map_err(failed)?.insert(COMMIT, self.commit + 1).map_err(failed)?;
+        transaction.commit().map_err(failed)
+    }
+
+    fn write_one(
+        &mut self,
+        work: &Work,
+        transaction: &WriteTransaction,
+        messages: &mut Messages<'_>,
+    ) -> Result<Outcome, EngineError> {
+        let number = self.next_sequence;
+        match work {
+            Work::Messages { messages: new, instead_of } => {
+                if let Some((_, sequence)) = instead_of {
+                    messages.remove(sequence).map_err(failed)?;
+                }
+                for message in new {
+                    store(messages, self.next_sequence, message)?;
+                    self.next_sequence += 1;
+                }
+            }
+            Work::Redrive { messages: moved, .. } => {
+                for (sequence, _) in moved {
+                    redrive(messages, *sequence)?;
+                }
+            }
+            Work::Put { key, bytes, condition, modified_at } => {
+                let mut objects = transaction.open_table(OBJECTS).map_err(failed)?;
+                let known = objects.get(key.as_str()).map_err(failed)?.map(|facts| facts.value().into());
+                if !holds(condition, known) {
+                    return Ok(Err(Failed { kind: ErrorKind::PreconditionFailed, cause: None }));
+                }
+                let facts = (number, modified_at.as_millis(), bytes.len() as u64);
+                objects.insert(key.as_str(), facts).map_err(failed)?;
+                let mut contents = transaction.open_table(OBJECT_BYTES).map_err(failed)?;
+                contents.insert(key.as_str(), &bytes[..]).map_err(failed)?;
+                self.next_sequence += 1;
+            }
+            Work::Delete { key } => {
+                transaction.open_table(OBJECTS).map_err(failed)?.remove(key.as_str()).map_err(failed)?;
+                let mut contents = transaction.open_table(OBJECT_BYTES).map_err(failed)?;
+                contents.remove(key.as_str()).map_err(failed)?;
+            }
+        }
+        Ok(Ok(number))
+    }
+}
+
+fn store(messages: &mut Messages<'_>, sequence: u64, message: &NewMessage) -> Result<(), EngineError> {
+    let header = Header {
+        queue: message.to,
+        group: message.group.as_deref().unwrap_or_default(),
+        sent_at: message.sent_at,
+        due: message.due,
+    };
+    let record_bytes = header.record_bytes(message.body.len());
+    let mut record = messages.insert_reserve(sequence, record_bytes).map_err(failed)?;
+    header.write(&message.body, record.as_mut());
+    Ok(())
+}
+
+/// The record stays what it was, but for its queue and the time it is due: now.
+fn redrive(messages: &mut Messages<'_>, sequence: u64) -> Result<(), EngineError> {
+    let Some(old) = messages.remove(sequence).map_err(failed)?.map(|record| record.value().to_vec()) else {
+        return Ok(());
+    };
+    let (header, body) = Header::read(&old).ok_or(EngineError::Record(sequence))?;
+    let moved = Header { queue: QueueName::Redrive, due: header.sent_at, ..header };
+    let mut record = messages.insert_reserve(sequence, old.len()).map_err(failed)?;
+    moved.write(body, record.as_mut());
+    Ok(())
+}
+
+fn holds(condition: &PutCondition, known: Option<ObjectFacts>) -> bool {
+    match condition {
+        PutCondition::Always => true,
+        PutCondition::IfAbsent => known.is_none(),
+        PutCondition::IfMatch(etag) => known.is_some_and(|known| version_of(etag) == Some(known.version)),
+    }
+}

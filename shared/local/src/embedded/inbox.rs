@@ -1,0 +1,233 @@
+//! What waits for the commit thread: jobs with somebody waiting for them, and acknowledgements nobody waits for.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{ErrorKind, PutCondition, QueueName};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use super::engine::EngineError;
+
+/// Most bytes of jobs that wait; further callers wait to get in.
+const WAITING_KIB_MAX: u32 = 256 * 1024;
+
+/// What a job takes besides its bytes.
+const JOB_KIB: usize = 1;
+
+/// Most jobs and bytes of one commit. More would make those who wait for the first wait for the last.
+const COMMIT_JOBS_MAX: usize = 1024;
+const COMMIT_BYTES_MAX: usize = 8 << 20;
+
+/// Most acknowledgements of one commit.
+const COMMIT_DELETES_MAX: usize = 8192;
+
+/// How long an acknowledgement waits for other work to join. A length of real time, not of the clock port: it gathers
+/// writes, and nothing that a caller could see depends on it.
+const ACKNOWLEDGEMENT_DELAY: Duration = Duration::from_millis(25);
+
+/// The least time between two tries of an engine that failed; opening it again may read the whole file.
+const FAILURE_PAUSE: Duration = Duration::from_millis(200);
+
+/// A message on its way into the engine.
+#[derive(Debug)]
+pub(super) struct NewMessage {
+    pub(super) to: QueueName,
+    pub(super) group: Option<String>,
+    pub(super) sent_at: Timestamp,
+    pub(super) due: Timestamp,
+    pub(super) body: Bytes,
+}
+
+/// What is to be done in a commit.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// Stores messages, and deletes one in the same transaction.
+    Messages { messages: Vec<NewMessage>, instead_of: Option<(QueueName, u64)> },
+    /// Moves messages to the redrive queue.
+    Redrive { from: QueueName, messages: Vec<(u64, Arc<str>)> },
+    /// Writes a state object.
+    Put { key: String, bytes: Bytes, condition: PutCondition, modified_at: Timestamp },
+    /// Deletes a state object.
+    Delete { key: String },
+}
+
+impl Work {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Messages { messages, .. } => messages.iter().map(|message| message.body.len()).sum(),
+            Self::Put { bytes, .. } => bytes.len(),
+            Self::Redrive { .. } | Self::Delete { .. } => 0,
+        }
+    }
+}
+
+/// What was done: the first sequence number of the messages, or the version of the object.
+pub(super) type Done = u64;
+
+/// Why a job was not done. One failure of the engine is shared by all jobs of the commit.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the commit failed")]
+pub(super) struct Failed {
+    pub(super) kind: ErrorKind,
+    #[source]
+    pub(super) cause: Option<Arc<EngineError>>,
+}
+
+/// Work, who waits for it, and the room it takes until it is done.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) work: Work,
+    pub(super) answer: oneshot::Sender<Result<Done, Failed>>,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+/// What one commit takes.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) jobs: Vec<Job>,
+    /// Sequence numbers of acknowledged messages.
+    pub(super) deletes: Vec<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    deletes: Vec<u64>,
+    is_closed: bool,
+}
+
+/// The place where work waits.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+    room: Arc<Semaphore>,
+}
+
+impl Inbox {
+    pub(super) fn new() -> Self {
+        let room = Arc::new(Semaphore::new(WAITING_KIB_MAX as usize));
+        Self { waiting: Mutex::default(), arrived: Condvar::new(), room }
+    }
+
+    /// Waits until there is room for a job of so many bytes.
+    pub(super) async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let kib = u32::try_from(bytes / 1024 + JOB_KIB).unwrap_or(u32::MAX);
+        // `None` only if the semaphore were closed, which it never is.
+        self.room.clone().acquire_many_owned(kib.min(WAITING_KIB_MAX)).await.ok()
+    }
+
+    /// Hands work to the commit thread. It is done even if nobody waits for the answer any more.
+    pub(super) fn push(
+        &self,
+        work: Work,
+        room: Option<OwnedSemaphorePermit>,
+    ) -> oneshot::Receiver<Result<Done, Failed>> {
+        let (answer, answered) = oneshot::channel();
+        let mut waiting = self.lock();
+        if waiting.is_closed {
+            let cause = Some(Arc::new(EngineError::Closed));
+            // The receiver is still here.
+            let _ = answer.send(Err(Failed { kind: ErrorKind::Other, cause }));
+            return answered;
+        }
+        waiting.jobs.push_back(Job { work, answer, _room: room });
+        let is_first = waiting.jobs.len() == 1;
+        drop(waiting);
+        if is_first {
+            self.arrived.notify_one();
+        }
+        answered
+    }
+
+    /// Notes an acknowledged message, to be deleted with the next commit.
+    pub(super) fn delete(&self, sequence: u64) {
+        let mut waiting = self.lock();
+        waiting.deletes.push(sequence);
+        let is_due = waiting.deletes.len() == 1 || waiting.deletes.len() == COMMIT_DELETES_MAX;
+        drop(waiting);
+        if is_due {
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Puts acknowledgements back whose commit failed.
+    pub(super) fn delete_again(&self, sequences: &[u64]) {
+        self.lock().deletes.extend_from_slice(sequences);
+    }
+
+    /// No more work is taken; what waits is still done.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.arrived.notify_one();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
+    /// Waits for work and takes what one commit takes; `None` once closed and empty.
+    pub(super) fn next(&self) -> Option<Batch> {
+        let mut waiting = self.lock();
+        loop {
+            let is_full = waiting.deletes.len() >= COMMIT_DELETES_MAX;
+            if !waiting.jobs.is_empty() || is_full || (waiting.is_closed && !waiting.deletes.is_empty()) {
+                return Some(waiting.take());
+            }
+            if waiting.is_closed {
+                return None;
+            }
+            if waiting.deletes.is_empty() {
+                waiting = self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let gather = |waiting: &mut Waiting| {
+                waiting.jobs.is_empty() && !waiting.is_closed && waiting.deletes.len() < COMMIT_DELETES_MAX
+            };
+            let waited = self.arrived.wait_timeout_while(waiting, ACKNOWLEDGEMENT_DELAY, gather);
+            waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+            return Some(waiting.take());
+        }
+    }
+
+    /// Waits before the next try after a failure. Who calls meanwhile waits, too.
+    pub(super) fn pause(&self) {
+        let is_open = |waiting: &mut Waiting| !waiting.is_closed;
+        // Only the passing of time matters.
+        let _ = self.arrived.wait_timeout_while(self.lock(), FAILURE_PAUSE, is_open);
+    }
+
+    /// Refuses whatever waits when the thread ends.
+    pub(super) fn refuse_all(&self) {
+        let jobs = std::mem::take(&mut self.lock().jobs);
+        for job in jobs {
+            let cause = Some(Arc::new(EngineError::Closed));
+            let _: Result<_, _> = job.answer.send(Err(Failed { kind: ErrorKind::Other, cause }));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        // Nothing panics while it holds the lock.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn take(&mut self) -> Batch {
+        let mut bytes = 0;
+        let fits = |job: &Job| {
+            bytes += job.work.bytes();
+            bytes <= COMMIT_BYTES_MAX
+        };
+        // One job always fits, however large.
+        let jobs = self.jobs.iter().take(COMMIT_JOBS_MAX).map(fits).take_while(|fits| *fits).count().max(1);
+        let deletes = self.deletes.len().min(COMMIT_DELETES_MAX);
+        Batch {
+            jobs: self.jobs.drain(..jobs.min(self.jobs.len())).collect(),
+            deletes: self.deletes.drain(..deletes).collect(),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! One queue's memory: which messages are visible, delayed and in flight, and which is given out next. It does no
+//! I/O, reads no clock, and holds no bodies: a waiting message takes some tens of bytes.
+
+mod groups;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_core::time::Timestamp;
+use posthaste_ports::QueueCounts;
+
+use groups::{GroupId, Groups};
+
+/// The two times of one moment: delays end by the wall clock, because they outlast the process; visibility timeouts
+/// by the one that never jumps, because they do not.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Now {
+    pub(super) wall: Timestamp,
+    pub(super) monotonic: Duration,
+}
+
+/// The right to settle a message: a receive of it, the `count`th of this opening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Received {
+    pub(super) sequence: u64,
+    pub(super) count: u32,
+}
+
+/// What a receive got.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// The messages given out.
+    pub(super) given: Vec<Received>,
+    /// Messages received too often, with their groups; they are out of this queue now.
+    pub(super) worn_out: Vec<(u64, Arc<str>)>,
+}
+
+/// What a visibility timeout was not changed for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ChangeRefused {
+    /// The receipt is stale.
+    Stale,
+    /// The message would be hidden for longer than 12 hours since it was received.
+    TooLong,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    group: GroupId,
+    count: u32,
+    received_at: Duration,
+    until: Duration,
+    /// A replacement is on its way into a commit: the timeout does not end meanwhile.
+    is_held: bool,
+}
+
+/// The index.
+#[derive(Debug)]
+pub(super) struct QueueIndex {
+    groups: Groups,
+    delayed: BTreeMap<(Timestamp, u64), GroupId>,
+    flights: HashMap<u64, Flight>,
+    timeouts: BTreeSet<(Duration, u64)>,
+    /// Visible messages that were received before, with their receive count.
+    returned: HashMap<u64, (GroupId, u32)>,
+    /// Visible messages that were settled late, and how many entries of them lie among the visible ones: those are
+    /// skipped when their turn comes.
+    settled: HashMap<u64, u32>,
+    visible: u64,
+    in_flight_max: usize,
+    receives_max: u32,
+}
+
+impl QueueIndex {
+    pub(super) fn new(in_flight_max: usize, receives_max: u32) -> Self {
+        Self {
+            groups: Groups::default(),
+            delayed: BTreeMap::new(),
+            flights: HashMap::new(),
+            timeouts: BTreeSet::new(),
+            returned: HashMap::new(),
+            settled: HashMap::new(),
+            visible: 0,
+            in_flight_max,
+            receives_max,
+        }
+    }
+
+    /// Adds a message that was sent.
+    pub(super) fn insert(&mut self, sequence: u64, group: &str, due: Timestamp, now: Timestamp) {
+        let group = self.groups.id(group);
+        if due > now {
+            self.delayed.insert((due, sequence), group);
+            self.groups.join(group);
+        } else {
+            self.groups.push(group, sequence);
+            self.visible += 1;
+        }
+    }
+
+    /// Puts a message back that is worn out, because it could not be moved.
+    pub(super) fn put_back(&mut self, sequence: u64, group: &str) {
+        let id = self.groups.id(group);
+        self.groups.push(id, sequence);
+        self.returned.insert(sequence, (id, self.receives_max));
+        self.visible += 1;
+    }
+
+    /// Gives out at most `max` messages for `visibility`, those of groups with few in flight first.
+    pub(super) fn take(&mut self, now: Now, max: usize, visibility: Duration) -> Taken {
+        self.pass(now);
+        let mut taken = Taken::default();
+        while taken.given.len() < max
+            && let Some((group, sequence)) = self.pop()
+        {
+            let count = self.returned.remove(&sequence).map_or(0, |(_, count)| count);
+            self.visible -= 1;
+            if count >= self.receives_max {
+                taken.worn_out.push((sequence, self.groups.name(group)));
+                self.groups.forget_if_empty(group);
+                continue;
+            }
+            let until = now.monotonic.saturating_add(visibility);
+            let count = count + 1;
+            let flight = Flight { group, count, received_at: now.monotonic, until, is_held: false };
+            self.flights.insert(sequence, flight);
+            self.timeouts.insert((until, sequence));
+            self.groups.take_off(group);
+            taken.given.push(Received { sequence, count });
+        }
+        taken
+    }
+
+    /// Takes a message out for good; whether the receipt was good. One that timed out stays good until the message
+    /// is received again.
+    pub(super) fn settle(&mut self, received: Received) -> bool {
+        if let Some(flight) = self.flight(received).filter(|flight| !flight.is_held) {
+            self.timeouts.remove(&(flight.until, received.sequence));
+            self.flights.remove(&received.sequence);
+            self.groups.land(flight.group);
+            return true;
+        }
+        self.withdraw(received).is_some()
+    }
+
+    /// Keeps a message as it is until [`forget`](Self::forget) or [`release`](Self::release); whether the receipt
+    /// was good.
+    pub(super) fn hold(&mut self, now: Now, received: Received) -> bool {
+        if let Some(flight) = self.flights.get_mut(&received.sequence) {
+            if flight.count != received.count || flight.is_held {
+                return false;
+            }
+            flight.is_held = true;
+            self.timeouts.remove(&(flight.until, received.sequence));
+            return true;
+        }
+        let Some(group) = self.withdraw(received) else { return false };
+        let (count, monotonic) = (received.count, now.monotonic);
+        let flight = Flight { group, count, received_at: monotonic, until: monotonic, is_held: true };
+        self.flights.insert(received.sequence, flight);
+        self.groups.take_off(group);
+        true
+    }
+
+    /// A held message is gone.
+    pub(super) fn forget(&mut self, sequence: u64) {
+        if let Some(flight) = self.flights.remove(&sequence) {
+            self.groups.land(flight.group);
+        }
+    }
+
+    /// A held message goes on to its visibility timeout.
+    pub(super) fn release(&mut self, sequence: u64) {
+        if let Some(flight) = self.flights.get_mut(&sequence) {
+            flight.is_held = false;
+            self.timeouts.insert((flight.until, sequence));
+        }
+    }
+
+    /// Hides a message in flight for `visibility` from now.
+    pub(super) fn change(
+        &mut self,
+        now: Now,
+        received: Received,
+        visibility: Duration,
+        total_max: Duration,
+    ) -> Result<(), ChangeRefused> {
+        self.pass(now);
+        let flight = self.flights.get_mut(&received.sequence).ok_or(ChangeRefused::Stale)?;
+        if flight.count != received.count || flight.is_held {
+            return Err(ChangeRefused::Stale);
+        }
+        let until = now.monotonic.saturating_add(visibility);
+        if until > flight.received_at.saturating_add(total_max) {
+            return Err(ChangeRefused::TooLong);
+        }
+        self.timeouts.remove(&(flight.until, received.sequence));
+        flight.until = until;
+        self.timeouts.insert((until, received.sequence));
+        self.pass(now);
+        Ok(())
+    }
+
+    /// Undoes a receive that could not read the message: it is visible again, and the receive does not count.
+    pub(super) fn undo(&mut self, received: Received) {
+        let Some(flight) = self.flight(received) else { return };
+        self.timeouts.remove(&(flight.until, received.sequence));
+        self.show(received.sequence, flight, flight.count - 1);
+    }
+
+    /// Counts the queue.
+    pub(super) fn counts(&mut self, now: Now) -> QueueCounts {
+        self.pass(now);
+        QueueCounts {
+            visible: self.visible,
+            delayed: self.delayed.len() as u64,
+            in_flight: self.flights.len() as u64,
+        }
+    }
+
+    /// Whether a receive would get something at once.
+    pub(super) fn has_next(&self) -> bool {
+        self.groups.next(self.free()).is_some()
+    }
+
+    /// How long until a delay or a visibility timeout ends.
+    pub(super) fn until_next(&self, now: Now) -> Option<Duration> {
+        let delay = self.delayed.first_key_value().map(|((due, _), _)| due.since(now.wall));
+        let timeout = self.timeouts.first().map(|(until, _)| until.saturating_sub(now.monotonic));
+        delay.into_iter().chain(timeout).min()
+    }
+
+    /// Shows what has become due.
+    fn pass(&mut self, now: Now) {
+        while let Some(first) = self.delayed.first_entry()
+            && first.key().0 <= now.wall
+        {
+            let ((_, sequence), group) = first.remove_entry();
+            self.groups.leave(group);
+            self.groups.push(group, sequence);
+            self.visible += 1;
+        }
+        while let Some((until, sequence)) = self.timeouts.first().copied()
+            && until <= now.monotonic
+        {
+            self.timeouts.pop_first();
+            if let Some(flight) = self.flights.get(&sequence).copied() {
+                self.show(sequence, flight, flight.count);
+            }
+        }
+    }
+
+    /// A message in flight becomes visible.
+    fn show(&mut self, sequence: u64, flight: Flight, count: u32) {
+        self.flights.remove(&sequence);
+        self.groups.push(flight.group, sequence);
+        self.groups.land(flight.group);
+        self.returned.insert(sequence, (flight.group, count));
+        self.visible += 1;
+    }
+
+    /// The next message by the groups' turns, past those settled late.
+    fn pop(&mut self) -> Option<(GroupId, u64)> {
+        loop {
+            let group = self.groups.next(self.free())?;
+            let sequence = self.groups.pop(group)?;
+            let Some(entries) = self.settled.get_mut(&sequence) else { return Some((group, sequence)) };
+            *entries -= 1;
+            if *entries == 0 {
+                self.settled.remove(&sequence);
+            }
+            self.groups.forget_if_empty(group);
+        }
+    }
+
+    /// Takes a message out that was received and is visible again.
+    fn withdraw(&mut self, received: Received) -> Option<GroupId> {
+        let (group, count) = *self.returned.get(&received.sequence)?;
+        if count != received.count {
+            return None;
+        }
+        self.returned.remove(&received.sequence);
+        *self.settled.entry(received.sequence).or_default() += 1;
+        self.visible -= 1;
+        Some(group)
+    }
+
+    fn flight(&self, received: Received) -> Option<Flight> {
+        self.flights.get(&received.sequence).copied().filter(|flight| flight.count == received.count)
+    }
+
+    fn free(&self) -> usize {
+        self.in_flight_max.saturating_sub(self.flights.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;

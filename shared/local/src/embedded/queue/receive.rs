@@ -1,0 +1,116 @@
+//! Receiving: long polls that wait for a send, a due delay, a freed slot or the end of a visibility timeout.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use posthaste_ports::{Clock, ErrorKind, PortError, ReceiveRequest, ReceivedMessage};
+
+use super::{LocalQueue, text};
+use crate::embedded::bodies::Content;
+use crate::embedded::inbox::Work;
+use crate::embedded::index::{Now, QueueIndex, Received, Taken};
+use crate::embedded::store::answer;
+
+pub(super) const DOING: &str = "receive messages";
+
+/// Sleeps are no shorter: the wall clock counts whole milliseconds, and waking up within one would only spin.
+const SLEEP_MIN: Duration = Duration::from_millis(1);
+
+impl<C: Clock> LocalQueue<C> {
+    pub(super) async fn receive_until(&self, ask: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
+        let end = self.clock.monotonic().saturating_add(ask.wait);
+        loop {
+            let mut changed = pin!(self.queue().changed.notified());
+            // Registered before looking, so that what changes afterwards wakes this call.
+            changed.as_mut().enable();
+            let now = self.now();
+            let received = self.try_receive(now, ask).await?;
+            let left = end.saturating_sub(self.clock.monotonic());
+            if !received.is_empty() || left.is_zero() {
+                return Ok(received);
+            }
+            let until_next = self.queue().lock().until_next(now).unwrap_or(Duration::MAX);
+            tokio::select! {
+                () = changed => {}
+                () = self.clock.sleep(until_next.max(SLEEP_MIN).min(left)) => {}
+            }
+        }
+    }
+
+    /// What is visible now; messages that are worn out are moved until others come or none is left.
+    async fn try_receive(&self, now: Now, ask: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
+        loop {
+            let take = |index: &mut QueueIndex| index.take(now, ask.max, ask.visibility);
+            let Taken { given, worn_out } = self.queue().update(now, take);
+            let is_done = worn_out.is_empty();
+            if !is_done {
+                let work = Work::Redrive { from: self.name, messages: worn_out };
+                // It takes no room that was not taken already, and must not wait: nobody else knows of the messages.
+                let moved = self.shared().inbox.push(work, None);
+                if given.is_empty() {
+                    answer(DOING, moved.await)?;
+                }
+            }
+            if is_done || !given.is_empty() {
+                return self.read(given).await;
+            }
+        }
+    }
+
+    /// Puts the bodies to what was taken.
+    async fn read(&self, given: Vec<Received>) -> Result<Vec<ReceivedMessage>, PortError> {
+        if given.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut contents: Vec<Option<Content>> = {
+            let mut bodies = self.shared().bodies();
+            given.iter().map(|received| bodies.take(received.sequence)).collect()
+        };
+        let missing = given.iter().zip(&contents).filter(|(_, content)| content.is_none());
+        let missing: Vec<u64> = missing.map(|(received, _)| received.sequence).collect();
+        if !missing.is_empty() {
+            let mut found = self.read_engine(&given, missing).await?.into_iter();
+            contents
+                .iter_mut()
+                .filter(|content| content.is_none())
+                .for_each(|content| *content = found.next().flatten());
+        }
+        Ok(given
+            .into_iter()
+            .zip(contents)
+            .filter_map(|(received, content)| self.message(received, content))
+            .collect())
+    }
+
+    async fn read_engine(
+        &self,
+        given: &[Received],
+        missing: Vec<u64>,
+    ) -> Result<Vec<Option<Content>>, PortError> {
+        let shared = self.handle.shared.clone();
+        // Beside the async threads, because the disk may have to be asked.
+        let read = tokio::task::spawn_blocking(move || shared.engine.contents(&missing)).await;
+        let error = match read {
+            Ok(Ok(found)) => return Ok(found),
+            Ok(Err(error)) => PortError::caused(DOING, ErrorKind::Other, error),
+            Err(error) => PortError::caused(DOING, ErrorKind::Other, error),
+        };
+        self.queue().update(self.now(), |index| given.iter().for_each(|received| index.undo(*received)));
+        Err(error)
+    }
+
+    fn message(&self, received: Received, content: Option<Content>) -> Option<ReceivedMessage> {
+        let Some(Content { sent_at, body }) = content else {
+            // Cannot be, as the index follows the engine. Its visibility timeout keeps it out of the way.
+            tracing::error!(sequence = received.sequence, "a message of the index is not in the store");
+            return None;
+        };
+        Some(ReceivedMessage {
+            id: text::message_id(self.shared().folder_id, received.sequence),
+            receipt: text::receipt(self.shared().opening, received),
+            body,
+            receive_count: received.count,
+            sent_at,
+        })
+    }
+}

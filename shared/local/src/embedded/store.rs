@@ -1,0 +1,157 @@
+//! The state objects: the `ObjectStore` port over the engine, in the same group commit as the queues.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use posthaste_core::time::Timestamp;
+use posthaste_ports::vet;
+use posthaste_ports::{
+    ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition, Revalidated,
+};
+
+use super::Handle;
+use super::engine::{Engine, EngineError, OBJECT_BYTES, OBJECTS, ObjectFacts, failed};
+use super::inbox::{Done, Failed, Work};
+
+/// Largest state object. State objects are small; parked ones are gathered to 4 MiB.
+const OBJECT_BYTES_MAX: usize = 256 << 20;
+
+/// Why an object is refused.
+#[derive(Debug, thiserror::Error)]
+#[error("an object of {0} bytes, expected at most {OBJECT_BYTES_MAX}")]
+struct TooLarge(usize);
+
+/// The state objects of one data folder; clones share it.
+#[derive(Debug, Clone)]
+pub struct StateStore {
+    handle: Arc<Handle>,
+}
+
+impl StateStore {
+    pub(super) fn new(handle: Arc<Handle>) -> Self {
+        Self { handle }
+    }
+
+    async fn write(&self, doing: &'static str, work: Work, bytes: usize) -> Result<Done, PortError> {
+        let shared = &self.handle.shared;
+        let _counted = shared.counters.count(std::iter::once(bytes));
+        let room = shared.inbox.room(bytes).await;
+        answer(doing, shared.inbox.push(work, room).await)
+    }
+
+    /// Reads beside the async threads, because the disk may have to be asked.
+    async fn read<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        read: impl FnOnce(&Engine) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, PortError> {
+        let shared = self.handle.shared.clone();
+        let read = tokio::task::spawn_blocking(move || read(&shared.engine)).await;
+        read.map_err(|error| PortError::caused(doing, ErrorKind::Other, error))?
+            .map_err(|error| PortError::caused(doing, ErrorKind::Other, error))
+    }
+}
+
+/// A commit's answer as the port's.
+pub(super) fn answer(
+    doing: &'static str,
+    answered: Result<Result<Done, Failed>, tokio::sync::oneshot::error::RecvError>,
+) -> Result<Done, PortError> {
+    answered
+        .map_err(|error| PortError::caused(doing, ErrorKind::Other, error))?
+        .map_err(|error| PortError::caused(doing, error.kind, error))
+}
+
+/// The version an `ETag` of this store names.
+pub(super) fn version_of(etag: &ETag) -> Option<u64> {
+    etag.0.parse().ok()
+}
+
+fn etag(version: u64) -> ETag {
+    ETag(version.to_string())
+}
+
+impl ObjectStore for StateStore {
+    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+        const DOING: &str = "read a state object";
+        vet::key(key).map_err(|refusal| refusal.at(DOING))?;
+        let key = key.to_owned();
+        self.read(DOING, move |engine| object(engine, &key, None)).await.map(|found| match found {
+            Revalidated::Changed(object) => Some(object),
+            Revalidated::Unchanged | Revalidated::Missing => None,
+        })
+    }
+
+    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+        const DOING: &str = "read a state object";
+        vet::key(key).map_err(|refusal| refusal.at(DOING))?;
+        let (key, known) = (key.to_owned(), version_of(known));
+        self.read(DOING, move |engine| object(engine, &key, known)).await
+    }
+
+    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+        const DOING: &str = "write a state object";
+        vet::key(key).map_err(|refusal| refusal.at(DOING))?;
+        if bytes.len() > OBJECT_BYTES_MAX {
+            return Err(PortError::caused(DOING, ErrorKind::Invalid, TooLarge(bytes.len())));
+        }
+        let (size, modified_at) = (bytes.len(), (self.handle.shared.now)().wall);
+        let work = Work::Put { key: key.to_owned(), bytes, condition, modified_at };
+        self.write(DOING, work, size).await.map(etag)
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), PortError> {
+        const DOING: &str = "delete a state object";
+        vet::key(key).map_err(|refusal| refusal.at(DOING))?;
+        self.write(DOING, Work::Delete { key: key.to_owned() }, 0).await.map(drop)
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+        const DOING: &str = "list state objects";
+        vet::page(max).map_err(|refusal| refusal.at(DOING))?;
+        let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
+        self.read(DOING, move |engine| page(engine, &prefix, after.as_deref(), max)).await
+    }
+}
+
+fn object(engine: &Engine, key: &str, known: Option<u64>) -> Result<Revalidated, EngineError> {
+    let transaction = engine.begin_read()?;
+    let objects = transaction.open_table(OBJECTS).map_err(failed)?;
+    let Some(facts) = objects.get(key).map_err(failed)?.map(|facts| ObjectFacts::from(facts.value())) else {
+        return Ok(Revalidated::Missing);
+    };
+    if known == Some(facts.version) {
+        return Ok(Revalidated::Unchanged);
+    }
+    let contents = transaction.open_table(OBJECT_BYTES).map_err(failed)?;
+    let Some(bytes) = contents.get(key).map_err(failed)? else { return Ok(Revalidated::Missing) };
+    let bytes = Bytes::copy_from_slice(bytes.value());
+    Ok(Revalidated::Changed(Object { bytes, etag: etag(facts.version) }))
+}
+
+fn page(engine: &Engine, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, EngineError> {
+    let objects = engine.begin_read()?.open_table(OBJECTS).map_err(failed)?;
+    let from = match after {
+        Some(after) if after >= prefix => Bound::Excluded(after),
+        _ => Bound::Included(prefix),
+    };
+    let mut page = ListPage::default();
+    for row in objects.range::<&str>((from, Bound::Unbounded)).map_err(failed)? {
+        let (key, facts) = row.map_err(failed)?;
+        if !key.value().starts_with(prefix) {
+            break;
+        }
+        if page.objects.len() == max {
+            page.next_after = page.objects.last().map(|last: &ObjectMeta| last.key.clone());
+            break;
+        }
+        page.objects.push(meta(key.value(), facts.value().into()));
+    }
+    Ok(page)
+}
+
+fn meta(key: &str, facts: ObjectFacts) -> ObjectMeta {
+    let modified_at: Timestamp = facts.modified_at;
+    ObjectMeta { key: key.to_owned(), size: facts.bytes, modified_at }
+}
