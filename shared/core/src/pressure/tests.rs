@@ -1,1 +1,193 @@
-//! The table, traces and properties of back pressure as a whole.
+//! The table as a whole, and what the other tests of back pressure share.
+
+mod producers;
+mod properties;
+mod traces;
+
+use std::time::Duration;
+
+use super::*;
+use crate::time::Timestamp;
+
+const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+const POLL: Duration = Duration::from_secs(2);
+const GIB: u64 = 1024 * 1024 * 1024;
+
+/// Readings with everything at rest: a disk of 100 GiB (95 / 97 / 99 and 94 / 96 / 98) and 100 GiB of memory.
+fn at_rest() -> Readings {
+    let idle = Usage { used: 0, total: 100 * GIB };
+    Readings {
+        visible: Some(0),
+        version_buckets: Some(0),
+        batch_points: Some(0),
+        database: Some(Space::Disk(idle)),
+        log_disk: Some(idle),
+        process_bytes: Some(0),
+        memory: Some(idle),
+        dead_letters: Some(0),
+        drain_secs: Some(0),
+    }
+}
+
+/// The same with one resource at a reading in its own unit. The submission queue is seen with a slow drain.
+fn reading(resource: Resource, value: u64) -> Readings {
+    let share = Usage { used: value * GIB, total: 100 * GIB };
+    let mut readings = at_rest();
+    match resource {
+        Resource::SubmissionQueue => (readings.visible, readings.drain_secs) = (Some(value), Some(30)),
+        Resource::VersionBuckets => readings.version_buckets = Some(value),
+        Resource::BatchPoints => readings.batch_points = Some(value),
+        Resource::DatabaseDisk => readings.database = Some(Space::Disk(share)),
+        Resource::LogDisk => readings.log_disk = Some(share),
+        Resource::ProcessMemory => readings.process_bytes = Some(share.used),
+        Resource::SystemMemory => readings.memory = Some(share),
+        Resource::DeadLetterBacklog => readings.dead_letters = Some(value),
+        Resource::DrainTime => readings.drain_secs = Some(value),
+    }
+    readings
+}
+
+/// Polls every two seconds; keeps the state and what changed.
+struct Trace {
+    settings: PressureSettings,
+    state: PressureState,
+    now: Timestamp,
+    log: Vec<(Resource, Vec<u32>)>,
+}
+
+impl Trace {
+    fn new(settings: PressureSettings) -> Self {
+        Self { settings, state: PressureState::normal(START), now: START, log: Vec::new() }
+    }
+
+    fn poll(&mut self, readings: &Readings) -> &PressureState {
+        self.now = self.now + POLL;
+        let (state, transitions) = evaluate(&self.state, readings, &self.settings, self.now);
+        self.state = state;
+        self.log.extend(transitions.iter().map(|t| (t.resource, t.log_ids())));
+        &self.state
+    }
+
+    fn polls(&mut self, count: u32, readings: &Readings) -> &PressureState {
+        for _ in 0..count {
+            self.poll(readings);
+        }
+        &self.state
+    }
+
+    /// The tarpit in seconds after each of so many polls.
+    fn tarpits(&mut self, count: u32, readings: &Readings) -> Vec<u64> {
+        (0..count).map(|_| self.poll(readings).tarpit().as_secs()).collect()
+    }
+
+    fn admit(&self, tier: Tier) -> Admission {
+        admit(Some(&self.state), tier, self.now, &self.state.staleness())
+    }
+}
+
+fn exchange() -> PressureSettings {
+    PressureSettings { profile: Profile::Exchange2013, ..PressureSettings::default() }
+}
+
+/// What one tier hears: accepted `a`, delayed `d` by 10 s, by 55 s `D`, refused `r`.
+fn letter(admission: Admission) -> char {
+    match admission {
+        Admission::Accept => 'a',
+        Admission::Delay(delay) if delay == Duration::from_secs(10) => 'd',
+        Admission::Delay(delay) if delay == Duration::from_secs(55) => 'D',
+        Admission::Delay(other) => panic!("unexpected delay {other:?}"),
+        Admission::Refuse { .. } => 'r',
+    }
+}
+
+/// What internal, standard and bulk hear after the first poll at a reading, and when the history has passed.
+fn heard(settings: &PressureSettings, resource: Resource, value: u64, history: u32) -> [String; 2] {
+    let readings = reading(resource, value);
+    let after = |polls| {
+        let mut trace = Trace::new(settings.clone());
+        trace.polls(polls, &readings);
+        Tier::ALL.map(|tier| letter(trace.admit(tier))).into_iter().collect()
+    };
+    [after(1), after(history)]
+}
+
+#[test]
+fn every_resource_does_at_every_level_what_the_table_says() {
+    // Resource, history depth, then reading, heard at once and heard after the history: Normal, Medium, High.
+    type Case = (Resource, u32, [(u64, &'static str, &'static str); 3]);
+    let queue = [(3999, "aaa", "aaa"), (4000, "ddd", "arr"), (10_000, "ddd", "rrr")];
+    let cases: [Case; 9] = [
+        (Resource::SubmissionQueue, 300, queue),
+        (Resource::VersionBuckets, 10, [(1999, "aaa", "aaa"), (2000, "ddd", "arr"), (2500, "ddd", "rrr")]),
+        (Resource::BatchPoints, 300, [(1999, "aaa", "aaa"), (2000, "ddd", "arr"), (4000, "ddd", "rrr")]),
+        (Resource::DatabaseDisk, 1, [(96, "aaa", "aaa"), (97, "arr", "arr"), (99, "rrr", "rrr")]),
+        (Resource::LogDisk, 1, [(95, "aaa", "aaa"), (96, "arr", "arr"), (98, "rrr", "rrr")]),
+        (Resource::ProcessMemory, 30, [(72, "aaa", "aaa"), (73, "aaa", "arr"), (75, "aaa", "rrr")]),
+        (Resource::SystemMemory, 1, [(91, "aaa", "aaa"), (92, "arr", "arr"), (94, "rrr", "rrr")]),
+        (
+            Resource::DeadLetterBacklog,
+            300,
+            [(1999, "aaa", "aaa"), (2000, "aaa", "aaa"), (4000, "aaa", "aar")],
+        ),
+        (Resource::DrainTime, 30, [(59, "aaa", "aaa"), (60, "ddd", "arr"), (300, "ddd", "rrr")]),
+    ];
+    assert_eq!(cases.map(|case| case.0), Resource::ALL);
+    for (resource, history, levels) in cases {
+        for (value, at_once, after_history) in levels {
+            let heard = heard(&PressureSettings::default(), resource, value, history);
+            assert_eq!(heard, [at_once, after_history], "{resource} at {value}");
+        }
+    }
+}
+
+#[test]
+fn one_poll_before_the_history_has_passed_nobody_is_refused() {
+    for row in table(Profile::Scaled) {
+        let (Some(depth), ThresholdRule::Fixed(thresholds)) = (row.history_depth, row.thresholds) else {
+            continue;
+        };
+        let mut trace = Trace::new(PressureSettings::default());
+        let readings = reading(row.resource, thresholds.high);
+        assert_eq!(trace.polls(depth - 1, &readings).refused_tiers(), [], "{}", row.resource);
+        assert!(!trace.poll(&readings).refused_tiers().is_empty(), "{}", row.resource);
+    }
+}
+
+#[test]
+fn a_profile_has_one_row_per_resource_in_order() {
+    for profile in [Profile::Scaled, Profile::Exchange2013, Profile::Exchange2013German] {
+        assert_eq!(table(profile).map(|row| row.resource), Resource::ALL);
+    }
+    let german = PressureSettings { profile: Profile::Exchange2013German, ..PressureSettings::default() };
+    assert_eq!(heard(&german, Resource::VersionBuckets, 119, 10), ["aaa", "aaa"]);
+    assert_eq!(heard(&german, Resource::VersionBuckets, 120, 10), ["ddd", "arr"]);
+    assert_eq!(heard(&german, Resource::VersionBuckets, 200, 10), ["ddd", "rrr"]);
+}
+
+#[test]
+fn our_own_rows_turn_nobody_away_in_the_documents_profile() {
+    assert_eq!(heard(&exchange(), Resource::DrainTime, 300, 30), ["aaa", "aaa"]);
+    assert_eq!(heard(&exchange(), Resource::DeadLetterBacklog, 4000, 300), ["aaa", "aaa"]);
+    let mut trace = Trace::new(exchange());
+    let state = trace.poll(&reading(Resource::DeadLetterBacklog, 4000));
+    assert!(state.asks_for(Measure::Alarm) && state.level() == Level::High);
+}
+
+#[test]
+fn the_level_follows_the_reading_with_hysteresis_at_every_border() {
+    let thresholds = Thresholds::new(10, 20, 30);
+    let (normal, medium, high) = (Level::Normal, Level::Medium, Level::High);
+    // Reading, then the level that Normal, Medium and High lead to.
+    let cases = [
+        (9, [normal, normal, normal]),
+        (10, [normal, medium, medium]),
+        (19, [normal, medium, medium]),
+        (20, [medium, medium, high]),
+        (29, [medium, medium, high]),
+        (30, [high, high, high]),
+    ];
+    for (reading, expected) in cases {
+        let seen = [normal, medium, high].map(|previous| next_level(previous, reading, thresholds));
+        assert_eq!(seen, expected, "{reading}");
+    }
+}

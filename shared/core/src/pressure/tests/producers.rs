@@ -1,0 +1,95 @@
+//! What producers' side makes of a state, by its age, and how it is written.
+
+use super::*;
+
+#[test]
+fn a_stale_state_keeps_the_first_step_and_a_forgotten_one_nothing() {
+    let mut trace = Trace::new(PressureSettings::default());
+    trace.polls(10, &reading(Resource::VersionBuckets, 2000));
+    let staleness = trace.state.staleness();
+    let at = |age_ms: i64, tier| {
+        let now = trace.now.as_millis().checked_add_signed(age_ms).unwrap();
+        admit(Some(&trace.state), tier, Timestamp::from_millis(now), &staleness)
+    };
+    let first_step = Admission::Delay(Duration::from_secs(10));
+    let refused = Admission::Refuse { retry_after: REFUSED_RETRY_AFTER, resource: Resource::VersionBuckets };
+    // The same for a state that much from the future.
+    for sign in [1, -1] {
+        assert_eq!([0, 6000].map(|age| at(sign * age, Tier::Standard)), [refused; 2]);
+        assert_eq!([6001, 900_000].map(|age| at(sign * age, Tier::Standard)), [first_step; 2]);
+        assert_eq!(at(sign * 900_001, Tier::Standard), Admission::Accept);
+        // Whom nothing held is not held by age either.
+        assert_eq!([0, 6001].map(|age| at(sign * age, Tier::Internal)), [Admission::Accept; 2]);
+    }
+    assert!(!staleness.is_forgotten(&trace.state, trace.now + Duration::from_mins(15)));
+    assert!(staleness.is_forgotten(&trace.state, trace.now + Duration::from_millis(900_001)));
+    assert!(!staleness.is_forgotten(&PressureState::unmonitored(START), START + Duration::from_hours(24)));
+}
+
+#[test]
+fn on_aws_a_state_is_stale_after_150_seconds() {
+    let mut trace = Trace::new(PressureSettings {
+        interval: Duration::from_secs(10),
+        stale_after: Some(STATE_STALE_AFTER_AWS),
+        ..PressureSettings::default()
+    });
+    assert_eq!(trace.settings.validate(), Ok(()));
+    let busy = Readings { database: Some(Space::InFlight(87_600)), ..Readings::default() };
+    trace.poll(&busy);
+    let at = |secs| {
+        admit(Some(&trace.state), Tier::Bulk, trace.now + Duration::from_secs(secs), &trace.state.staleness())
+    };
+    assert_eq!([at(150), at(151)].map(letter), ['r', 'd']);
+}
+
+#[test]
+fn without_a_state_everybody_is_accepted() {
+    let staleness = PressureState::normal(START).staleness();
+    for tier in Tier::ALL {
+        assert_eq!(admit(None, tier, START, &staleness), Admission::Accept);
+    }
+    assert_eq!(pressure_header(None, &Admission::Accept), None);
+}
+
+#[test]
+fn the_header_tells_level_resource_and_wait() {
+    let mut trace = Trace::new(PressureSettings::default());
+    let header =
+        |trace: &Trace, tier| pressure_header(Some(&trace.state), &trace.admit(tier)).unwrap_or_default();
+    assert_eq!(header(&trace, Tier::Standard), "");
+    trace.polls(2, &reading(Resource::SubmissionQueue, 4000));
+    assert_eq!(header(&trace, Tier::Standard), "medium; resource=submission-queue; delay=15");
+    trace.poll(&at_rest());
+    assert_eq!(header(&trace, Tier::Standard), "normal; delay=10");
+    trace.poll(&reading(Resource::LogDisk, 97));
+    assert_eq!(header(&trace, Tier::Standard), "medium; resource=log-disk; retry-after=30");
+    assert_eq!(header(&trace, Tier::Internal), "medium; resource=log-disk; delay=0");
+}
+
+#[test]
+fn a_state_survives_writing_and_reading() {
+    let mut trace = Trace::new(PressureSettings::default());
+    let state = trace.polls(3, &reading(Resource::SystemMemory, 95)).clone();
+    assert_eq!(PressureState::parse(&state.render()).unwrap(), state);
+    assert_eq!(state.since(), Some(START + POLL));
+}
+
+#[test]
+fn a_state_is_written_like_this() {
+    let mut trace = Trace::new(PressureSettings::default());
+    let blind = Readings { version_buckets: Some(2100), ..Readings::default() };
+    let value: serde_json::Value = serde_json::from_slice(&trace.poll(&blind).render()).unwrap();
+    insta::assert_json_snapshot!(value);
+}
+
+#[test]
+fn garbage_is_no_state_and_holds_nobody() {
+    let parse = |text: &str| PressureState::parse(text.as_bytes()).unwrap_err().to_string();
+    assert_eq!(parse(""), "not a pressure state");
+    assert_eq!(parse("{\"v\":1}"), "not a pressure state");
+    assert_eq!(parse("{\"v\":2}"), "version 2 is newer than this program");
+    let mut endless = PressureState::normal(START);
+    endless.tarpit_ms = u64::MAX;
+    let text = String::from_utf8(endless.render()).unwrap();
+    assert_eq!(parse(&text), format!("a tarpit of {} ms is longer than any setting allows", u64::MAX));
+}

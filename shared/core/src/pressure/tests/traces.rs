@@ -1,0 +1,164 @@
+//! Traces over many polls: levels, tarpit, refusals and log ids in sequence.
+
+use super::*;
+
+#[test]
+fn flapping_around_one_threshold_changes_nothing_after_the_first_time() {
+    for (threshold, changes) in [(2000, 0), (4000, 1), (10_000, 2)] {
+        let mut trace = Trace::new(exchange());
+        trace.poll(&reading(Resource::SubmissionQueue, 4000.min(threshold - 1)));
+        for _ in 0..50 {
+            trace.poll(&reading(Resource::SubmissionQueue, threshold));
+            trace.poll(&reading(Resource::SubmissionQueue, threshold - 1));
+        }
+        assert_eq!(trace.log.len(), changes, "{threshold}: {:?}", trace.log);
+    }
+}
+
+#[test]
+fn the_tarpit_goes_up_by_steps_and_down_by_steps() {
+    let mut trace = Trace::new(exchange());
+    let (busy, calm) = (reading(Resource::SubmissionQueue, 4000), at_rest());
+    assert_eq!(trace.tarpits(12, &busy), [10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 55, 55]);
+    assert_eq!(trace.tarpits(3, &calm), [50, 45, 40]);
+    assert_eq!(trace.tarpits(2, &busy), [45, 50]);
+    assert_eq!(trace.tarpits(11, &calm), [45, 40, 35, 30, 25, 20, 15, 10, 0, 0, 0]);
+}
+
+#[test]
+fn a_load_that_rises_holds_and_falls_leaves_exactly_these_traces() {
+    let mut trace = Trace::new(PressureSettings::default());
+    let at = |buckets| reading(Resource::VersionBuckets, buckets);
+    assert_eq!(trace.tarpits(2, &at(1999)), [0, 0]);
+    assert_eq!(trace.tarpits(3, &at(2000)), [10, 15, 20]);
+    assert_eq!(trace.tarpits(6, &at(2500)), [25, 30, 35, 40, 45, 50]);
+    // The tenth poll: refusing begins and the tarpit ends.
+    assert_eq!(trace.tarpits(1, &at(2500)), [0]);
+    assert_eq!(trace.state.refused_tiers(), Tier::ALL);
+    // Below medium the level falls, but a refused tier is accepted again only at Normal.
+    assert_eq!(trace.poll(&at(1750)).refused_tiers(), Tier::ALL);
+    assert_eq!(trace.state.level(), Level::Medium);
+    assert_eq!(trace.poll(&at(1749)).refused_tiers(), []);
+    let resource = Resource::VersionBuckets;
+    let log = [vec![PRESSURE_ROSE], vec![PRESSURE_ROSE], vec![], vec![PRESSURE_FELL], vec![PRESSURE_FELL]];
+    assert_eq!(trace.log, log.map(|ids| (resource, ids)));
+    assert_eq!(trace.admit(Tier::Standard), Admission::Accept);
+}
+
+#[test]
+fn once_the_usual_producers_are_refused_the_others_are_not_delayed() {
+    let mut trace = Trace::new(PressureSettings::default());
+    trace.polls(5, &reading(Resource::BatchPoints, 2000));
+    assert_eq!(trace.admit(Tier::Internal), Admission::Delay(Duration::from_secs(30)));
+    let mut both = reading(Resource::BatchPoints, 2000);
+    both.memory = reading(Resource::SystemMemory, 92).memory;
+    trace.poll(&both);
+    assert_eq!(trace.admit(Tier::Internal), Admission::Accept);
+    let refused = Admission::Refuse { retry_after: REFUSED_RETRY_AFTER, resource: Resource::SystemMemory };
+    assert_eq!(trace.admit(Tier::Standard), refused);
+}
+
+#[test]
+fn refusing_replays_for_the_dead_letters_leaves_the_tarpit_of_others_alone() {
+    let mut trace = Trace::new(PressureSettings::default());
+    let mut readings = reading(Resource::DeadLetterBacklog, 4000);
+    trace.polls(300, &readings);
+    assert_eq!(trace.state.refused_tiers(), [Tier::Bulk]);
+    readings.drain_secs = Some(60);
+    trace.poll(&readings);
+    assert_eq!(trace.admit(Tier::Standard), Admission::Delay(Duration::from_secs(10)));
+}
+
+#[test]
+fn a_fast_fleet_is_not_throttled_at_ten_thousand_messages() {
+    let mut trace = Trace::new(PressureSettings::default());
+    let fast = Readings { visible: Some(1_000_000), drain_secs: Some(29), ..at_rest() };
+    assert_eq!(trace.polls(1000, &fast).level(), Level::Normal);
+    let queue = trace.state.resource(Resource::SubmissionQueue).unwrap();
+    assert_eq!((queue.level, queue.acts, queue.polls), (Level::High, false, 0));
+    assert_eq!((trace.log.len(), trace.admit(Tier::Bulk)), (0, Admission::Accept));
+    let slow = Readings { drain_secs: Some(30), ..fast };
+    assert_eq!(trace.poll(&slow).level(), Level::High);
+    // The history begins when the row begins to act.
+    assert_eq!(trace.polls(298, &slow).refused_tiers(), []);
+    assert_eq!(trace.poll(&slow).refused_tiers(), Tier::ALL);
+    assert_eq!(trace.poll(&fast).refused_tiers(), []);
+}
+
+#[test]
+fn nearly_full_disks_and_memory_are_logged_as_critical_when_refusing_begins() {
+    let critical = |resource, value, polls| {
+        let mut trace = Trace::new(PressureSettings::default());
+        trace.polls(polls, &reading(resource, value));
+        trace.log.into_iter().map(|(_, ids)| ids).collect::<Vec<_>>()
+    };
+    let at_once = |id| vec![vec![PRESSURE_ROSE, id]];
+    assert_eq!(critical(Resource::DatabaseDisk, 97, 5), at_once(DISK_CRITICALLY_LOW));
+    assert_eq!(critical(Resource::LogDisk, 98, 5), at_once(DISK_CRITICALLY_LOW));
+    assert_eq!(critical(Resource::SystemMemory, 92, 5), at_once(MEMORY_CRITICALLY_LOW));
+    assert_eq!(critical(Resource::ProcessMemory, 75, 29), [[PRESSURE_ROSE]]);
+    assert_eq!(critical(Resource::ProcessMemory, 75, 30), [[PRESSURE_ROSE], [MEMORY_CRITICALLY_LOW]]);
+}
+
+#[test]
+fn measures_last_as_long_as_their_level_and_dehydration_until_normal() {
+    let mut trace = Trace::new(PressureSettings::default());
+    let mut measures = |value| {
+        let state = trace.poll(&reading(Resource::SystemMemory, value));
+        [Measure::TrimCaches, Measure::FlushDns, Measure::Dehydrate].map(|measure| state.asks_for(measure))
+    };
+    assert_eq!(measures(91), [false; 3]);
+    assert_eq!(measures(92), [true, false, false]);
+    assert_eq!(measures(94), [true; 3]);
+    assert_eq!(measures(91), [true, false, true]);
+    assert_eq!(measures(89), [false; 3]);
+}
+
+#[test]
+fn caches_are_trimmed_as_soon_as_the_process_is_above_its_normal_threshold() {
+    let mut trace = Trace::new(PressureSettings::default());
+    let mut trims =
+        |percent| trace.poll(&reading(Resource::ProcessMemory, percent)).asks_for(Measure::TrimCaches);
+    assert_eq!([71, 72, 71].map(&mut trims), [false, true, false]);
+    assert_eq!(trace.state.level(), Level::Normal);
+}
+
+#[test]
+fn an_unreadable_resource_keeps_its_level_with_the_history_frozen_and_is_forgotten_in_the_end() {
+    let mut trace = Trace::new(PressureSettings::default());
+    trace.polls(5, &reading(Resource::VersionBuckets, 2000));
+    let blind = Readings { version_buckets: None, ..at_rest() };
+    assert_eq!(trace.tarpits(3, &blind), [30, 30, 30]);
+    let buckets = trace.state.resource(Resource::VersionBuckets).unwrap();
+    assert_eq!((buckets.level, buckets.polls), (Level::Medium, 5));
+    // Fifteen minutes are 450 polls.
+    assert_eq!(trace.polls(447, &blind).level(), Level::Medium);
+    assert_eq!(trace.poll(&blind).level(), Level::Normal);
+    assert_eq!(trace.log.last(), Some(&(Resource::VersionBuckets, vec![PRESSURE_FELL])));
+}
+
+#[test]
+fn a_monitor_that_comes_back_goes_on_from_the_first_step_or_begins_anew() {
+    let settings = PressureSettings::default();
+    let mut trace = Trace::new(settings.clone());
+    let busy = reading(Resource::BatchPoints, 2000);
+    trace.polls(8, &busy);
+    let after = |pause_ms: u64| {
+        let now = trace.now + Duration::from_millis(pause_ms);
+        let (state, _) = evaluate(&trace.state, &busy, &settings, now);
+        (state.tarpit().as_secs(), state.resource(Resource::BatchPoints).unwrap().polls)
+    };
+    assert_eq!(after(6000), (50, 9));
+    assert_eq!(after(6001), (15, 9));
+    assert_eq!(after(900_000), (15, 9));
+    assert_eq!(after(900_001), (10, 1));
+}
+
+#[test]
+fn switched_off_nothing_is_watched() {
+    let settings = PressureSettings { enable_resource_monitoring: false, ..PressureSettings::default() };
+    let mut trace = Trace::new(PressureSettings::default());
+    trace.poll(&reading(Resource::SystemMemory, 99));
+    let (state, changes) = evaluate(&trace.state, &reading(Resource::SystemMemory, 99), &settings, trace.now);
+    assert_eq!((state, changes), (PressureState::unmonitored(trace.now), vec![]));
+}
