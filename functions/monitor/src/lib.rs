@@ -1,1 +1,192 @@
-//! The monitor function.
+//! monitor: samples the resources, decides the pressure from them and writes it where producers' side reads it
+//! (SPEC §7). It slows and refuses nobody itself.
+//!
+//! It alone writes the state. Two of it at once do not fight: one that finds a state which another wrote less than a
+//! poll ago takes that for its own, and of two that write at the same moment one loses and takes the other's.
+
+mod report;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::pressure::{
+    DrainRate, PRESSURE_KEY, PressureSettings, PressureState, Readings, SettingsError, evaluate,
+};
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{
+    Clock, DrainMeter, ETag, ErrorKind, Object, ObjectStore, PortError, Probe, PutCondition, QueueCounts,
+    QueueReceiver, Revalidated,
+};
+
+/// What the monitor needs from outside.
+#[derive(Debug)]
+pub struct MonitorPorts<Q, S, P, C> {
+    /// The delivery queue.
+    pub deliveries: Q,
+    /// The dead-letter queue.
+    pub dead_letters: Q,
+    /// The state bucket.
+    pub state: S,
+    /// Disks, memory and gauges.
+    pub probe: P,
+    /// Time.
+    pub clock: C,
+    /// What deliver settles.
+    pub drain: DrainMeter,
+}
+
+/// The function.
+#[derive(Debug)]
+pub struct Monitor<Q, S, P, C> {
+    ports: MonitorPorts<Q, S, P, C>,
+    settings: PressureSettings,
+    drain: DrainRate,
+    measured_at: Option<Duration>,
+    written: Option<(ETag, PressureState)>,
+}
+
+/// Why a poll failed. The next one goes on; until then the state grows stale, which has rules of its own.
+#[derive(Debug, thiserror::Error)]
+pub enum MonitorError {
+    /// The state before could not be read.
+    #[error("failed to read the pressure state")]
+    Read(#[source] PortError),
+    /// The state after could not be written.
+    #[error("failed to write the pressure state")]
+    Write(#[source] PortError),
+}
+
+/// The state before a poll.
+struct Before {
+    state: PressureState,
+    condition: PutCondition,
+    is_ours: bool,
+}
+
+impl<Q, S, P, C> Monitor<Q, S, P, C>
+where
+    Q: QueueReceiver,
+    S: ObjectStore,
+    P: Probe,
+    C: Clock,
+{
+    /// Wires the function up. Settings that make no sense, or disks too small for their formulas, are refused.
+    pub fn new(ports: MonitorPorts<Q, S, P, C>, settings: PressureSettings) -> Result<Self, SettingsError> {
+        settings.validate()?;
+        if settings.enable_resource_monitoring {
+            let sample = ports.probe.sample();
+            let disks =
+                Readings { database: sample.database, log_disk: sample.log_disk, ..Readings::default() };
+            settings.validate_disks(&disks)?;
+        }
+        Ok(Self { ports, settings, drain: DrainRate::default(), measured_at: None, written: None })
+    }
+
+    /// How long to wait between two polls.
+    pub fn interval(&self) -> Duration {
+        self.settings.interval
+    }
+
+    /// Polls once and answers the pressure.
+    pub async fn sample(&mut self) -> Result<PressureState, MonitorError> {
+        let now = self.ports.clock.now();
+        let before = self.load(now).await.map_err(MonitorError::Read)?;
+        if self.is_anothers_turn(&before, now) || self.is_switched_off(&before) {
+            return Ok(before.state);
+        }
+        let readings = if self.settings.enable_resource_monitoring {
+            self.readings().await
+        } else {
+            Readings::default()
+        };
+        let (after, transitions) = evaluate(&before.state, &readings, &self.settings, now);
+        let put = self.ports.state.put(PRESSURE_KEY, Bytes::from(after.render()), before.condition).await;
+        match put {
+            Ok(etag) => self.written = Some((etag, after.clone())),
+            Err(error) if error.kind == ErrorKind::PreconditionFailed => {
+                return Ok(self.load(now).await.map_err(MonitorError::Read)?.state);
+            }
+            Err(error) => return Err(MonitorError::Write(error)),
+        }
+        for transition in transitions {
+            report::transition(transition, &after);
+        }
+        report::levels(&after);
+        Ok(after)
+    }
+
+    async fn load(&mut self, now: Timestamp) -> Result<Before, PortError> {
+        let read = match &self.written {
+            Some((etag, _)) => self.ports.state.get_if_changed(PRESSURE_KEY, etag).await?,
+            None => {
+                self.ports.state.get(PRESSURE_KEY).await?.map_or(Revalidated::Missing, Revalidated::Changed)
+            }
+        };
+        let absent =
+            Before { state: PressureState::normal(now), condition: PutCondition::IfAbsent, is_ours: true };
+        Ok(match (read, &self.written) {
+            (Revalidated::Unchanged, Some((etag, state))) => {
+                Before { state: state.clone(), condition: PutCondition::IfMatch(etag.clone()), is_ours: true }
+            }
+            (Revalidated::Changed(object), _) => found(object, now),
+            (Revalidated::Missing | Revalidated::Unchanged, _) => absent,
+        })
+    }
+
+    /// Whether another monitor has polled so lately that this poll would count its history twice. Of two that poll
+    /// at the same pace, at most one finds the other's state older than three quarters of the interval.
+    fn is_anothers_turn(&self, before: &Before, now: Timestamp) -> bool {
+        let age = now.since(before.state.at).max(before.state.at.since(now));
+        !before.is_ours && age < self.settings.interval.mul_f64(0.75)
+    }
+
+    /// Whether nothing is watched and the state says so already: then it is not written again.
+    fn is_switched_off(&self, before: &Before) -> bool {
+        !self.settings.enable_resource_monitoring && !before.state.monitored
+    }
+
+    async fn readings(&mut self) -> Readings {
+        let sample = self.ports.probe.sample();
+        let deliveries = counts(&self.ports.deliveries, "deliveries").await;
+        let dead_letters = counts(&self.ports.dead_letters, "deadletters").await;
+        Readings {
+            visible: deliveries.map(|counts| counts.visible),
+            version_buckets: sample.version_buckets,
+            batch_points: sample.batch_points,
+            database: sample.database,
+            log_disk: sample.log_disk,
+            process_bytes: sample.process_bytes,
+            memory: sample.memory,
+            dead_letters: dead_letters.map(|counts| counts.visible),
+            drain_secs: deliveries.map(|counts| self.drain_secs(counts.visible)),
+        }
+    }
+
+    fn drain_secs(&mut self, visible: u64) -> u64 {
+        let now = self.ports.clock.monotonic();
+        let elapsed = self.measured_at.replace(now).map_or(Duration::ZERO, |then| now.saturating_sub(then));
+        let drained = self.ports.drain.take();
+        self.drain.update(visible, drained.messages, drained.waited_max, elapsed)
+    }
+}
+
+/// A state somebody else wrote: another monitor, or this one before it was started anew.
+fn found(object: Object, now: Timestamp) -> Before {
+    let state = PressureState::parse(&object.bytes).inspect_err(|error| {
+        tracing::error!(error = error as &dyn std::error::Error, "pressure state unusable, begun anew");
+    });
+    let is_ours = state.is_err();
+    let state = state.unwrap_or_else(|_| PressureState::normal(now));
+    Before { state, condition: PutCondition::IfMatch(object.etag), is_ours }
+}
+
+/// Counts that cannot be had leave their resources as they are.
+async fn counts(queue: &impl QueueReceiver, name: &'static str) -> Option<QueueCounts> {
+    let counts = queue.counts().await.inspect_err(|error| {
+        tracing::warn!(queue = name, error = error as &dyn std::error::Error, "queue not counted");
+    });
+    counts.ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@
 
 mod admit;
 mod evaluate;
+mod formula;
 mod readings;
 mod resource;
 mod settings;

@@ -44,7 +44,7 @@ struct Shared {
     is_alarmed: AtomicBool,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct Known {
     etag: Option<ETag>,
     state: Option<Arc<PressureState>>,
@@ -98,14 +98,13 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
 
     async fn refresh_if_due(&self) {
         let now = self.clock.monotonic();
-        let known = self.lock().clone();
-        if known.checked_at.is_some_and(|at| now.saturating_sub(at) < self.max_age)
-            || self.shared.is_refreshing.swap(true, Ordering::Acquire)
-        {
+        let is_fresh = self.lock().checked_at.is_some_and(|at| now.saturating_sub(at) < self.max_age);
+        if is_fresh || self.shared.is_refreshing.swap(true, Ordering::Acquire) {
             return;
         }
         let _refreshing = Refreshing(&self.shared.is_refreshing);
-        let read = self.read(known.etag.as_ref()).await;
+        let known = self.lock().etag.clone();
+        let read = self.read(known.as_ref()).await;
         let mut known = self.lock();
         known.checked_at = Some(now);
         match read {
@@ -150,3 +149,6 @@ fn usable(object: &Object) -> Option<PressureState> {
         })
         .ok()
 }
+
+#[cfg(test)]
+mod tests;

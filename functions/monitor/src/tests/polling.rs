@@ -1,0 +1,113 @@
+//! What is read, decided and shown in a poll.
+
+use super::*;
+
+#[tokio::test]
+async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
+    let world = World::new();
+    let (mut monitor, reader) = (world.monitor(), world.reader());
+    assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);
+    assert_eq!(reader.admission(Tier::Standard).await, Admission::Accept);
+    // 900 messages at 10 a second are 90 seconds' work.
+    world.deliveries.set(900);
+    let mut heard = Vec::new();
+    for _ in 0..32 {
+        world.clock.advance(POLL);
+        world.drain.settled(20, Duration::ZERO);
+        monitor.sample().await.unwrap();
+        heard.push(match reader.admission(Tier::Standard).await {
+            Admission::Accept => 0,
+            Admission::Delay(delay) => delay.as_secs(),
+            Admission::Refuse { .. } => 99,
+        });
+    }
+    assert_eq!(heard[..12], [10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 55, 55]);
+    assert_eq!(heard[28..], [55, 99, 99, 99]);
+    assert_eq!(reader.admission(Tier::Internal).await, Admission::Accept);
+    world.deliveries.set(0);
+    world.clock.advance(POLL);
+    assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);
+    assert_eq!(reader.admission(Tier::Standard).await, Admission::Accept);
+}
+
+#[tokio::test]
+async fn a_backlog_that_drains_fast_throttles_nobody() {
+    let world = World::new();
+    let mut monitor = world.monitor();
+    world.deliveries.set(100_000);
+    for _ in 0..400 {
+        world.clock.advance(POLL);
+        world.drain.settled(20_000, Duration::ZERO);
+        assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);
+    }
+}
+
+#[tokio::test]
+async fn retries_and_what_is_being_posted_do_not_count() {
+    let world = World::new();
+    let mut monitor = world.monitor();
+    *world.deliveries.0.lock().unwrap() =
+        Some(QueueCounts { visible: 0, delayed: 100_000, in_flight: 100_000 });
+    world.clock.advance(POLL);
+    let state = monitor.sample().await.unwrap();
+    assert_eq!(state.level(), Level::Normal);
+    assert_eq!(state.resource(Resource::SubmissionQueue).unwrap().reading, 0);
+}
+
+#[tokio::test]
+async fn every_number_of_the_probe_reaches_its_resource() {
+    let world = World::new();
+    world.dead_letters.set(7);
+    *world.machine.0.lock().unwrap() = Sample {
+        database: Some(Space::Disk(full(1))),
+        log_disk: Some(full(2)),
+        process_bytes: Some(3 << 30),
+        memory: Some(full(4)),
+        version_buckets: Some(5),
+        batch_points: Some(6),
+    };
+    let state = world.monitor().sample().await.unwrap();
+    let readings: Vec<_> = state.resources.iter().map(|r| (r.resource, r.reading)).collect();
+    let expected = [0, 5, 6, 1, 2, 3, 4, 7, 0];
+    assert_eq!(readings, Resource::ALL.into_iter().zip(expected).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_at_once_and_is_shown_in_the_gauges() {
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let world = World::new();
+    let mut monitor = world.monitor();
+    world.machine.0.lock().unwrap().database = Some(Space::Disk(full(99)));
+    let state = monitor.sample().await.unwrap();
+    assert_eq!(state.refused_tiers(), Tier::ALL);
+    let text = recorder.handle().render();
+    let gauges: Vec<_> = text.lines().filter(|line| line.starts_with("PressureLevel")).collect();
+    assert_eq!(gauges.len(), Resource::ALL.len(), "{text}");
+    assert!(gauges.contains(&"PressureLevel{resource=\"database-disk\"} 2"), "{text}");
+    assert!(gauges.contains(&"PressureLevel{resource=\"log-disk\"} 0"), "{text}");
+}
+
+#[tokio::test]
+async fn settings_that_make_no_sense_and_disks_too_small_are_refused_at_the_start() {
+    let mut world = World::new();
+    world.machine.0.lock().unwrap().log_disk = Some(Usage { used: 0, total: 1 << 30 });
+    assert!(matches!(world.start(), Err(SettingsError::DiskTooSmall { resource: Resource::LogDisk, .. })));
+    world.settings.enable_resource_monitoring = false;
+    assert!(world.start().is_ok());
+    world.settings.interval = Duration::ZERO;
+    assert_eq!(world.start().map(drop), Err(SettingsError::Interval(Duration::ZERO)));
+}
+
+#[tokio::test]
+async fn a_queue_that_cannot_be_counted_leaves_its_level_as_it_was() {
+    let world = World::new();
+    let mut monitor = world.monitor();
+    world.dead_letters.set(4000);
+    assert!(monitor.sample().await.unwrap().asks_for(Measure::Alarm));
+    *world.dead_letters.0.lock().unwrap() = None;
+    world.clock.advance(POLL);
+    let state = monitor.sample().await.unwrap();
+    let backlog = state.resource(Resource::DeadLetterBacklog).unwrap();
+    assert_eq!((backlog.level, backlog.polls, backlog.read_at), (Level::High, 1, START));
+}
