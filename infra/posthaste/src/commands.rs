@@ -16,8 +16,9 @@ use posthaste_core::secret::Secret;
 use crate::cli::{Cli, Command, DATA_DIR_DEFAULT, Global};
 use crate::client::Client;
 use crate::output::Reply;
+use crate::{demo, serve};
 
-pub use apply::{Applied, ApplyError, Checked, check, put};
+pub use apply::{Applied, ApplyError, Checked, check, check_files, put};
 pub use error::CommandError;
 
 /// The name of the file in the data folder that holds the admin key.
@@ -27,8 +28,10 @@ pub const ADMIN_KEY_FILE: &str = "admin.key";
 pub fn run(cli: Cli) -> Result<Reply, CommandError> {
     let Cli { global, command } = cli;
     match command {
+        Command::Serve(arguments) => serve::run(&global, &arguments).map(|()| Reply::silent()),
+        Command::Demo => demo::run(&global),
         Command::Apply(arguments) => {
-            let files = apply::check_files(&arguments.files)?;
+            let files = check_files(&arguments.files)?;
             apply::run(&Session::open(&global, arguments.admin.key)?, &files)
         }
         Command::Publish(arguments) => publish::run(&global, arguments),

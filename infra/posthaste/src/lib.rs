@@ -4,7 +4,9 @@
 pub mod cli;
 pub mod client;
 pub mod commands;
+pub mod demo;
 pub mod output;
+pub mod serve;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

@@ -53,6 +53,16 @@ impl Reply {
         Self::new(json).line(text)
     }
 
+    /// A reply that is a JSON text, shown with its members and numbers as they are written, in lines of its own.
+    pub fn json_text(text: &str) -> Self {
+        Self { json: Value::Null, parts: vec![Part::Line(indent(text))] }
+    }
+
+    /// Nothing to say.
+    pub fn silent() -> Self {
+        Self::new(Value::Null)
+    }
+
     /// Adds a line.
     pub fn line(mut self, text: impl Into<String>) -> Self {
         self.parts.push(Part::Line(text.into()));
@@ -68,7 +78,7 @@ impl Reply {
 
     /// The text to print.
     pub fn render(&self, style: Style) -> String {
-        if style == Style::Json {
+        if style == Style::Json && !self.json.is_null() {
             return pretty(&self.json) + "\n";
         }
         let mut text = String::new();
@@ -106,6 +116,55 @@ pub fn columns(header: &[&str], rows: &[Vec<String>], style: Style) -> String {
     text
 }
 
+/// A JSON text with a line for every member and item. Nothing but white space between them is changed: members stay
+/// in their order, and numbers as they are written.
+pub fn indent(json: &str) -> String {
+    let mut text = String::with_capacity(json.len() * 2);
+    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
+    let mut characters = json.trim().chars().peekable();
+    while let Some(character) = characters.next() {
+        if in_string {
+            text.push(character);
+            in_string = is_escaped || character != '"';
+            is_escaped = character == '\\' && !is_escaped;
+            continue;
+        }
+        match character {
+            '{' | '[' => {
+                text.push(character);
+                while characters.next_if(char::is_ascii_whitespace).is_some() {}
+                if let Some(end) = characters.next_if(|next| matches!(next, '}' | ']')) {
+                    text.push(end);
+                } else {
+                    depth += 1;
+                    new_line(&mut text, depth);
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                new_line(&mut text, depth);
+                text.push(character);
+            }
+            ',' => {
+                text.push(character);
+                new_line(&mut text, depth);
+            }
+            ':' => text += ": ",
+            _ if character.is_ascii_whitespace() => {}
+            _ => {
+                in_string = character == '"';
+                text.push(character);
+            }
+        }
+    }
+    text
+}
+
+fn new_line(text: &mut String, depth: usize) {
+    text.push('\n');
+    text.extend(std::iter::repeat_n("  ", depth));
+}
+
 fn pretty(json: &Value) -> String {
     // A `Value` has text keys only: writing it cannot fail.
     serde_json::to_string_pretty(json).unwrap_or_default()
@@ -130,6 +189,25 @@ mod tests {
     #[test]
     fn json_is_the_same_whatever_people_see() {
         assert_eq!(reply().render(Style::Json), "{\n  \"topics\": []\n}\n");
+    }
+
+    #[test]
+    fn an_indented_text_keeps_the_order_of_members_and_the_form_of_numbers() {
+        let text = r#"[{"b": 129.90,"a":"x\\\"{,:}[]",  "c":[ ],"d":{},"e":[1,null]}]"#;
+        let expected = r#"[
+  {
+    "b": 129.90,
+    "a": "x\\\"{,:}[]",
+    "c": [],
+    "d": {},
+    "e": [
+      1,
+      null
+    ]
+  }
+]"#;
+        assert_eq!(indent(text), expected);
+        assert_eq!(indent(expected), expected);
     }
 
     #[test]

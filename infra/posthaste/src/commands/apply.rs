@@ -22,7 +22,7 @@ use changes::What;
 pub use file::{ApplyError, Checked, check};
 
 /// Reads and checks files, each by itself and all together.
-pub(super) fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
+pub fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
     let mut files: Vec<Checked> = Vec::with_capacity(paths.len());
     for path in paths {
         let checked = check(path, &source::read(path)?)?;

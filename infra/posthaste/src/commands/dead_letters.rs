@@ -1,7 +1,8 @@
 //! `dead-letters`: list, show.
 
 use posthaste_core::api::{DeadLetterObject, DeadLetterPage};
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::RawValue;
 use ureq::http::Method;
 
 use super::{CommandError, Session};
@@ -52,10 +53,10 @@ fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<Vec<DeadLe
 fn show(session: &Session, object: &str) -> Result<Reply, CommandError> {
     let path: Vec<&str> = std::iter::once("dead-letters").chain(object.split('/')).collect();
     let answer = session.client.send(Call::new(Method::GET, &path).key(&session.key))?;
-    if let Ok(json) = serde_json::from_slice::<Value>(&answer.body) {
-        return Ok(Reply::verbatim(json));
+    let text = String::from_utf8_lossy(&answer.body);
+    if serde_json::from_slice::<&RawValue>(&answer.body).is_ok() {
+        return Ok(Reply::json_text(&text));
     }
     // What could not be read as a message is kept byte for byte, and need not be JSON.
-    let text = String::from_utf8_lossy(&answer.body).into_owned();
     Ok(Reply::new(json!({ "bytes": answer.body.len(), "text": text })).line(text))
 }

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use super::apply::ApplyError;
 use crate::client::{ClientError, Refusal};
+use crate::demo::DemoError;
+use crate::serve::ServeError;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +21,12 @@ pub enum CommandError {
     /// A file that is to be applied cannot be accepted.
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    /// The server did not start, or did not end well.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// The demo did not run, or did not end as it should.
+    #[error(transparent)]
+    Demo(#[from] DemoError),
     /// An input file cannot be read.
     #[error("failed to read {}", path.display())]
     Input {
@@ -46,9 +54,12 @@ impl CommandError {
             Self::Client(ClientError::Address { .. }) => 2,
             Self::Client(ClientError::Unreachable { .. }) => 7,
             Self::Client(ClientError::Refused(refusal)) => refused_exit_code(refusal),
-            Self::Apply(_) => 3,
+            Self::Apply(_) | Self::Serve(ServeError::Config(ClientError::Refused(_))) => 3,
             Self::NoKey { .. } => 5,
-            Self::Client(ClientError::Answer { .. }) | Self::Input { .. } => 1,
+            Self::Client(ClientError::Answer { .. })
+            | Self::Serve(_)
+            | Self::Demo(_)
+            | Self::Input { .. } => 1,
         }
     }
 

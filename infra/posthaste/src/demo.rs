@@ -1,0 +1,223 @@
+//! `demo`: the README's first command. A server, subscribers and real sample events on this machine: every attempt as
+//! it happens, a summary, and a dead letter. It drives the server as anybody would, over its HTTP API.
+
+mod folder;
+mod plan;
+mod story;
+mod subscriber;
+mod tell;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::{IpNet, Ipv4Net};
+use posthaste_core::api::{DeadLetterPage, TopicKeysView};
+use posthaste_core::secret::Secret;
+use posthaste_core::signature::SigningSecret;
+use posthaste_local::SystemClock;
+use posthaste_ports::Clock;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::runtime::{self, Runtime};
+use tokio::sync::mpsc;
+use ureq::http::Method;
+
+pub use self::folder::FolderError;
+use self::plan::{ROLES, Role, SAMPLES};
+use self::story::{DeadLetter, Story};
+use self::subscriber::{Seen, Subscriber};
+use self::tell::Teller;
+use crate::cli::{Global, LogFormat, PressureProfile};
+use crate::client::{Call, Client, ClientError};
+use crate::commands::{Applied, CommandError, Session, put};
+use crate::output::Reply;
+use crate::serve::{App, ServeSettings, log};
+
+/// The folder that is used where none is named.
+const DATA_DIR: &str = "./posthaste-data/demo";
+
+/// What is logged beside the story: what should never happen.
+const LOG_FILTER: &str = "error";
+
+/// How long the story may take. It takes some six seconds.
+const STORY_MAX: Duration = Duration::from_mins(1);
+
+/// How often the dead letters are looked for.
+const LOOK_PERIOD: Duration = Duration::from_millis(200);
+
+/// How long the server's end may take.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why there was no demo.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// There is no place for it.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// Its own parts cannot be started.
+    #[error("failed to start the demo's subscribers")]
+    Start(#[source] io::Error),
+    /// Its own declaration is not accepted: a fault of the program.
+    #[error("failed to declare the demo's topics")]
+    Declaration(#[source] serde_json::Error),
+    /// Something did not end as it should.
+    #[error("the demo did not end as it should:\n  {}", .0.join("\n  "))]
+    Faults(Vec<String>),
+}
+
+/// The demo while it runs.
+struct Demo {
+    runtime: Runtime,
+    session: Session,
+    subscribers: HashMap<&'static str, Subscriber>,
+    seen: mpsc::UnboundedReceiver<Seen>,
+    teller: Teller,
+    data_dir: PathBuf,
+}
+
+/// Runs the demo and answers its summary.
+pub fn run(global: &Global) -> Result<Reply, CommandError> {
+    let data_dir = global.data_dir.clone().unwrap_or_else(|| PathBuf::from(DATA_DIR));
+    folder::prepare(&data_dir).map_err(DemoError::Folder)?;
+    log::start(Some(LogFormat::Pretty), LOG_FILTER);
+    let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(DemoError::Start)?;
+    let settings = ServeSettings {
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        data_dir: data_dir.clone(),
+        allow_endpoints: vec![loopback()],
+        pressure_profile: PressureProfile::Scaled,
+        extra_ca: None,
+    };
+    let app = runtime.block_on(App::start(&settings))?;
+    let (story, seen) = mpsc::unbounded_channel();
+    let subscribers = runtime.block_on(start_subscribers(&story)).map_err(DemoError::Start)?;
+    let session = Session { client: Client::new(&app.url())?, key: app.admin_key().clone() };
+    let mut demo = Demo { runtime, session, subscribers, seen, teller: Teller::new(global.json), data_dir };
+    let story = demo.play();
+    demo.runtime.block_on(app.drain(DRAIN_TIMEOUT));
+    demo.end(&story?)
+}
+
+fn loopback() -> IpNet {
+    // All of 127.0.0.0/8; the prefix length is in range by its looks.
+    Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8).into()
+}
+
+async fn start_subscribers(
+    story: &mpsc::UnboundedSender<Seen>,
+) -> io::Result<HashMap<&'static str, Subscriber>> {
+    let mut subscribers = HashMap::new();
+    for role in &ROLES {
+        let subscriber = Subscriber::start(role.subscription, role.part, story.clone()).await?;
+        subscribers.insert(role.subscription, subscriber);
+    }
+    Ok(subscribers)
+}
+
+impl Demo {
+    fn play(&mut self) -> Result<Story, CommandError> {
+        self.teller.opening(&self.session, &self.data_dir);
+        self.subscribe()?;
+        self.publish()?;
+        let mut story = Story::default();
+        let began = SystemClock.monotonic();
+        while !self.is_over(&mut story)? && SystemClock.monotonic().saturating_sub(began) < STORY_MAX {
+            self.watch(&mut story);
+        }
+        Ok(story)
+    }
+
+    /// Declares topics and subscriptions, and gives every subscriber the secret that was made for it.
+    fn subscribe(&self) -> Result<(), CommandError> {
+        let url_of = |name: &str| self.subscribers.get(name).map(|it| it.url.clone()).unwrap_or_default();
+        let file = plan::declaration(url_of).map_err(DemoError::Declaration)?;
+        let mut applied = Applied::default();
+        put(&self.session.client, &self.session.key, &file, &mut applied)?;
+        for secret in &applied.secrets {
+            let Ok(signing) = SigningSecret::parse(&secret.value) else { continue };
+            let name = secret.of.split_once('/').map_or("", |(_, subscription)| subscription);
+            if let Some(subscriber) = self.subscribers.get(name) {
+                subscriber.trust(signing);
+            }
+        }
+        Ok(())
+    }
+
+    fn publish(&self) -> Result<(), CommandError> {
+        let Session { client, key } = &self.session;
+        for sample in &SAMPLES {
+            let keys: TopicKeysView =
+                client.json(Call::new(Method::GET, &["topics", sample.topic, "keys"]).key(key))?;
+            let key = Secret::new(keys.key1.expose());
+            let path = ["topics", sample.topic, "events"];
+            let call = Call::new(Method::POST, &path).key(&key);
+            client.send(call.body(sample.content_type, sample.bytes.as_bytes().to_vec()))?;
+            self.teller.published(sample);
+        }
+        Ok(())
+    }
+
+    /// Tells every attempt of the next moment.
+    fn watch(&mut self, story: &mut Story) {
+        let (seen, teller) = (&mut self.seen, &self.teller);
+        self.runtime.block_on(async {
+            let mut moment = std::pin::pin!(SystemClock.sleep(LOOK_PERIOD));
+            loop {
+                tokio::select! {
+                    Some(request) = seen.recv() => {
+                        teller.attempt(&request);
+                        story.see(request);
+                    }
+                    () = moment.as_mut() => return,
+                }
+            }
+        });
+    }
+
+    /// Whether every request was made and every dead letter lies where it should.
+    fn is_over(&self, story: &mut Story) -> Result<bool, ClientError> {
+        if !story.is_all_seen() {
+            return Ok(false);
+        }
+        let mut is_over = true;
+        for role in &ROLES {
+            let dead = self.dead_letters(role)?;
+            is_over &= role.dead_letter_reason.is_none() || dead.len() >= role.events;
+            story.bury(role.subscription, dead);
+        }
+        Ok(is_over)
+    }
+
+    fn dead_letters(&self, role: &Role) -> Result<Vec<DeadLetter>, ClientError> {
+        let path = ["topics", role.topic, "subscriptions", role.subscription, "dead-letters"];
+        let page: DeadLetterPage =
+            self.session.client.json(Call::new(Method::GET, &path).key(&self.session.key))?;
+        let mut dead = Vec::new();
+        for object in page.dead_letters {
+            for event in self.events_in(&object.key)? {
+                let members: Value = serde_json::from_str(event.get()).unwrap_or_default();
+                let reason =
+                    ["deadletterreason", "deadLetterReason"].iter().find_map(|name| members.get(name));
+                let reason = reason.and_then(Value::as_str).unwrap_or_default().to_owned();
+                dead.push(DeadLetter { key: object.key.clone(), reason, text: event.get().to_owned() });
+            }
+        }
+        Ok(dead)
+    }
+
+    fn events_in(&self, key: &str) -> Result<Vec<Box<RawValue>>, ClientError> {
+        let path: Vec<&str> = std::iter::once("dead-letters").chain(key.split('/')).collect();
+        self.session.client.json(Call::new(Method::GET, &path).key(&self.session.key))
+    }
+
+    fn end(self, story: &Story) -> Result<Reply, CommandError> {
+        let faults: Vec<String> = ROLES.iter().flat_map(|role| story.ending(role).faults).collect();
+        if !faults.is_empty() {
+            return Err(DemoError::Faults(faults).into());
+        }
+        Ok(tell::summary(story, &self.data_dir))
+    }
+}

@@ -1,0 +1,79 @@
+//! The demo's data folder: fresh every time, and never anybody else's.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The file that says that a folder was made by the demo, and may be removed by the next one.
+const MARKER: &str = ".posthaste-demo";
+
+/// Why there is no folder for the demo.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// There is something else in its place.
+    #[error("{} holds something that no demo has made; name another folder with --data-dir", path.display())]
+    NotOurs {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// It cannot be made, or what an earlier demo left cannot be removed.
+    #[error("failed to prepare the folder {}", path.display())]
+    Io {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Makes the folder, in the place of what an earlier demo left there.
+pub(super) fn prepare(path: &Path) -> Result<(), FolderError> {
+    let failed = |source| FolderError::Io { path: path.to_owned(), source };
+    if !is_ours(path).map_err(failed)? {
+        return Err(FolderError::NotOurs { path: path.to_owned() });
+    }
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    fs::create_dir_all(path).map_err(failed)?;
+    fs::write(path.join(MARKER), "posthaste demo made this folder; the next demo removes it\n")
+        .map_err(failed)
+}
+
+/// Whether nothing is lost when the folder goes: it is not there, is empty, or bears the marker.
+fn is_ours(path: &Path) -> io::Result<bool> {
+    match fs::read_dir(path) {
+        Ok(mut entries) => Ok(entries.next().is_none() || path.join(MARKER).is_file()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_earlier_demo_left_is_replaced() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/demo");
+        prepare(&path).unwrap();
+        fs::write(path.join("queue"), "old").unwrap();
+        prepare(&path).unwrap();
+        assert!(path.join(MARKER).is_file() && !path.join("queue").exists());
+    }
+
+    #[test]
+    fn a_folder_or_file_of_somebody_else_is_left_alone() {
+        let parent = tempfile::tempdir().unwrap();
+        let file = parent.path().join("file");
+        fs::write(&file, "mine").unwrap();
+        for path in [parent.path(), &file] {
+            assert!(matches!(prepare(path), Err(FolderError::NotOurs { .. })), "{}", path.display());
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    }
+}

@@ -1,0 +1,178 @@
+//! The demo's cast: two topics, their subscriptions, the sample events, and how each has to end. All of it is
+//! settings that any user could write; nothing in the program knows about the demo.
+
+use std::path::PathBuf;
+
+use posthaste_core::api::ApplyFile;
+use serde_json::{Value, json};
+
+use super::subscriber::Part;
+use crate::commands::Checked;
+
+/// A subscription of the demo and what is expected of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Role {
+    /// The topic.
+    pub topic: &'static str,
+    /// The subscription.
+    pub subscription: &'static str,
+    /// How its endpoint answers.
+    pub part: Part,
+    /// The event types it wants; all if there are none.
+    pub event_types: &'static [&'static str],
+    /// How many of the published events it gets.
+    pub events: usize,
+    /// How many attempts each takes.
+    pub attempts: u32,
+    /// Why each becomes a dead letter, if it does.
+    pub dead_letter_reason: Option<&'static str>,
+}
+
+/// A file of events and where it goes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    /// Its name in the repository.
+    pub path: &'static str,
+    /// The topic.
+    pub topic: &'static str,
+    /// The content type.
+    pub content_type: &'static str,
+    /// The bytes.
+    pub bytes: &'static str,
+}
+
+/// The attempts a subscription whose endpoint is down gets, in this demo.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// The subscriptions.
+pub(super) const ROLES: [Role; 6] = [
+    role("shop", "billing", Part::Healthy, &[], 5),
+    role("shop", "mailer", Part::Recovers, &["com.example.order.paid"], 2),
+    role("shop", "deploy", Part::Rejects, &["com.github.push"], 1),
+    role("shop", "warehouse", Part::Down, &["com.example.order.shipped"], 1),
+    role("storage", "index", Part::Healthy, &[], 1),
+    role("storage", "thumbnails", Part::Recovers, &[], 1),
+];
+
+/// The events.
+pub(super) const SAMPLES: [Sample; 4] = [
+    Sample {
+        path: "samples/cloudevents/order-paid.json",
+        topic: "shop",
+        content_type: "application/cloudevents+json",
+        bytes: include_str!("../../../../samples/cloudevents/order-paid.json"),
+    },
+    Sample {
+        path: "samples/cloudevents/order-batch.json",
+        topic: "shop",
+        content_type: "application/cloudevents-batch+json",
+        bytes: include_str!("../../../../samples/cloudevents/order-batch.json"),
+    },
+    Sample {
+        path: "samples/cloudevents/github-push.json",
+        topic: "shop",
+        content_type: "application/cloudevents+json",
+        bytes: include_str!("../../../../samples/cloudevents/github-push.json"),
+    },
+    Sample {
+        path: "samples/eventgrid/blob-created.json",
+        topic: "storage",
+        content_type: "application/json",
+        bytes: include_str!("../../../../samples/eventgrid/blob-created.json"),
+    },
+];
+
+const fn role(
+    topic: &'static str,
+    subscription: &'static str,
+    part: Part,
+    event_types: &'static [&'static str],
+    events: usize,
+) -> Role {
+    let (attempts, dead_letter_reason) = match part {
+        Part::Healthy => (1, None),
+        Part::Recovers => (3, None),
+        Part::Rejects => (1, Some("UndeliverableDueToClientError")),
+        Part::Down => (ATTEMPTS_MAX, Some("MaxDeliveryAttemptsExceeded")),
+    };
+    Role { topic, subscription, part, event_types, events, attempts, dead_letter_reason }
+}
+
+impl Role {
+    /// What the role's endpoint does, in words.
+    pub(super) fn part_in_words(&self) -> &'static str {
+        match self.part {
+            Part::Healthy => "answers 200",
+            Part::Recovers => "answers 503 twice, then 200",
+            Part::Rejects => "answers 400",
+            Part::Down => "answers 503, always",
+        }
+    }
+
+    /// How many requests the role's endpoint gets in all.
+    pub(super) fn requests(&self) -> usize {
+        self.events * self.attempts as usize
+    }
+
+    /// The subscription's settings: short waits, so that nobody has to wait for the demo.
+    fn settings(&self, url: &str) -> Value {
+        json!({
+            "endpoint": { "url": url },
+            "filter": { "includedEventTypes": self.event_types },
+            "retryPolicy": {
+                "maxDeliveryAttempts": ATTEMPTS_MAX,
+                "schedule": ["PT0.2S"],
+                "waitFloors": { "503": "PT0S", "default": "PT0S" },
+            },
+            "deadLetter": { "delay": "PT1S" },
+        })
+    }
+}
+
+/// The topics and subscriptions as `apply` takes them; `url_of` says where a subscription's endpoint is.
+pub(super) fn declaration(url_of: impl Fn(&str) -> String) -> Result<Checked, serde_json::Error> {
+    let mut topics = json!({
+        "shop": { "inputSchema": "CloudEvents", "subscriptions": {} },
+        "storage": { "inputSchema": "EventGrid", "subscriptions": {} },
+    });
+    for role in &ROLES {
+        topics[role.topic]["subscriptions"][role.subscription] = role.settings(&url_of(role.subscription));
+    }
+    let contents: ApplyFile = serde_json::from_value(json!({ "topics": topics }))?;
+    Ok(Checked { path: PathBuf::from("demo"), contents })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posthaste_core::api::compile_topic;
+    use posthaste_core::secret::Secret;
+    use posthaste_core::topic::TopicKeys;
+
+    #[test]
+    fn the_declaration_passes_the_rules_that_apply_to_everybody() {
+        let file = declaration(|name| format!("http://127.0.0.1:9000/{name}")).unwrap();
+        for (name, settings) in &file.contents.topics {
+            let keys = TopicKeys { key1: Secret::new("1"), key2: Secret::new("2") };
+            compile_topic(name, settings, keys).unwrap();
+        }
+        assert_eq!(file.contents.topics.len(), 2);
+    }
+
+    #[test]
+    fn every_role_gets_as_many_events_as_the_samples_hold_for_it() {
+        for role in &ROLES {
+            let samples = SAMPLES.iter().filter(|sample| sample.topic == role.topic);
+            let events = samples.flat_map(|sample| match serde_json::from_str(sample.bytes).unwrap() {
+                Value::Array(events) => events,
+                event => vec![event],
+            });
+            let wanted = events.filter(|event| {
+                let event_type =
+                    event.get("type").or_else(|| event.get("eventType")).and_then(Value::as_str).unwrap();
+                role.event_types.is_empty() || role.event_types.contains(&event_type)
+            });
+            assert_eq!(wanted.count(), role.events, "{}", role.subscription);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What happened, and whether it is what should have happened.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::plan::{ROLES, Role};
+use super::subscriber::Seen;
+
+/// Everything the subscribers saw, and the dead letters.
+#[derive(Debug, Default)]
+pub(super) struct Story {
+    seen: Vec<Seen>,
+    /// Keys of dead-letter objects by subscription.
+    dead: BTreeMap<&'static str, Vec<DeadLetter>>,
+}
+
+/// One event in a dead-letter object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DeadLetter {
+    /// The key of the object it lies in.
+    pub key: String,
+    /// The reason it bears.
+    pub reason: String,
+    /// The event, with what was written beside it.
+    pub text: String,
+}
+
+/// How a role ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Ending {
+    /// Requests that its endpoint got.
+    pub attempts: usize,
+    /// Events that were answered 200.
+    pub delivered: usize,
+    /// Attempts beyond the first of each event.
+    pub retried: usize,
+    /// Events that are dead letters.
+    pub dead_lettered: usize,
+    /// What is not as it should be.
+    pub faults: Vec<String>,
+}
+
+impl Story {
+    /// Adds a request.
+    pub(super) fn see(&mut self, seen: Seen) {
+        self.seen.push(seen);
+    }
+
+    /// Sets a subscription's dead letters.
+    pub(super) fn bury(&mut self, subscription: &'static str, dead: Vec<DeadLetter>) {
+        self.dead.insert(subscription, dead);
+    }
+
+    /// A subscription's dead letters.
+    pub(super) fn dead_letters(&self, subscription: &str) -> &[DeadLetter] {
+        self.dead.get(subscription).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Whether every request that is expected was made.
+    pub(super) fn is_all_seen(&self) -> bool {
+        ROLES.iter().all(|role| self.of(role).count() >= role.requests())
+    }
+
+    /// How a role ended.
+    pub(super) fn ending(&self, role: &Role) -> Ending {
+        let mut by_event: BTreeMap<&str, Vec<&Seen>> = BTreeMap::new();
+        for seen in self.of(role) {
+            by_event.entry(&seen.event).or_default().push(seen);
+        }
+        let attempts = self.of(role).count();
+        let dead = self.dead_letters(role.subscription);
+        Ending {
+            attempts,
+            delivered: self.of(role).filter(|seen| seen.answer == 200).count(),
+            retried: attempts - by_event.len(),
+            dead_lettered: dead.len(),
+            faults: self.faults(role, &by_event, dead),
+        }
+    }
+
+    /// Every request as JSON.
+    pub(super) fn attempts_json(&self) -> Value {
+        let one = |seen: &Seen| {
+            json!({
+                "subscription": seen.subscription, "event": seen.event, "type": seen.event_type,
+                "attempt": seen.attempt, "answer": seen.answer, "signatureVerified": seen.is_signed,
+            })
+        };
+        self.seen.iter().map(one).collect()
+    }
+
+    fn of<'a>(&'a self, role: &Role) -> impl Iterator<Item = &'a Seen> {
+        let subscription = role.subscription;
+        self.seen.iter().filter(move |seen| seen.subscription == subscription)
+    }
+
+    fn faults(&self, role: &Role, by_event: &BTreeMap<&str, Vec<&Seen>>, dead: &[DeadLetter]) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut expect = |what: &str, expected: usize, found: usize| {
+            if expected != found {
+                faults.push(format!("{}: {found} {what}, expected {expected}", role.subscription));
+            }
+        };
+        expect("events", role.events, by_event.len());
+        expect("requests", role.requests(), self.of(role).count());
+        let unsigned = self.of(role).filter(|seen| !seen.is_signed).count();
+        expect("requests with a wrong signature", 0, unsigned);
+        let is_dead = role.dead_letter_reason.is_some();
+        expect("dead letters", if is_dead { role.events } else { 0 }, dead.len());
+        let other = dead.iter().filter(|dead| Some(dead.reason.as_str()) != role.dead_letter_reason).count();
+        expect("dead letters with another reason", 0, other);
+        let delivered =
+            by_event.values().filter(|seen| seen.last().is_some_and(|last| last.answer == 200)).count();
+        expect("delivered events", if is_dead { 0 } else { role.events }, delivered);
+        faults
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(event: &str, attempt: u32, answer: u16) -> Seen {
+        let (event, event_type) = (event.to_owned(), "com.example.order.shipped".to_owned());
+        Seen { subscription: "warehouse", event, event_type, attempt, answer, is_signed: true }
+    }
+
+    fn ending(attempts: u32, reasons: &[&str]) -> Ending {
+        let mut story = Story::default();
+        (1..=attempts).for_each(|attempt| story.see(seen("e", attempt, 503)));
+        let dead = |reason: &&str| DeadLetter {
+            key: "K".to_owned(),
+            reason: (*reason).to_owned(),
+            text: String::new(),
+        };
+        story.bury("warehouse", reasons.iter().map(dead).collect());
+        story.ending(&ROLES[3])
+    }
+
+    #[test]
+    fn an_event_that_used_its_attempts_up_and_lies_in_the_dead_letters_is_as_it_should_be() {
+        let expected = Ending { attempts: 3, delivered: 0, retried: 2, dead_lettered: 1, faults: vec![] };
+        assert_eq!(ending(3, &["MaxDeliveryAttemptsExceeded"]), expected);
+    }
+
+    #[test]
+    fn whatever_else_happens_is_a_fault() {
+        let fault = |attempts, reasons: &[&str]| ending(attempts, reasons).faults;
+        assert_eq!(fault(2, &["MaxDeliveryAttemptsExceeded"]), ["warehouse: 2 requests, expected 3"]);
+        assert_eq!(fault(3, &[]), ["warehouse: 0 dead letters, expected 1"]);
+        let other = "warehouse: 1 dead letters with another reason, expected 0";
+        assert_eq!(fault(3, &["TimeToLiveExceeded"]), [other]);
+    }
+}

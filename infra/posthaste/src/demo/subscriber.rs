@@ -1,0 +1,139 @@
+//! The demo's subscribers: small HTTP servers on loopback that answer as their part says, verify the signature of
+//! every request, and tell the story what they saw.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use bytes::Bytes;
+use posthaste_core::signature::{self, SigningSecret};
+use posthaste_core::time::Timestamp;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+/// How a subscriber answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// 200, always.
+    Healthy,
+    /// 503 to the first two attempts of every event, then 200.
+    Recovers,
+    /// 400, always: it does not want the event.
+    Rejects,
+    /// 503, always.
+    Down,
+}
+
+/// One request, as the subscriber saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// The subscription.
+    pub subscription: &'static str,
+    /// The event's id.
+    pub event: String,
+    /// The event's type.
+    pub event_type: String,
+    /// Which attempt of it this was, from 1.
+    pub attempt: u32,
+    /// What the subscriber answered.
+    pub answer: u16,
+    /// Whether the request's signature is its own secret's.
+    pub is_signed: bool,
+}
+
+/// A subscriber that listens.
+#[derive(Debug, Clone)]
+pub(super) struct Subscriber {
+    /// Where it listens.
+    pub url: String,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    subscription: &'static str,
+    part: Part,
+    secret: OnceLock<SigningSecret>,
+    tries: Mutex<HashMap<String, u32>>,
+    story: mpsc::UnboundedSender<Seen>,
+}
+
+impl Subscriber {
+    /// Starts a subscriber on a free port of loopback. It ends with the runtime.
+    pub(super) async fn start(
+        subscription: &'static str,
+        part: Part,
+        story: mpsc::UnboundedSender<Seen>,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
+        let url = format!("http://{}/hooks/{subscription}", listener.local_addr()?);
+        let shared =
+            Arc::new(Shared { subscription, part, secret: OnceLock::new(), tries: Mutex::default(), story });
+        let router = Router::new().route("/hooks/{name}", post(receive)).with_state(Arc::clone(&shared));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Ok(Self { url, shared })
+    }
+
+    /// Gives the subscriber the secret its subscription got, so that it can verify.
+    pub(super) fn trust(&self, secret: SigningSecret) {
+        // A second secret for one subscription would be a fault of the demo; the first one stays, and shows it.
+        let _ = self.shared.secret.set(secret);
+    }
+}
+
+async fn receive(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let (event, event_type) = name_of(&body);
+    let attempt = shared.count(&event);
+    let answer = match shared.part {
+        Part::Healthy => StatusCode::OK,
+        Part::Recovers if attempt > 2 => StatusCode::OK,
+        Part::Recovers | Part::Down => StatusCode::SERVICE_UNAVAILABLE,
+        Part::Rejects => StatusCode::BAD_REQUEST,
+    };
+    let seen = Seen {
+        subscription: shared.subscription,
+        event,
+        event_type,
+        attempt,
+        answer: answer.as_u16(),
+        is_signed: shared.is_signed(&headers, &body),
+    };
+    // Nobody listens any more once the demo is over.
+    let _ = shared.story.send(seen);
+    answer
+}
+
+impl Shared {
+    fn count(&self, event: &str) -> u32 {
+        let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = tries.entry(event.to_owned()).or_default();
+        *count += 1;
+        *count
+    }
+
+    fn is_signed(&self, headers: &HeaderMap, body: &Bytes) -> bool {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let (Some(secret), Some(id)) = (self.secret.get(), text("webhook-id")) else { return false };
+        let Some(secs) = text("webhook-timestamp").and_then(|secs| secs.parse::<u64>().ok()) else {
+            return false;
+        };
+        let at = Timestamp::from_millis(secs.saturating_mul(1000));
+        let expected = signature::header(std::slice::from_ref(secret), id, at, std::slice::from_ref(body));
+        text("webhook-signature") == Some(expected.as_str())
+    }
+}
+
+/// The id and type of the event in a request: a CloudEvent, or an array of one Event Grid event.
+fn name_of(body: &[u8]) -> (String, String) {
+    let json: Value = serde_json::from_slice(body).unwrap_or_default();
+    let event = json.get(0).unwrap_or(&json);
+    let text = |member: &str| event.get(member).and_then(Value::as_str).map(str::to_owned);
+    let event_type = text("type").or_else(|| text("eventType"));
+    (text("id").unwrap_or_default(), event_type.unwrap_or_default())
+}

@@ -1,0 +1,108 @@
+//! How the demo tells its story: a line for each attempt as it happens, and the summary.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use posthaste_local::SystemClock;
+use posthaste_ports::Clock;
+use serde_json::json;
+
+use super::plan::{ROLES, Sample};
+use super::story::Story;
+use super::subscriber::Seen;
+use crate::commands::Session;
+use crate::output::{Reply, indent};
+
+/// The folder of dead letters within the data folder.
+const DEAD_LETTERS: &str = "dead-letters";
+
+/// Tells what happens while it happens.
+#[derive(Debug)]
+pub(super) struct Teller {
+    to_stderr: bool,
+    began: Duration,
+}
+
+impl Teller {
+    /// With `json`, standard output belongs to the summary, and the story goes to standard error.
+    pub(super) fn new(json: bool) -> Self {
+        Self { to_stderr: json, began: SystemClock.monotonic() }
+    }
+
+    pub(super) fn opening(&self, session: &Session, data_dir: &Path) {
+        let url = session.client.base().as_str().trim_end_matches('/');
+        self.say(&format!("posthaste serves on {url}, its data lies in {}\n", data_dir.display()));
+        for role in &ROLES {
+            self.say(&format!("  {:<8} → {:<11} {}", role.topic, role.subscription, role.part_in_words()));
+        }
+        self.say("");
+    }
+
+    pub(super) fn published(&self, sample: &Sample) {
+        self.say(&format!("{}  published to {:<8} {}", self.clock(), sample.topic, sample.path));
+    }
+
+    pub(super) fn attempt(&self, seen: &Seen) {
+        let Seen { subscription, event, event_type, attempt, answer, is_signed } = seen;
+        let id: String = event.chars().take(8).collect();
+        let tail: String = event.chars().skip(event.chars().count().saturating_sub(4)).collect();
+        let signature = if *is_signed { "signature verified ✓" } else { "SIGNATURE WRONG ✗" };
+        self.say(&format!(
+            "{}  {subscription:<11} attempt {attempt} → {answer}  {signature}  {event_type} {id}…{tail}",
+            self.clock()
+        ));
+    }
+
+    fn clock(&self) -> String {
+        let secs = SystemClock.monotonic().saturating_sub(self.began).as_secs_f64();
+        format!("{secs:6.2} s")
+    }
+
+    fn say(&self, line: &str) {
+        // A reader that has gone away does not stop the demo; the exit code is what counts then.
+        let _ =
+            if self.to_stderr { writeln!(io::stderr(), "{line}") } else { writeln!(io::stdout(), "{line}") };
+    }
+}
+
+/// The summary of a story that ended as it should.
+pub(super) fn summary(story: &Story, data_dir: &Path) -> Reply {
+    let rows = ROLES.map(|role| {
+        let ending = story.ending(&role);
+        let count = |count: usize| count.to_string();
+        [
+            role.topic.to_owned(),
+            role.subscription.to_owned(),
+            role.part_in_words().to_owned(),
+            count(ending.attempts),
+            count(ending.delivered),
+            count(ending.retried),
+            count(ending.dead_lettered),
+        ]
+    });
+    let folder = data_dir.join(DEAD_LETTERS);
+    let dead: Vec<_> = ROLES.iter().flat_map(|role| story.dead_letters(role.subscription)).collect();
+    let paths: Vec<String> = dead.iter().map(|dead| folder.join(&dead.key).display().to_string()).collect();
+    let json = json!({
+        "attempts": story.attempts_json(),
+        "subscriptions": ROLES.map(|role| {
+            let ending = story.ending(&role);
+            json!({
+                "topic": role.topic, "subscription": role.subscription, "attempts": ending.attempts,
+                "delivered": ending.delivered, "retried": ending.retried, "deadLettered": ending.dead_lettered,
+            })
+        }),
+        "deadLetters": paths,
+    });
+    let header =
+        ["topic", "subscription", "its endpoint", "attempts", "delivered", "retried", "dead-lettered"];
+    let mut reply = Reply::new(json).line("").table(header, rows.into()).line("\nThe dead letters lie in");
+    for path in &paths {
+        reply = reply.line(format!("  {path}"));
+    }
+    if let Some(last) = dead.last() {
+        reply = reply.line("\nThe last of them:").line(indent(&last.text));
+    }
+    reply.line("\nEverything ended as it should.")
+}

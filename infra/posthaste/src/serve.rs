@@ -1,0 +1,107 @@
+//! `serve`: every function in one process, on the embedded queue and store. [`App`] is the whole of it without the
+//! process around: the command, the demo and the tests all run one.
+
+pub mod admin_key;
+pub mod http;
+pub mod log;
+pub mod metrics;
+pub mod poller;
+pub mod schedule;
+pub mod signals;
+pub mod stage;
+
+mod config;
+mod error;
+mod functions;
+mod monitor;
+mod run;
+mod settings;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use posthaste_core::secret::Secret;
+use posthaste_local::{Local, LocalOptions, SystemClock, SystemEntropy};
+use posthaste_ports::Clock;
+use tokio::net::TcpListener;
+use tokio::task::{JoinSet, spawn_blocking};
+
+use self::functions::Functions;
+use self::stage::StageControl;
+
+pub use error::ServeError;
+pub use run::run;
+pub use settings::ServeSettings;
+
+/// How often the metrics recorder puts its samples away.
+const METRICS_UPKEEP_PERIOD: Duration = Duration::from_secs(5);
+
+/// A running server.
+#[derive(Debug)]
+pub struct App {
+    address: SocketAddr,
+    admin_key: Secret,
+    stage: StageControl,
+    tasks: JoinSet<()>,
+    local: Local<SystemClock>,
+}
+
+impl App {
+    /// Opens the data folder, which one process can do at a time, and begins to serve.
+    pub async fn start(settings: &ServeSettings) -> Result<Self, ServeError> {
+        let local = open(settings).await?;
+        let admin_key = admin_key::read_or_make(&settings.data_dir, &SystemEntropy)?;
+        let metrics = metrics::install()?;
+        let functions = Functions::wire(settings, &local, &admin_key)?;
+        let bind = |source| ServeError::Listen { address: settings.listen, source };
+        let listener = TcpListener::bind(settings.listen).await.map_err(bind)?;
+        let address = listener.local_addr().map_err(bind)?;
+        let stage = StageControl::new();
+        let mut tasks = JoinSet::new();
+        functions.spawn_work(&mut tasks, &stage.stage());
+        let upkeep = metrics.clone();
+        let router = functions.router().merge(http::metrics_route(metrics));
+        tasks.spawn(http::serve(listener, router, SystemClock, stage.stage()));
+        tasks.spawn(schedule::every(
+            "metrics",
+            METRICS_UPKEEP_PERIOD,
+            SystemClock,
+            stage.stage(),
+            move || {
+                upkeep.run_upkeep();
+                std::future::ready(())
+            },
+        ));
+        Ok(Self { address, admin_key, stage, tasks, local })
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The key that opens the management API.
+    pub fn admin_key(&self) -> &Secret {
+        &self.admin_key
+    }
+
+    /// Stops accepting and receiving, waits at most `timeout` for what is in flight, and makes everything durable.
+    /// What was cut short is delivered again after the next start.
+    pub async fn drain(mut self, timeout: Duration) {
+        self.stage.drain();
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        tokio::select! {
+            () = ended => {}
+            () = SystemClock.sleep(timeout) => tracing::warn!(?timeout, "what was still in flight is cut short"),
+        }
+        self.tasks.shutdown().await;
+        self.local.close().await;
+    }
+}
+
+/// Opening reads what waits in the queues, which may take a while, so it has a thread of its own.
+async fn open(settings: &ServeSettings) -> Result<Local<SystemClock>, ServeError> {
+    let data_dir = settings.data_dir.clone();
+    let open = move || Local::open(&data_dir, LocalOptions::default(), SystemClock, SystemEntropy);
+    spawn_blocking(open).await.map_err(ServeError::Task)?.map_err(ServeError::Open)
+}

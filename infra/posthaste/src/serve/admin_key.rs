@@ -1,0 +1,115 @@
+//! The admin key: made on the first start, kept in the data folder for its owner alone, read back ever after.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use posthaste_core::secret::Secret;
+use posthaste_ports::Entropy;
+
+use crate::commands::ADMIN_KEY_FILE;
+
+/// Random bytes in a key that is made here.
+const KEY_BYTES: usize = 32;
+
+/// Shortest key that is read back, in characters: an operator may write one of their own.
+const KEY_CHARS_MIN: usize = 16;
+
+/// Why there is no admin key.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminKeyError {
+    /// The file cannot be read.
+    #[error("failed to read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The file cannot be written.
+    #[error("failed to write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The file holds something else.
+    #[error("{} holds no key: expected one line of {KEY_CHARS_MIN} or more visible ASCII characters", path.display())]
+    NotAKey {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Reads the key of a data folder, or makes it. The caller holds the folder's lock.
+pub fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, AdminKeyError> {
+    let path = data_dir.join(ADMIN_KEY_FILE);
+    match fs::read_to_string(&path) {
+        Ok(text) => parse(&text).ok_or(AdminKeyError::NotAKey { path }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut bytes = [0; KEY_BYTES];
+            entropy.fill(&mut bytes);
+            let key = URL_SAFE_NO_PAD.encode(bytes);
+            write(&path, &key).map_err(|source| AdminKeyError::Write { path, source })?;
+            Ok(Secret::new(key))
+        }
+        Err(source) => Err(AdminKeyError::Read { path, source }),
+    }
+}
+
+fn parse(text: &str) -> Option<Secret> {
+    let key = text.trim_end_matches(['\r', '\n']);
+    let is_key = key.len() >= KEY_CHARS_MIN && key.bytes().all(|byte| byte.is_ascii_graphic());
+    is_key.then(|| Secret::new(key))
+}
+
+/// Writes the whole file or none of it, so that a crash never leaves half a key behind.
+fn write(path: &Path, key: &str) -> io::Result<()> {
+    let unfinished = path.with_extension("key.new");
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    file.write_all(format!("{key}\n").as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&unfinished, path)?;
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posthaste_local::SeededEntropy;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn key(folder: &Path, seed: u64) -> Result<String, AdminKeyError> {
+        read_or_make(folder, &SeededEntropy::new(seed)).map(|key| key.expose().to_owned())
+    }
+
+    #[test]
+    fn a_key_is_made_once_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = key(folder.path(), 1).unwrap();
+        assert_eq!(made.len(), 43);
+        assert_eq!(key(folder.path(), 2).unwrap(), made);
+        let permissions = fs::metadata(folder.path().join(ADMIN_KEY_FILE)).unwrap().permissions();
+        assert_eq!(permissions.mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_that_holds_no_key_is_refused_and_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(ADMIN_KEY_FILE);
+        for bad in ["", "\n", "short", "two lines of text here\nand more", "with a space in it"] {
+            fs::write(&path, bad).unwrap();
+            assert!(matches!(key(folder.path(), 1), Err(AdminKeyError::NotAKey { .. })), "{bad:?}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), bad);
+        }
+        fs::write(&path, "a-key-of-my-own-choice\n").unwrap();
+        assert_eq!(key(folder.path(), 1).unwrap(), "a-key-of-my-own-choice");
+    }
+}

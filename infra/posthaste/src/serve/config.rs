@@ -1,0 +1,30 @@
+//! `serve --config`: the files of `apply`, put to the server itself through the same code and the same HTTP API.
+
+use tokio::task::spawn_blocking;
+
+use super::{App, ServeError};
+use crate::client::Client;
+use crate::commands::{Applied, Checked, put};
+
+/// Applies checked files to a running server.
+pub(super) async fn apply(app: &App, files: Vec<Checked>) -> Result<(), ServeError> {
+    let (url, key) = (app.url(), app.admin_key().clone());
+    let put_all = move || {
+        let client = Client::new(&url)?;
+        let mut applied = Applied::default();
+        files.iter().try_for_each(|file| put(&client, &key, file, &mut applied))?;
+        Ok(applied)
+    };
+    let applied = spawn_blocking(put_all).await.map_err(ServeError::Task)?.map_err(ServeError::Config)?;
+    for what in &applied.whats {
+        let subscription = what.subscription.as_deref().unwrap_or_default();
+        tracing::info!(topic = what.topic, subscription, change = %what.change, "configuration applied");
+    }
+    if !applied.secrets.is_empty() {
+        // Secrets are never logged. Keys can be asked for; a signing secret that is wanted is written in the file.
+        tracing::info!(
+            "keys were made: `posthaste topics keys TOPIC` shows them; signing secrets that are not in the file stay unseen"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Why a server does not start, or does not end well.
+
+use std::io;
+use std::net::SocketAddr;
+
+use metrics_exporter_prometheus::BuildError;
+use posthaste_core::pressure::SettingsError;
+use posthaste_http::TlsSetupError;
+use posthaste_local::OpenError;
+use posthaste_ports::PortError;
+
+use super::admin_key::AdminKeyError;
+use crate::client::ClientError;
+
+/// Why a server does not start, or does not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The data folder cannot be opened: another process has it, or it cannot be used.
+    #[error("failed to open the data folder")]
+    Open(#[source] OpenError),
+    /// There is no admin key.
+    #[error(transparent)]
+    AdminKey(#[from] AdminKeyError),
+    /// The metrics cannot be set up.
+    #[error("failed to set up the metrics")]
+    Metrics(#[from] BuildError),
+    /// Back pressure cannot be set up: a disk is too small for its formula.
+    #[error("failed to set up back pressure")]
+    Pressure(#[from] SettingsError),
+    /// Certificates cannot be read.
+    #[error("failed to set up TLS")]
+    Tls(#[from] TlsSetupError),
+    /// The address cannot be listened on.
+    #[error("failed to listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Signals cannot be listened for, or threads cannot be made.
+    #[error("failed to set up the process")]
+    Process(#[source] io::Error),
+    /// A configuration file was refused.
+    #[error("failed to apply the configuration")]
+    Config(#[source] ClientError),
+    /// A task of the program's own failed.
+    #[error("failed inside")]
+    Task(#[source] tokio::task::JoinError),
+    /// The folder of dead letters cannot be used.
+    #[error("failed to open the folder of dead letters")]
+    DeadLetters(#[source] PortError),
+}

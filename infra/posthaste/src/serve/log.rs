@@ -1,0 +1,20 @@
+//! The log: JSON lines for machines, or readable ones for people, on standard error.
+
+use std::io::{self, IsTerminal};
+
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::LogFormat;
+
+/// Starts the log of this process. A second start, in tests, changes nothing.
+pub fn start(format: Option<LogFormat>, filter: &str) {
+    let filter = EnvFilter::builder().parse_lossy(filter);
+    let is_terminal = io::stderr().is_terminal();
+    let format = format.unwrap_or(if is_terminal { LogFormat::Pretty } else { LogFormat::Json });
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    // An error means that there is a log already.
+    let _ = match format {
+        LogFormat::Json => subscriber.json().flatten_event(true).with_current_span(false).try_init(),
+        LogFormat::Pretty => subscriber.with_ansi(is_terminal).with_target(false).try_init(),
+    };
+}

@@ -1,0 +1,79 @@
+//! The monitor on its schedule, with the embedded store's gauges and this machine's disks and memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_core::pressure::{PressureSettings, Profile};
+use posthaste_local::{Local, LocalProbe, LocalQueue, StateStore, SystemClock};
+use posthaste_monitor::{Monitor, MonitorPorts};
+use posthaste_ports::{DrainMeter, QueueName};
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+
+use super::schedule::every;
+use super::stage::Stage;
+use super::{ServeError, ServeSettings};
+use crate::cli::PressureProfile;
+
+/// Version buckets and batch points of the embedded store.
+type Gauges = Box<dyn Fn() -> (u64, u64) + Send + Sync>;
+type EmbeddedMonitor = Monitor<LocalQueue<SystemClock>, StateStore, LocalProbe<Gauges>, SystemClock>;
+
+/// The monitor, wired.
+pub(super) struct Embedded {
+    monitor: Arc<Mutex<EmbeddedMonitor>>,
+    interval: Duration,
+}
+
+/// Wires the monitor. A disk too small for its formula is refused.
+pub(super) fn wire(
+    settings: &ServeSettings,
+    local: &Local<SystemClock>,
+    drain: DrainMeter,
+) -> Result<Embedded, ServeError> {
+    let store = local.clone();
+    let gauges: Gauges = Box::new(move || {
+        let gauges = store.gauges();
+        (gauges.version_buckets, gauges.batch_points)
+    });
+    let ports = MonitorPorts {
+        deliveries: local.queue(QueueName::Deliveries),
+        dead_letters: local.queue(QueueName::DeadLetters),
+        state: local.state(),
+        // The journal is in the data folder, so both disks are the same one.
+        probe: LocalProbe::new(&settings.data_dir, &settings.data_dir, gauges),
+        clock: SystemClock,
+        drain,
+    };
+    let monitor = Monitor::new(ports, pressure_settings(settings.pressure_profile))?;
+    let interval = monitor.interval();
+    Ok(Embedded { monitor: Arc::new(Mutex::new(monitor)), interval })
+}
+
+fn pressure_settings(profile: PressureProfile) -> PressureSettings {
+    let profile_of = |profile| PressureSettings { profile, ..PressureSettings::default() };
+    match profile {
+        PressureProfile::Scaled => profile_of(Profile::Scaled),
+        PressureProfile::Exchange2013 => profile_of(Profile::Exchange2013),
+        PressureProfile::Exchange2013German => profile_of(Profile::Exchange2013German),
+        PressureProfile::Off => {
+            PressureSettings { enable_resource_monitoring: false, ..PressureSettings::default() }
+        }
+    }
+}
+
+impl Embedded {
+    /// Starts the schedule.
+    pub(super) fn spawn(&self, tasks: &mut JoinSet<()>, stage: &Stage) {
+        let monitor = Arc::clone(&self.monitor);
+        tasks.spawn(every("monitor", self.interval, SystemClock, stage.clone(), move || {
+            let monitor = Arc::clone(&monitor);
+            async move {
+                if let Err(error) = monitor.lock().await.sample().await {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(error, "resources not sampled, the next poll goes on");
+                }
+            }
+        }));
+    }
+}

@@ -1,0 +1,269 @@
+//! Pollers: they take messages from a queue and give them to a function, by the rules of Lambda's event source
+//! mapping: a batch, a deadline, batch item failures, and the visibility timeout for everything that went wrong.
+//!
+//! A poller does not wait for the function before it receives on. How many messages are in flight is the queue's own
+//! bound: `receive` waits while it is reached.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_core::limits::SQS_BATCH_ENTRIES_MAX;
+use posthaste_ports::{
+    BatchResponse, Clock, MessageId, QueueName, QueueReceiver, Receipt, ReceiveRequest, ReceivedMessage,
+};
+use tokio::task::JoinSet;
+
+use super::stage::Stage;
+
+/// The visibility timeout as a multiple of the function's, as AWS asks for with an event source mapping.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html>
+const VISIBILITY_PER_TIMEOUT: u32 = 6;
+
+/// How long one receive waits for a message. A stop is noticed between receives, so it is short.
+const RECEIVE_WAIT: Duration = Duration::from_secs(1);
+
+/// How long a poller rests after the queue failed.
+const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// A function behind a queue.
+pub trait Handler: Send + Sync + 'static {
+    /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and names the messages for which nothing
+    /// durable was done.
+    fn handle(
+        &self,
+        batch: Vec<ReceivedMessage>,
+        deadline: Duration,
+    ) -> impl Future<Output = BatchResponse> + Send;
+}
+
+/// How a function is fed.
+#[derive(Debug, Clone, Copy)]
+pub struct PollSettings {
+    /// The queue's name, for the log.
+    pub queue: QueueName,
+    /// Most messages in one batch.
+    pub batch_max: usize,
+    /// How long a batch that is not full is waited for. Not at all with zero.
+    pub window: Duration,
+    /// The function's timeout.
+    pub timeout: Duration,
+    /// How many loops receive.
+    pub loops: usize,
+}
+
+/// Polls until the stage is no longer [`Stage::Run`], then waits for every invocation. Dropping it drops them.
+pub async fn poll<Q, H, C>(queue: Q, handler: Arc<H>, clock: C, settings: PollSettings, stage: Stage)
+where
+    Q: QueueReceiver + Clone + 'static,
+    H: Handler,
+    C: Clock,
+{
+    let mut loops = JoinSet::new();
+    for _ in 0..settings.loops {
+        let source = Source { queue: queue.clone(), clock: clock.clone(), settings };
+        loops.spawn(source.run(Arc::clone(&handler), stage.clone()));
+    }
+    while let Some(ended) = loops.join_next().await {
+        if let Err(error) = ended {
+            tracing::error!(queue = %settings.queue, %error, "a poller ended early");
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Source<Q, C> {
+    queue: Q,
+    clock: C,
+    settings: PollSettings,
+}
+
+impl<Q, C> Source<Q, C>
+where
+    Q: QueueReceiver + Clone + 'static,
+    C: Clock,
+{
+    async fn run<H: Handler>(self, handler: Arc<H>, stage: Stage) {
+        let mut invocations = JoinSet::new();
+        while stage.is_run() {
+            let batch = self.gather(&stage).await;
+            if !batch.is_empty() {
+                let deadline = self.clock.monotonic() + self.settings.timeout;
+                let source = self.clone();
+                let handler = Arc::clone(&handler);
+                invocations.spawn(async move { source.invoke(&*handler, batch, deadline).await });
+            }
+            while let Some(ended) = invocations.try_join_next() {
+                self.note(ended);
+            }
+        }
+        while let Some(ended) = invocations.join_next().await {
+            self.note(ended);
+        }
+    }
+
+    /// Receives until the batch is full or its window is over.
+    async fn gather(&self, stage: &Stage) -> Vec<ReceivedMessage> {
+        let mut batch = self.receive(self.settings.batch_max, RECEIVE_WAIT).await;
+        let over = self.clock.monotonic() + self.settings.window;
+        while !batch.is_empty() && batch.len() < self.settings.batch_max && stage.is_run() {
+            let left = over.saturating_sub(self.clock.monotonic());
+            if left.is_zero() {
+                break;
+            }
+            batch.extend(self.receive(self.settings.batch_max - batch.len(), left).await);
+        }
+        batch
+    }
+
+    async fn receive(&self, max: usize, wait: Duration) -> Vec<ReceivedMessage> {
+        let request = ReceiveRequest {
+            max: max.min(SQS_BATCH_ENTRIES_MAX),
+            visibility: self.settings.timeout * VISIBILITY_PER_TIMEOUT,
+            wait,
+        };
+        match self.queue.receive(request).await {
+            Ok(messages) => messages,
+            Err(error) => {
+                let queue = self.settings.queue;
+                tracing::error!(%queue, error = &error as &dyn std::error::Error, "messages not received");
+                self.clock.sleep(REST_AFTER_FAILURE).await;
+                Vec::new()
+            }
+        }
+    }
+
+    async fn invoke<H: Handler>(&self, handler: &H, batch: Vec<ReceivedMessage>, deadline: Duration) {
+        let received: Vec<(MessageId, Receipt)> =
+            batch.iter().map(|message| (message.id.clone(), message.receipt.clone())).collect();
+        let BatchResponse { failures } = handler.handle(batch, deadline).await;
+        for (id, receipt) in received.iter().filter(|(id, _)| !failures.contains(id)) {
+            // A message that the function has settled itself has a stale receipt by now, which is no error.
+            if let Err(error) = self.queue.acknowledge(receipt).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(queue = %self.settings.queue, message = %id.0, error, "message not acknowledged");
+            }
+        }
+    }
+
+    /// A panic has taken its batch with it: the messages come back after their visibility timeout.
+    fn note(&self, ended: Result<(), tokio::task::JoinError>) {
+        if let Err(error) = ended {
+            tracing::error!(queue = %self.settings.queue, %error, "an invocation failed, its messages come back");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::stage::StageControl;
+    use bytes::Bytes;
+    use posthaste_core::time::Timestamp;
+    use posthaste_local::{Local, LocalOptions, LocalQueue, ManualClock, SeededEntropy};
+    use posthaste_ports::{OutgoingMessage, QueueSender};
+    use std::sync::Mutex;
+    use tokio::sync::mpsc;
+
+    const SETTINGS: PollSettings = PollSettings {
+        queue: QueueName::Deliveries,
+        batch_max: 10,
+        window: Duration::ZERO,
+        timeout: Duration::from_secs(10),
+        loops: 1,
+    };
+
+    /// Tells the bodies of every batch; panics at "panic", and fails every "fail".
+    struct Told(Mutex<mpsc::UnboundedSender<Vec<String>>>);
+
+    impl Handler for Told {
+        async fn handle(&self, batch: Vec<ReceivedMessage>, _: Duration) -> BatchResponse {
+            let body = |message: &ReceivedMessage| String::from_utf8(message.body.to_vec()).unwrap();
+            self.0.lock().unwrap().send(batch.iter().map(body).collect()).unwrap();
+            assert!(batch.iter().all(|message| body(message) != "panic"), "a fault of the function");
+            let failures =
+                batch.iter().filter(|message| body(message) == "fail").map(|m| m.id.clone()).collect();
+            BatchResponse { failures }
+        }
+    }
+
+    struct World {
+        clock: ManualClock,
+        control: StageControl,
+        queue: LocalQueue<ManualClock>,
+        batches: mpsc::UnboundedReceiver<Vec<String>>,
+        poller: tokio::task::JoinHandle<()>,
+        _folder: tempfile::TempDir,
+    }
+
+    impl World {
+        async fn begin(settings: PollSettings, bodies: &[&'static str]) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let clock = ManualClock::new(Timestamp::from_millis(1_000_000));
+            let entropy = SeededEntropy::new(1);
+            let local = Local::open(folder.path(), LocalOptions::default(), clock.clone(), entropy).unwrap();
+            let queue = local.queue(QueueName::Deliveries);
+            let message = |body: &&'static str| OutgoingMessage {
+                body: Bytes::from(*body),
+                group: None,
+                delay_secs: 0,
+            };
+            queue.send_batch(bodies.iter().map(message).collect()).await.unwrap();
+            let control = StageControl::new();
+            let (tell, batches) = mpsc::unbounded_channel();
+            let handler = Arc::new(Told(Mutex::new(tell)));
+            let poller = tokio::spawn(poll(queue.clone(), handler, clock.clone(), settings, control.stage()));
+            Self { clock, control, queue, batches, poller, _folder: folder }
+        }
+
+        async fn next_batch(&mut self) -> Vec<String> {
+            self.batches.recv().await.unwrap()
+        }
+
+        /// Ends the poller and answers how many messages are left.
+        async fn end(mut self) -> u64 {
+            self.control.drain();
+            while !self.poller.is_finished() {
+                self.clock.advance(RECEIVE_WAIT);
+                tokio::task::yield_now().await;
+            }
+            (&mut self.poller).await.unwrap();
+            let counts = self.queue.counts().await.unwrap();
+            counts.visible + counts.in_flight
+        }
+
+        /// Lets the visibility timeout run out.
+        async fn wait_for_visibility(&self) {
+            self.clock.advance(SETTINGS.timeout * VISIBILITY_PER_TIMEOUT);
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_function_does_not_report_as_failed_is_deleted() {
+        let mut world = World::begin(SETTINGS, &["a", "fail", "b"]).await;
+        assert_eq!(world.next_batch().await, ["a", "fail", "b"]);
+        assert_eq!(world.end().await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_failure_comes_back_after_its_visibility_timeout() {
+        let mut world = World::begin(SETTINGS, &["fail", "b"]).await;
+        assert_eq!(world.next_batch().await, ["fail", "b"]);
+        world.wait_for_visibility().await;
+        assert_eq!(world.next_batch().await, ["fail"]);
+        assert_eq!(world.end().await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_panic_fails_its_own_batch_only_and_the_messages_come_back() {
+        let mut world = World::begin(PollSettings { batch_max: 1, ..SETTINGS }, &["panic", "b"]).await;
+        assert_eq!(
+            (world.next_batch().await, world.next_batch().await),
+            (vec!["panic".into()], vec!["b".into()])
+        );
+        world.wait_for_visibility().await;
+        assert_eq!(world.next_batch().await, ["panic"]);
+        assert_eq!(world.end().await, 1);
+    }
+}

@@ -1,0 +1,46 @@
+//! The process around a server: its log, its signals, its end.
+
+use tokio::runtime;
+
+use super::signals::Signals;
+use super::{App, ServeError, ServeSettings, config, log};
+use crate::cli::{Global, ServeArgs};
+use crate::commands::{Checked, CommandError, check_files};
+
+/// Serves until a signal comes.
+pub fn run(global: &Global, arguments: &ServeArgs) -> Result<(), CommandError> {
+    // A typo in a file is found before the data folder is touched.
+    let files = check_files(&arguments.config)?;
+    log::start(arguments.log, &arguments.log_filter);
+    let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Process)?;
+    runtime.block_on(serve(global, arguments, files))?;
+    Ok(())
+}
+
+async fn serve(global: &Global, arguments: &ServeArgs, files: Vec<Checked>) -> Result<(), ServeError> {
+    let mut signals = Signals::listen().map_err(ServeError::Process)?;
+    let settings = ServeSettings::of(global, arguments);
+    let app = App::start(&settings).await?;
+    let url = app.url();
+    tracing::info!(%url, data = %settings.data_dir.display(), "listening on {url}");
+    let outcome = tokio::select! {
+        failed = configure(&app, files) => Err(failed),
+        _ = signals.next() => Ok(()),
+    };
+    tracing::info!(timeout = ?arguments.drain_timeout, "draining; a second signal ends at once");
+    tokio::select! {
+        () = app.drain(arguments.drain_timeout) => outcome,
+        code = signals.next() => {
+            tracing::warn!(code, "ended at once");
+            std::process::exit(code)
+        }
+    }
+}
+
+/// Applies the files and then goes on for ever; ends only when they cannot be applied.
+async fn configure(app: &App, files: Vec<Checked>) -> ServeError {
+    match config::apply(app, files).await {
+        Ok(()) => std::future::pending().await,
+        Err(error) => error,
+    }
+}

@@ -1,0 +1,37 @@
+//! What a server is told, read once.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+
+use crate::cli::{Global, PressureProfile, ServeArgs};
+use crate::commands::data_dir;
+
+/// The settings of a server.
+#[derive(Debug, Clone)]
+pub struct ServeSettings {
+    /// Where it listens; a free port with port 0.
+    pub listen: SocketAddr,
+    /// The data folder.
+    pub data_dir: PathBuf,
+    /// Addresses that endpoints may have although they are not public.
+    pub allow_endpoints: Vec<IpNet>,
+    /// By which thresholds producers are slowed and refused.
+    pub pressure_profile: PressureProfile,
+    /// Root certificates that endpoints may have beside the platform's.
+    pub extra_ca: Option<PathBuf>,
+}
+
+impl ServeSettings {
+    /// The settings of a command line.
+    pub fn of(global: &Global, arguments: &ServeArgs) -> Self {
+        Self {
+            listen: arguments.listen,
+            data_dir: data_dir(global),
+            allow_endpoints: arguments.allow_endpoints.clone(),
+            pressure_profile: arguments.pressure_profile,
+            extra_ca: arguments.extra_ca.clone(),
+        }
+    }
+}

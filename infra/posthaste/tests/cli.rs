@@ -1,0 +1,75 @@
+//! The command line without a server: what is refused, with which exit code and which words.
+
+mod common;
+
+use common::{failure, run, run_with};
+
+fn check(arguments: &[&str], code: i32, words: &[&str]) {
+    let (found, text) = failure(&run(arguments));
+    assert_eq!(found, code, "{arguments:?}: {text}");
+    for word in words {
+        assert!(text.contains(word), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn help_documents_the_exit_codes_and_every_command() {
+    let output = run(&["--help"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    for line in ["serve", "apply", "publish", "topics", "subscriptions", "dead-letters", "pressure", "demo"] {
+        assert!(text.contains(&format!("\n  {line}")), "{text}");
+    }
+    for code in 0..=7 {
+        assert!(text.contains(&format!("\n  {code}  ")), "{text}");
+    }
+}
+
+#[test]
+fn a_wrong_command_line_is_2() {
+    check(&[], 2, &["Usage"]);
+    check(&["topics", "shows"], 2, &["shows"]);
+    check(&["apply"], 2, &["--file"]);
+    check(&["serve", "--allow-endpoints", "127.0.0.1/64"], 2, &["127.0.0.1/64"]);
+    check(&["serve", "--drain-timeout", "60"], 2, &["PT10S"]);
+    check(
+        &["--url", "localhost:8080", "topics", "--key", "k"],
+        2,
+        &["localhost:8080", "http://127.0.0.1:8080"],
+    );
+}
+
+#[test]
+fn a_server_that_is_not_there_is_7() {
+    // Port 1 of loopback: nothing listens there, and nothing may without privileges.
+    check(&["--url", "http://127.0.0.1:1", "topics", "--key", "k"], 7, &["127.0.0.1:1", "posthaste serve"]);
+}
+
+#[test]
+fn no_key_at_all_is_5_and_says_where_it_was_looked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    check(&["topics", "--data-dir", path], 5, &["admin.key", "POSTHASTE_KEY"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_1() {
+    check(&["publish", "t", "--file", "/does/not/exist", "--key", "k"], 1, &["/does/not/exist"]);
+    check(&["apply", "-f", "/does/not/exist", "--key", "k"], 1, &["/does/not/exist"]);
+}
+
+#[test]
+fn a_typo_in_a_file_is_3_with_its_line_and_column_and_nothing_is_asked_of_any_server() {
+    let text = "topics:\n  orders:\n    inputSchema: CloudEvent\n";
+    let output = run_with(&["apply", "-f", "-", "--key", "k", "--url", "http://127.0.0.1:1"], text);
+    let (code, text) = failure(&output);
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("-:3:18") && text.contains("CloudEvents"), "{text}");
+}
+
+#[test]
+fn errors_are_json_where_json_is_asked_for() {
+    let (code, text) = failure(&run(&["topics", "--key", "k", "--json", "--url", "http://127.0.0.1:1"]));
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, json["error"]["exitCode"].as_i64()), (7, Some(7)));
+}

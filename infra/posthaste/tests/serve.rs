@@ -1,0 +1,180 @@
+//! A server as a process: its life, and the commands against it. Delivery itself is tested end to end in `tests/`.
+
+#![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
+
+mod common;
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+
+use common::{Server, failure, run};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const EVENT: &str = r#"{"specversion":"1.0","id":"1","source":"/t","type":"a.b","data":{}}"#;
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn topics(url: &str, types: &str) -> String {
+    format!(
+        "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: {{ url: '{url}' }}\n        filter: {{ includedEventTypes: [{types}] }}\n"
+    )
+}
+
+fn changes(applied: &Value) -> Vec<&str> {
+    applied["applied"].as_array().unwrap().iter().map(|what| what["change"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn apply_says_what_it_did_and_shows_new_secrets_once() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &[]);
+    let first = server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
+    assert_eq!(changes(&first), ["created", "created"]);
+    let new: Vec<_> = first["new"].as_array().unwrap().iter().map(|new| (&new["of"], &new["kind"])).collect();
+    assert_eq!(
+        new,
+        [
+            (&json!("orders"), &json!("publish key")),
+            (&json!("orders"), &json!("publish key")),
+            (&json!("orders/billing"), &json!("signing secret")),
+        ]
+    );
+    let again = server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
+    assert_eq!((changes(&again), &again["new"]), (vec!["unchanged", "unchanged"], &json!([])));
+    let other = server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a, b"));
+    assert_eq!((changes(&other), &other["new"]), (vec!["unchanged", "changed"], &json!([])));
+}
+
+#[test]
+fn what_is_applied_is_listed_shown_and_deleted() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &[]);
+    server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
+    assert_eq!(server.json(&["topics"], "")["topics"][0]["name"], "orders");
+    assert_eq!(server.json(&["topics", "show", "orders"], "")["subscriptions"]["billing"]["name"], "billing");
+    let shown = server.json(&["subscriptions", "show", "orders", "billing"], "");
+    assert_eq!(shown["endpoint"]["url"], "https://a.example/");
+    let listed = server.json(&["subscriptions", "list", "orders"], "");
+    assert_eq!(listed["subscriptions"], json!([shown]));
+    let text = String::from_utf8(server.run(&["subscriptions", "list", "orders"]).stdout).unwrap();
+    assert!(
+        text.starts_with("SUBSCRIPTION  ENDPOINT") && text.contains("billing       https://a.example/"),
+        "{text}"
+    );
+    let dead = server.json(&["dead-letters", "list", "orders", "billing"], "");
+    assert_eq!(dead, json!({ "deadLetters": [] }));
+    assert!(server.json(&["pressure"], "").is_object());
+    server.json(&["subscriptions", "delete", "orders", "billing"], "");
+    server.json(&["topics", "delete", "orders"], "");
+    assert_eq!(server.json(&["topics", "list"], ""), json!({ "topics": [] }));
+}
+
+#[test]
+fn every_refusal_has_its_exit_code() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &[]);
+    server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
+    let check = |arguments: &[&str], input: &str, code, words: &str| {
+        let (found, text) = failure(&server.run_with(arguments, input));
+        assert_eq!(found, code, "{arguments:?}: {text}");
+        assert!(text.contains(words), "{arguments:?}: {text}");
+    };
+    check(&["publish", "orders", "--file", "-"], EVENT, 0, "");
+    check(&["publish", "orders", "--file", "-"], &EVENT.replace("\"a.b\"", "7"), 3, "type");
+    check(&["publish", "orders", "--file", "-", "--key", "wrong"], EVENT, 5, "key");
+    check(&["publish", "nothing", "--file", "-"], EVENT, 4, "topic");
+    check(&["topics", "show", "nothing"], "", 4, "topic");
+    check(&["topics", "--key", "wrong"], "", 5, "key");
+    check(&["dead-letters", "show", "NO/SUCH/2026/1/1/1/x.json"], "", 4, "");
+    check(&["apply", "-f", "-"], &topics("http://127.0.0.1:1/", "a"), 3, "url");
+}
+
+#[test]
+fn the_admin_key_is_made_once_and_opens_the_next_run_too() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &[]);
+    let path = folder.path().join("admin.key");
+    let key = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
+    server.signal("TERM");
+    assert_eq!(server.end(), Some(0));
+    let server = Server::start(folder.path(), &[]);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), key);
+    let output = run(&["topics", "--json", "--url", &server.url, "--key", key.trim()]);
+    let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(listed["topics"][0]["name"], "orders");
+}
+
+#[test]
+fn a_second_server_on_the_same_folder_is_refused_and_the_first_goes_on() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &[]);
+    let path = folder.path().to_str().unwrap();
+    let (code, text) = failure(&run(&["serve", "--listen", "127.0.0.1:0", "--data-dir", path]));
+    assert_eq!(code, 1);
+    assert!(text.contains("is open in another posthaste") && text.contains(path), "{text}");
+    assert_eq!(server.json(&["topics"], ""), json!({ "topics": [] }));
+}
+
+#[test]
+fn an_address_that_is_taken_is_refused() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let folder = folder();
+    let path = folder.path().to_str().unwrap();
+    let (code, text) = failure(&run(&["serve", "--listen", &address, "--data-dir", path]));
+    assert!(code == 1 && text.contains(&address), "{code} {text}");
+}
+
+#[test]
+fn a_configuration_is_applied_at_the_start_and_a_typo_in_it_prevents_the_start() {
+    let (folder, files) = (folder(), folder());
+    let good = files.path().join("good.yaml");
+    std::fs::write(&good, topics("https://a.example/", "a")).unwrap();
+    let mut server = Server::start(folder.path(), &["--config", good.to_str().unwrap()]);
+    assert_eq!(server.wait_for_log("change"), "created");
+    assert_eq!(server.json(&["topics"], "")["topics"][0]["name"], "orders");
+    let bad = files.path().join("bad.yaml");
+    std::fs::write(&bad, "topics:\n  orders: { bogus: 1 }\n").unwrap();
+    let (code, text) = failure(&run(&["serve", "--config", bad.to_str().unwrap()]));
+    assert!(code == 3 && text.contains("bad.yaml:2:13"), "{code} {text}");
+}
+
+#[test]
+fn sigterm_drains_and_a_second_one_ends_at_once() {
+    let folder = folder();
+    let endpoint = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", endpoint.local_addr().unwrap());
+    let mut server = Server::start(folder.path(), &["--allow-endpoints", "127.0.0.0/8"]);
+    server.json(&["apply", "-f", "-"], &topics(&url, "a.b"));
+    server.json(&["publish", "orders", "--file", "-"], EVENT);
+    // The attempt is under way: its connection is made, and nobody will ever answer it.
+    let _attempt = endpoint.accept().unwrap();
+    server.signal("TERM");
+    server.wait_for_log("timeout");
+    server.signal("TERM");
+    assert_eq!(server.end(), Some(143));
+}
+
+#[test]
+fn unknown_paths_and_methods_are_problems_and_metrics_are_text() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &[]);
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let missing = agent.get(format!("{}/nothing", server.url)).call().unwrap();
+    assert_eq!(
+        (missing.status().as_u16(), &missing.headers()["content-type"]),
+        (404, &"application/problem+json".parse().unwrap())
+    );
+    let method = agent.delete(format!("{}/health", server.url)).call().unwrap();
+    assert_eq!(
+        (method.status().as_u16(), &method.headers()["content-type"]),
+        (405, &"application/problem+json".parse().unwrap())
+    );
+    let metrics = agent.get(format!("{}/metrics", server.url)).call().unwrap();
+    assert_eq!(metrics.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+}
