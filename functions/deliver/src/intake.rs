@@ -91,6 +91,7 @@ where
     }
 
     async fn look_up(&self, invocation: &mut Invocation, message: ReceivedMessage, delivery: Delivery) {
+        self.ports.drain.received(self.ports.clock.now().since(delivery.not_before));
         match self.receiver(&delivery).await {
             Ok(receiver) => {
                 let subscription = match receiver {

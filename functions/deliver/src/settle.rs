@@ -25,8 +25,7 @@ where
     /// Settles a message whose events all have a verdict.
     pub(crate) async fn settle(&self, invocation: &Invocation, job: &Job, verdicts: &[EntryVerdict]) {
         let now = self.ports.clock.now();
-        let waited = now.since(job.delivery.not_before);
-        self.ports.drain.settled(1, waited);
+        self.ports.drain.settled(1);
         let policy = job.subscription.as_ref().map(|subscription| &subscription.dead_letter);
         let Settlement { again, dead, dropped } = settle(&job.delivery, verdicts, policy);
         for (reason, events) in dropped {

@@ -27,7 +27,7 @@ where
             Ok(0) => {}
             Ok(deleted) => tracing::info!(deleted, "old payloads deleted"),
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "old payloads not deleted")
+                tracing::warn!(error = &error as &dyn std::error::Error, "old payloads not deleted");
             }
         }
     }

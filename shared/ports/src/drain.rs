@@ -21,16 +21,20 @@ struct Counts {
 pub struct Drained {
     /// Messages that were settled.
     pub messages: u64,
-    /// The longest that one of them had been due (`now − notBefore`).
+    /// The longest that a received one had been due (`now − notBefore`).
     pub waited_max: Duration,
 }
 
 impl DrainMeter {
-    /// Notes messages that were settled after they had been due for `waited`.
-    pub fn settled(&self, messages: u64, waited: Duration) {
-        self.0.messages.fetch_add(messages, Ordering::Relaxed);
+    /// Notes a message that was received after it had been due for `waited`: the attempt that follows does not count.
+    pub fn received(&self, waited: Duration) {
         let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
         self.0.waited_max_ms.fetch_max(waited_ms, Ordering::Relaxed);
+    }
+
+    /// Notes messages that were settled.
+    pub fn settled(&self, messages: u64) {
+        self.0.messages.fetch_add(messages, Ordering::Relaxed);
     }
 
     /// Reads the counts and begins anew.
@@ -49,9 +53,11 @@ mod tests {
     #[test]
     fn a_reading_begins_the_count_anew() {
         let meter = DrainMeter::default();
-        meter.clone().settled(2, Duration::from_millis(5));
-        meter.settled(1, Duration::from_millis(3));
-        assert_eq!(meter.take(), Drained { messages: 3, waited_max: Duration::from_millis(5) });
+        for waited_ms in [5, 3] {
+            meter.clone().received(Duration::from_millis(waited_ms));
+            meter.settled(1);
+        }
+        assert_eq!(meter.take(), Drained { messages: 2, waited_max: Duration::from_millis(5) });
         assert_eq!(meter.take(), Drained::default());
     }
 }

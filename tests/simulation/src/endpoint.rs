@@ -21,8 +21,8 @@ pub enum Answer {
     With(u16, &'static str, &'static str),
     /// No answer.
     Failure(SendFailure),
-    /// 400 if the body holds this text, else 204.
-    RefuseIfContains(&'static str),
+    /// A status by what the body says and when it came.
+    By(fn(&str, Timestamp) -> u16),
     /// A status after the clock has moved on by so much.
     After(Duration, u16),
 }
@@ -102,7 +102,7 @@ impl WebhookClient for ScriptedEndpoint {
             Answer::Status(status) => Ok(response(status, None)),
             Answer::With(status, name, value) => Ok(response(status, Some((name, value)))),
             Answer::Failure(failure) => Err(failure),
-            Answer::RefuseIfContains(text) => Ok(response(if body.contains(text) { 400 } else { 204 }, None)),
+            Answer::By(status) => Ok(response(status(&body, self.clock.now()), None)),
             Answer::After(length, status) => {
                 self.clock.advance(length);
                 Ok(response(status, None))

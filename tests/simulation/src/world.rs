@@ -13,7 +13,7 @@ use posthaste_core::time::Timestamp;
 use posthaste_core::wire::render_delivery;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
-use posthaste_local::state::StateStore;
+use posthaste_local::StateStore;
 use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, ManualClock, SeededEntropy};
 use posthaste_ports::faulty::Plan;
 use posthaste_ports::recorded::Calls;
@@ -106,7 +106,11 @@ impl World {
                 queue: queue(source),
                 source,
                 state: state(),
-                bucket: Faulty::new(Recorded::new(bucket.clone(), "bucket", &calls), "bucket", &faults.bucket),
+                bucket: Faulty::new(
+                    Recorded::new(bucket.clone(), "bucket", &calls),
+                    "bucket",
+                    &faults.bucket,
+                ),
                 registry: registry(),
                 clock: clock.clone(),
                 entropy: entropy.clone(),
@@ -143,7 +147,8 @@ impl World {
 
     /// Writes the topic `orders` with one subscription, `billing`, of these settings (an endpoint is added).
     pub async fn subscribe(&self, settings: Value) {
-        let mut subscription = serde_json::json!({ "endpoint": { "url": "https://billing.example.com/hooks" } });
+        let mut subscription =
+            serde_json::json!({ "endpoint": { "url": "https://billing.example.com/hooks" } });
         let members = subscription.as_object_mut().expect("an object");
         members.extend(settings.as_object().expect("an object").clone());
         let subscription: SubscriptionSettings =
@@ -211,14 +216,13 @@ impl World {
 
     /// Receives what is visible in a queue, without waiting.
     pub async fn receive(&self, queue: QueueName) -> Vec<ReceivedMessage> {
-        let request =
-            ReceiveRequest { max: 10, visibility: Duration::from_secs(360), wait: Duration::ZERO };
+        let request = ReceiveRequest { max: 10, visibility: Duration::from_mins(6), wait: Duration::ZERO };
         self.local.queue(queue).receive(request).await.expect("a receive")
     }
 
     /// One invocation of deliver with what is visible, a minute before its deadline.
     pub async fn deliver(&self) -> BatchResponse {
-        self.deliver_within(Duration::from_secs(60)).await
+        self.deliver_within(Duration::from_mins(1)).await
     }
 
     /// One invocation of deliver with what is visible, as the event source mapping makes it.
@@ -228,7 +232,11 @@ impl World {
         let response = self.deliver.handle(batch, self.clock.monotonic() + left).await;
         for (id, receipt) in receipts {
             if !response.failures.contains(&id) {
-                self.local.queue(QueueName::Deliveries).acknowledge(&receipt).await.expect("an acknowledgement");
+                self.local
+                    .queue(QueueName::Deliveries)
+                    .acknowledge(&receipt)
+                    .await
+                    .expect("an acknowledgement");
             }
         }
         response

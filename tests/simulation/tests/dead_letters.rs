@@ -63,7 +63,8 @@ async fn a_subscription_may_say_when_to_give_up() {
     let began = world.clock.now();
     while world.clock.now().since(began) < Duration::from_hours(4) {
         world.bury().await;
-        let counts = (world.visible(QueueName::DeadLetters).await, world.delayed(QueueName::DeadLetters).await);
+        let counts =
+            (world.visible(QueueName::DeadLetters).await, world.delayed(QueueName::DeadLetters).await);
         assert_eq!(counts, (0, 1), "after {:?}", world.clock.now().since(began));
         world.clock.advance(Duration::from_mins(15));
     }

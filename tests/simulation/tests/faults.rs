@@ -3,28 +3,37 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use posthaste_core::time::Timestamp;
+use posthaste_ports::ErrorKind;
 use posthaste_ports::faulty::{Fault, Plan};
-use posthaste_ports::{Clock, ErrorKind};
-use posthaste_simulation::{Answer, Faults, World, event};
+use posthaste_simulation::{Answer, Faults, World, event, start};
 use serde_json::json;
 
 /// More effects than one run has; the loop ends when a plan's fault was never reached.
 const EFFECTS_MAX: u64 = 500;
 
+fn answer(body: &str, at: Timestamp) -> u16 {
+    match body {
+        _ if body.contains("refused") => 400,
+        _ if body.contains("waits") && at < start() + Duration::from_mins(30) => 500,
+        _ => 200,
+    }
+}
+
 /// Publishes three events, of which one arrives, one is refused and one waits an hour first; then lets time pass.
 async fn run(faults: &Faults) -> BTreeSet<&'static str> {
     let world = World::with(faults);
     world.subscribe(json!({ "retryPolicy": { "schedule": ["PT10S", "PT1H"] } })).await;
-    world.endpoint.answer([Answer::Status(200), Answer::Status(400), Answer::Status(500), Answer::Status(500), Answer::Status(200)]);
+    world.endpoint.answer([Answer::By(answer)]);
     world.publish(&[event("arrives"), event("refused"), event("waits")], Duration::from_hours(24)).await;
     let mut arrived = BTreeSet::new();
-    for _ in 0..60 {
+    for _ in 0..14 {
         world.deliver().await;
         if let Err(error) = world.try_wake().await {
             assert!(faults.state.faults() > 0, "{error}");
         }
         world.bury().await;
-        world.clock.advance(Duration::from_mins(6));
+        world.clock.advance(Duration::from_mins(15));
     }
     for request in world.endpoint.take() {
         arrived.extend(["arrives", "waits"].into_iter().filter(|id| request.body.contains(id)));

@@ -13,7 +13,7 @@ async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
     let mut heard = Vec::new();
     for _ in 0..32 {
         world.clock.advance(POLL);
-        world.drain.settled(20, Duration::ZERO);
+        world.drain.settled(20);
         monitor.sample().await.unwrap();
         heard.push(match reader.admission(Tier::Standard).await {
             Admission::Accept => 0,
@@ -37,7 +37,7 @@ async fn a_backlog_that_drains_fast_throttles_nobody() {
     world.deliveries.set(100_000);
     for _ in 0..400 {
         world.clock.advance(POLL);
-        world.drain.settled(20_000, Duration::ZERO);
+        world.drain.settled(20_000);
         assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);
     }
 }
