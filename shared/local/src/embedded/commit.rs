@@ -74,18 +74,18 @@ impl Committer {
         while let Some(batch) = self.shared.inbox.next() {
             let is_done = self.commit(batch);
             if !is_done {
-                if self.shared.inbox.is_closed() && !self.shared.engine.is_open() {
-                    // Acknowledgements that cannot be written are given again after the next start.
+                if self.shared.inbox.is_closed() {
+                    // Acknowledged messages that cannot be deleted now are received again after the next start.
                     break;
                 }
-                self.shared.inbox.pause();
+                self.shared.inbox.pause(self.shared.engine.disk().retry_pause());
             }
         }
         self.shared.inbox.refuse_all();
         self.shared.engine.close();
     }
 
-    /// Does a batch; whether the engine is well.
+    /// Does a batch; whether it could be done.
     fn commit(&mut self, batch: Batch) -> bool {
         if let Err(error) = self.resume() {
             self.fail(batch, error);
@@ -95,6 +95,7 @@ impl Committer {
         if batch.jobs.is_empty() && batch.deletes.is_empty() {
             return true;
         }
+        let syncs = self.shared.engine.syncs();
         match self.write(&batch) {
             Ok(outcomes) => {
                 self.commit += 1;
@@ -106,9 +107,10 @@ impl Committer {
                     error = &error as &dyn std::error::Error,
                     "a commit failed; the store is reopened"
                 );
-                let recovered = self.recover();
+                let was_refused = error.kind() == ErrorKind::Full && self.shared.engine.syncs() == syncs;
+                let recovered = self.recover(was_refused);
                 self.settle_failure(batch, error, outcomes, &recovered);
-                self.shared.engine.is_open()
+                false
             }
         }
     }
@@ -139,7 +141,7 @@ impl Committer {
             return batch;
         }
         // Where the device does not tell, its own refusal will.
-        let free = self.shared.engine.free_bytes().unwrap_or(u64::MAX);
+        let free = self.shared.engine.disk().free_bytes().unwrap_or(u64::MAX);
         if free >= self.shared.disk_reserve_bytes {
             return batch;
         }
@@ -152,7 +154,9 @@ impl Committer {
         batch
     }
 
-    fn recover(&mut self) -> Recovered {
+    /// Opens the engine again. A transaction that was refused for lack of room, before anything was synced, is known
+    /// to have taken no effect even if that fails.
+    fn recover(&mut self, was_refused: bool) -> Recovered {
         match self.shared.engine.reopen() {
             Ok(commit) if commit > self.commit => {
                 self.commit = commit;
@@ -161,7 +165,7 @@ impl Committer {
             Ok(_) => Recovered::Undone,
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "the store cannot be reopened yet");
-                Recovered::Unknown
+                if was_refused { Recovered::Undone } else { Recovered::Unknown }
             }
         }
     }

@@ -4,6 +4,9 @@ use std::fmt;
 use std::fs::OpenOptions;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use redb::StorageBackend;
 use redb::backends::FileBackend;
@@ -17,6 +20,9 @@ pub(super) trait Disk: fmt::Debug + Send + Sync {
 
     /// Bytes that can still be written on the device.
     fn free_bytes(&self) -> io::Result<u64>;
+
+    /// The least time between two tries of a disk that failed; opening the file again may read all of it.
+    fn retry_pause(&self) -> Duration;
 }
 
 /// The file in the data folder.
@@ -49,34 +55,43 @@ impl Disk for FolderDisk {
         let stat = rustix::fs::statvfs(&self.dir)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
+
+    fn retry_pause(&self) -> Duration {
+        Duration::from_millis(200)
+    }
 }
 
-/// Any backend, as the one type the engine asks for. Ranges need no locks: the folder is locked as a whole.
+/// Any backend, as the one type the engine asks for, which counts the tries to sync. Ranges need no locks: the folder
+/// is locked as a whole.
 #[derive(Debug)]
-pub(super) struct AnyBackend(pub(super) Box<dyn StorageBackend>);
+pub(super) struct AnyBackend {
+    pub(super) backend: Box<dyn StorageBackend>,
+    pub(super) syncs: Arc<AtomicU64>,
+}
 
 impl StorageBackend for AnyBackend {
     fn len(&self) -> io::Result<u64> {
-        self.0.len()
+        self.backend.len()
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read(offset, out)
+        self.backend.read(offset, out)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.backend.set_len(len)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.backend.sync_data()
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.write(offset, data)
+        self.backend.write(offset, data)
     }
 
     fn close(&self) -> io::Result<()> {
-        self.0.close()
+        self.backend.close()
     }
 }

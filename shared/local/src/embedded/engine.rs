@@ -1,7 +1,8 @@
 //! The engine: redb over a disk, with what this store keeps in it, and its recovery from failed writes.
 
 use std::io;
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use posthaste_core::time::Timestamp;
@@ -88,6 +89,8 @@ pub(super) struct Engine {
     disk: Box<dyn Disk>,
     cache_bytes: usize,
     database: RwLock<Option<Database>>,
+    /// How often it was tried to sync.
+    syncs: Arc<AtomicU64>,
 }
 
 impl Engine {
@@ -97,9 +100,10 @@ impl Engine {
         cache_bytes: usize,
         new_folder_id: u64,
     ) -> Result<(Self, Begin), EngineError> {
-        let database = open_database(&*disk, cache_bytes)?;
+        let syncs = Arc::default();
+        let database = open_database(&*disk, cache_bytes, &syncs)?;
         let begin = begin_opening(&database, new_folder_id)?;
-        Ok((Self { disk, cache_bytes, database: RwLock::new(Some(database)) }, begin))
+        Ok((Self { disk, cache_bytes, database: RwLock::new(Some(database)), syncs }, begin))
     }
 
     /// Visits every message in the order of sending.
@@ -134,16 +138,21 @@ impl Engine {
         database.as_ref().ok_or(EngineError::Closed)?.begin_write().map_err(failed)
     }
 
-    /// Bytes that can still be written on the device.
-    pub(super) fn free_bytes(&self) -> io::Result<u64> {
-        self.disk.free_bytes()
+    /// The device behind it.
+    pub(super) fn disk(&self) -> &dyn Disk {
+        &*self.disk
+    }
+
+    /// How often it was tried to sync: a commit that failed before its sync took no effect.
+    pub(super) fn syncs(&self) -> u64 {
+        self.syncs.load(Ordering::Relaxed)
     }
 
     /// Opens the file again after a failed write, which the engine does not go on from, and answers the number of
     /// the last commit that took effect.
     pub(super) fn reopen(&self) -> Result<u64, EngineError> {
         self.close();
-        let database = open_database(&*self.disk, self.cache_bytes)?;
+        let database = open_database(&*self.disk, self.cache_bytes, &self.syncs)?;
         let folder = database.begin_read().map_err(failed)?.open_table(FOLDER).map_err(failed)?;
         let commit = folder.get(COMMIT).map_err(failed)?.map_or(0, |number| number.value());
         *self.database.write().unwrap_or_else(PoisonError::into_inner) = Some(database);
@@ -162,8 +171,12 @@ impl Engine {
     }
 }
 
-fn open_database(disk: &dyn Disk, cache_bytes: usize) -> Result<Database, EngineError> {
-    let backend = AnyBackend(disk.open().map_err(EngineError::Disk)?);
+fn open_database(
+    disk: &dyn Disk,
+    cache_bytes: usize,
+    syncs: &Arc<AtomicU64>,
+) -> Result<Database, EngineError> {
+    let backend = AnyBackend { backend: disk.open().map_err(EngineError::Disk)?, syncs: syncs.clone() };
     Database::builder().set_cache_size(cache_bytes).create_with_backend(backend).map_err(failed)
 }
 

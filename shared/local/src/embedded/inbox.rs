@@ -28,9 +28,6 @@ const COMMIT_DELETES_MAX: usize = 8192;
 /// writes, and nothing that a caller could see depends on it.
 const ACKNOWLEDGEMENT_DELAY: Duration = Duration::from_millis(25);
 
-/// The least time between two tries of an engine that failed; opening it again may read the whole file.
-const FAILURE_PAUSE: Duration = Duration::from_millis(200);
-
 /// A message on its way into the engine.
 #[derive(Debug)]
 pub(super) struct NewMessage {
@@ -194,10 +191,10 @@ impl Inbox {
     }
 
     /// Waits before the next try after a failure. Who calls meanwhile waits, too.
-    pub(super) fn pause(&self) {
+    pub(super) fn pause(&self, length: Duration) {
         let is_open = |waiting: &mut Waiting| !waiting.is_closed;
         // Only the passing of time matters.
-        let _ = self.arrived.wait_timeout_while(self.lock(), FAILURE_PAUSE, is_open);
+        let _ = self.arrived.wait_timeout_while(self.lock(), length, is_open);
     }
 
     /// Refuses whatever waits when the thread ends.

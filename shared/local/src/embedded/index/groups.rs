@@ -135,3 +135,11 @@ impl Groups {
         }
     }
 }
+
+#[cfg(test)]
+impl Groups {
+    /// How many groups are known, and how many places for groups there are.
+    pub(super) fn known(&self) -> (usize, usize) {
+        (self.ids.len(), self.all.len())
+    }
+}

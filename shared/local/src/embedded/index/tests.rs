@@ -1,1 +1,124 @@
+//! Turns between groups, and the memory a message takes.
 
+use proptest::prelude::*;
+
+use super::*;
+
+const VISIBILITY: Duration = Duration::from_mins(1);
+
+fn at(ms: u64) -> Now {
+    Now { wall: Timestamp::from_millis(ms), monotonic: Duration::from_millis(ms) }
+}
+
+fn fill(index: &mut QueueIndex, group: &str, sequences: std::ops::Range<u64>) {
+    for sequence in sequences {
+        index.insert(sequence, group, Timestamp::EPOCH, Timestamp::EPOCH);
+    }
+}
+
+fn take(index: &mut QueueIndex, max: usize) -> Vec<u64> {
+    index.take(at(0), max, VISIBILITY).given.into_iter().map(|received| received.sequence).collect()
+}
+
+#[test]
+fn groups_take_turns_however_long_their_backlogs() {
+    let mut index = QueueIndex::new(1000, 50);
+    fill(&mut index, "a", 0..100);
+    fill(&mut index, "b", 100..102);
+    fill(&mut index, "c", 200..300);
+    assert_eq!(take(&mut index, 8), [0, 100, 200, 1, 101, 201, 2, 202]);
+}
+
+#[test]
+fn a_backlog_never_takes_the_last_slots() {
+    let mut index = QueueIndex::new(1000, 50);
+    fill(&mut index, "busy", 0..100_000);
+    // As many in flight as free: the 501st would be more.
+    assert_eq!(take(&mut index, 2000).len(), 500);
+    assert!(!index.has_next());
+    // A newcomer gets in at once, and another, each to half of what is free.
+    fill(&mut index, "new", 100_000..101_000);
+    assert_eq!(take(&mut index, 2000).len(), 250);
+    fill(&mut index, "newer", 101_000..102_000);
+    assert_eq!(take(&mut index, 2000), (101_000..101_125).collect::<Vec<_>>());
+}
+
+#[test]
+fn one_free_slot_is_enough_for_a_group_with_nothing_in_flight() {
+    let mut index = QueueIndex::new(1, 50);
+    fill(&mut index, "a", 0..2);
+    assert_eq!(take(&mut index, 2), [0]);
+    assert_eq!(take(&mut index, 2), [0; 0]);
+    assert!(index.settle(Received { sequence: 0, count: 1 }));
+    assert_eq!(take(&mut index, 2), [1]);
+}
+
+#[test]
+fn a_message_settled_late_is_skipped_and_its_neighbours_are_not() {
+    let mut index = QueueIndex::new(1000, 50);
+    fill(&mut index, "a", 0..3);
+    take(&mut index, 3);
+    let late = at(60_000);
+    assert_eq!(index.counts(late).visible, 3);
+    assert!(index.settle(Received { sequence: 1, count: 1 }));
+    assert!(!index.settle(Received { sequence: 1, count: 1 }));
+    assert_eq!(index.counts(late), QueueCounts { visible: 2, delayed: 0, in_flight: 0 });
+    let again = index.take(late, 10, VISIBILITY).given;
+    assert_eq!(again, [Received { sequence: 0, count: 2 }, Received { sequence: 2, count: 2 }]);
+}
+
+#[test]
+fn a_message_held_late_and_released_is_given_once() {
+    let mut index = QueueIndex::new(1000, 50);
+    fill(&mut index, "a", 0..1);
+    take(&mut index, 1);
+    let (late, received) = (at(60_000), Received { sequence: 0, count: 1 });
+    assert_eq!(index.counts(late).visible, 1);
+    for _ in 0..2 {
+        assert!(index.hold(late, received));
+        assert!(!index.hold(late, received) && !index.settle(received));
+        assert_eq!(index.counts(late), QueueCounts { visible: 0, delayed: 0, in_flight: 1 });
+        index.release(0);
+        assert_eq!(index.counts(late), QueueCounts { visible: 1, delayed: 0, in_flight: 0 });
+    }
+    assert_eq!(index.take(late, 10, VISIBILITY).given, [Received { sequence: 0, count: 2 }]);
+    assert_eq!(index.counts(late), QueueCounts { visible: 0, delayed: 0, in_flight: 1 });
+}
+
+#[test]
+fn nothing_is_left_of_groups_that_are_done() {
+    let mut index = QueueIndex::new(20_000, 50);
+    for round in 0..3 {
+        for group in 0..10_000 {
+            fill(&mut index, &format!("group {round} {group}"), group..group + 1);
+        }
+        for sequence in take(&mut index, 20_000) {
+            assert!(index.settle(Received { sequence, count: 1 }));
+        }
+        assert_eq!(index.groups.known(), (0, 10_000));
+    }
+}
+
+proptest! {
+    /// Max-min fairness: with all messages in flight at once, no group has more than one slot more than a group
+    /// that still waits.
+    #[test]
+    fn no_group_is_more_than_one_ahead_of_one_that_waits(
+        backlogs in prop::collection::vec(1_u64..40, 1..20),
+        slots in 1_usize..200,
+    ) {
+        let mut index = QueueIndex::new(slots, 50);
+        for (group, backlog) in backlogs.iter().enumerate() {
+            let first = group as u64 * 100;
+            fill(&mut index, &group.to_string(), first..first + backlog);
+        }
+        let mut in_flight = vec![0; backlogs.len()];
+        for sequence in take(&mut index, slots) {
+            in_flight[usize::try_from(sequence / 100).unwrap()] += 1;
+        }
+        let waiting = backlogs.iter().zip(&in_flight).filter(|(backlog, in_flight)| in_flight < backlog);
+        if let Some(fewest) = waiting.map(|(_, in_flight)| in_flight).min() {
+            prop_assert!(in_flight.iter().all(|in_flight| *in_flight <= fewest + 1));
+        }
+    }
+}

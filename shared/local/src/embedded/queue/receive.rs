@@ -42,18 +42,17 @@ impl<C: Clock> LocalQueue<C> {
         loop {
             let take = |index: &mut QueueIndex| index.take(now, ask.max, ask.visibility);
             let Taken { given, worn_out } = self.queue().update(now, take);
-            let is_done = worn_out.is_empty();
-            if !is_done {
-                let work = Work::Redrive { from: self.name, messages: worn_out };
-                // It takes no room that was not taken already, and must not wait: nobody else knows of the messages.
-                let moved = self.shared().inbox.push(work, None);
-                if given.is_empty() {
-                    answer(DOING, moved.await)?;
-                }
-            }
-            if is_done || !given.is_empty() {
+            if worn_out.is_empty() {
                 return self.read(given).await;
             }
+            let work = Work::Redrive { from: self.name, messages: worn_out };
+            // It takes no room that was not taken already, and must not wait: nobody else knows of the messages.
+            let moved = answer(DOING, self.shared().inbox.push(work, None).await);
+            if !given.is_empty() {
+                // What could not be moved is back in the queue.
+                return self.read(given).await;
+            }
+            moved?;
         }
     }
 

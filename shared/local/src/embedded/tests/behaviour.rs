@@ -1,0 +1,247 @@
+//! Behaviour at the seams of opening, closing, waiting and sharing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use posthaste_ports::{
+    ETag, ErrorKind, MessageId, ObjectStore, OutgoingMessage, PutCondition, QueueCounts, QueueName,
+    QueueReceiver, QueueSender, ReceiveRequest,
+};
+
+use super::device::Device;
+use super::{ask, clock, drain, message, open, open_with, text, to};
+use crate::embedded::{Gauges, LOCK_FILE};
+use crate::{Local, LocalOptions, ManualClock, OpenError, SeededEntropy, SystemClock, SystemEntropy};
+
+const DELIVERIES: QueueName = QueueName::Deliveries;
+
+async fn send(local: &Local<ManualClock>, message: OutgoingMessage) -> MessageId {
+    local.queue(DELIVERIES).send_batch(vec![message]).await.unwrap().remove(0).unwrap()
+}
+
+fn counts(visible: u64, delayed: u64, in_flight: u64) -> QueueCounts {
+    QueueCounts { visible, delayed, in_flight }
+}
+
+#[tokio::test]
+async fn a_second_opening_of_a_folder_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("data");
+    let open = || Local::open(&dir, LocalOptions::default(), SystemClock, SystemEntropy);
+    let first = open().unwrap();
+    let error = open().unwrap_err();
+    assert!(matches!(&error, OpenError::Locked { pid: Some(pid), .. } if *pid == std::process::id()));
+    let expected = format!(
+        "the data folder {} is open in another posthaste (process {})",
+        dir.display(),
+        std::process::id()
+    );
+    assert_eq!(error.to_string(), expected);
+    first.close().await;
+    open().unwrap().close().await;
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_made_or_a_file_that_is_no_store_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    let open = |dir: &std::path::Path| Local::open(dir, LocalOptions::default(), SystemClock, SystemEntropy);
+    assert!(matches!(open(&file).unwrap_err(), OpenError::Folder { .. }));
+    std::fs::write(folder.path().join("posthaste.redb"), "this is no database".repeat(1000)).unwrap();
+    assert!(matches!(open(folder.path()).unwrap_err(), OpenError::Engine { .. }));
+    assert!(folder.path().join(LOCK_FILE).exists());
+}
+
+#[tokio::test]
+async fn what_was_in_flight_is_visible_after_a_restart_and_delays_go_on() {
+    let (device, clock) = (Device::default(), clock());
+    let local = open_with(&device, &LocalOptions::default(), &clock);
+    let id = send(&local, OutgoingMessage { group: Some("g".to_owned()), ..message("now") }).await;
+    send(&local, OutgoingMessage { delay_secs: 900, ..message("later") }).await;
+    let receipt = local.queue(DELIVERIES).receive(ask(10)).await.unwrap().remove(0).receipt;
+    local.close().await;
+    clock.advance(Duration::from_secs(899));
+    let local = open_with(&device, &LocalOptions::default(), &clock);
+    let queue = local.queue(DELIVERIES);
+    assert_eq!(queue.counts().await.unwrap(), counts(1, 1, 0));
+    let again = queue.receive(ask(10)).await.unwrap().remove(0);
+    assert_eq!((&again.id, again.receive_count, text(&again)), (&id, 1, "now".to_owned()));
+    // A receipt from before the restart is worth nothing, though the receive counts are the same.
+    assert_ne!(again.receipt, receipt);
+    queue.acknowledge(&receipt).await.unwrap();
+    assert_eq!(queue.counts().await.unwrap(), counts(0, 1, 1));
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(queue.counts().await.unwrap(), counts(1, 0, 1));
+    assert_eq!(drain(&local, DELIVERIES).await, ["later"]);
+}
+
+#[tokio::test]
+async fn ids_never_come_twice_though_messages_were_deleted() {
+    let device = Device::default();
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let local = open(&device);
+        ids.push(send(&local, message("x")).await);
+        let received = local.queue(DELIVERIES).receive(ask(1)).await.unwrap().remove(0);
+        local.queue(DELIVERIES).acknowledge(&received.receipt).await.unwrap();
+        local.close().await;
+    }
+    let (first, last) = (ids[0].clone(), ids[2].clone());
+    ids.sort_by(|a, b| a.0.cmp(&b.0));
+    ids.dedup();
+    assert_eq!((ids.len(), &ids[0], &ids[2]), (3, &first, &last));
+}
+
+#[tokio::test]
+async fn acknowledgements_are_written_when_the_store_closes() {
+    let device = Device::default();
+    let local = open(&device);
+    send(&local, message("done")).await;
+    send(&local, message("open")).await;
+    let received = local.queue(DELIVERIES).receive(ask(10)).await.unwrap();
+    let done = received.iter().find(|message| text(message) == "done").unwrap();
+    local.queue(DELIVERIES).acknowledge(&done.receipt).await.unwrap();
+    local.close().await;
+    assert_eq!(drain(&open(&device), DELIVERIES).await, ["open"]);
+}
+
+#[tokio::test]
+async fn a_closed_store_answers_with_errors() {
+    let local = open(&Device::default());
+    let (queue, state) = (local.queue(DELIVERIES), local.state());
+    queue.send_batch(vec![message("x")]).await.unwrap();
+    let received = queue.receive(ask(1)).await.unwrap().remove(0);
+    local.close().await;
+    let other = Some(ErrorKind::Other);
+    assert_eq!(queue.send_batch(vec![message("y")]).await.err().map(|error| error.kind), other);
+    assert_eq!(queue.replace(&received.receipt, vec![]).await.err().map(|error| error.kind), other);
+    assert_eq!(state.get("key").await.err().map(|error| error.kind), other);
+    let put = state.put("key", Bytes::new(), PutCondition::Always).await;
+    assert_eq!(put.err().map(|error| error.kind), other);
+}
+
+#[tokio::test]
+async fn senders_at_once_share_their_fsyncs() {
+    let device = Device::default();
+    let local = open(&device);
+    let before = device.syncs();
+    let senders = (0..200).map(|n| {
+        let local = local.clone();
+        async move { send(&local, message(n.to_string())).await }
+    });
+    let ids = join_all(senders).await;
+    assert_eq!(ids.len(), 200);
+    // The first may go alone, and a second group gathers meanwhile; more only if this thread is interrupted.
+    let syncs = device.syncs() - before;
+    assert!(syncs < 100, "{syncs} syncs");
+    assert_eq!(local.gauges(), Gauges::default());
+}
+
+#[tokio::test]
+async fn a_caller_that_gives_up_leaves_whole_work() {
+    let local = open(&Device::default());
+    let queue = local.queue(DELIVERIES);
+    send(&local, message("old")).await;
+    let received = queue.receive(ask(1)).await.unwrap().remove(0);
+    {
+        let replace = queue.replace(&received.receipt, vec![to(DELIVERIES, "new")]);
+        // Polled once, then dropped: the work is with the commit thread.
+        assert!(futures_util::FutureExt::now_or_never(replace).is_none());
+    }
+    assert_eq!(local.gauges(), Gauges::default());
+    let waiting = ReceiveRequest { wait: Duration::from_secs(20), ..ask(10) };
+    assert_eq!(queue.receive(waiting).await.unwrap().iter().map(text).collect::<Vec<_>>(), ["new"]);
+    assert_eq!(queue.counts().await.unwrap(), counts(0, 0, 1));
+}
+
+#[tokio::test]
+async fn every_waiting_receiver_is_woken_for_its_message() {
+    let local = Arc::new(open(&Device::default()));
+    let receivers: Vec<_> = (0..50)
+        .map(|_| {
+            let local = local.clone();
+            let waiting = ReceiveRequest { wait: Duration::from_secs(20), ..ask(1) };
+            tokio::spawn(async move { local.queue(DELIVERIES).receive(waiting).await.unwrap() })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    for batch in 0..5 {
+        let entries = (0..10).map(|n| message(format!("{batch}{n}"))).collect();
+        local.queue(DELIVERIES).send_batch(entries).await.unwrap();
+    }
+    let mut bodies = Vec::new();
+    for receiver in receivers {
+        bodies.extend(receiver.await.unwrap().iter().map(text));
+    }
+    bodies.sort();
+    let expected: Vec<_> = (0..5).flat_map(|batch| (0..10).map(move |n| format!("{batch}{n}"))).collect();
+    assert_eq!(bodies, expected);
+}
+
+#[tokio::test]
+async fn at_the_limit_a_receive_waits_for_a_slot() {
+    let options = LocalOptions { deliveries_in_flight_max: 2, ..LocalOptions::default() };
+    let local = open_with(&Device::default(), &options, &clock());
+    let queue = local.queue(DELIVERIES);
+    for (n, group) in ["a", "b", "c"].into_iter().enumerate() {
+        send(&local, OutgoingMessage { group: Some(group.to_owned()), ..message(n.to_string()) }).await;
+    }
+    let taken = queue.receive(ask(10)).await.unwrap();
+    assert_eq!(taken.len(), 2);
+    assert_eq!(queue.receive(ask(10)).await.unwrap().len(), 0);
+    let waiting = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.receive(ReceiveRequest { wait: Duration::from_secs(20), ..ask(10) }).await.unwrap() }
+    });
+    tokio::task::yield_now().await;
+    queue.acknowledge(&taken[0].receipt).await.unwrap();
+    assert_eq!(waiting.await.unwrap().iter().map(text).collect::<Vec<_>>(), ["2"]);
+}
+
+#[tokio::test]
+async fn a_wait_ends_when_a_visibility_timeout_does() {
+    let clock = clock();
+    let local = open_with(&Device::default(), &LocalOptions::default(), &clock);
+    send(&local, message("x")).await;
+    let queue = local.queue(DELIVERIES);
+    let waiting = tokio::spawn({
+        let queue = queue.clone();
+        async move {
+            let briefly = ReceiveRequest { visibility: Duration::from_secs(3), ..ask(1) };
+            assert_eq!(queue.receive(briefly).await.unwrap().len(), 1);
+            queue.receive(ReceiveRequest { wait: Duration::from_secs(20), ..ask(1) }).await.unwrap()
+        }
+    });
+    while clock.sleepers() == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(clock.advance_to_next(), Some(super::START + Duration::from_secs(3)));
+    assert_eq!(waiting.await.unwrap()[0].receive_count, 2);
+}
+
+#[tokio::test]
+async fn versions_of_objects_never_come_twice() {
+    let device = Device::default();
+    let mut etags: Vec<ETag> = Vec::new();
+    for _ in 0..3 {
+        let local = open(&device);
+        let state = local.state();
+        etags.push(state.put("key", Bytes::from("same"), PutCondition::IfAbsent).await.unwrap());
+        state.delete("key").await.unwrap();
+        local.close().await;
+    }
+    assert!(etags[0] != etags[1] && etags[1] != etags[2] && etags[0] != etags[2]);
+}
+
+#[tokio::test]
+async fn a_new_folder_has_ids_of_its_own() {
+    let open = |seed| {
+        let lock = super::FolderLock::none();
+        let (disk, clock) = (Box::new(Device::default()), clock());
+        Local::open_disk(disk, lock, &LocalOptions::default(), clock, &SeededEntropy::new(seed)).unwrap()
+    };
+    assert_ne!(send(&open(1), message("x")).await, send(&open(2), message("x")).await);
+}

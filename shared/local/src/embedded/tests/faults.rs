@@ -1,0 +1,139 @@
+//! A device that is full or broken for a while: nothing acknowledged is lost, nothing half is kept, and it goes on.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_ports::{
+    ErrorKind, ObjectStore, PutCondition, QueueCounts, QueueName, QueueReceiver, QueueSender,
+};
+
+use super::device::{Device, Fault};
+use super::{ask, drain, message, open, to};
+use crate::{Local, ManualClock};
+
+const DELIVERIES: QueueName = QueueName::Deliveries;
+
+async fn send(local: &Local<ManualClock>, body: &str) -> Result<(), ErrorKind> {
+    let answers =
+        local.queue(DELIVERIES).send_batch(vec![message(body)]).await.map_err(|error| error.kind)?;
+    answers.into_iter().try_for_each(|answer| answer.map(drop).map_err(|error| error.kind))
+}
+
+async fn send_until_it_works(local: &Local<ManualClock>, body: &str) {
+    for _ in 0..100 {
+        if send(local, body).await.is_ok() {
+            return;
+        }
+    }
+    panic!("the store did not recover");
+}
+
+#[tokio::test]
+async fn a_full_device_refuses_and_then_goes_on() {
+    // Wherever in the work of a commit the device is full.
+    for after in 0..6 {
+        let device = Device::default();
+        let local = open(&device);
+        send(&local, "before").await.unwrap();
+        device.arm(Some(Fault::Writes { after, kind: io::ErrorKind::StorageFull }));
+        let mut refused = Vec::new();
+        for n in 0..3 {
+            let body = format!("refused {n}{}", "x".repeat(20_000));
+            if let Err(kind) = send(&local, &body).await {
+                assert_eq!(kind, ErrorKind::Full, "write {after}, try {n}");
+                refused.push(body);
+            }
+        }
+        assert!(!refused.is_empty());
+        device.arm(None);
+        send_until_it_works(&local, "after").await;
+        let bodies = drain(&local, DELIVERIES).await;
+        assert!(refused.iter().all(|body| !bodies.contains(body)));
+        assert_eq!([&bodies[0], &bodies[1]], ["after", "before"]);
+        local.close().await;
+        assert_eq!(drain(&open(&device), DELIVERIES).await, bodies);
+    }
+}
+
+#[tokio::test]
+async fn a_failed_sync_leaves_every_call_whole() {
+    for after in 0..3 {
+        let device = Device::default();
+        let local = open(&device);
+        send(&local, "before").await.unwrap();
+        let queue = local.queue(DELIVERIES);
+        let before = queue.receive(ask(1)).await.unwrap().remove(0);
+        device.arm(Some(Fault::Syncs { after, kind: io::ErrorKind::Other }));
+        let successors = vec![to(DELIVERIES, "one"), to(QueueName::DeadLetters, "two")];
+        let mut replaced =
+            queue.replace(&before.receipt, successors.clone()).await.map_err(|error| error.kind);
+        device.arm(None);
+        send_until_it_works(&local, "after").await;
+        if replaced == Err(ErrorKind::Other) {
+            // Whether it took effect is seen by the receipt.
+            replaced = queue.replace(&before.receipt, successors).await.map_err(|error| error.kind);
+            assert!(matches!(replaced, Ok(()) | Err(ErrorKind::NotFound)), "{replaced:?}");
+        }
+        local.close().await;
+        let local = open(&device);
+        assert_eq!(drain(&local, DELIVERIES).await, ["after", "one"]);
+        assert_eq!(drain(&local, QueueName::DeadLetters).await, ["two"]);
+    }
+}
+
+#[tokio::test]
+async fn acknowledgements_outlast_a_failure() {
+    let device = Device::default();
+    let local = open(&device);
+    send(&local, "first").await.unwrap();
+    send(&local, "second").await.unwrap();
+    let queue = local.queue(DELIVERIES);
+    let received = queue.receive(ask(10)).await.unwrap();
+    device.arm(Some(Fault::Writes { after: 0, kind: io::ErrorKind::Other }));
+    for message in &received {
+        queue.acknowledge(&message.receipt).await.unwrap();
+    }
+    assert_eq!(send(&local, "third").await, Err(ErrorKind::Other));
+    device.arm(None);
+    send_until_it_works(&local, "fourth").await;
+    local.close().await;
+    assert_eq!(drain(&open(&device), DELIVERIES).await, ["fourth"]);
+}
+
+#[tokio::test]
+async fn the_reserve_is_kept_for_what_empties_the_queues() {
+    let device = Device::default();
+    let local = open(&device);
+    let queue = local.queue(DELIVERIES);
+    send(&local, "first").await.unwrap();
+    send(&local, "second").await.unwrap();
+    device.set_free_bytes(Some(1_000_000));
+    assert_eq!(send(&local, "refused").await, Err(ErrorKind::Full));
+    let received = queue.receive(ask(10)).await.unwrap();
+    queue.acknowledge(&received[0].receipt).await.unwrap();
+    queue.replace(&received[1].receipt, vec![to(QueueName::DeadLetters, "dead")]).await.unwrap();
+    local.state().put("pressure.json", Bytes::from("full"), PutCondition::Always).await.unwrap();
+    assert_eq!(queue.counts().await.unwrap(), QueueCounts::default());
+    device.set_free_bytes(None);
+    send(&local, "third").await.unwrap();
+    assert_eq!(drain(&local, DELIVERIES).await, ["third"]);
+}
+
+#[tokio::test]
+async fn a_receive_that_cannot_read_leaves_the_message() {
+    let device = Device::default();
+    let local = open(&device);
+    send(&local, "there").await.unwrap();
+    local.close().await;
+    let local = open(&device);
+    device.arm(Some(Fault::Writes { after: 0, kind: io::ErrorKind::Other }));
+    assert_eq!(send(&local, "broken").await, Err(ErrorKind::Other));
+    device.arm(None);
+    send_until_it_works(&local, "again").await;
+    let queue = local.queue(DELIVERIES);
+    let received = queue.receive(ask(10)).await.unwrap();
+    assert_eq!(received.iter().map(|message| message.receive_count).collect::<Vec<_>>(), [1, 1]);
+    queue.change_visibility(&received[0].receipt, Duration::ZERO).await.unwrap();
+    assert_eq!(queue.counts().await.unwrap(), QueueCounts { visible: 1, delayed: 0, in_flight: 1 });
+}

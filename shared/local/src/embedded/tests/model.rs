@@ -1,0 +1,280 @@
+//! Random operations on one queue against a naive reference.
+
+use std::time::Duration;
+
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{
+    Clock, ErrorKind, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt,
+    ReceiveRequest, ReceivedMessage, Successor,
+};
+use proptest::prelude::*;
+
+use super::device::Device;
+use super::{clock, open_with, text};
+use crate::{Local, LocalOptions, ManualClock};
+
+const RECEIVES_MAX: u32 = 3;
+const IN_FLIGHT_MAX: usize = 6;
+const HIDDEN_MAX: Duration = Duration::from_hours(12);
+
+#[derive(Debug, Clone)]
+enum Step {
+    Send { group: u8, delay_secs: u16 },
+    Receive { max: usize, visibility_secs: u64 },
+    Acknowledge { receipt: prop::sample::Index },
+    Replace { receipt: prop::sample::Index, delay_secs: u16 },
+    Change { receipt: prop::sample::Index, secs: u64 },
+    Advance { ms: u64 },
+    Restart,
+}
+
+#[derive(Debug)]
+struct Message {
+    body: String,
+    group: Option<String>,
+    sent_at: Timestamp,
+    visible_at: Timestamp,
+    received_at: Timestamp,
+    receive_count: u32,
+    receipt: Option<Receipt>,
+}
+
+/// The queue as plainly as can be.
+#[derive(Debug, Default)]
+struct Model {
+    messages: Vec<Message>,
+    redriven: Vec<String>,
+    receipts: Vec<Receipt>,
+    bodies: u32,
+}
+
+impl Model {
+    fn send(&mut self, group: u8, delay_secs: u16, now: Timestamp) -> OutgoingMessage {
+        self.bodies += 1;
+        let body = self.bodies.to_string();
+        let group = (group > 0).then(|| format!("group-{group}"));
+        let visible_at = now + Duration::from_secs(delay_secs.into());
+        let sent = OutgoingMessage { body: body.clone().into(), group: group.clone(), delay_secs };
+        let (received_at, receive_count, receipt) = (now, 0, None);
+        self.messages.push(Message {
+            body,
+            group,
+            sent_at: now,
+            visible_at,
+            received_at,
+            receive_count,
+            receipt,
+        });
+        sent
+    }
+
+    fn is_in_flight(message: &Message, now: Timestamp) -> bool {
+        message.receipt.is_some() && message.visible_at > now
+    }
+
+    fn in_flight(&self, now: Timestamp) -> usize {
+        self.messages.iter().filter(|message| Self::is_in_flight(message, now)).count()
+    }
+
+    fn in_flight_of(&self, group: Option<&String>, now: Timestamp) -> usize {
+        let of = self.messages.iter().filter(|message| message.group.as_ref() == group);
+        of.filter(|message| Self::is_in_flight(message, now)).count()
+    }
+
+    /// Who may be given out next: visible, of the groups with the fewest in flight, if a slot is free for those.
+    fn candidates(&self, now: Timestamp) -> Vec<usize> {
+        let free = IN_FLIGHT_MAX.saturating_sub(self.in_flight(now));
+        let of = |index: &usize| self.in_flight_of(self.messages[*index].group.as_ref(), now);
+        let visible = (0..self.messages.len()).filter(|index| self.messages[*index].visible_at <= now);
+        let visible: Vec<_> = visible.collect();
+        let fewest = visible.iter().map(of).min().unwrap_or(0);
+        visible.into_iter().filter(|index| of(index) == fewest && fewest < free).collect()
+    }
+
+    /// Whether the queue could have given out these, one after the other.
+    fn receive(&mut self, given: &[ReceivedMessage], max: usize, visibility: Duration, now: Timestamp) {
+        let mut given = given.iter();
+        for _ in 0..max {
+            let Some(received) = given.next() else { break };
+            self.redrive_before(&text(received), now);
+            let candidates = self.candidates(now);
+            let found = candidates.iter().find(|index| self.messages[**index].body == text(received));
+            let message = &mut self.messages[*found.expect("a message that may be given out")];
+            message.receive_count += 1;
+            assert_eq!((received.receive_count, received.sent_at), (message.receive_count, message.sent_at));
+            (message.received_at, message.visible_at) = (now, now + visibility);
+            message.receipt = Some(received.receipt.clone());
+            assert!(!self.receipts.contains(&received.receipt));
+            self.receipts.push(received.receipt.clone());
+        }
+        assert_eq!(given.count(), 0, "more messages than asked for");
+    }
+
+    /// What is worn out may be moved whenever it could be given out; all of it before an answer falls short.
+    fn redrive_before(&mut self, body: &str, now: Timestamp) {
+        let is_candidate =
+            |model: &Self| model.candidates(now).iter().any(|i| model.messages[*i].body == body);
+        while !is_candidate(self) {
+            let worn_out =
+                self.candidates(now).into_iter().find(|i| self.messages[*i].receive_count >= RECEIVES_MAX);
+            let Some(index) = worn_out else { return };
+            self.redriven.push(self.messages.remove(index).body);
+        }
+    }
+
+    fn held(&self, receipt: &Receipt) -> Option<usize> {
+        self.messages.iter().position(|message| message.receipt.as_ref() == Some(receipt))
+    }
+
+    fn counts(&self, now: Timestamp) -> QueueCounts {
+        let in_flight = self.in_flight(now) as u64;
+        let visible = self.messages.iter().filter(|message| message.visible_at <= now).count() as u64;
+        QueueCounts { visible, delayed: self.messages.len() as u64 - visible - in_flight, in_flight }
+    }
+}
+
+struct World {
+    device: Device,
+    clock: ManualClock,
+    local: Local<ManualClock>,
+    model: Model,
+}
+
+fn options() -> LocalOptions {
+    LocalOptions {
+        max_receive_count: RECEIVES_MAX,
+        deliveries_in_flight_max: IN_FLIGHT_MAX,
+        // Room for a few bodies only, so that both ways of reading are taken.
+        body_cache_bytes: 400,
+        ..LocalOptions::default()
+    }
+}
+
+impl World {
+    async fn make(&mut self, step: Step) {
+        let now = self.clock.now();
+        let queue = self.local.queue(QueueName::Deliveries);
+        match step {
+            Step::Send { group, delay_secs } => {
+                let message = self.model.send(group, delay_secs, now);
+                queue.send_batch(vec![message]).await.unwrap().remove(0).unwrap();
+            }
+            Step::Receive { max, visibility_secs } => {
+                let visibility = Duration::from_secs(visibility_secs);
+                let request = ReceiveRequest { max, visibility, wait: Duration::ZERO };
+                let given = queue.receive(request).await.unwrap();
+                self.model.receive(&given, max, visibility, now);
+                self.follow_redrive().await;
+                assert!(given.len() == max || self.model.candidates(now).is_empty(), "too few were given");
+            }
+            Step::Acknowledge { receipt } => {
+                let Some(receipt) = self.receipt(receipt) else { return };
+                queue.acknowledge(&receipt).await.unwrap();
+                if let Some(index) = self.model.held(&receipt) {
+                    self.model.messages.remove(index);
+                }
+            }
+            Step::Replace { receipt, delay_secs } => {
+                let Some(receipt) = self.receipt(receipt) else { return };
+                let held = self.model.held(&receipt);
+                let message = self.model.send(3, delay_secs, now);
+                let successor = Successor { to: QueueName::Deliveries, message };
+                let replaced = queue.replace(&receipt, vec![successor]).await.map_err(|error| error.kind);
+                assert_eq!(replaced, held.map(drop).ok_or(ErrorKind::NotFound));
+                // The old one is gone, or else the successor was never sent.
+                self.model.messages.remove(held.unwrap_or(self.model.messages.len() - 1));
+            }
+            Step::Change { receipt, secs } => {
+                let Some(receipt) = self.receipt(receipt) else { return };
+                let changed = queue.change_visibility(&receipt, Duration::from_secs(secs)).await;
+                assert_eq!(changed.map_err(|error| error.kind), self.change(&receipt, secs, now));
+            }
+            Step::Advance { ms } => self.clock.advance(Duration::from_millis(ms)),
+            Step::Restart => self.restart().await,
+        }
+    }
+
+    fn receipt(&self, index: prop::sample::Index) -> Option<Receipt> {
+        let receipts = &self.model.receipts;
+        (!receipts.is_empty()).then(|| receipts[index.index(receipts.len())].clone())
+    }
+
+    fn change(&mut self, receipt: &Receipt, secs: u64, now: Timestamp) -> Result<(), ErrorKind> {
+        let held = self.model.held(receipt);
+        let held = held.filter(|index| Model::is_in_flight(&self.model.messages[*index], now));
+        let message = &mut self.model.messages[held.ok_or(ErrorKind::NotFound)?];
+        let visible_at = now + Duration::from_secs(secs);
+        if visible_at > message.received_at + HIDDEN_MAX {
+            return Err(ErrorKind::Invalid);
+        }
+        message.visible_at = visible_at;
+        Ok(())
+    }
+
+    /// A restart ends every visibility timeout and starts the receive counts again.
+    async fn restart(&mut self) {
+        self.local.clone().close().await;
+        self.local = open_with(&self.device, &options(), &self.clock);
+        let now = self.clock.now();
+        for message in self.model.messages.iter_mut().filter(|message| message.receive_count > 0) {
+            (message.receive_count, message.receipt, message.visible_at) = (0, None, now);
+        }
+    }
+
+    /// The queue may have moved more than the given messages show: what is in the redrive queue left this one.
+    async fn follow_redrive(&mut self) {
+        let redrive = self.local.queue(QueueName::Redrive);
+        let request = ReceiveRequest { max: 10, visibility: Duration::ZERO, wait: Duration::ZERO };
+        let counts = redrive.counts().await.unwrap();
+        for _ in 0..counts.visible {
+            let moved = redrive.receive(ReceiveRequest { max: 1, ..request }).await.unwrap();
+            for message in moved {
+                let body = text(&message);
+                if let Some(index) = self.model.messages.iter().position(|known| known.body == body) {
+                    assert!(self.model.messages[index].receive_count >= RECEIVES_MAX, "moved too early");
+                    self.model.messages.remove(index);
+                    self.model.redriven.push(body);
+                }
+            }
+        }
+        assert_eq!(self.model.redriven.len() as u64, counts.visible, "messages in the redrive queue");
+    }
+
+    async fn check(&self) {
+        let counts = self.local.queue(QueueName::Deliveries).counts().await.unwrap();
+        assert_eq!(counts, self.model.counts(self.clock.now()));
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let receipt = any::<prop::sample::Index>;
+    let delay = || prop_oneof![4 => Just(0), 2 => 1_u16..5, 1 => Just(900)];
+    prop_oneof![
+        8 => (0_u8..4, delay()).prop_map(|(group, delay_secs)| Step::Send { group, delay_secs }),
+        6 => (1_usize..=10, 1_u64..6).prop_map(|(max, visibility_secs)| Step::Receive { max, visibility_secs }),
+        4 => receipt().prop_map(|receipt| Step::Acknowledge { receipt }),
+        3 => (receipt(), delay()).prop_map(|(receipt, delay_secs)| Step::Replace { receipt, delay_secs }),
+        4 => (receipt(), prop_oneof![Just(0), 0_u64..5, Just(43_199), Just(43_200)])
+            .prop_map(|(receipt, secs)| Step::Change { receipt, secs }),
+        4 => prop_oneof![5 => 1_u64..4000, 1 => Just(1_000_000)].prop_map(|ms| Step::Advance { ms }),
+        1 => Just(Step::Restart),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_queue_does_what_the_reference_does(steps in prop::collection::vec(step(), 1..120)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let (device, clock) = (Device::default(), clock());
+            let local = open_with(&device, &options(), &clock);
+            let mut world = World { device, clock, local, model: Model::default() };
+            for step in steps {
+                world.make(step).await;
+                world.check().await;
+            }
+        });
+    }
+}
