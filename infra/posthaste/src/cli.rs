@@ -1,12 +1,12 @@
 //! The command line: what may be written, and its documentation. Nothing is done here.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
+mod serve;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use ipnet::IpNet;
-use posthaste_core::time::parse_duration;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+pub use serve::{LogFormat, PressureProfile, ServeArgs};
 
 /// The folder that is used where none is named.
 pub const DATA_DIR_DEFAULT: &str = "./posthaste-data";
@@ -76,60 +76,6 @@ pub enum Command {
     DeadLetters(DeadLettersArgs),
     /// Show what the monitor measures and whether producers are held or refused.
     Pressure(PressureArgs),
-}
-
-/// `serve`.
-#[derive(Debug, Args)]
-pub struct ServeArgs {
-    /// The address and port to listen on. Port 0 takes a free one; the log says which.
-    #[arg(long, env = "POSTHASTE_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
-    pub listen: SocketAddr,
-    /// A YAML file to apply at the start, as `apply -f` does. May be given more than once.
-    #[arg(long, env = "POSTHASTE_CONFIG", value_name = "FILE")]
-    pub config: Vec<PathBuf>,
-    /// Addresses that endpoints may have although they are not public, and that plain http and any port are allowed
-    /// to. For development, such as 127.0.0.0/8. May be given more than once, or as a list with commas.
-    #[arg(long, env = "ALLOW_ENDPOINTS", value_name = "CIDR", value_delimiter = ',')]
-    pub allow_endpoints: Vec<IpNet>,
-    /// By which thresholds producers are slowed and refused.
-    #[arg(long, env = "POSTHASTE_PRESSURE_PROFILE", value_enum, default_value_t = PressureProfile::Scaled)]
-    pub pressure_profile: PressureProfile,
-    /// How the log is written, on standard error [default: pretty on a terminal, else json].
-    #[arg(long, env = "POSTHASTE_LOG_FORMAT", value_enum)]
-    pub log: Option<LogFormat>,
-    /// What is logged, such as `debug` or `info,posthaste_deliver=debug`.
-    #[arg(long, env = "POSTHASTE_LOG", default_value = "info", value_name = "FILTER")]
-    pub log_filter: String,
-    /// A PEM file with root certificates that endpoints may have beside the platform's.
-    #[arg(long, env = "POSTHASTE_EXTRA_CA", value_name = "FILE")]
-    pub extra_ca: Option<PathBuf>,
-    /// How long SIGTERM waits for what is in flight. A second signal waits for nothing.
-    #[arg(long, env = "POSTHASTE_DRAIN_TIMEOUT", default_value = "PT60S", value_parser = parse_duration, value_name = "DURATION")]
-    pub drain_timeout: Duration,
-}
-
-/// By which thresholds producers are slowed and refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PressureProfile {
-    /// The queue's length counts only while it drains slowly.
-    Scaled,
-    /// Exchange 2013's table to the letter.
-    #[value(name = "exchange-2013")]
-    Exchange2013,
-    /// The same with the version buckets of the older, German page.
-    #[value(name = "exchange-2013-german")]
-    Exchange2013German,
-    /// Nothing is measured, and nobody is slowed.
-    Off,
-}
-
-/// How the log is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// One JSON object per line.
-    Json,
-    /// For people.
-    Pretty,
 }
 
 /// `apply`.

@@ -33,18 +33,24 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn finish(outcome: Result<Reply, CommandError>, style: Style) -> ExitCode {
-    match outcome {
-        Ok(reply) => match io::stdout().write_all(reply.render(style).as_bytes()) {
-            // A reader that has seen enough, such as `head`, is no failure.
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        },
-        Err(error) => {
-            let text = if style == Style::Json { error.json().to_string() } else { error.report() };
-            // Nothing is left to tell it to when standard error is closed; the exit code says it too.
-            let _ = writeln!(io::stderr(), "{text}");
-            ExitCode::from(error.exit_code())
-        }
+    let error = match outcome {
+        Ok(reply) => return show(&reply, style),
+        Err(error) => error,
+    };
+    if let Some(done) = error.done() {
+        show(done, style);
+    }
+    let text = if style == Style::Json { error.json().to_string() } else { error.report() };
+    // Nothing is left to tell it to when standard error is closed; the exit code says it too.
+    let _ = writeln!(io::stderr(), "{text}");
+    ExitCode::from(error.exit_code())
+}
+
+fn show(reply: &Reply, style: Style) -> ExitCode {
+    match io::stdout().write_all(reply.render(style).as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // A reader that has seen enough, such as `head`, is no failure.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
     }
 }

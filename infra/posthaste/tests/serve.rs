@@ -4,7 +4,8 @@
 
 mod common;
 
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 
 use common::{Server, failure, run};
@@ -37,15 +38,28 @@ fn apply_says_what_it_did_and_shows_new_secrets_once() {
     assert_eq!(
         new,
         [
-            (&json!("orders"), &json!("publish key")),
-            (&json!("orders"), &json!("publish key")),
             (&json!("orders/billing"), &json!("signing secret")),
+            (&json!("orders"), &json!("publish key")),
+            (&json!("orders"), &json!("publish key")),
         ]
     );
     let again = server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
     assert_eq!((changes(&again), &again["new"]), (vec!["unchanged", "unchanged"], &json!([])));
     let other = server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a, b"));
     assert_eq!((changes(&other), &other["new"]), (vec!["unchanged", "changed"], &json!([])));
+}
+
+#[test]
+fn what_was_applied_before_a_refusal_is_shown_with_its_secrets() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &[]);
+    let private = "  zone:\n    subscriptions:\n      a: { endpoint: { url: 'https://10.0.0.1/' } }\n";
+    let text = topics("https://a.example/", "a") + private;
+    let output = server.run_with(&["apply", "-f", "-", "--json"], &text);
+    let (code, error) = failure(&output);
+    assert!(code == 3 && error.contains("10.0.0.1"), "{code} {error}");
+    let done: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((changes(&done), done["new"].as_array().unwrap().len()), (vec!["created", "created"], 3));
 }
 
 #[test]
@@ -160,6 +174,42 @@ fn sigterm_drains_and_a_second_one_ends_at_once() {
     assert_eq!(server.end(), Some(143));
 }
 
+/// Takes the next request to an endpoint and answers its body and the connection.
+fn request(endpoint: &TcpListener) -> (String, TcpStream) {
+    let (stream, _) = endpoint.accept().unwrap();
+    let mut reader = BufReader::new(stream);
+    let (mut length, mut line) = (0, String::new());
+    while line != "\r\n" {
+        line.clear();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    (String::from_utf8(body).unwrap(), reader.into_inner())
+}
+
+#[test]
+fn what_is_under_way_at_sigterm_is_finished_and_not_sent_again() {
+    let folder = folder();
+    let endpoint = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", endpoint.local_addr().unwrap());
+    let mut server = Server::start(folder.path(), &["--allow-endpoints", "127.0.0.0/8"]);
+    server.json(&["apply", "-f", "-"], &topics(&url, "a.b"));
+    server.json(&["publish", "orders", "--file", "-"], EVENT);
+    let (first, mut connection) = request(&endpoint);
+    server.signal("TERM");
+    server.wait_for_log("timeout");
+    connection.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+    assert_eq!(server.end(), Some(0));
+    let server = Server::start(folder.path(), &["--allow-endpoints", "127.0.0.0/8"]);
+    let second = EVENT.replace(r#""id":"1""#, r#""id":"2""#);
+    server.json(&["publish", "orders", "--file", "-"], &second);
+    assert_eq!((first.as_str(), request(&endpoint).0), (EVENT, second));
+}
+
 #[test]
 fn unknown_paths_and_methods_are_problems_and_metrics_are_text() {
     let folder = folder();
@@ -175,6 +225,8 @@ fn unknown_paths_and_methods_are_problems_and_metrics_are_text() {
         (method.status().as_u16(), &method.headers()["content-type"]),
         (405, &"application/problem+json".parse().unwrap())
     );
+    let method = agent.delete(format!("{}/metrics", server.url)).call().unwrap();
+    assert_eq!((method.status().as_u16(), &method.headers()["allow"]), (405, &"GET, HEAD".parse().unwrap()));
     let metrics = agent.get(format!("{}/metrics", server.url)).call().unwrap();
     assert_eq!(metrics.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
 }

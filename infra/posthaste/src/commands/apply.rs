@@ -37,12 +37,18 @@ pub fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
 pub(super) fn run(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
     let mut applied = Applied::default();
     for file in files {
-        put(&session.client, &session.key, file, &mut applied)?;
+        if let Err(source) = put(&session.client, &session.key, file, &mut applied) {
+            if applied.whats.is_empty() {
+                return Err(source.into());
+            }
+            // Secrets that were made are shown this once, so they are not to be lost with the error.
+            return Err(CommandError::Partly { done: Box::new(reply(&applied)), source });
+        }
     }
     Ok(reply(&applied))
 }
 
-/// Puts a checked file's topics, one request each, and adds what came of it to `applied`.
+/// Puts a checked file's topics, one request each, and adds what came of it to `applied`, up to the first failure.
 pub fn put(client: &Client, key: &Secret, file: &Checked, applied: &mut Applied) -> Result<(), ClientError> {
     for (name, settings) in &file.contents.topics {
         let before = current(client, key, name)?;
@@ -51,11 +57,12 @@ pub fn put(client: &Client, key: &Secret, file: &Checked, applied: &mut Applied)
         let path = ["topics", name.as_str()];
         let after: Value =
             client.json(Call::new(Method::PUT, &path).key(key).body("application/json", body))?;
-        let keys: Option<TopicKeysView> = match &before {
-            None => Some(client.json(Call::new(Method::GET, &["topics", name.as_str(), "keys"]).key(key))?),
-            Some(_) => None,
-        };
-        applied.add(name, settings, before.as_ref(), &after, keys.as_ref());
+        applied.add(name, settings, before.as_ref(), &after);
+        if before.is_none() {
+            let path = ["topics", name.as_str(), "keys"];
+            let keys: TopicKeysView = client.json(Call::new(Method::GET, &path).key(key))?;
+            applied.add_keys(name, &keys);
+        }
     }
     Ok(())
 }

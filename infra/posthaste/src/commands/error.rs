@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::apply::ApplyError;
 use crate::client::{ClientError, Refusal};
 use crate::demo::DemoError;
+use crate::output::Reply;
 use crate::serve::ServeError;
 
 /// Why a command failed.
@@ -27,6 +28,15 @@ pub enum CommandError {
     /// The demo did not run, or did not end as it should.
     #[error(transparent)]
     Demo(#[from] DemoError),
+    /// Topics were applied up to one that the server refused, or that did not reach it.
+    #[error("not everything was applied")]
+    Partly {
+        /// What was applied before, to be shown all the same.
+        done: Box<Reply>,
+        /// Why it ended there.
+        #[source]
+        source: ClientError,
+    },
     /// An input file cannot be read.
     #[error("failed to read {}", path.display())]
     Input {
@@ -50,16 +60,31 @@ pub enum CommandError {
 impl CommandError {
     /// The exit code, as `--help` documents it.
     pub fn exit_code(&self) -> u8 {
+        match (self, self.client()) {
+            (_, Some(ClientError::Address { .. })) => 2,
+            (_, Some(ClientError::Unreachable { .. })) => 7,
+            (_, Some(ClientError::Refused(refusal))) => refused_exit_code(refusal),
+            (Self::Apply(_), _) => 3,
+            (Self::NoKey { .. }, _) => 5,
+            _ => 1,
+        }
+    }
+
+    /// What was done before it failed.
+    pub fn done(&self) -> Option<&Reply> {
         match self {
-            Self::Client(ClientError::Address { .. }) => 2,
-            Self::Client(ClientError::Unreachable { .. }) => 7,
-            Self::Client(ClientError::Refused(refusal)) => refused_exit_code(refusal),
-            Self::Apply(_) | Self::Serve(ServeError::Config(ClientError::Refused(_))) => 3,
-            Self::NoKey { .. } => 5,
-            Self::Client(ClientError::Answer { .. })
-            | Self::Serve(_)
-            | Self::Demo(_)
-            | Self::Input { .. } => 1,
+            Self::Partly { done, .. } => Some(done),
+            _ => None,
+        }
+    }
+
+    /// What the server said, or why it did not.
+    fn client(&self) -> Option<&ClientError> {
+        match self {
+            Self::Client(error)
+            | Self::Partly { source: error, .. }
+            | Self::Serve(ServeError::Config(error)) => Some(error),
+            _ => None,
         }
     }
 
@@ -80,7 +105,7 @@ impl CommandError {
     /// The same for programs.
     pub fn json(&self) -> Value {
         let mut error = json!({ "message": self.report(), "exitCode": self.exit_code() });
-        if let Self::Client(ClientError::Refused(refusal)) = self {
+        if let Some(ClientError::Refused(refusal)) = self.client() {
             error["status"] = refusal.status.into();
             error["type"] = refusal.type_uri.clone().into();
             error["member"] = refusal.member.clone().into();
@@ -91,12 +116,12 @@ impl CommandError {
     }
 
     fn hint(&self) -> Option<String> {
-        match self {
-            Self::Client(ClientError::Unreachable { .. }) => Some(
+        match (self, self.client()) {
+            (_, Some(ClientError::Unreachable { .. })) => Some(
                 "is `posthaste serve` running there? --url or POSTHASTE_URL says where to look".to_owned(),
             ),
-            Self::Client(ClientError::Refused(refusal)) => refused_hint(refusal),
-            Self::NoKey { .. } => {
+            (_, Some(ClientError::Refused(refusal))) => refused_hint(refusal),
+            (Self::NoKey { .. }, _) => {
                 Some("--key or POSTHASTE_KEY, or --data-dir with the folder that the server uses".to_owned())
             }
             _ => None,

@@ -1,20 +1,22 @@
 //! The HTTP server: connections, their limits, and their end. What is answered is the functions' own.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::http::{HeaderValue, Request, Response, header};
 use axum::Router;
+use axum::body::Body;
 use axum::routing::get;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use metrics_exporter_prometheus::PrometheusHandle;
+use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_ports::Clock;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tower::ServiceExt;
 
 use super::stage::Stage;
@@ -31,16 +33,22 @@ const REQUEST_HEADERS_MAX: usize = 100;
 /// Most connections at once; the next ones wait in the listener's backlog.
 const CONNECTIONS_MAX: usize = 4096;
 
+/// The form of Prometheus's text.
+const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
 /// How long accepting rests after it failed, for want of file descriptors for example.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 /// `GET /metrics`, to be merged with the functions' routes.
 pub fn metrics_route(handle: PrometheusHandle) -> Router {
-    let text = "text/plain; version=0.0.4; charset=utf-8";
-    Router::new().route(
-        "/metrics",
-        get(move || async move { ([(http::header::CONTENT_TYPE, text)], handle.render()) }),
-    )
+    let text = move || async move { ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], handle.render()) };
+    Router::new().route("/metrics", get(text).fallback(method_not_allowed))
+}
+
+async fn method_not_allowed() -> Response<Body> {
+    let mut problem = Problem::new(ProblemKind::MethodNotAllowed);
+    problem.allow = Some(HeaderValue::from_static("GET, HEAD"));
+    problem.into_response().map(Body::from)
 }
 
 /// Accepts connections until the stage is over, then ends each after the request it is at.
@@ -67,18 +75,23 @@ pub async fn serve<C: Clock>(listener: TcpListener, router: Router, clock: C, mu
                 clock.sleep(REST_AFTER_FAILURE).await;
             }
         }
-        while connections.try_join_next().is_some() {}
+        while let Some(ended) = connections.try_join_next() {
+            note_panic(ended);
+        }
     }
     // Whoever connects from now on is refused, instead of waiting for an answer that never comes.
     drop(listener);
-    while connections.join_next().await.is_some() {}
+    while let Some(ended) = connections.join_next().await {
+        note_panic(ended);
+    }
 }
 
 async fn connection(stream: TcpStream, router: Router, mut stage: Stage) {
     if let Err(error) = stream.set_nodelay(true) {
-        return note(&error);
+        tracing::debug!(%error, "connection not set up");
+        return;
     }
-    let service = router.map_request(|request: http::Request<Incoming>| request.map(axum::body::Body::new));
+    let service = router.map_request(|request: Request<Incoming>| request.map(Body::new));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(REQUEST_HEAD_TIMEOUT)
@@ -98,6 +111,9 @@ async fn connection(stream: TcpStream, router: Router, mut stage: Stage) {
     }
 }
 
-fn note(error: &io::Error) {
-    tracing::debug!(%error, "connection not set up");
+/// A fault of ours takes its own connection with it, and no other.
+fn note_panic(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a request failed inside");
+    }
 }

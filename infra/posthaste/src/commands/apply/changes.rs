@@ -62,22 +62,17 @@ impl fmt::Display for Change {
 }
 
 impl Applied {
-    /// Adds a topic: what was written, the server's view before (if it was there), its answer, and the keys of a
-    /// topic that is new.
+    /// Adds a topic: what was written, the server's view before (if it was there), and its answer.
     pub(super) fn add(
         &mut self,
         name: &TopicName,
         written: &TopicSettings,
         before: Option<&Value>,
         after: &Value,
-        keys: Option<&TopicKeysView>,
     ) {
         let topic = name.to_string();
         let change = compare(before.map(topic_alone), &topic_alone(after), false);
         self.whats.push(What { topic: topic.clone(), subscription: None, change });
-        for key in keys.iter().flat_map(|keys| [&keys.key1, &keys.key2]) {
-            self.add_secret(&topic, "publish key", Some(key.expose()));
-        }
         for (subscription, settings) in &written.subscriptions {
             let before = before.and_then(|topic| subscription_of(topic, subscription.as_str()));
             let after = subscription_of(after, subscription.as_str()).unwrap_or(&Value::Null);
@@ -98,6 +93,13 @@ impl Applied {
                     Some(secret).filter(|secret| secret.starts_with("whsec_") && !is_own),
                 );
             }
+        }
+    }
+
+    /// Adds the keys of a topic that is new.
+    pub(super) fn add_keys(&mut self, name: &TopicName, keys: &TopicKeysView) {
+        for key in [&keys.key1, &keys.key2] {
+            self.add_secret(name.as_str(), "publish key", Some(key.expose()));
         }
     }
 

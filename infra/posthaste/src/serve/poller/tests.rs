@@ -1,0 +1,108 @@
+//! The poller over the embedded queue, on a clock that is moved by hand.
+
+use super::*;
+use crate::serve::stage::StageControl;
+use bytes::Bytes;
+use posthaste_core::time::Timestamp;
+use posthaste_local::{Local, LocalOptions, LocalQueue, ManualClock, SeededEntropy};
+use posthaste_ports::{OutgoingMessage, QueueSender};
+use std::sync::Mutex;
+use tokio::sync::mpsc;
+
+const SETTINGS: PollSettings = PollSettings {
+    queue: QueueName::Deliveries,
+    batch_max: 10,
+    window: Duration::ZERO,
+    timeout: Duration::from_secs(10),
+    loops: 1,
+};
+
+/// Tells the bodies of every batch; panics at "panic", and fails every "fail".
+struct Told(Mutex<mpsc::UnboundedSender<Vec<String>>>);
+
+impl Handler for Told {
+    async fn handle(&self, batch: Vec<ReceivedMessage>, _: Duration) -> BatchResponse {
+        let body = |message: &ReceivedMessage| String::from_utf8(message.body.to_vec()).unwrap();
+        self.0.lock().unwrap().send(batch.iter().map(body).collect()).unwrap();
+        assert!(batch.iter().all(|message| body(message) != "panic"), "a fault of the function");
+        let failures = batch.iter().filter(|message| body(message) == "fail").map(|m| m.id.clone()).collect();
+        BatchResponse { failures }
+    }
+}
+
+struct World {
+    clock: ManualClock,
+    control: StageControl,
+    queue: LocalQueue<ManualClock>,
+    batches: mpsc::UnboundedReceiver<Vec<String>>,
+    poller: tokio::task::JoinHandle<()>,
+    _folder: tempfile::TempDir,
+}
+
+impl World {
+    async fn begin(settings: PollSettings, bodies: &[&'static str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::new(Timestamp::from_millis(1_000_000));
+        let entropy = SeededEntropy::new(1);
+        let local = Local::open(folder.path(), LocalOptions::default(), clock.clone(), entropy).unwrap();
+        let queue = local.queue(QueueName::Deliveries);
+        let message =
+            |body: &&'static str| OutgoingMessage { body: Bytes::from(*body), group: None, delay_secs: 0 };
+        queue.send_batch(bodies.iter().map(message).collect()).await.unwrap();
+        let control = StageControl::new();
+        let (tell, batches) = mpsc::unbounded_channel();
+        let handler = Arc::new(Told(Mutex::new(tell)));
+        let poller = tokio::spawn(poll(queue.clone(), handler, clock.clone(), settings, control.stage()));
+        Self { clock, control, queue, batches, poller, _folder: folder }
+    }
+
+    async fn next_batch(&mut self) -> Vec<String> {
+        self.batches.recv().await.unwrap()
+    }
+
+    /// Ends the poller and answers how many messages are left.
+    async fn end(mut self) -> u64 {
+        self.control.drain();
+        while !self.poller.is_finished() {
+            self.clock.advance(RECEIVE_WAIT);
+            tokio::task::yield_now().await;
+        }
+        (&mut self.poller).await.unwrap();
+        let counts = self.queue.counts().await.unwrap();
+        counts.visible + counts.in_flight
+    }
+
+    /// Lets the visibility timeout run out.
+    async fn wait_for_visibility(&self) {
+        self.clock.advance(SETTINGS.timeout * VISIBILITY_PER_TIMEOUT);
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_the_function_does_not_report_as_failed_is_deleted() {
+    let mut world = World::begin(SETTINGS, &["a", "fail", "b"]).await;
+    assert_eq!(world.next_batch().await, ["a", "fail", "b"]);
+    assert_eq!(world.end().await, 1);
+}
+
+#[tokio::test]
+async fn a_failure_comes_back_after_its_visibility_timeout() {
+    let mut world = World::begin(SETTINGS, &["fail", "b"]).await;
+    assert_eq!(world.next_batch().await, ["fail", "b"]);
+    world.wait_for_visibility().await;
+    assert_eq!(world.next_batch().await, ["fail"]);
+    assert_eq!(world.end().await, 1);
+}
+
+#[tokio::test]
+async fn a_panic_fails_its_own_batch_only_and_the_messages_come_back() {
+    let mut world = World::begin(PollSettings { batch_max: 1, ..SETTINGS }, &["panic", "b"]).await;
+    assert_eq!(
+        (world.next_batch().await, world.next_batch().await),
+        (vec!["panic".into()], vec!["b".into()])
+    );
+    world.wait_for_visibility().await;
+    assert_eq!(world.next_batch().await, ["panic"]);
+    assert_eq!(world.end().await, 1);
+}
