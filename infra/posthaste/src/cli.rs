@@ -2,9 +2,12 @@
 
 mod serve;
 
+use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::builder::Resettable;
+use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use serve::{LogFormat, PressureProfile, ServeArgs};
 
@@ -32,6 +35,22 @@ pub struct Cli {
     /// The command.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// Reads a command line, the program's name included. A variable of the environment that is set to nothing counts
+    /// as not set: compose files and service units leave such behind.
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let matches = without_empty_variables(Self::command()).try_get_matches_from(arguments)?;
+        Self::from_arg_matches(&matches)
+    }
+}
+
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |arg: &Arg| arg.get_env().and_then(env::var_os).is_some_and(|value| value.is_empty());
+    command
+        .mut_args(|arg| if is_empty(&arg) { arg.env(Resettable::Reset) } else { arg })
+        .mut_subcommands(without_empty_variables)
 }
 
 /// What every command understands.
@@ -233,7 +252,6 @@ pub struct PressureArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definitions_agree_with_each_other() {

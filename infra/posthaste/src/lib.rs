@@ -12,15 +12,13 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::cli::Cli;
 use crate::commands::CommandError;
 use crate::output::{Reply, Style};
 
 /// Runs one command line, the program's name included, and answers how it ended.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match Cli::read(arguments) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are "errors" of clap as well; it knows which stream and exit code they take.

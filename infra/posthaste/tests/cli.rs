@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{failure, run, run_with};
+use common::{failure, posthaste, run, run_with};
 
 fn check(arguments: &[&str], code: i32, words: &[&str]) {
     let (found, text) = failure(&run(arguments));
@@ -37,6 +37,16 @@ fn a_wrong_command_line_is_2() {
         2,
         &["localhost:8080", "http://127.0.0.1:8080"],
     );
+}
+
+#[test]
+fn a_variable_that_is_set_to_nothing_counts_as_not_set() {
+    let mut command = posthaste(&["topics", "--url", "http://127.0.0.1:1", "--key", "k"]);
+    command.envs([("POSTHASTE_DATA_DIR", ""), ("POSTHASTE_URL", ""), ("POSTHASTE_KEY", "")]);
+    assert_eq!(command.output().unwrap().status.code(), Some(7));
+    let mut command = posthaste(&["serve", "--config", "/does/not/exist"]);
+    command.envs([("ALLOW_ENDPOINTS", ""), ("POSTHASTE_LISTEN", "")]);
+    assert_eq!(failure(&command.output().unwrap()).0, 1);
 }
 
 #[test]
