@@ -1,0 +1,35 @@
+//! Where the program is.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+/// The variable that names a program which is built already, for instance an optimised one.
+pub const BINARY_VARIABLE: &str = "POSTHASTE_BIN";
+
+/// The `posthaste` program: the one that [`BINARY_VARIABLE`] names, or else it is built, once per test process, as
+/// the tests were.
+pub fn posthaste() -> &'static PathBuf {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| env::var_os(BINARY_VARIABLE).map_or_else(build, PathBuf::from))
+}
+
+fn build() -> PathBuf {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--locked", "--package", "posthaste", "--message-format", "json-render-diagnostics"]);
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).stderr(Stdio::inherit()).output();
+    let output = output.expect("cargo starts");
+    assert!(output.status.success(), "failed to build posthaste");
+    let lines = output.stdout.split(|byte| *byte == b'\n');
+    let messages = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let executable = messages
+        .filter(|message| message["target"]["name"] == "posthaste")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    executable.expect("cargo names the program it built")
+}

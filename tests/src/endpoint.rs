@@ -1,0 +1,145 @@
+//! A subscriber's endpoint that answers as a script says, well or badly, and remembers what it received.
+//!
+//! It speaks HTTP/1.1 by hand, on threads: a server that follows the rules could not misbehave.
+
+mod connection;
+mod received;
+
+use std::collections::HashMap;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+pub use received::Received;
+
+use crate::seen::Seen;
+
+/// How the endpoint behaves once it has read a request.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// Answers with a status and no body.
+    Status(u16),
+    /// Answers with a status and one header more.
+    With(u16, &'static str, String),
+    /// Answers with the status this function chooses.
+    Judge(fn(&Received) -> u16),
+    /// Answers with a status once [`Endpoint::open`] was called.
+    Held(u16),
+    /// Answers with a status and a body that never ends.
+    Endless(u16),
+    /// Closes the connection without a word.
+    Close,
+    /// Closes the connection in the middle of the head.
+    CloseInHead,
+    /// Answers with something that is not HTTP.
+    Garbage,
+    /// Reads on and says nothing.
+    Never,
+}
+
+/// An endpoint on a free port of 127.0.0.1. Its threads end with the test process.
+#[derive(Debug)]
+pub struct Endpoint {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    scripts: Mutex<HashMap<String, Script>>,
+    received: Seen<Received>,
+    opened: Seen<()>,
+}
+
+#[derive(Debug)]
+struct Script {
+    answers: Vec<Answer>,
+    next: usize,
+}
+
+impl Endpoint {
+    /// Starts to listen. Paths without a script are answered with 204.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let shared = Arc::new(Shared::default());
+        let accepting = Arc::clone(&shared);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let shared = Arc::clone(&accepting);
+                // A broken connection is what some tests are about.
+                thread::spawn(move || connection::serve(stream, &shared));
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// A URL on this endpoint.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Scripts a path: one answer per request, and the last one for all that follow.
+    pub fn script(&self, path: &str, answers: impl IntoIterator<Item = Answer>) {
+        let answers: Vec<_> = answers.into_iter().collect();
+        assert!(!answers.is_empty(), "a script has an answer");
+        self.shared.scripts().insert(path.to_owned(), Script { answers, next: 0 });
+    }
+
+    /// Scripts a path with statuses, and answers its URL.
+    pub fn on(&self, path: &str, statuses: &[u16]) -> String {
+        self.script(path, statuses.iter().copied().map(Answer::Status));
+        self.url(path)
+    }
+
+    /// Lets all answers go that are [`Answer::Held`], now and later.
+    pub fn open(&self) {
+        self.shared.opened.push(());
+    }
+
+    /// What a path has received until now, in order.
+    pub fn received(&self, path: &str) -> Vec<Received> {
+        self.shared.received.all().into_iter().filter(|request| request.path == path).collect()
+    }
+
+    /// Everything that was received until now, in order.
+    pub fn all(&self) -> Vec<Received> {
+        self.shared.received.all()
+    }
+
+    /// Waits until a path has received so many requests, and answers them.
+    pub fn wait_for(&self, path: &str, count: usize) -> Vec<Received> {
+        self.shared.received.wait_for(&format!("{count} requests to {path}"), |all| {
+            let of_path: Vec<_> = all.iter().filter(|request| request.path == path).cloned().collect();
+            (of_path.len() >= count).then_some(of_path)
+        })
+    }
+
+    /// Waits for the first request to a path.
+    pub fn wait_for_one(&self, path: &str) -> Received {
+        self.wait_for(path, 1).swap_remove(0)
+    }
+}
+
+impl Shared {
+    fn scripts(&self) -> std::sync::MutexGuard<'_, HashMap<String, Script>> {
+        self.scripts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next answer of a path.
+    fn answer(&self, path: &str) -> Answer {
+        let mut scripts = self.scripts();
+        let Some(script) = scripts.get_mut(path) else { return Answer::Status(204) };
+        let at = script.next.min(script.answers.len() - 1);
+        script.next += 1;
+        script.answers[at].clone()
+    }
+}
+
+/// A URL on 127.0.0.1 where nobody listens.
+pub fn nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let address = listener.local_addr().expect("it is bound");
+    drop(listener);
+    format!("http://{address}/nobody")
+}

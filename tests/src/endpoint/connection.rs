@@ -1,0 +1,53 @@
+//! One connection of an endpoint.
+
+use std::io::{self, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+
+use super::{Answer, Received, Shared};
+
+/// One piece of a body that never ends.
+const PIECE: [u8; 8192] = [b'x'; 8192];
+
+/// Answers requests until one of both sides closes the connection.
+pub(super) fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    while let Some(request) = Received::read(&mut reader)? {
+        let answer = shared.answer(&request.path);
+        shared.received.push(request.clone());
+        match answer {
+            Answer::Status(status) => write(&mut stream, status, "")?,
+            Answer::With(status, name, value) => {
+                write(&mut stream, status, &format!("{name}: {value}\r\n"))?;
+            }
+            Answer::Judge(judge) => write(&mut stream, judge(&request), "")?,
+            Answer::Held(status) => {
+                shared.opened.wait_for("the end of the hold", |opened| opened.first().copied());
+                write(&mut stream, status, "")?;
+            }
+            Answer::Endless(status) => return write_for_ever(&mut stream, status),
+            Answer::Close => return stream.shutdown(Shutdown::Both),
+            Answer::CloseInHead => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-le")?;
+                return stream.shutdown(Shutdown::Both);
+            }
+            Answer::Garbage => stream.write_all(b"220 mail.example ESMTP ready\r\n\r\n")?,
+            // Until the client gives up.
+            Answer::Never => return io::copy(&mut reader.by_ref(), &mut io::sink()).map(drop),
+        }
+    }
+    Ok(())
+}
+
+fn write(stream: &mut TcpStream, status: u16, header: &str) -> io::Result<()> {
+    let length = if status == 204 { "" } else { "content-length: 0\r\n" };
+    stream.write_all(format!("HTTP/1.1 {status} Scripted\r\n{length}{header}\r\n").as_bytes())
+}
+
+fn write_for_ever(stream: &mut TcpStream, status: u16) -> io::Result<()> {
+    stream.write_all(format!("HTTP/1.1 {status} Scripted\r\n\r\n").as_bytes())?;
+    loop {
+        stream.write_all(&PIECE)?;
+    }
+}

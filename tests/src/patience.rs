@@ -1,0 +1,28 @@
+//! The one place where tests meet real time. They watch another process, so they can only look again and again until
+//! they see what must come; nothing is ever waited for by its duration.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long anything that must happen may take. Far longer than it takes, so that a busy machine fails no test.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+const POLL: Duration = Duration::from_millis(20);
+
+/// Looks again and again until `probe` sees it, and panics when that takes longer than [`PATIENCE`].
+#[expect(clippy::disallowed_methods, reason = "another process is watched, and its time is real")]
+pub fn wait_until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(seen) = probe() {
+            return seen;
+        }
+        assert!(Instant::now() < deadline, "gave up waiting for {what}");
+        std::thread::sleep(POLL);
+    }
+}
+
+/// The time since the epoch, to compare what another process did, or to tell it a time that is near.
+#[expect(clippy::disallowed_methods, reason = "another process is watched, and its time is real")]
+pub fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970")
+}

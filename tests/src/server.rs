@@ -1,0 +1,151 @@
+//! `posthaste serve` as a process.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::api::Api;
+use crate::binary::posthaste;
+use crate::patience::wait_until;
+use crate::seen::Seen;
+
+/// What a log line with the server's address has in it.
+const URL_PREFIX: &str = "http://127.0.0.1:";
+
+/// Stands in the log where the process closed a stream.
+const CLOSED: &str = "(closed)";
+
+/// A running server. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    process: Child,
+    log: Seen<String>,
+    api: Api,
+}
+
+impl Server {
+    /// Starts a server on a data folder and waits until it says where it listens.
+    pub fn start(data_dir: &Path, arguments: &[&str]) -> Self {
+        let (process, log) = spawn(data_dir, arguments);
+        let ready = log.wait_for("a server that says where it listens", |lines| {
+            let url = lines.iter().find_map(|line| url_in(line));
+            let is_over = lines.iter().filter(|line| *line == CLOSED).count() == 2;
+            url.map(Ok).or_else(|| is_over.then(|| Err(lines.join("\n"))))
+        });
+        let url = ready.unwrap_or_else(|log| panic!("the server ended at once:\n{log}"));
+        let key_file = data_dir.join("admin.key");
+        let key = std::fs::read_to_string(&key_file).expect("the server makes an admin key");
+        Self { process, log, api: Api::new(url, key.trim()) }
+    }
+
+    /// Starts a server that is expected to refuse, waits for its end, and answers its exit code and its log.
+    pub fn fail_to_start(data_dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+        let (mut process, log) = spawn(data_dir, arguments);
+        let status = wait_until("a server that refuses to start", || process.try_wait().expect("it is ours"));
+        let lines = log.wait_for("the end of the log", |lines| {
+            (lines.iter().filter(|line| *line == CLOSED).count() == 2).then(|| lines.join("\n"))
+        });
+        (status.code(), lines)
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> &str {
+        self.api.url()
+    }
+
+    /// A client of its API.
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// The number of the process.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// What it has logged until now.
+    pub fn log(&self) -> Vec<String> {
+        self.log.all()
+    }
+
+    /// Sends SIGTERM: finish and go.
+    pub fn terminate(&self) {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process has a number");
+        kill_process(pid, Signal::TERM).expect("the process is ours and still there");
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> ExitStatus {
+        wait_until("the server's end", || self.process.try_wait().expect("the process is ours"))
+    }
+
+    /// Ends it in order, and wants it to end well.
+    pub fn stop(mut self) {
+        self.terminate();
+        let status = self.wait();
+        assert_eq!(status.code(), Some(0), "the log:\n{}", self.log().join("\n"));
+    }
+
+    /// `kill -9`.
+    pub fn kill(mut self) {
+        self.process.kill().expect("the process is ours");
+        self.process.wait().expect("the process is ours");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already, which is what is wanted.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if thread::panicking() {
+            eprintln!("--- the server's log ---\n{}", self.log().join("\n"));
+        }
+    }
+}
+
+fn spawn(data_dir: &Path, arguments: &[&str]) -> (Child, Seen<String>) {
+    let mut command = Command::new(posthaste());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--allow-endpoints", "127.0.0.0/8", "--log", "json"]);
+    command.arg("--data-dir").arg(data_dir).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().expect("posthaste starts");
+    let log = Seen::default();
+    let streams: [Option<Box<dyn Read + Send>>; 2] = [
+        process.stdout.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>),
+        process.stderr.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>),
+    ];
+    for stream in streams.into_iter().flatten() {
+        let log = log.clone();
+        thread::spawn(move || {
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                log.push(line);
+            }
+            log.push(CLOSED.to_owned());
+        });
+    }
+    (process, log)
+}
+
+fn url_in(line: &str) -> Option<String> {
+    let url = &line[line.find(URL_PREFIX)?..];
+    let port = url[URL_PREFIX.len()..].bytes().take_while(u8::is_ascii_digit).count();
+    (port > 0).then(|| url[..URL_PREFIX.len() + port].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_found_wherever_it_stands() {
+        let check = |line: &str, expected: Option<&str>| assert_eq!(url_in(line).as_deref(), expected);
+        check(r#"{"url":"http://127.0.0.1:8080","message":"ready"}"#, Some("http://127.0.0.1:8080"));
+        check("listening on http://127.0.0.1:1/", Some("http://127.0.0.1:1"));
+        check("http://127.0.0.1:", None);
+        check("starting", None);
+    }
+}

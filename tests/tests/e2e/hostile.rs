@@ -1,0 +1,119 @@
+//! Endpoints that misbehave: each costs an attempt and nothing else.
+
+use posthaste_tests::endpoint::{Answer, Endpoint, nobody};
+use posthaste_tests::events::{cloud_event, subscription, subscription_with};
+use posthaste_tests::home::Home;
+use serde_json::{Value, json};
+
+/// The dead letter of an event whose only attempt met `answer`.
+fn dead_letter_after(answer: Answer) -> Value {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    endpoint.script("/a", [answer]);
+    let once = json!({ "endpoint": { "timeout": "PT1S" }, "retryPolicy": { "maxDeliveryAttempts": 1 } });
+    let settings = subscription_with(&endpoint.url("/a"), &once);
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    topic.publish(&cloud_event("1"));
+    let letter = home.wait_for_dead_letter("orders", "billing");
+    assert_eq!(endpoint.received("/a").len(), 1);
+    assert_eq!(letter["deadletterreason"], "MaxDeliveryAttemptsExceeded");
+    assert_eq!(letter["deliveryattempts"], 1);
+    letter
+}
+
+#[test]
+fn one_that_never_answers_has_timed_out() {
+    let letter = dead_letter_after(Answer::Never);
+    assert_eq!(letter["lastdeliveryoutcome"], "TimedOut");
+    assert_eq!(letter.get("lasthttpstatuscode"), None);
+}
+
+#[test]
+fn one_that_closes_without_a_word_is_a_broken_connection() {
+    let letter = dead_letter_after(Answer::Close);
+    assert_eq!(letter["lastdeliveryoutcome"], "SocketError");
+    assert_eq!(letter.get("lasthttpstatuscode"), None);
+}
+
+#[test]
+fn one_that_closes_in_the_head_is_a_broken_connection() {
+    assert_eq!(dead_letter_after(Answer::CloseInHead)["lastdeliveryoutcome"], "SocketError");
+}
+
+#[test]
+fn one_that_does_not_speak_http_is_a_broken_connection() {
+    assert_eq!(dead_letter_after(Answer::Garbage)["lastdeliveryoutcome"], "SocketError");
+}
+
+#[test]
+fn an_endless_body_after_a_failure_does_not_hide_the_status() {
+    let letter = dead_letter_after(Answer::Endless(500));
+    assert_eq!(letter["lastdeliveryoutcome"], "GenericError");
+    assert_eq!(letter["lasthttpstatuscode"], 500);
+}
+
+#[test]
+fn an_endless_body_after_a_success_is_a_success() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    endpoint.script("/a", [Answer::Endless(200)]);
+    let topic = server.api().create_topic_with("orders", "billing", &subscription(&endpoint.url("/a")));
+    topic.publish(&cloud_event("1"));
+    endpoint.wait_for("/a", 1);
+    topic.publish(&cloud_event("2"));
+    let requests = endpoint.wait_for("/a", 2);
+    assert_eq!(requests.iter().flat_map(posthaste_tests::endpoint::Received::ids).collect::<Vec<_>>(), ["1", "2"]);
+    assert!(home.dead_letter_files("orders", "billing").is_empty());
+}
+
+#[test]
+fn a_redirect_is_not_followed() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    for status in [301, 302, 303, 307, 308] {
+        endpoint.script(&format!("/{status}"), [Answer::With(status, "location", endpoint.url("/elsewhere"))]);
+    }
+    let once = json!({ "retryPolicy": { "maxDeliveryAttempts": 1 } });
+    let subscribe = |status: &u16| {
+        (format!("s{status}"), subscription_with(&endpoint.url(&format!("/{status}")), &once))
+    };
+    let subscriptions: serde_json::Map<String, Value> = [301, 302, 303, 307, 308].iter().map(subscribe).collect();
+    let topic = server.api().create_topic("orders", &json!({ "subscriptions": subscriptions }));
+    topic.publish(&cloud_event("1"));
+    for status in [301, 302, 303, 307, 308] {
+        let letter = home.wait_for_dead_letter("orders", &format!("s{status}"));
+        assert_eq!(letter["lastdeliveryoutcome"], "Redirected");
+        assert_eq!(letter["lasthttpstatuscode"], status);
+    }
+    assert_eq!(endpoint.received("/elsewhere").len(), 0);
+    assert_eq!(endpoint.all().len(), 5);
+}
+
+#[test]
+fn a_port_where_nobody_listens_is_a_broken_connection() {
+    let home = Home::new();
+    let server = home.serve();
+    let twice = json!({ "retryPolicy": { "maxDeliveryAttempts": 2 } });
+    let topic = server.api().create_topic_with("orders", "billing", &subscription_with(&nobody(), &twice));
+    topic.publish(&cloud_event("1"));
+    let letter = home.wait_for_dead_letter("orders", "billing");
+    assert_eq!(letter["lastdeliveryoutcome"], "SocketError");
+    assert_eq!(letter["deliveryattempts"], 2);
+    assert_eq!(letter.get("lasthttpstatuscode"), None);
+}
+
+#[test]
+fn one_that_recovers_from_all_of_it_gets_its_event() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let bad = [Answer::Never, Answer::Close, Answer::CloseInHead, Answer::Garbage, Answer::Endless(500)];
+    endpoint.script("/a", bad.into_iter().chain([Answer::Status(200)]));
+    let hasty = json!({ "endpoint": { "timeout": "PT1S" } });
+    let settings = subscription_with(&endpoint.url("/a"), &hasty);
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    topic.publish(&cloud_event("1"));
+    let requests = endpoint.wait_for("/a", 6);
+    let counts: Vec<_> = requests.iter().filter_map(|request| request.header("aeg-delivery-count")).collect();
+    assert_eq!(counts, ["0", "1", "2", "3", "4", "5"]);
+    assert!(home.dead_letter_files("orders", "billing").is_empty());
+}

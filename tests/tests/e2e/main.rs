@@ -1,0 +1,13 @@
+//! The main job through the real program: a `posthaste serve` process, real HTTP on both sides.
+
+mod answers;
+mod bad_input;
+mod batching;
+mod dead_letters;
+mod expiry;
+mod fan_out;
+mod hostile;
+mod lifecycle;
+mod publish_forms;
+mod retries;
+mod signing;

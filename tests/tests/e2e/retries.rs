@@ -1,0 +1,137 @@
+//! Attempts, waits between them, and their end.
+
+use std::time::Duration;
+
+use posthaste_tests::endpoint::{Answer, Endpoint, Received};
+use posthaste_tests::events::{cloud_event, subscription, subscription_with};
+use posthaste_tests::home::Home;
+use posthaste_tests::patience::now;
+use serde_json::json;
+
+/// The time between two requests as the endpoint saw them.
+fn waits(requests: &[Received]) -> Vec<Duration> {
+    requests.windows(2).map(|two| two[1].at - two[0].at).collect()
+}
+
+#[test]
+fn twice_unavailable_and_then_well_is_delivered_at_the_third_attempt() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let url = endpoint.on("/a", &[503, 503, 200]);
+    let topic = server.api().create_topic_with("orders", "billing", &subscription(&url));
+    topic.publish(&cloud_event("1"));
+    let requests = endpoint.wait_for("/a", 3);
+    let headers = |name| requests.iter().map(|request| request.header(name).unwrap()).collect::<Vec<_>>();
+    assert_eq!(headers("aeg-delivery-count"), ["0", "1", "2"]);
+    let ids = headers("webhook-id");
+    assert!(!ids[0].is_empty() && ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    assert!(requests.iter().all(|request| request.body == requests[0].body));
+    assert!(waits(&requests).iter().all(|wait| *wait >= Duration::from_secs(1)), "{:?}", waits(&requests));
+    assert!(home.dead_letter_files("orders", "billing").is_empty());
+}
+
+#[test]
+fn two_events_have_two_ids() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let topic = server.api().create_topic_with("orders", "billing", &subscription(&endpoint.url("/a")));
+    topic.publish(&cloud_event("same"));
+    topic.publish(&cloud_event("same"));
+    let requests = endpoint.wait_for("/a", 2);
+    assert_ne!(requests[0].header("webhook-id"), requests[1].header("webhook-id"));
+}
+
+#[test]
+fn the_last_failed_attempt_is_a_dead_letter_in_a_file() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let policy = json!({ "retryPolicy": { "maxDeliveryAttempts": 3 } });
+    let settings = subscription_with(&endpoint.on("/a", &[500]), &policy);
+    let topic = server.api().create_topic_with("Orders", "Billing", &settings);
+    topic.publish(&cloud_event("1"));
+    let letter = home.wait_for_dead_letter("orders", "billing");
+    assert_eq!(endpoint.received("/a").len(), 3);
+    assert_eq!(letter["deadletterreason"], "MaxDeliveryAttemptsExceeded");
+    assert_eq!(letter["deliveryattempts"], 3);
+    assert_eq!(letter["lastdeliveryoutcome"], "GenericError");
+    assert_eq!(letter["lasthttpstatuscode"], 500);
+    assert!(letter["publishtime"].is_string() && letter["lastdeliveryattempttime"].is_string());
+    let mut event = letter;
+    let added = ["reason", "attempts", "outcome", "status", "published", "last attempt"];
+    let names = [
+        "deadletterreason",
+        "deliveryattempts",
+        "lastdeliveryoutcome",
+        "lasthttpstatuscode",
+        "publishtime",
+        "lastdeliveryattempttime",
+    ];
+    for (what, name) in added.iter().zip(names) {
+        assert!(event.as_object_mut().unwrap().remove(name).is_some(), "{what}");
+    }
+    assert_eq!(event, cloud_event("1"));
+    let [file] = &home.dead_letter_files("orders", "billing")[..] else { panic!("one file") };
+    let key = file.strip_prefix(home.path().join("dead-letters")).unwrap();
+    let parts: Vec<_> = key.iter().map(|part| part.to_str().unwrap()).collect();
+    let [topic, subscription, date @ .., name] = &parts[..] else { panic!("{parts:?}") };
+    assert_eq!((*topic, *subscription), ("ORDERS", "BILLING"));
+    assert!(date.len() == 4 && date.iter().all(|part| part.parse::<u32>().is_ok_and(|n| n.to_string() == **part)));
+    assert!(name.ends_with(".json") && name.len() == "00000000-0000-0000-0000-000000000000.json".len());
+}
+
+#[test]
+fn retry_after_is_a_floor_in_seconds() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    endpoint.script("/429", [Answer::With(429, "retry-after", "3".into()), Answer::Status(200)]);
+    endpoint.script("/503", [Answer::With(503, "retry-after", "3".into()), Answer::Status(200)]);
+    // Longer than the longest step of the schedule: capped there.
+    endpoint.script("/capped", [Answer::With(503, "retry-after", "86400".into()), Answer::Status(200)]);
+    let long = json!({ "retryPolicy": { "schedule": ["PT1S", "PT4S"] } });
+    let subscriptions = json!({
+        "a": subscription_with(&endpoint.url("/429"), &long),
+        "b": subscription_with(&endpoint.url("/503"), &long),
+        "c": subscription_with(&endpoint.url("/capped"), &long),
+    });
+    let topic = server.api().create_topic("orders", &json!({ "subscriptions": subscriptions }));
+    topic.publish(&cloud_event("1"));
+    for (path, at_least) in [("/429", 3), ("/503", 3), ("/capped", 4)] {
+        let wait = waits(&endpoint.wait_for(path, 2))[0];
+        assert!(wait >= Duration::from_secs(at_least), "{path}: {wait:?}");
+    }
+}
+
+#[test]
+fn retry_after_may_be_a_date() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let long = json!({ "retryPolicy": { "schedule": ["PT1S", "PT10S"] } });
+    let settings = subscription_with(&endpoint.url("/a"), &long);
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let at = now().as_secs() + 4;
+    let date = http_date(at);
+    endpoint.script("/a", [Answer::With(503, "retry-after", date), Answer::Status(200)]);
+    topic.publish(&cloud_event("1"));
+    let second = &endpoint.wait_for("/a", 2)[1];
+    assert!(second.at >= Duration::from_secs(at), "{:?} is before {at}", second.at);
+}
+
+fn http_date(secs: u64) -> String {
+    let at = jiff::Timestamp::from_second(i64::try_from(secs).unwrap()).unwrap();
+    jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&at).unwrap()
+}
+
+#[test]
+fn a_floor_of_a_status_lengthens_the_wait_after_it() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let floors = json!({ "retryPolicy": { "waitFloors": { "503": "PT3S", "default": "PT2S" } } });
+    let subscriptions = json!({
+        "a": subscription_with(&endpoint.on("/503", &[503, 200]), &floors),
+        "b": subscription_with(&endpoint.on("/500", &[500, 200]), &floors),
+    });
+    let topic = server.api().create_topic("orders", &json!({ "subscriptions": subscriptions }));
+    topic.publish(&cloud_event("1"));
+    assert!(waits(&endpoint.wait_for("/500", 2))[0] >= Duration::from_secs(2));
+    assert!(waits(&endpoint.wait_for("/503", 2))[0] >= Duration::from_secs(3));
+}
