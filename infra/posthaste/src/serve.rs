@@ -10,6 +10,7 @@ pub mod schedule;
 pub mod signals;
 pub mod stage;
 
+mod adapters;
 mod config;
 mod error;
 mod functions;

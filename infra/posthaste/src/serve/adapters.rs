@@ -1,0 +1,127 @@
+//! The functions over their embedded adapters: who gets which queue, store and client.
+
+use std::time::Duration;
+
+use posthaste_core::address::AddressPolicy;
+use posthaste_core::secret::Secret;
+use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
+use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
+use posthaste_http::{ClientSettings, HyperWebhookClient};
+use posthaste_local::{FileStore, Local, LocalQueue, StateStore, SystemClock, SystemEntropy};
+use posthaste_manage::Manage;
+use posthaste_ports::{DrainMeter, PRESSURE_MAX_AGE, PressureReader, QueueName, Registry};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings};
+use posthaste_wake::{Wake, WakePorts};
+
+use super::{ServeError, ServeSettings};
+
+/// The folder of dead letters in the data folder.
+const DEAD_LETTERS_DIR: &str = "dead-letters";
+
+/// The memory that the bodies of requests in progress may take together, in bytes.
+const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// How old a topic may be before it is looked up again: asking the embedded store is cheap, and every change is
+/// visible at once.
+const TOPIC_MAX_AGE: Duration = Duration::ZERO;
+
+type Queue = LocalQueue<SystemClock>;
+type Webhooks = HyperWebhookClient<SystemClock>;
+pub(super) type EmbeddedDeliver = Deliver<Queue, StateStore, Webhooks, SystemClock, SystemEntropy>;
+pub(super) type EmbeddedDeadLetters = DeadLetters<Queue, StateStore, FileStore, SystemClock, SystemEntropy>;
+pub(super) type EmbeddedWake = Wake<Queue, StateStore, SystemClock, SystemEntropy>;
+pub(super) type EmbeddedPublish = Publish<Queue, StateStore, SystemClock, SystemEntropy>;
+pub(super) type EmbeddedManage = Manage<StateStore, FileStore, SystemClock, SystemEntropy>;
+
+/// What the functions share.
+pub(super) struct Adapters<'a> {
+    /// Where deliver notes what it settles.
+    pub(super) drain: DrainMeter,
+    local: &'a Local<SystemClock>,
+    bucket: FileStore,
+    registry: Registry<StateStore, SystemClock>,
+    pressure: PressureReader<StateStore, SystemClock>,
+    addresses: AddressPolicy,
+}
+
+impl<'a> Adapters<'a> {
+    /// Opens what is not open yet: the folder of dead letters.
+    pub(super) fn open(settings: &ServeSettings, local: &'a Local<SystemClock>) -> Result<Self, ServeError> {
+        let folder = settings.data_dir.join(DEAD_LETTERS_DIR);
+        Ok(Self {
+            drain: DrainMeter::default(),
+            local,
+            bucket: FileStore::open(&folder).map_err(ServeError::DeadLetters)?,
+            registry: Registry::new(local.state(), SystemClock, TOPIC_MAX_AGE),
+            pressure: PressureReader::new(local.state(), SystemClock, PRESSURE_MAX_AGE),
+            addresses: AddressPolicy {
+                allowed: settings.allow_endpoints.clone(),
+                ..AddressPolicy::default()
+            },
+        })
+    }
+
+    pub(super) fn publish(&self) -> EmbeddedPublish {
+        Publish {
+            deliveries: self.local.queue(QueueName::Deliveries),
+            registry: self.registry.clone(),
+            payloads: self.local.state(),
+            pressure: self.pressure.clone(),
+            clock: SystemClock,
+            entropy: SystemEntropy,
+            bodies: BodyBudget::new(BODIES_BYTES_MAX),
+            settings: PublishSettings::default(),
+        }
+    }
+
+    pub(super) fn manage(&self, admin_key: &Secret) -> EmbeddedManage {
+        Manage {
+            state: self.local.state(),
+            dead_letters: self.bucket.clone(),
+            clock: SystemClock,
+            entropy: SystemEntropy,
+            admin_key: admin_key.clone(),
+            address_policy: self.addresses.clone(),
+        }
+    }
+
+    pub(super) fn deliver(&self, settings: &ServeSettings) -> Result<EmbeddedDeliver, ServeError> {
+        let client = ClientSettings {
+            addresses: self.addresses.clone(),
+            extra_root_file: settings.extra_ca.clone(),
+            ..ClientSettings::default()
+        };
+        let ports = DeliverPorts {
+            queue: self.local.queue(QueueName::Deliveries),
+            state: self.local.state(),
+            registry: self.registry.clone(),
+            webhook: HyperWebhookClient::new(client, SystemClock)?,
+            clock: SystemClock,
+            entropy: SystemEntropy,
+            drain: self.drain.clone(),
+        };
+        Ok(Deliver::new(ports, DeliverSettings::default()))
+    }
+
+    pub(super) fn dead_letters(&self, source: QueueName) -> EmbeddedDeadLetters {
+        DeadLetters::new(DeadLetterPorts {
+            queue: self.local.queue(source),
+            source,
+            state: self.local.state(),
+            bucket: self.bucket.clone(),
+            registry: self.registry.clone(),
+            clock: SystemClock,
+            entropy: SystemEntropy,
+        })
+    }
+
+    pub(super) fn wake(&self) -> EmbeddedWake {
+        Wake::new(WakePorts {
+            deliveries: self.local.queue(QueueName::Deliveries),
+            state: self.local.state(),
+            pressure: self.pressure.clone(),
+            clock: SystemClock,
+            entropy: SystemEntropy,
+        })
+    }
+}
