@@ -131,7 +131,7 @@ impl<C: Clock> Local<C> {
         entropy: impl Entropy,
     ) -> Result<Self, OpenError> {
         let folder = |source| OpenError::Folder { path: dir.to_owned(), source };
-        std::fs::create_dir_all(dir).map_err(folder)?;
+        disk::make_folder(dir).map_err(folder)?;
         let lock = FolderLock::take(dir)?;
         let disk = FolderDisk::new(dir.to_owned());
         Self::open_disk(Box::new(disk), lock, &options, clock, &entropy)

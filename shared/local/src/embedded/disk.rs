@@ -1,9 +1,9 @@
 //! Where the engine keeps its bytes: the seam at which tests cut the power and fill the device.
 
 use std::fmt;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,6 +23,20 @@ pub(super) trait Disk: fmt::Debug + Send + Sync {
 
     /// The least time between two tries of a disk that failed; opening the file again may read all of it.
     fn retry_pause(&self) -> Duration;
+}
+
+/// Makes a folder and those above it that are missing; their names survive a power cut, as what is put into them does.
+pub(super) fn make_folder(dir: &Path) -> io::Result<()> {
+    // An empty path is what lies above the first folder of a relative one.
+    let missing = dir.ancestors().take_while(|folder| *folder != Path::new("") && !folder.is_dir());
+    let parents: Vec<_> = missing.map(|folder| folder.parent().unwrap_or(folder)).collect();
+    std::fs::create_dir_all(dir)?;
+    parents.into_iter().try_for_each(sync_folder)
+}
+
+fn sync_folder(dir: &Path) -> io::Result<()> {
+    let dir = if dir == Path::new("") { Path::new(".") } else { dir };
+    File::open(dir)?.sync_all()
 }
 
 /// The file in the data folder.
@@ -45,7 +59,7 @@ impl Disk for FolderDisk {
         let file = options.open(path)?;
         if is_new {
             // The file's name must survive a power cut as its bytes do.
-            std::fs::File::open(&self.dir)?.sync_all()?;
+            sync_folder(&self.dir)?;
         }
         let backend = FileBackend::new(file).map_err(|error| io::Error::other(redb::Error::from(error)))?;
         Ok(Box::new(backend))
@@ -93,5 +107,28 @@ impl StorageBackend for AnyBackend {
 
     fn close(&self) -> io::Result<()> {
         self.backend.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_made_with_those_above_them_and_twice_is_no_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("a/b");
+        make_folder(&dir).unwrap();
+        make_folder(&dir).unwrap();
+        assert!(dir.is_dir());
+        std::fs::write(folder.path().join("file"), "x").unwrap();
+        let error = make_folder(&folder.path().join("file/c")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
+    }
+
+    #[test]
+    fn a_device_tells_its_free_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(FolderDisk::new(folder.path().to_owned()).free_bytes().unwrap() > 0);
     }
 }

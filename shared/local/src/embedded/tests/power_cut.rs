@@ -8,8 +8,8 @@ use posthaste_ports::{ObjectStore, PutCondition, QueueName, QueueReceiver, Queue
 use proptest::prelude::*;
 
 use super::device::{Device, Fault};
-use super::{ask, drain, message, open, text, to};
-use crate::{Local, ManualClock};
+use super::{FolderLock, ask, clock, drain, message, open, text, to};
+use crate::{Local, LocalOptions, ManualClock, SeededEntropy};
 
 /// What is done at once, so that several share a commit.
 type Round = Vec<Step>;
@@ -188,7 +188,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn run(rounds: &[Round], after: u32, seed: u64) {
+fn run(rounds: &[Round], after: u32, again_after: u32, seed: u64) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let device = Device::default();
@@ -197,12 +197,23 @@ fn run(rounds: &[Round], after: u32, seed: u64) {
         let book = work(&local, rounds).await;
         let survivor = device.after_power_cut(seed);
         drop(local);
+        let survivor = cut_while_opening(&survivor, again_after, seed);
         let local = open(&survivor);
         check(&local, &book).await;
         local.close().await;
         // And what was found is found again: the recovery itself was durable.
         check(&open(&survivor.after_power_cut(seed)), &book).await;
     });
+}
+
+/// The power fails again while the folder is opened, or soon after.
+fn cut_while_opening(device: &Device, after: u32, seed: u64) -> Device {
+    device.arm(Some(Fault::PowerCut { after }));
+    let (disk, options) = (Box::new(device.clone()), LocalOptions::default());
+    let opened = Local::open_disk(disk, FolderLock::none(), &options, clock(), &SeededEntropy::new(1));
+    let survivor = device.after_power_cut(seed.wrapping_add(1));
+    drop(opened);
+    survivor
 }
 
 proptest! {
@@ -212,8 +223,9 @@ proptest! {
     fn whatever_was_answered_survives_a_power_cut(
         rounds in prop::collection::vec(prop::collection::vec(step(), 1..6), 1..25),
         after in 0_u32..400,
+        again_after in 0_u32..60,
         seed: u64,
     ) {
-        run(&rounds, after, seed);
+        run(&rounds, after, again_after, seed);
     }
 }
