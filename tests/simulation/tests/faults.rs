@@ -39,7 +39,7 @@ async fn run(faults: &Faults) -> BTreeSet<&'static str> {
         arrived.extend(["arrives", "waits"].into_iter().filter(|id| request.body.contains(id)));
     }
     for (_, object) in world.buried().await {
-        let text = String::from_utf8(object.to_vec()).unwrap();
+        let text = String::from_utf8(object.to_vec()).expect("text");
         arrived.extend(["refused", "waits", "arrives"].into_iter().filter(|id| text.contains(id)));
     }
     arrived
