@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::batch::Pack;
@@ -11,6 +12,7 @@ use posthaste_core::limits::SQS_DELAY_SECS_MAX;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::retry::Jitter;
 use posthaste_core::settle::EntryVerdict;
+use posthaste_core::time::Timestamp;
 use posthaste_core::topic::{Status, Subscription};
 use posthaste_core::wire::{WireError, parse_delivery};
 use posthaste_ports::{
@@ -20,6 +22,9 @@ use posthaste_ports::{
 
 use crate::Deliver;
 use crate::invocation::{EntryRef, Invocation, Job};
+
+/// How long an event waits whose payload object could not be read, so that an outage of the store is not a busy loop.
+const PAYLOAD_WAIT: Duration = Duration::from_secs(30);
 
 /// A request to be made: events of one subscription with the same number of attempts behind them.
 #[derive(Debug)]
@@ -125,41 +130,42 @@ where
         self.replace(invocation, &message.id, &message.receipt, successors).await;
     }
 
-    /// Judges the events of one message that are not tried now: of a deleted or gone subscription, expired, or with
-    /// a payload that is gone. The texts of the others are loaded.
+    /// Judges the events of one message that are not tried now. The texts of the others are loaded.
     async fn judge_without_attempt(&self, invocation: &mut Invocation, index: usize) {
         let now = self.ports.clock.now();
         let mut complete = None;
         for entry in 0..invocation.jobs[index].delivery.events.len() {
-            let job = &invocation.jobs[index];
-            let verdict = match (unsendable(job), is_expired(job.delivery.events[entry].expires_at, now)) {
-                (Some(reason), _) => Some(EntryVerdict::GiveUp { reason, last: None }),
-                (None, true) => {
-                    Some(EntryVerdict::GiveUp { reason: DeadLetterReason::TimeToLiveExceeded, last: None })
-                }
-                (None, false) => match self.text(&job.delivery.events[entry].payload).await {
-                    Ok(Some(text)) => {
-                        invocation.jobs[index].texts[entry] = text;
-                        None
-                    }
-                    Ok(None) => {
-                        Some(EntryVerdict::GiveUp { reason: DeadLetterReason::MalformedMessage, last: None })
-                    }
-                    Err(error) => {
-                        tracing::warn!(
-                            error = &error as &dyn std::error::Error,
-                            "payload not readable, event handed back"
-                        );
-                        Some(EntryVerdict::NotStarted)
-                    }
-                },
-            };
-            if let Some(verdict) = verdict {
-                complete = invocation.jobs[index].judge(entry, verdict);
+            match self.text_to_try(&invocation.jobs[index], entry, now).await {
+                Ok(text) => invocation.jobs[index].texts[entry] = text,
+                Err(verdict) => complete = invocation.jobs[index].judge(entry, verdict),
             }
         }
         if let Some(verdicts) = complete {
             self.settle(invocation, &invocation.jobs[index], &verdicts).await;
+        }
+    }
+
+    /// The text of an event that is to be tried, or the verdict over one that is not: its subscription is deleted or
+    /// gone, it has expired, or its payload is gone or cannot be read.
+    async fn text_to_try(&self, job: &Job, entry: usize, now: Timestamp) -> Result<Bytes, EntryVerdict> {
+        let give_up = |reason| EntryVerdict::GiveUp { reason, last: None };
+        if let Some(reason) = unsendable(job) {
+            return Err(give_up(reason));
+        }
+        let entry = &job.delivery.events[entry];
+        if is_expired(entry.expires_at, now) {
+            return Err(give_up(DeadLetterReason::TimeToLiveExceeded));
+        }
+        match self.text(&entry.payload).await {
+            Ok(Some(text)) => Ok(text),
+            Ok(None) => Err(give_up(DeadLetterReason::MalformedMessage)),
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "payload not readable, event postponed"
+                );
+                Err(EntryVerdict::Postponed { not_before: now + PAYLOAD_WAIT })
+            }
         }
     }
 

@@ -29,6 +29,11 @@ pub enum EntryVerdict {
     },
     /// Its attempt was not begun; it goes back without delay.
     NotStarted,
+    /// It could not be tried because of us, not of the endpoint; it waits without an attempt being counted.
+    Postponed {
+        /// The earliest next attempt.
+        not_before: Timestamp,
+    },
 }
 
 /// What takes a message's place.
@@ -103,6 +108,9 @@ impl Settlement {
         match verdict {
             EntryVerdict::Delivered => {}
             EntryVerdict::NotStarted => self.again.push(delivery.with_events(entries)),
+            EntryVerdict::Postponed { not_before } => {
+                self.again.push(Delivery { not_before, ..delivery.with_events(entries) });
+            }
             EntryVerdict::Retry { not_before, last } => {
                 self.again.push(Delivery { not_before, ..tried(delivery, Some(last), entries) });
             }
@@ -194,6 +202,13 @@ mod tests {
         let [again, back] = settlement.again.as_slice() else { panic!("expected two deliveries") };
         assert_eq!((keys(again), again.attempts, again.not_before), (vec!["k-0", "k-2"], 4, later));
         assert_eq!((keys(back), back.attempts, back.last), (vec!["k-3"], 3, None));
+    }
+
+    #[test]
+    fn what_is_postponed_waits_without_an_attempt() {
+        let not_before = NOW + Duration::from_secs(9);
+        let settlement = settle(&delivery(1), &[EntryVerdict::Postponed { not_before }], Some(&KEPT));
+        assert_eq!((settlement.again[0].not_before, settlement.again[0].attempts), (not_before, 3));
     }
 
     #[test]
