@@ -186,12 +186,23 @@ impl World {
 
     /// Puts one delivery of these events into the queue, as publish does.
     pub async fn publish(&self, events: &[String], time_to_live: Duration) {
+        let payloads = events.iter().map(|json| Payload::Inline(Bytes::from(json.clone())));
+        self.publish_payloads(payloads.collect(), time_to_live).await;
+    }
+
+    /// Puts one delivery into the queue whose event lies, or lay, in the state bucket under this key.
+    pub async fn publish_stored(&self, key: &str) {
+        let payload = Payload::Stored { key: key.to_owned(), bytes: 100 };
+        self.publish_payloads(vec![payload], Duration::from_hours(24)).await;
+    }
+
+    async fn publish_payloads(&self, payloads: Vec<Payload>, time_to_live: Duration) {
         let now = self.clock.now();
-        let entry = |(index, json): (usize, &String)| Entry {
+        let entry = |(index, payload): (usize, Payload)| Entry {
             key: format!("k{}-{index}", now.as_millis()),
             expires_at: now + time_to_live,
             traceparent: None,
-            payload: Payload::Inline(Bytes::from(json.clone())),
+            payload,
         };
         let delivery = Delivery {
             topic: topic_name(),
@@ -201,7 +212,7 @@ impl World {
             not_before: now,
             attempts: 0,
             last: None,
-            events: events.iter().enumerate().map(entry).collect(),
+            events: payloads.into_iter().enumerate().map(entry).collect(),
         };
         self.send(QueueName::Deliveries, render_delivery(&delivery)).await;
     }

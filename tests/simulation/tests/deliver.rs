@@ -8,8 +8,8 @@ use posthaste_core::decide::DeadLetterReason;
 use posthaste_core::delivery::DeadLetter;
 use posthaste_core::outcome::SendFailure;
 use posthaste_core::wire::{parse_dead_letter, parse_delivery};
-use posthaste_ports::faulty::{Fault, Plan};
-use posthaste_ports::{ErrorKind, QueueName};
+use posthaste_ports::faulty::{Effect, Fault, Plan};
+use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event, start};
 use serde_json::json;
 
@@ -246,4 +246,45 @@ async fn a_name_that_does_not_exist_is_tried_twice() {
         (letter.reason, letter.delivery.attempts),
         (DeadLetterReason::UndeliverableDueToClientError, 2)
     );
+}
+
+#[tokio::test]
+async fn a_stored_payload_is_sent_like_any_other() {
+    let world = world(json!({})).await;
+    let key = "payloads/20231114/x";
+    let text = Bytes::from(event("stored"));
+    world.local.state().put(key, text.clone(), PutCondition::Always).await.expect("a write");
+    world.publish_stored(key).await;
+    world.deliver().await;
+    assert_eq!(world.endpoint.take()[0].body.as_bytes(), text);
+}
+
+#[tokio::test]
+async fn an_event_whose_payload_is_gone_is_kept_as_what_is_known_of_it() {
+    let world = world(json!({})).await;
+    world.publish_stored("payloads/20231114/gone").await;
+    world.deliver().await;
+    world.clock.advance(Duration::from_mins(5));
+    world.bury().await;
+    let buried = world.buried().await;
+    assert_eq!(buried.len(), 1);
+    let text = String::from_utf8_lossy(&buried[0].1);
+    assert!(buried[0].0.starts_with("MALFORMED/") && text.contains("payloads/20231114/gone"), "{buried:?}");
+}
+
+#[tokio::test]
+async fn a_payload_that_cannot_be_read_postpones_its_event_without_an_attempt() {
+    let rule =
+        |effect: Effect<'_>| effect.key.starts_with("payloads/").then_some(Fault::Before(ErrorKind::Denied));
+    let world = World::with(&Faults { state: Plan::by(rule), ..Faults::none() });
+    world.subscribe(json!({})).await;
+    world.publish_stored("payloads/20231114/x").await;
+    world.deliver().await;
+    assert_eq!(
+        (world.visible(QueueName::Deliveries).await, world.delayed(QueueName::Deliveries).await),
+        (0, 1)
+    );
+    world.clock.advance(Duration::from_secs(30));
+    let messages = world.receive(QueueName::Deliveries).await;
+    assert_eq!(parse_delivery(&messages[0].body).expect("a delivery").attempts, 0);
 }
