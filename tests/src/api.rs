@@ -144,9 +144,9 @@ impl Api {
     pub fn metric(&self, name: &str) -> f64 {
         let answer = self.manage("GET", "/metrics", None).expect(200);
         let text = String::from_utf8(answer.body).expect("metrics are text");
-        let lines = text.lines().filter(|line| {
-            line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']))
-        });
+        let lines = text
+            .lines()
+            .filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
         let value = |line: &str| line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok());
         lines.filter_map(value).sum()
     }

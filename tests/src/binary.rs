@@ -19,7 +19,14 @@ pub fn posthaste() -> &'static PathBuf {
 
 fn build() -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--locked", "--package", "posthaste", "--message-format", "json-render-diagnostics"]);
+    cargo.args([
+        "build",
+        "--locked",
+        "--package",
+        "posthaste",
+        "--message-format",
+        "json-render-diagnostics",
+    ]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }

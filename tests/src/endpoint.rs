@@ -107,11 +107,16 @@ impl Endpoint {
         self.shared.received.all()
     }
 
+    /// What was received after the first `count` requests.
+    pub fn since(&self, count: usize) -> Vec<Received> {
+        self.shared.received.since(count)
+    }
+
     /// Waits until a path has received so many requests, and answers them.
     pub fn wait_for(&self, path: &str, count: usize) -> Vec<Received> {
         self.shared.received.wait_for(&format!("{count} requests to {path}"), |all| {
-            let of_path: Vec<_> = all.iter().filter(|request| request.path == path).cloned().collect();
-            (of_path.len() >= count).then_some(of_path)
+            let of_path = || all.iter().filter(|request| request.path == path);
+            (of_path().count() >= count).then(|| of_path().cloned().collect())
         })
     }
 

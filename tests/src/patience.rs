@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long anything that must happen may take. Far longer than it takes, so that a busy machine fails no test.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 const POLL: Duration = Duration::from_millis(20);
 

@@ -38,6 +38,11 @@ impl<T: Clone> Seen<T> {
         self.lock().clone()
     }
 
+    /// Everything after the first `count` items.
+    pub fn since(&self, count: usize) -> Vec<T> {
+        self.lock().iter().skip(count).cloned().collect()
+    }
+
     /// Waits until `probe` finds what it looks for among the items; panics when that does not come.
     pub fn wait_for<R>(&self, what: &str, mut probe: impl FnMut(&[T]) -> Option<R>) -> R {
         let mut found = None;

@@ -6,14 +6,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use crate::api::Api;
 use crate::binary::posthaste;
 use crate::patience::wait_until;
 use crate::seen::Seen;
-
-/// What a log line with the server's address has in it.
-const URL_PREFIX: &str = "http://127.0.0.1:";
 
 /// Stands in the log where the process closed a stream.
 const CLOSED: &str = "(closed)";
@@ -96,6 +94,7 @@ impl Server {
     }
 }
 
+#[expect(clippy::print_stderr, reason = "a test that fails shows what the server said")]
 impl Drop for Server {
     fn drop(&mut self) {
         // It may have ended already, which is what is wanted.
@@ -130,10 +129,11 @@ fn spawn(data_dir: &Path, arguments: &[&str]) -> (Child, Seen<String>) {
     (process, log)
 }
 
+/// The address in the log line that says where the server listens. Endpoints are logged as well, sometimes earlier.
 fn url_in(line: &str) -> Option<String> {
-    let url = &line[line.find(URL_PREFIX)?..];
-    let port = url[URL_PREFIX.len()..].bytes().take_while(u8::is_ascii_digit).count();
-    (port > 0).then(|| url[..URL_PREFIX.len() + port].to_owned())
+    let line: Value = serde_json::from_str(line).ok()?;
+    line["message"].as_str().filter(|message| message.starts_with("listening"))?;
+    line["url"].as_str().map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -141,11 +141,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_is_found_wherever_it_stands() {
+    fn the_address_is_the_one_the_server_listens_on() {
         let check = |line: &str, expected: Option<&str>| assert_eq!(url_in(line).as_deref(), expected);
-        check(r#"{"url":"http://127.0.0.1:8080","message":"ready"}"#, Some("http://127.0.0.1:8080"));
-        check("listening on http://127.0.0.1:1/", Some("http://127.0.0.1:1"));
-        check("http://127.0.0.1:", None);
-        check("starting", None);
+        check(r#"{"message":"listening on http://h:1","url":"http://h:1"}"#, Some("http://h:1"));
+        check(r#"{"message":"delivery attempt failed","url":"http://h:2"}"#, None);
+        check("listening on http://h:1", None);
     }
 }

@@ -1,1 +1,162 @@
-//! Being written.
+//! `kill -9`, again and again, in the middle of ten thousand publishes: whatever was acknowledged is delivered or is a
+//! dead letter, and an event is delivered twice only if a kill lies between.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use posthaste_tests::api::{CLOUD_EVENT, Topic};
+use posthaste_tests::endpoint::{Answer, Endpoint, Received};
+use posthaste_tests::events::{cloud_event, subscription};
+use posthaste_tests::home::Home;
+use posthaste_tests::patience::{now, wait_until};
+use posthaste_tests::seen::Seen;
+
+const EVENTS: usize = 10_000;
+const PUBLISHERS: usize = 16;
+const KILLS: usize = 5;
+
+/// Repeats a run: the number of a run that failed, as it printed it.
+const SEED_VARIABLE: &str = "POSTHASTE_SEED";
+
+/// Where the publishers publish: the last one. Each restart has a port of its own.
+type Topics = Seen<Topic>;
+
+/// What the publishers know.
+#[derive(Default)]
+struct Ledger {
+    next: AtomicUsize,
+    acknowledged: Mutex<HashSet<usize>>,
+    unanswered: Mutex<HashSet<usize>>,
+}
+
+/// A good endpoint for most, one that is busy at first for some, and one that refuses for a few.
+fn judge(request: &Received) -> u16 {
+    match number(&request.ids()[0]) % 50 {
+        7 => 400,
+        9 if request.header("aeg-delivery-count") == Some("0") => 503,
+        _ => 200,
+    }
+}
+
+fn number(id: &str) -> usize {
+    id.parse().expect("an id is a number")
+}
+
+#[test]
+fn whatever_was_acknowledged_is_delivered_or_a_dead_letter() {
+    let seed = std::env::var(SEED_VARIABLE).ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| now().subsec_nanos());
+    println!("repeat this run with {SEED_VARIABLE}={seed}");
+    let (home, endpoint, ledger, topics) =
+        (Home::new(), Endpoint::start(), Ledger::default(), Topics::default());
+    endpoint.script("/a", [Answer::Judge(judge)]);
+    let server = home.serve();
+    topics.push(server.api().create_topic_with("orders", "all", &subscription(&endpoint.url("/a"))));
+
+    let mut kills: Vec<Duration> = Vec::new();
+    let server = std::thread::scope(|scope| {
+        for _ in 0..PUBLISHERS {
+            scope.spawn(|| publish(&ledger, &topics));
+        }
+        let mut server = server;
+        for moment in moments(seed) {
+            wait_until("the moment to kill", || (ledger.acknowledged() >= moment).then_some(()));
+            server.kill();
+            kills.push(now());
+            server = home.serve();
+            topics.push(server.api().topic("orders"));
+        }
+        server
+    });
+    check(&home, &endpoint, &ledger, &kills);
+    server.stop();
+}
+
+impl Ledger {
+    fn acknowledged(&self) -> usize {
+        self.acknowledged.lock().expect("no publisher panics").len()
+    }
+}
+
+/// Publishes one event after the other, each once. After a request without an answer it waits for the next server.
+fn publish(ledger: &Ledger, topics: &Topics) {
+    let mut servers = 1;
+    loop {
+        let number = ledger.next.fetch_add(1, Ordering::Relaxed);
+        if number >= EVENTS {
+            return;
+        }
+        let (topic, count) = topics.wait_for("a server", |all| {
+            (all.len() >= servers).then(|| all.last().cloned().map(|topic| (topic, all.len()))).flatten()
+        });
+        if let Ok(answer) = topic.send(CLOUD_EVENT, cloud_event(&number.to_string()).to_string().as_bytes()) {
+            answer.expect(200);
+            ledger.acknowledged.lock().expect("no publisher panics").insert(number);
+        } else {
+            ledger.unanswered.lock().expect("no publisher panics").insert(number);
+            servers = count + 1;
+        }
+    }
+}
+
+/// After how many acknowledged events the kills come: in the middle, at random.
+fn moments(seed: u32) -> Vec<usize> {
+    let mut state = u64::from(seed);
+    // SplitMix64 <https://prng.di.unimi.it/splitmix64.c>: enough to be somewhere else in every run.
+    let mut draw = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % (EVENTS as u64 * 8 / 10)).expect("it is small")
+    };
+    let mut moments: Vec<_> = (0..KILLS).map(|_| EVENTS / 10 + draw()).collect();
+    moments.sort_unstable();
+    moments
+}
+
+#[expect(clippy::print_stdout, reason = "how many duplicates there were is a result of the run")]
+fn check(home: &Home, endpoint: &Endpoint, ledger: &Ledger, kills: &[Duration]) {
+    let acknowledged = ledger.acknowledged.lock().expect("no publisher panics");
+    let unanswered = ledger.unanswered.lock().expect("no publisher panics");
+    assert_eq!(acknowledged.len() + unanswered.len(), EVENTS);
+    let mut arrivals: HashMap<usize, Vec<Duration>> = HashMap::new();
+    let mut read = 0;
+    wait_until("every acknowledged event to be delivered or a dead letter", || {
+        for request in endpoint.since(read) {
+            read += 1;
+            if judge(&request) == 200 {
+                arrivals.entry(number(&request.ids()[0])).or_default().push(request.at);
+            }
+        }
+        acknowledged.iter().all(|number| arrivals.contains_key(number) || number % 50 == 7).then_some(())
+    });
+    let refused = acknowledged.iter().filter(|number| *number % 50 == 7).count();
+    let dead: HashSet<usize> = wait_until("every refused event to be a dead letter", || {
+        let letters = home.dead_letters("orders", "all");
+        let dead: HashSet<_> =
+            letters.iter().filter_map(|letter| letter["id"].as_str()).map(number).collect();
+        (dead.intersection(&acknowledged).count() == refused).then_some(dead)
+    });
+    assert!(dead.iter().all(|number| number % 50 == 7));
+    let known = |number: &usize| acknowledged.contains(number) || unanswered.contains(number);
+    assert!(arrivals.keys().chain(&dead).all(known), "an event nobody published");
+
+    let mut duplicates = 0;
+    for (number, times) in &mut arrivals {
+        times.sort_unstable();
+        for two in times.windows(2) {
+            duplicates += 1;
+            let is_between = kills.iter().any(|kill| two[0] <= *kill && *kill <= two[1]);
+            assert!(is_between, "event {number} was delivered twice and no kill lies between: {two:?}");
+        }
+    }
+    println!(
+        "{} acknowledged, {} without an answer; {} delivered, {} dead letters; {duplicates} duplicates in {KILLS} kills",
+        acknowledged.len(),
+        unanswered.len(),
+        arrivals.len(),
+        dead.len()
+    );
+}

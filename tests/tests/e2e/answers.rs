@@ -23,12 +23,14 @@ fn publish_to_all(server: &Server, endpoint: &Endpoint, statuses: &[(u16, &[u16]
 fn success_is_200_to_204_and_nothing_else() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let good: [(u16, &[u16]); 5] = [(200, &[200]), (201, &[201]), (202, &[202]), (203, &[203]), (204, &[204])];
+    let good: [(u16, &[u16]); 5] =
+        [(200, &[200]), (201, &[201]), (202, &[202]), (203, &[203]), (204, &[204])];
     let topic = publish_to_all(&server, &endpoint, &good, &json!({}));
     // A second event is delivered after the first, so whatever would be tried again had its chance to be.
     topic.publish(&cloud_event("2"));
     for (status, _) in good {
-        let ids: Vec<_> = endpoint.wait_for(&format!("/{status}"), 2).iter().flat_map(Received::ids).collect();
+        let ids: Vec<_> =
+            endpoint.wait_for(&format!("/{status}"), 2).iter().flat_map(Received::ids).collect();
         assert_eq!(ids.len(), 2, "{status}");
         assert!(ids.contains(&"1".to_owned()) && ids.contains(&"2".to_owned()), "{status}: {ids:?}");
         assert!(home.dead_letter_files("answers", &format!("s{status}")).is_empty());
@@ -39,7 +41,8 @@ fn success_is_200_to_204_and_nothing_else() {
 fn a_permanent_answer_is_a_dead_letter_at_once() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let permanent: [(u16, &[u16]); 5] = [(400, &[400]), (401, &[401]), (403, &[403]), (404, &[404]), (413, &[413])];
+    let permanent: [(u16, &[u16]); 5] =
+        [(400, &[400]), (401, &[401]), (403, &[403]), (404, &[404]), (413, &[413])];
     let names = ["BadRequest", "Unauthorized", "Forbidden", "NotFound", "PayloadTooLarge"];
     publish_to_all(&server, &endpoint, &permanent, &json!({}));
     for ((status, _), name) in permanent.into_iter().zip(names) {
@@ -76,7 +79,8 @@ fn every_other_answer_is_tried_again() {
     publish_to_all(&server, &endpoint, &again, &json!({}));
     for (status, _) in again {
         let requests = endpoint.wait_for(&format!("/{status}"), 2);
-        let counts: Vec<_> = requests.iter().filter_map(|request| request.header("aeg-delivery-count")).collect();
+        let counts: Vec<_> =
+            requests.iter().filter_map(|request| request.header("aeg-delivery-count")).collect();
         assert_eq!(counts, ["0", "1"], "{status}");
         assert!(home.dead_letter_files("answers", &format!("s{status}")).is_empty(), "{status}");
     }
@@ -86,8 +90,15 @@ fn every_other_answer_is_tried_again() {
 fn a_dead_letter_says_how_its_last_attempt_ended() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let failing: [(u16, &[u16]); 7] =
-        [(302, &[302]), (308, &[308]), (408, &[408]), (429, &[429]), (503, &[503]), (500, &[500]), (418, &[418])];
+    let failing: [(u16, &[u16]); 7] = [
+        (302, &[302]),
+        (308, &[308]),
+        (408, &[408]),
+        (429, &[429]),
+        (503, &[503]),
+        (500, &[500]),
+        (418, &[418]),
+    ];
     let names = ["Redirected", "Redirected", "TimedOut", "Busy", "Busy", "GenericError", "GenericError"];
     publish_to_all(&server, &endpoint, &failing, &json!({ "retryPolicy": { "maxDeliveryAttempts": 1 } }));
     for ((status, _), name) in failing.into_iter().zip(names) {
@@ -133,7 +144,8 @@ fn writing_a_disabled_subscription_again_makes_it_active() {
     let topic = server.api().create_topic_with("orders", "gone", &settings);
     topic.publish(&cloud_event("1"));
     home.wait_for_dead_letter("orders", "gone");
-    let written = server.api().manage("PUT", "/topics/orders/subscriptions/gone", Some(&settings)).expect(200);
+    let written =
+        server.api().manage("PUT", "/topics/orders/subscriptions/gone", Some(&settings)).expect(200);
     assert_eq!(written.json()["status"]["state"], "Active");
     topic.publish(&cloud_event("2"));
     assert_eq!(endpoint.wait_for("/a", 2)[1].ids(), ["2"]);

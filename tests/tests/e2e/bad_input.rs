@@ -27,14 +27,17 @@ fn world(schema: &str) -> World {
 
 impl World {
     fn publish(&self, content_type: &str, body: impl AsRef<[u8]>) -> Answer {
-        self.topic.send(content_type, body.as_ref()).unwrap()
+        self.topic.send(content_type, body.as_ref()).expect("the server answers")
     }
 
     /// Publishes a good event last: everything before it that was accepted by mistake would have come first.
     fn assert_nothing_was_accepted(&self, content_type: &str, good: &Value) {
         self.publish(content_type, good.to_string()).expect(200);
         let requests = self.endpoint.wait_for("/a", 1);
-        assert_eq!(requests.iter().map(posthaste_tests::endpoint::Received::ids).collect::<Vec<_>>(), [["good"]]);
+        assert_eq!(
+            requests.iter().map(posthaste_tests::endpoint::Received::ids).collect::<Vec<_>>(),
+            [["good"]]
+        );
         assert_eq!(self.endpoint.all().len(), 1);
     }
 }
@@ -46,7 +49,7 @@ fn with(member: &str, value: &Value) -> Value {
 }
 
 fn without(mut event: Value, member: &str) -> String {
-    event.as_object_mut().unwrap().remove(member);
+    event.as_object_mut().expect("an event is an object").remove(member);
     event.to_string()
 }
 
@@ -203,7 +206,9 @@ fn the_management_api_needs_its_own_key() {
     let cases: [&[(&str, &str)]; 3] =
         [&[], &[("authorization", "Bearer wrong")], &[("authorization", &bearer)]];
     for headers in cases {
-        for (method, path) in [("GET", "/topics"), ("DELETE", "/topics/orders"), ("GET", "/topics/orders/keys")] {
+        for (method, path) in
+            [("GET", "/topics"), ("DELETE", "/topics/orders"), ("GET", "/topics/orders/keys")]
+        {
             world.server.api().send(method, path, headers, b"").unwrap().problem(401);
         }
     }
@@ -220,9 +225,15 @@ fn settings_that_cannot_be_accepted_are_refused_by_member() {
         (json!({ "endpoint": { "url": "ftp://example.com/" } }), "endpoint.url"),
         (json!({ "endpoint": { "url": url, "timeout": "PT0S" } }), "endpoint.timeout"),
         (json!({ "endpoint": { "url": url, "timeout": "PT61S" } }), "endpoint.timeout"),
-        (json!({ "endpoint": { "url": url }, "retryPolicy": { "maxDeliveryAttempts": 31 } }), "retryPolicy.maxDeliveryAttempts"),
+        (
+            json!({ "endpoint": { "url": url }, "retryPolicy": { "maxDeliveryAttempts": 31 } }),
+            "retryPolicy.maxDeliveryAttempts",
+        ),
         (json!({ "endpoint": { "url": url }, "deadLetter": { "delay": "PT16M" } }), "deadLetter.delay"),
-        (json!({ "endpoint": { "url": url }, "batching": { "maxEventsPerBatch": 5001 } }), "batching.maxEventsPerBatch"),
+        (
+            json!({ "endpoint": { "url": url }, "batching": { "maxEventsPerBatch": 5001 } }),
+            "batching.maxEventsPerBatch",
+        ),
         (json!({ "endpoint": { "url": url }, "colour": "red" }), "colour"),
         (json!({ "endpoint": { "url": url, "retries": 3 } }), "retries"),
     ];

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 /// An event that expires so many milliseconds from now.
 fn expiring(id: &str, in_ms: i64) -> Value {
-    let now = Timestamp::from_duration(SignedDuration::try_from(now()).unwrap()).unwrap();
+    let since = SignedDuration::try_from(now()).expect("it is small");
+    let now = Timestamp::from_duration(since).expect("it is near");
     let mut event = cloud_event(id);
     event["expirytime"] = json!((now + SignedDuration::from_millis(in_ms)).to_string());
     event
@@ -80,7 +81,9 @@ fn expired_events_are_dropped_and_counted_where_the_subscription_says_so() {
     wait_until("the dropped event to be counted", || {
         let text = server.api().manage("GET", "/metrics", None).expect(200).body;
         let text = String::from_utf8(text).unwrap().to_lowercase().replace('_', "");
-        let mut lines = text.lines().filter(|line| line.starts_with("droppedevent") || line.starts_with("posthastedroppedevent"));
+        let mut lines = text
+            .lines()
+            .filter(|line| line.starts_with("droppedevent") || line.starts_with("posthastedroppedevent"));
         lines.any(|line| line.ends_with(" 1")).then_some(())
     });
     assert!(home.dead_letter_files("orders", "billing").is_empty());

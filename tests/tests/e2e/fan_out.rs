@@ -15,7 +15,8 @@ fn ids(requests: &[Received]) -> Vec<String> {
 fn each_subscription_gets_what_its_filter_lets_through() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let filtered = |path: &str, filter: Value| subscription_with(&endpoint.url(path), &json!({ "filter": filter }));
+    let filtered =
+        |path: &str, filter: Value| subscription_with(&endpoint.url(path), &json!({ "filter": filter }));
     let subscriptions = json!({
         "all": subscription(&endpoint.url("/all")),
         "paid": filtered("/paid", json!({ "includedEventTypes": ["order.paid"] })),

@@ -1,6 +1,6 @@
 //! Endpoints that misbehave: each costs an attempt and nothing else.
 
-use posthaste_tests::endpoint::{Answer, Endpoint, nobody};
+use posthaste_tests::endpoint::{Answer, Endpoint, Received, nobody};
 use posthaste_tests::events::{cloud_event, subscription, subscription_with};
 use posthaste_tests::home::Home;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ fn an_endless_body_after_a_success_is_a_success() {
     endpoint.wait_for("/a", 1);
     topic.publish(&cloud_event("2"));
     let requests = endpoint.wait_for("/a", 2);
-    assert_eq!(requests.iter().flat_map(posthaste_tests::endpoint::Received::ids).collect::<Vec<_>>(), ["1", "2"]);
+    assert_eq!(requests.iter().flat_map(Received::ids).collect::<Vec<_>>(), ["1", "2"]);
     assert!(home.dead_letter_files("orders", "billing").is_empty());
 }
 
@@ -71,13 +71,14 @@ fn a_redirect_is_not_followed() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
     for status in [301, 302, 303, 307, 308] {
-        endpoint.script(&format!("/{status}"), [Answer::With(status, "location", endpoint.url("/elsewhere"))]);
+        endpoint
+            .script(&format!("/{status}"), [Answer::With(status, "location", endpoint.url("/elsewhere"))]);
     }
     let once = json!({ "retryPolicy": { "maxDeliveryAttempts": 1 } });
-    let subscribe = |status: &u16| {
-        (format!("s{status}"), subscription_with(&endpoint.url(&format!("/{status}")), &once))
-    };
-    let subscriptions: serde_json::Map<String, Value> = [301, 302, 303, 307, 308].iter().map(subscribe).collect();
+    let subscribe =
+        |status: &u16| (format!("s{status}"), subscription_with(&endpoint.url(&format!("/{status}")), &once));
+    let subscriptions: serde_json::Map<String, Value> =
+        [301, 302, 303, 307, 308].iter().map(subscribe).collect();
     let topic = server.api().create_topic("orders", &json!({ "subscriptions": subscriptions }));
     topic.publish(&cloud_event("1"));
     for status in [301, 302, 303, 307, 308] {

@@ -1,7 +1,7 @@
 //! Every form in which events are published, and every form in which they arrive.
 
 use posthaste_tests::api::{CLOUD_EVENT, CLOUD_EVENTS_BATCH};
-use posthaste_tests::endpoint::Endpoint;
+use posthaste_tests::endpoint::{Endpoint, Received};
 use posthaste_tests::events::{cloud_event, event_grid_event, subscription, subscription_with};
 use posthaste_tests::home::Home;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn a_batch_of_cloud_events_arrives_one_by_one() {
     let topic = server.api().create_topic_with("orders", "billing", &subscription(&endpoint.url("/a")));
     let events: Vec<Value> = (0..25).map(|n| cloud_event(&format!("e{n}"))).collect();
     topic.send(CLOUD_EVENTS_BATCH, Value::from(events.clone()).to_string().as_bytes()).unwrap().expect(200);
-    let mut arrived: Vec<Value> = endpoint.wait_for("/a", 25).iter().map(posthaste_tests::endpoint::Received::json).collect();
+    let mut arrived: Vec<Value> = endpoint.wait_for("/a", 25).iter().map(Received::json).collect();
     arrived.sort_by_key(|event| event["id"].as_str().unwrap()[1..].parse::<u32>().unwrap());
     assert_eq!(arrived, events);
 }
@@ -56,7 +56,10 @@ fn a_binary_cloud_event_arrives_structured_or_binary() {
     topic.send_with(&headers, br#"{"n":1}"#).expect(200);
     let structured = endpoint.wait_for_one("/structured");
     let event = structured.json();
-    assert_eq!((&event["id"], &event["data"], &event["mine"]), (&json!("1"), &json!({"n": 1}), &json!("kept")));
+    assert_eq!(
+        (&event["id"], &event["data"], &event["mine"]),
+        (&json!("1"), &json!({"n": 1}), &json!("kept"))
+    );
     assert_eq!(structured.header("traceparent"), Some(traceparent));
     let binary = endpoint.wait_for_one("/binary");
     assert_eq!(binary.body, br#"{"n":1}"#);
@@ -68,13 +71,17 @@ fn a_binary_cloud_event_arrives_structured_or_binary() {
 fn event_grid_events_arrive_as_arrays_of_one() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let settings = json!({ "inputSchema": "EventGrid", "subscriptions": { "all": subscription(&endpoint.url("/a")) } });
+    let settings =
+        json!({ "inputSchema": "EventGrid", "subscriptions": { "all": subscription(&endpoint.url("/a")) } });
     let topic = server.api().create_topic("blobs", &settings);
     let events = json!([event_grid_event("1"), event_grid_event("2")]);
     topic.send("application/json", events.to_string().as_bytes()).unwrap().expect(200);
-    topic.send("application/json; charset=utf-8", event_grid_event("3").to_string().as_bytes()).unwrap().expect(200);
+    topic
+        .send("application/json; charset=utf-8", event_grid_event("3").to_string().as_bytes())
+        .unwrap()
+        .expect(200);
     let requests = endpoint.wait_for("/a", 3);
-    let mut ids: Vec<_> = requests.iter().flat_map(posthaste_tests::endpoint::Received::ids).collect();
+    let mut ids: Vec<_> = requests.iter().flat_map(Received::ids).collect();
     ids.sort();
     assert_eq!(ids, ["1", "2", "3"]);
     for request in &requests {

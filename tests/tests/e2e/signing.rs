@@ -15,7 +15,8 @@ fn a_secret_is_made_shown_once_and_signs() {
     let server = home.serve();
     let topic = server.api().create_topic("orders", &json!({}));
     let settings = subscription(&endpoint.url("/a"));
-    let created = server.api().manage("PUT", "/topics/orders/subscriptions/billing", Some(&settings)).expect(201);
+    let created =
+        server.api().manage("PUT", "/topics/orders/subscriptions/billing", Some(&settings)).expect(201);
     let secret = created.json()["signing"]["secrets"][0].as_str().unwrap().to_owned();
     assert!(secret.starts_with("whsec_"));
     let shown = server.api().show("/topics/orders/subscriptions/billing");
@@ -30,7 +31,8 @@ fn a_secret_is_made_shown_once_and_signs() {
 fn each_attempt_is_signed_for_its_own_time_under_the_same_id() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let settings = subscription_with(&endpoint.on("/a", &[503, 200]), &json!({ "signing": { "secrets": [OLD] } }));
+    let settings =
+        subscription_with(&endpoint.on("/a", &[503, 200]), &json!({ "signing": { "secrets": [OLD] } }));
     let topic = server.api().create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
     let requests = endpoint.wait_for("/a", 2);
@@ -72,7 +74,8 @@ fn a_binary_event_is_signed_over_its_body() {
 fn no_secret_is_ever_logged() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = posthaste_tests::server::Server::start(home.path(), &["--log-filter", "trace"]);
-    let settings = subscription_with(&endpoint.on("/a", &[503, 400]), &json!({ "signing": { "secrets": [OLD] } }));
+    let settings =
+        subscription_with(&endpoint.on("/a", &[503, 400]), &json!({ "signing": { "secrets": [OLD] } }));
     let topic = server.api().create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
     home.wait_for_dead_letter("orders", "billing");
