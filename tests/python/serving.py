@@ -1,0 +1,107 @@
+"""A `posthaste serve` process, its API, and a sink that remembers what it received."""
+
+import http.server
+import json
+import pathlib
+import queue
+import subprocess
+import tempfile
+import threading
+import urllib.request
+
+# Far longer than anything takes, so that a busy machine fails no test.
+PATIENCE_SECS = 60
+
+
+class Received:
+    """One request as the sink read it."""
+
+    def __init__(self, path, headers, body):
+        self.path, self.headers, self.body = path, headers, body
+
+
+class Sink:
+    """An endpoint on a free port that answers everything with 200."""
+
+    def __init__(self):
+        self.requests = queue.Queue()
+        requests = self.requests
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["content-length"]))
+                requests.put(Received(self.path, dict(self.headers), body))
+                self.send_response(200)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.server.server_port}{path}"
+
+    def take(self, count):
+        """The next requests."""
+        return [self.requests.get(timeout=PATIENCE_SECS) for _ in range(count)]
+
+
+class Server:
+    """The program, on a data folder of its own. Use it in a `with`."""
+
+    def __init__(self, program):
+        self.folder = tempfile.TemporaryDirectory(prefix="posthaste-python-")
+        arguments = ["serve", "--listen", "127.0.0.1:0", "--allow-endpoints", "127.0.0.0/8", "--log", "json"]
+        self.process = subprocess.Popen(
+            [program, *arguments, "--data-dir", self.folder.name],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.url = self._read_url()
+        self.key = (pathlib.Path(self.folder.name) / "admin.key").read_text().strip()
+        # The rest of the log is read and thrown away, so that the process never waits for a full pipe.
+        threading.Thread(target=lambda: list(self.process.stderr), daemon=True).start()
+
+    def _read_url(self):
+        lines = []
+        for line in self.process.stderr:
+            lines.append(line)
+            entry = json.loads(line) if line.startswith("{") else {}
+            if entry.get("message", "").startswith("listening"):
+                return entry["url"]
+        raise RuntimeError("the server ended at once:\n" + "".join(lines))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        code = self.process.wait(timeout=PATIENCE_SECS)
+        self.folder.cleanup()
+        if code != 0:
+            raise RuntimeError(f"SIGTERM ended the server with {code}")
+
+    def manage(self, method, path, settings=None):
+        """A call of the management API, answered with its JSON."""
+        headers = {"authorization": f"Bearer {self.key}", "content-type": "application/json"}
+        body = None if settings is None else json.dumps(settings).encode()
+        request = urllib.request.Request(self.url + path, body, headers, method=method)
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECS) as answer:
+            return json.load(answer)
+
+    def create_topic(self, name, schema, endpoint, **subscription):
+        """A topic with one subscription: where to publish, its key, and the secret it signs with."""
+        settings = {
+            "inputSchema": schema,
+            "subscriptions": {"all": {"endpoint": {"url": endpoint}, **subscription}},
+        }
+        created = self.manage("PUT", f"/topics/{name}", settings)
+        secret = created["subscriptions"]["all"]["signing"]["secrets"][0]
+        key = self.manage("GET", f"/topics/{name}/keys")["key1"]
+        return f"{self.url}/topics/{name}/events", key, secret
