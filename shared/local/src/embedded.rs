@@ -15,6 +15,7 @@ mod lock;
 mod queue;
 mod record;
 mod store;
+mod versions;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,7 @@ use index::{Now, QueueIndex};
 use lock::FolderLock;
 pub use queue::LocalQueue;
 pub use store::StateStore;
+use versions::Versions;
 
 /// Names the lock file inside the data folder.
 const LOCK_FILE: &str = "lock";
@@ -168,6 +170,7 @@ impl<C: Clock> Local<C> {
             inbox: Inbox::new(),
             queues,
             bodies: Mutex::new(Bodies::new(options.body_cache_bytes)),
+            versions: Versions::default(),
             counters: Arc::default(),
             now: Box::new(move || now_of(&time)),
             disk_reserve_bytes: options.disk_reserve_bytes,
@@ -229,6 +232,7 @@ struct Shared {
     inbox: Inbox,
     queues: [Queue; 3],
     bodies: Mutex<Bodies>,
+    versions: Versions,
     counters: Arc<Counters>,
     now: Box<dyn Fn() -> Now + Send + Sync>,
     disk_reserve_bytes: u64,

@@ -86,8 +86,23 @@ impl ObjectStore for StateStore {
     async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
         const DOING: &str = "read a state object";
         vet::key(key).map_err(|refusal| refusal.at(DOING))?;
-        let (key, known) = (key.to_owned(), version_of(known));
-        self.read(DOING, move |engine| object(engine, &key, known)).await
+        let known = version_of(known);
+        let versions = &self.handle.shared.versions;
+        if known.is_some_and(|known| versions.has(key, known)) {
+            return Ok(Revalidated::Unchanged);
+        }
+        let changes = versions.changes();
+        let asked = key.to_owned();
+        let found = self.read(DOING, move |engine| object(engine, &asked, known)).await?;
+        let version = match &found {
+            Revalidated::Unchanged => known,
+            Revalidated::Changed(object) => version_of(&object.etag),
+            Revalidated::Missing => None,
+        };
+        if let Some(version) = version {
+            versions.learn(key, version, changes);
+        }
+        Ok(found)
     }
 
     async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {

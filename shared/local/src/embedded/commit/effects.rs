@@ -47,7 +47,7 @@ impl Committer {
                     let redrive = usize::from(record::number_of(QueueName::Redrive));
                     changes[redrive].arrivals.extend(moved);
                 }
-                Work::Put { .. } | Work::Delete { .. } => {}
+                Work::Put { key, .. } | Work::Delete { key } => self.shared.versions.forget(&key),
             }
         }
         drop(bodies);

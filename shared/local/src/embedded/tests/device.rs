@@ -18,10 +18,10 @@ const SECTOR_BYTES: usize = 512;
 pub(super) enum Fault {
     /// After so many more operations the power is gone: nothing is written any more.
     PowerCut { after: u32 },
-    /// After so many more writes, writes fail with this kind.
-    Writes { after: u32, kind: io::ErrorKind },
-    /// After so many more syncs, syncs fail with this kind.
-    Syncs { after: u32, kind: io::ErrorKind },
+    /// After so many more writes, so many fail with this kind.
+    Writes { after: u32, times: u32, kind: io::ErrorKind },
+    /// After so many more syncs, so many fail with this kind.
+    Syncs { after: u32, times: u32, kind: io::ErrorKind },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,19 +99,29 @@ impl State {
                 *after -= 1;
                 Ok(())
             }
-            Some(Fault::Writes { after, kind }) if operation == Operation::Write => step(after, *kind),
-            Some(Fault::Syncs { after, kind }) if operation == Operation::Sync => step(after, *kind),
+            Some(Fault::Writes { after, times, kind }) if operation == Operation::Write => {
+                step(after, times, *kind)
+            }
+            Some(Fault::Syncs { after, times, kind }) if operation == Operation::Sync => {
+                step(after, times, *kind)
+            }
             _ => Ok(()),
         }
     }
 }
 
-fn step(after: &mut u32, kind: io::ErrorKind) -> io::Result<()> {
-    if *after == 0 {
-        return Err(kind.into());
+fn step(after: &mut u32, times: &mut u32, kind: io::ErrorKind) -> io::Result<()> {
+    match (*after, *times) {
+        (0, 0) => Ok(()),
+        (0, _) => {
+            *times -= 1;
+            Err(kind.into())
+        }
+        _ => {
+            *after -= 1;
+            Ok(())
+        }
     }
-    *after -= 1;
-    Ok(())
 }
 
 impl StorageBackend for Device {

@@ -1,0 +1,79 @@
+//! Versions of state objects that were read lately, so that asking whether one has changed costs no read of the
+//! engine: publish and deliver ask for every request.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Most versions known. Beyond it they are forgotten and learned anew.
+const KNOWN_MAX: usize = 10_000;
+
+/// What is known. A version is learned by a read and forgotten by the commit thread before the write that changes it is
+/// answered.
+#[derive(Debug, Default)]
+pub(super) struct Versions(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Counts what was forgotten: a read that began before is too old to learn from.
+    changes: u64,
+    versions: HashMap<String, u64>,
+}
+
+impl Versions {
+    /// Whether the object certainly still has this version.
+    pub(super) fn has(&self, key: &str, version: u64) -> bool {
+        self.lock().versions.get(key) == Some(&version)
+    }
+
+    /// To be asked before a read, and given to [`learn`](Self::learn) after it.
+    pub(super) fn changes(&self) -> u64 {
+        self.lock().changes
+    }
+
+    /// Notes what a read found, unless something was written since it began.
+    pub(super) fn learn(&self, key: &str, version: u64, changes_before: u64) {
+        let mut known = self.lock();
+        if known.changes != changes_before {
+            return;
+        }
+        if known.versions.len() >= KNOWN_MAX {
+            known.versions.clear();
+        }
+        known.versions.insert(key.to_owned(), version);
+    }
+
+    /// The object was written or deleted.
+    pub(super) fn forget(&self, key: &str) {
+        let mut known = self.lock();
+        known.changes += 1;
+        known.versions.remove(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // Nothing panics while it holds the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_is_known_until_it_is_written() {
+        let versions = Versions::default();
+        versions.learn("a", 1, versions.changes());
+        assert!(versions.has("a", 1) && !versions.has("a", 2) && !versions.has("b", 1));
+        versions.forget("a");
+        assert!(!versions.has("a", 1));
+    }
+
+    #[test]
+    fn a_read_that_began_before_a_write_teaches_nothing() {
+        let versions = Versions::default();
+        let before = versions.changes();
+        versions.forget("a");
+        versions.learn("a", 1, before);
+        assert!(!versions.has("a", 1));
+    }
+}
