@@ -60,8 +60,8 @@ pub struct LocalOptions {
     pub body_cache_bytes: usize,
     /// Bytes of pages the engine keeps in memory.
     pub engine_cache_bytes: usize,
-    /// Sends are refused as `Full` while less than this is free on the device. The rest is kept for what empties
-    /// the queues: acknowledgements, replacements and state.
+    /// Sends are refused as `Full` while less than this is free on the device and in the store's own file. The rest
+    /// is kept for what empties the queues: acknowledgements, replacements and state.
     pub disk_reserve_bytes: u64,
 }
 
@@ -153,7 +153,7 @@ impl<C: Clock> Local<C> {
         let (engine, begin) = Engine::open(disk, options.engine_cache_bytes, u64::from_le_bytes(folder_id))?;
         let queues = QUEUES.map(|name| Queue::new(name, options));
         let now = clock.now();
-        engine.scan(|sequence, record| {
+        let live_bytes = engine.scan(|sequence, record| {
             queues[usize::from(record::number_of(record.queue))].lock().insert(
                 sequence,
                 record.group,
@@ -175,7 +175,7 @@ impl<C: Clock> Local<C> {
             now: Box::new(move || now_of(&time)),
             disk_reserve_bytes: options.disk_reserve_bytes,
         });
-        let closed = Committer::spawn(shared.clone(), begin, lock)?;
+        let closed = Committer::spawn(shared.clone(), begin, live_bytes, lock)?;
         Ok(Self { handle: Arc::new(Handle { shared, closed: Mutex::new(Some(closed)) }), clock })
     }
 

@@ -37,6 +37,8 @@ pub(super) struct Committer {
     shared: Arc<Shared>,
     next_sequence: u64,
     commit: u64,
+    /// Bytes of all records and objects, without what the engine adds.
+    live_bytes: u64,
     unresolved: Option<Unresolved>,
     // Given back when the thread ends, after the engine is closed.
     _lock: FolderLock,
@@ -47,6 +49,7 @@ impl Committer {
     pub(super) fn spawn(
         shared: Arc<Shared>,
         begin: Begin,
+        live_bytes: u64,
         lock: FolderLock,
     ) -> Result<oneshot::Receiver<()>, EngineError> {
         let (ended, closed) = oneshot::channel();
@@ -54,6 +57,7 @@ impl Committer {
             shared,
             next_sequence: begin.first_sequence,
             commit: begin.commit,
+            live_bytes,
             unresolved: None,
             _lock: lock,
         };
@@ -79,6 +83,9 @@ impl Committer {
                     break;
                 }
                 self.shared.inbox.pause(self.shared.engine.disk().retry_pause());
+                // Alone, because they make room, and what came with them may not have fitted.
+                let deletes = self.shared.inbox.take_deletes();
+                self.commit(Batch { jobs: Vec::new(), deletes });
             }
         }
         self.shared.inbox.refuse_all();
@@ -95,7 +102,7 @@ impl Committer {
         if batch.jobs.is_empty() && batch.deletes.is_empty() {
             return true;
         }
-        let syncs = self.shared.engine.syncs();
+        let (syncs, live_bytes) = (self.shared.engine.syncs(), self.live_bytes);
         match self.write(&batch) {
             Ok(outcomes) => {
                 self.commit += 1;
@@ -109,6 +116,9 @@ impl Committer {
                 );
                 let was_refused = error.kind() == ErrorKind::Full && self.shared.engine.syncs() == syncs;
                 let recovered = self.recover(was_refused);
+                if !matches!(recovered, Recovered::TookEffect) {
+                    self.live_bytes = live_bytes;
+                }
                 self.settle_failure(batch, error, outcomes, &recovered);
                 false
             }
@@ -140,9 +150,7 @@ impl Committer {
         if !batch.jobs.iter().any(is_send) {
             return batch;
         }
-        // Where the device does not tell, its own refusal will.
-        let free = self.shared.engine.disk().free_bytes().unwrap_or(u64::MAX);
-        if free >= self.shared.disk_reserve_bytes {
+        if self.room() >= self.shared.disk_reserve_bytes {
             return batch;
         }
         let (refused, kept) = batch.jobs.into_iter().partition(is_send);
@@ -152,6 +160,17 @@ impl Committer {
             let _: Result<_, _> = job.answer.send(Err(Failed { kind: ErrorKind::Full, cause: None }));
         }
         batch
+    }
+
+    /// Bytes that can still be stored: on the device, and in the file, which keeps the room of what was deleted. Where
+    /// they cannot be told, the device's own refusal will.
+    fn room(&self) -> u64 {
+        /// The engine gives a large value pages in powers of two.
+        const PAGES_PER_LIVE_BYTES_MAX: u64 = 2;
+        let disk = self.shared.engine.disk();
+        let taken = self.live_bytes.saturating_mul(PAGES_PER_LIVE_BYTES_MAX);
+        let inside = disk.used_bytes().unwrap_or(u64::MAX).saturating_sub(taken);
+        disk.free_bytes().unwrap_or(u64::MAX).saturating_add(inside)
     }
 
     /// Opens the engine again. A transaction that was refused for lack of room, before anything was synced, is known

@@ -21,6 +21,9 @@ pub(super) trait Disk: fmt::Debug + Send + Sync {
     /// Bytes that can still be written on the device.
     fn free_bytes(&self) -> io::Result<u64>;
 
+    /// Bytes the file takes on the device.
+    fn used_bytes(&self) -> io::Result<u64>;
+
     /// The least time between two tries of a disk that failed; opening the file again may read all of it.
     fn retry_pause(&self) -> Duration;
 }
@@ -68,6 +71,13 @@ impl Disk for FolderDisk {
     fn free_bytes(&self) -> io::Result<u64> {
         let stat = rustix::fs::statvfs(&self.dir)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn used_bytes(&self) -> io::Result<u64> {
+        /// What `stat` counts a file's room in, whatever the file system's own blocks are.
+        const BLOCK_BYTES: u64 = 512;
+        let stat = rustix::fs::stat(self.dir.join(ENGINE_FILE))?;
+        Ok(u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(BLOCK_BYTES))
     }
 
     fn retry_pause(&self) -> Duration {
@@ -127,8 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn a_device_tells_its_free_bytes() {
+    fn a_device_tells_its_free_bytes_and_those_of_the_file() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(FolderDisk::new(folder.path().to_owned()).free_bytes().unwrap() > 0);
+        let disk = FolderDisk::new(folder.path().to_owned());
+        assert!(disk.free_bytes().unwrap() > 0);
+        assert_eq!(disk.used_bytes().unwrap_err().kind(), io::ErrorKind::NotFound);
+        std::fs::write(folder.path().join(ENGINE_FILE), [b'x'; 10_000]).unwrap();
+        File::open(folder.path().join(ENGINE_FILE)).unwrap().sync_all().unwrap();
+        assert!((10_000..100_000).contains(&disk.used_bytes().unwrap()));
     }
 }

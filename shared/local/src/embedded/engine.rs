@@ -106,15 +106,20 @@ impl Engine {
         Ok((Self { disk, cache_bytes, database: RwLock::new(Some(database)), syncs }, begin))
     }
 
-    /// Visits every message in the order of sending.
-    pub(super) fn scan(&self, mut visit: impl FnMut(u64, Header<'_>)) -> Result<(), EngineError> {
-        let messages = self.begin_read()?.open_table(MESSAGES).map_err(failed)?;
-        for row in messages.iter().map_err(failed)? {
+    /// Visits every message in the order of sending, and answers how many bytes all records and objects have.
+    pub(super) fn scan(&self, mut visit: impl FnMut(u64, Header<'_>)) -> Result<u64, EngineError> {
+        let transaction = self.begin_read()?;
+        let mut bytes = 0;
+        for row in transaction.open_table(MESSAGES).map_err(failed)?.iter().map_err(failed)? {
             let (key, record) = row.map_err(failed)?;
             let (header, _) = Header::read(record.value()).ok_or(EngineError::Record(key.value()))?;
+            bytes += record.value().len() as u64;
             visit(key.value(), header);
         }
-        Ok(())
+        for row in transaction.open_table(OBJECTS).map_err(failed)?.iter().map_err(failed)? {
+            bytes += ObjectFacts::from(row.map_err(failed)?.1.value()).bytes;
+        }
+        Ok(bytes)
     }
 
     /// The contents of some messages; `None` where there is no such message.

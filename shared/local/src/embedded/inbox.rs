@@ -156,6 +156,13 @@ impl Inbox {
         self.lock().deletes.extend_from_slice(sequences);
     }
 
+    /// Takes acknowledgements for a commit of their own.
+    pub(super) fn take_deletes(&self) -> Vec<u64> {
+        let mut waiting = self.lock();
+        let deletes = waiting.deletes.len().min(COMMIT_DELETES_MAX);
+        waiting.deletes.drain(..deletes).collect()
+    }
+
     /// No more work is taken; what waits is still done.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;

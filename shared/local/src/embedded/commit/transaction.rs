@@ -28,7 +28,7 @@ impl Committer {
         let transaction = self.shared.engine.begin_write()?;
         let mut messages = transaction.open_table(MESSAGES).map_err(failed)?;
         for sequence in &batch.deletes {
-            messages.remove(sequence).map_err(failed)?;
+            self.delete(&mut messages, *sequence)?;
         }
         for job in &batch.jobs {
             outcomes.push(self.write_one(&job.work, &transaction, &mut messages)?);
@@ -48,10 +48,10 @@ impl Committer {
         match work {
             Work::Messages { messages: new, instead_of } => {
                 if let Some((_, sequence)) = instead_of {
-                    messages.remove(sequence).map_err(failed)?;
+                    self.delete(messages, *sequence)?;
                 }
                 for message in new {
-                    store(messages, self.next_sequence, message)?;
+                    self.live_bytes += store(messages, self.next_sequence, message)?;
                     self.next_sequence += 1;
                 }
             }
@@ -62,10 +62,13 @@ impl Committer {
             }
             Work::Put { key, bytes, condition, modified_at } => {
                 let mut objects = transaction.open_table(OBJECTS).map_err(failed)?;
-                let known = objects.get(key.as_str()).map_err(failed)?.map(|facts| facts.value().into());
+                let known = objects.get(key.as_str()).map_err(failed)?;
+                let known: Option<ObjectFacts> = known.map(|facts| facts.value().into());
                 if !holds(condition, known) {
                     return Ok(Err(Failed { kind: ErrorKind::PreconditionFailed, cause: None }));
                 }
+                self.live_bytes = self.live_bytes.saturating_sub(known.map_or(0, |known| known.bytes));
+                self.live_bytes += bytes.len() as u64;
                 let facts = (number, modified_at.as_millis(), bytes.len() as u64);
                 objects.insert(key.as_str(), facts).map_err(failed)?;
                 let mut contents = transaction.open_table(OBJECT_BYTES).map_err(failed)?;
@@ -73,16 +76,26 @@ impl Committer {
                 self.next_sequence += 1;
             }
             Work::Delete { key } => {
-                transaction.open_table(OBJECTS).map_err(failed)?.remove(key.as_str()).map_err(failed)?;
+                let mut objects = transaction.open_table(OBJECTS).map_err(failed)?;
+                let known = objects.remove(key.as_str()).map_err(failed)?;
+                let freed = known.map_or(0, |facts| ObjectFacts::from(facts.value()).bytes);
+                self.live_bytes = self.live_bytes.saturating_sub(freed);
                 let mut contents = transaction.open_table(OBJECT_BYTES).map_err(failed)?;
                 contents.remove(key.as_str()).map_err(failed)?;
             }
         }
         Ok(Ok(number))
     }
+
+    fn delete(&mut self, messages: &mut Messages<'_>, sequence: u64) -> Result<(), EngineError> {
+        let freed = messages.remove(sequence).map_err(failed)?.map_or(0, |record| record.value().len());
+        self.live_bytes = self.live_bytes.saturating_sub(freed as u64);
+        Ok(())
+    }
 }
 
-fn store(messages: &mut Messages<'_>, sequence: u64, message: &NewMessage) -> Result<(), EngineError> {
+/// Answers the size of the record.
+fn store(messages: &mut Messages<'_>, sequence: u64, message: &NewMessage) -> Result<u64, EngineError> {
     let header = Header {
         queue: message.to,
         group: message.group.as_deref().unwrap_or_default(),
@@ -92,7 +105,7 @@ fn store(messages: &mut Messages<'_>, sequence: u64, message: &NewMessage) -> Re
     let record_bytes = header.record_bytes(message.body.len());
     let mut record = messages.insert_reserve(sequence, record_bytes).map_err(failed)?;
     header.write(&message.body, record.as_mut());
-    Ok(())
+    Ok(record_bytes as u64)
 }
 
 /// The record stays what it was, but for its queue and the time it is due: now.

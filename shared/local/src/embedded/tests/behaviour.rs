@@ -223,6 +223,25 @@ async fn a_wait_ends_when_a_visibility_timeout_does() {
 }
 
 #[tokio::test]
+async fn a_wait_hears_of_a_delay_that_begins_meanwhile() {
+    let clock = clock();
+    let local = open_with(&Device::default(), &LocalOptions::default(), &clock);
+    let queue = local.queue(DELIVERIES);
+    let waiting = tokio::spawn(async move {
+        queue.receive(ReceiveRequest { wait: Duration::from_secs(20), ..ask(1) }).await.unwrap()
+    });
+    while clock.sleepers() == 0 {
+        tokio::task::yield_now().await;
+    }
+    send(&local, OutgoingMessage { delay_secs: 2, ..message("soon") }).await;
+    while clock.next_due() != Some(super::START + Duration::from_secs(2)) {
+        tokio::task::yield_now().await;
+    }
+    clock.advance_to_next();
+    assert_eq!(waiting.await.unwrap().iter().map(text).collect::<Vec<_>>(), ["soon"]);
+}
+
+#[tokio::test]
 async fn versions_of_objects_never_come_twice() {
     let device = Device::default();
     let mut etags: Vec<ETag> = Vec::new();

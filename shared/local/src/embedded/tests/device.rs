@@ -41,6 +41,8 @@ struct State {
     unsynced: Vec<(usize, Vec<u8>)>,
     fault: Option<Fault>,
     free_bytes: Option<u64>,
+    /// Where the last byte lies that was ever written; a file takes no room for what never was.
+    written_to: usize,
     syncs: u32,
 }
 
@@ -165,6 +167,7 @@ impl StorageBackend for Device {
         state.pass(Operation::Write)?;
         let start = usize::try_from(offset).unwrap();
         state.bytes[start..start + data.len()].copy_from_slice(data);
+        state.written_to = state.written_to.max(start + data.len());
         let mut at = start;
         while at < start + data.len() {
             let end = ((at / SECTOR_BYTES + 1) * SECTOR_BYTES).min(start + data.len());
@@ -182,6 +185,10 @@ impl Disk for Device {
 
     fn free_bytes(&self) -> io::Result<u64> {
         Ok(self.state().free_bytes.unwrap_or(u64::MAX))
+    }
+
+    fn used_bytes(&self) -> io::Result<u64> {
+        Ok(self.state().written_to as u64)
     }
 
     fn retry_pause(&self) -> Duration {

@@ -9,8 +9,8 @@ use posthaste_ports::{
 };
 
 use super::device::{Device, Fault};
-use super::{ask, drain, message, open, to};
-use crate::{Local, ManualClock};
+use super::{ask, clock, drain, message, open, open_with, to};
+use crate::{Local, LocalOptions, ManualClock};
 
 const DELIVERIES: QueueName = QueueName::Deliveries;
 
@@ -145,6 +145,25 @@ async fn the_reserve_is_kept_for_what_empties_the_queues() {
     device.set_free_bytes(None);
     send(&local, "third").await.unwrap();
     assert_eq!(drain(&local, DELIVERIES).await, ["third"]);
+}
+
+#[tokio::test]
+async fn room_that_deleted_messages_left_in_the_file_counts_as_free() {
+    let device = Device::default();
+    let options = LocalOptions { disk_reserve_bytes: 4 << 20, ..LocalOptions::default() };
+    let local = open_with(&device, &options, &clock());
+    let queue = local.queue(DELIVERIES);
+    let large = || message("x".repeat(1_000_000));
+    for _ in 0..10 {
+        queue.send_batch(vec![large()]).await.unwrap().remove(0).unwrap();
+    }
+    device.set_free_bytes(Some(0));
+    assert_eq!(send(&local, "refused").await, Err(ErrorKind::Full));
+    for message in queue.receive(ask(10)).await.unwrap() {
+        queue.acknowledge(&message.receipt).await.unwrap();
+    }
+    send_until_it_works(&local, "after").await;
+    assert_eq!(drain(&local, DELIVERIES).await, ["after"]);
 }
 
 #[tokio::test]
