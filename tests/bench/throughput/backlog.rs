@@ -13,26 +13,25 @@ use crate::{producer, wire};
 /// The most resident memory that a million waiting events of 1 KiB may take (the bound), in MiB.
 const RESIDENT_MIB_MAX: f64 = 1024.0;
 
-/// Events in one publish request.
-const BATCH: usize = 100;
-
 /// How many times the memory is looked at while events are published.
 const SLICES: usize = 10;
 
 /// Publishes so many events, looks at the memory meanwhile, and restarts the server on what waits.
 #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
-pub(crate) fn measure(events: usize, connections: usize) -> String {
+pub(crate) fn measure(events: usize, batch: usize, connections: usize) -> String {
     let home = Home::new();
     let arguments = ["--pressure-profile", "off", "--log-filter", LOG_FILTER];
     let server = Server::start(home.path(), &arguments);
     let settings = json!({ "endpoint": { "url": nobody() } });
     let topic = server.api().create_topic_with("bench", "down", &settings);
     let address = server.url().trim_start_matches("http://").to_owned();
-    let request = wire::publish(&topic.path(), &topic.keys[0], BATCH, now().as_nanos());
-    println!("backlog, pressure profile off, endpoint down, default retry policy");
+    let request = wire::publish(&topic.path(), &topic.keys[0], batch, now().as_nanos());
+    println!(
+        "backlog, pressure profile off, endpoint down, default retry policy, {batch} events per request"
+    );
     let begin = now();
     for slice in 1..=SLICES {
-        producer::publish(&address, request.clone(), events / BATCH / SLICES, connections);
+        producer::publish(&address, request.clone(), events / batch / SLICES, connections);
         let (resident, _) = resident_mib(server.pid());
         println!("{:>9} published, resident {resident:.0} MiB", events / SLICES * slice);
     }

@@ -45,6 +45,10 @@ struct Arguments {
     /// Events in the backlog run.
     #[arg(long, default_value_t = 1_000_000)]
     backlog_events: usize,
+    /// Events in each publish request of the backlog run. With 1 every event is a message of its own in the queue, which
+    /// takes the most memory.
+    #[arg(long, default_value_t = 1)]
+    backlog_batch: usize,
     /// The pressure profile of the throughput and latency runs. The backlog always runs with `off`.
     #[arg(long, default_value = "off")]
     pressure_profile: String,
@@ -96,6 +100,7 @@ fn main() {
         println!("\n{}", latency::measure(&sink, arguments.latency_events, &arguments.pressure_profile));
     }
     if wanted(Run::Backlog) {
-        println!("\n{}", backlog::measure(arguments.backlog_events, arguments.producers));
+        let (events, batch) = (arguments.backlog_events, arguments.backlog_batch);
+        println!("\n{}", backlog::measure(events, batch, arguments.producers));
     }
 }
