@@ -1,13 +1,14 @@
 //! One attempt: enter the link's lane, post, judge the answer, split a refused batch.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use http::Method;
 use posthaste_core::attempt::{AttemptContext, Outgoing, request};
 use posthaste_core::batch::splits;
 use posthaste_core::decide::{AttemptState, DeadLetterReason, Outcome, Verdict, decide};
 use posthaste_core::delivery::LastAttempt;
-use posthaste_core::outcome::OutcomeName;
 use posthaste_core::retry::parse_retry_after;
 use posthaste_core::settle::EntryVerdict;
 use posthaste_core::time::Timestamp;
@@ -31,15 +32,24 @@ where
 {
     /// Makes a planned request, or several where a batch is split, and settles what is complete by then.
     pub(crate) async fn attempt(&self, invocation: &Invocation, planned: Planned) {
-        let verdicts = match self.enter(invocation, &planned).await {
-            Some(permit) => self.send_all(invocation, &planned, permit).await,
-            None => not_started(&planned.entries),
+        // A panic costs the messages of this request, which are handed back, and not their neighbours.
+        let guarded = AssertUnwindSafe(self.try_attempt(invocation, &planned)).catch_unwind().await;
+        let Ok(verdicts) = guarded else {
+            tracing::error!(topic = %planned.subscription.topic, subscription = %planned.subscription.name, "an attempt panicked, its messages are handed back");
+            return;
         };
         for (at, verdict) in verdicts {
             let job = &invocation.jobs[at.job];
             if let Some(complete) = job.judge(at.entry, verdict) {
                 self.settle(invocation, job, &complete).await;
             }
+        }
+    }
+
+    async fn try_attempt(&self, invocation: &Invocation, planned: &Planned) -> Vec<(EntryRef, EntryVerdict)> {
+        match self.enter(invocation, planned).await {
+            Some(permit) => self.send_all(invocation, planned, permit).await,
+            None => not_started(&planned.entries),
         }
     }
 
@@ -75,7 +85,7 @@ where
                 continue;
             }
             let Some(outcome) = self.post(invocation, planned, run).await else {
-                verdicts.extend(run.iter().map(|at| (*at, unrenderable(self.ports.clock.now()))));
+                verdicts.extend(run.iter().map(|at| (*at, UNRENDERABLE)));
                 continue;
             };
             if splits(outcome.status(), run.len()) {
@@ -84,8 +94,13 @@ where
                 continue;
             }
             verdicts.extend(self.judge(invocation, planned, run, outcome));
-            if outcome.status() == Some(410) && planned.subscription.retry.disable_on_gone {
-                self.retire(&planned.subscription).await;
+            if outcome.status() == Some(410) {
+                // Whoever is gone is not asked for the other halves.
+                verdicts
+                    .extend(waiting.drain(..).flat_map(|run| self.judge(invocation, planned, run, outcome)));
+                if planned.subscription.retry.disable_on_gone {
+                    self.retire(&planned.subscription).await;
+                }
             }
         }
         drop(permit);
@@ -98,6 +113,7 @@ where
         let events: Vec<_> = run.iter().map(|at| outgoing(invocation, *at)).collect();
         let context = AttemptContext {
             subscription,
+            schema: planned.schema,
             attempts_before: planned.attempts_before,
             at: self.ports.clock.now(),
             origin: &self.settings.origin,
@@ -176,9 +192,6 @@ fn entry_verdict(verdict: Verdict, outcome: Outcome, now: Timestamp) -> EntryVer
     }
 }
 
-/// An event that cannot be rendered for its subscription is given up: no retry can help.
-fn unrenderable(now: Timestamp) -> EntryVerdict {
-    let last =
-        LastAttempt { outcome: OutcomeName::BadRequest, status: None, at: now, name_was_unknown: false };
-    EntryVerdict::GiveUp { reason: DeadLetterReason::UndeliverableDueToClientError, last: Some(last) }
-}
+/// An event that cannot be rendered for its subscription is given up: no retry can help, and no attempt was made.
+const UNRENDERABLE: EntryVerdict =
+    EntryVerdict::GiveUp { reason: DeadLetterReason::UndeliverableDueToClientError, last: None };

@@ -11,6 +11,7 @@ use posthaste_core::delivery::{Delivery, Payload};
 use posthaste_core::limits::SQS_DELAY_SECS_MAX;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::retry::Jitter;
+use posthaste_core::schema::Schema;
 use posthaste_core::settle::EntryVerdict;
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::{Status, Subscription};
@@ -30,11 +31,15 @@ const PAYLOAD_WAIT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Planned {
     pub(crate) subscription: Arc<Subscription>,
+    pub(crate) schema: Schema,
     pub(crate) attempts_before: u16,
     pub(crate) name_was_unknown: bool,
     pub(crate) jitter: Jitter,
     pub(crate) entries: Vec<EntryRef>,
 }
+
+/// What the events of one request have in common.
+type GroupKey<'a> = (&'a TopicName, &'a SubscriptionName, Schema, u16, bool);
 
 /// Who receives a message's events.
 enum Receiver {
@@ -66,16 +71,16 @@ where
 
     /// Packs what is left to try into requests, merging messages of the same subscription and attempt.
     pub(crate) fn plan(&self, invocation: &Invocation) -> Vec<Planned> {
-        let mut groups: HashMap<(&TopicName, &SubscriptionName, u16, bool), Vec<EntryRef>> = HashMap::new();
+        let mut groups: HashMap<GroupKey<'_>, Vec<EntryRef>> = HashMap::new();
         for (index, job) in invocation.jobs.iter().enumerate() {
             let delivery = &job.delivery;
             let unknown = delivery.last.is_some_and(|last| last.name_was_unknown);
             let open = (0..delivery.events.len()).filter(|entry| job.is_open(*entry));
             let entries = open.map(|entry| EntryRef { job: index, entry });
-            let key = (&delivery.topic, &delivery.subscription, delivery.attempts, unknown);
+            let key = (&delivery.topic, &delivery.subscription, delivery.schema, delivery.attempts, unknown);
             groups.entry(key).or_default().extend(entries);
         }
-        groups.into_values().flat_map(|entries| self.cut(invocation, &entries)).collect()
+        in_turn(groups.into_values().map(|entries| self.cut(invocation, &entries)).collect())
     }
 
     fn cut(&self, invocation: &Invocation, entries: &[EntryRef]) -> Vec<Planned> {
@@ -87,6 +92,7 @@ where
         let sizes = entries.iter().map(|entry| invocation.jobs[entry.job].texts[entry.entry].len());
         let planned = |run: std::ops::Range<usize>| Planned {
             subscription: Arc::clone(subscription),
+            schema: first.delivery.schema,
             attempts_before: first.delivery.attempts,
             name_was_unknown: first.delivery.last.is_some_and(|last| last.name_was_unknown),
             jitter,
@@ -176,6 +182,13 @@ where
             Payload::Stored { key, .. } => Ok(self.ports.state.get(key).await?.map(|object| object.bytes)),
         }
     }
+}
+
+/// The requests of all groups in turn: the first of each, then the second of each.
+fn in_turn(groups: Vec<Vec<Planned>>) -> Vec<Planned> {
+    let mut turns: Vec<_> = groups.into_iter().flat_map(|group| group.into_iter().enumerate()).collect();
+    turns.sort_by_key(|(turn, _)| *turn);
+    turns.into_iter().map(|(_, planned)| planned).collect()
 }
 
 /// Why none of a message's events can be sent, if so.

@@ -78,6 +78,13 @@ impl Invocation {
         std::mem::take(&mut lock(&self.parking))
     }
 
+    /// Notes the messages that were left without a verdict, because an attempt panicked.
+    pub(crate) fn fail_unfinished(&self) {
+        for job in self.jobs.iter().filter(|job| !job.is_complete()) {
+            self.fail(&job.id);
+        }
+    }
+
     /// The answer.
     pub(crate) fn response(&self) -> BatchResponse {
         BatchResponse { failures: lock(&self.failures).clone() }
@@ -107,6 +114,10 @@ impl Job {
         let mut verdicts = lock(&self.verdicts);
         verdicts[entry] = Some(verdict);
         verdicts.iter().copied().collect()
+    }
+
+    fn is_complete(&self) -> bool {
+        lock(&self.verdicts).iter().all(Option::is_some)
     }
 
     /// Whether an event still needs an attempt.

@@ -84,7 +84,8 @@ mod tests {
     fn who_waits_for_a_link_holds_nothing_others_need() {
         let lanes = Lanes::new(2, 1);
         let held = poll(lanes.enter(&link("slow")));
-        let mut waiting = pin!(lanes.enter(&link("slow")));
+        let slow = link("slow");
+        let mut waiting = pin!(lanes.enter(&slow));
         assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         assert!(poll(lanes.enter(&link("other"))).is_ready());
         drop(held);

@@ -26,8 +26,9 @@ use posthaste_ports::{
 use invocation::Invocation;
 use lanes::Lanes;
 
-/// Most requests one invocation has open at once: what ten messages of ten events need.
-const REQUESTS_PER_INVOCATION_MAX: usize = 100;
+/// Most requests of one invocation that are under way or wait for their link's lane. They begin in turn over the
+/// subscriptions, so that a long row of one does not keep another's from beginning.
+const REQUESTS_PER_INVOCATION_MAX: usize = 1000;
 
 /// What deliver needs from outside.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ pub struct Deliver<Q, S, W, C, E> {
 
 impl Default for DeliverSettings {
     fn default() -> Self {
-        Self { requests_max: 1024, requests_per_link_max: 64, origin: HeaderValue::from_static("posthaste") }
+        Self { requests_max: 8192, requests_per_link_max: 64, origin: HeaderValue::from_static("posthaste") }
     }
 }
 
@@ -101,6 +102,7 @@ where
             .for_each_concurrent(REQUESTS_PER_INVOCATION_MAX, |request| self.attempt(invocation, request))
             .await;
         self.park(invocation).await;
+        invocation.fail_unfinished();
         invocation.response()
     }
 }

@@ -6,12 +6,13 @@ use bytes::Bytes;
 use posthaste_core::batch::Pack;
 use posthaste_core::delivery::Delivery;
 use posthaste_core::layout;
-use posthaste_core::limits::PARKED_OBJECT_BYTES_PREFERRED;
+use posthaste_core::limits::{PARKED_OBJECT_BYTES_PREFERRED, SQS_DELAY_SECS_MAX};
 use posthaste_core::wire::{render_delivery, render_parked};
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, PutCondition, QueueReceiver, WebhookClient};
 
 use crate::Deliver;
 use crate::invocation::{Invocation, Parking};
+use crate::settle::retry;
 
 /// Most deliveries in one object: more than an invocation can hold.
 const PARKED_PER_OBJECT_MAX: usize = 10_000;
@@ -27,15 +28,15 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Parks what the invocation gathered, then deletes the messages it came from. A message one of whose deliveries
-    /// could not be written is handed back whole; those of its deliveries that were written are copies.
+    /// Parks what the invocation gathered, then deletes the messages it came from. Deliveries
+    /// of a message one of which could not be written wait in the queue instead; those that were written are copies.
     pub(crate) async fn park(&self, invocation: &Invocation) {
         let parking = invocation.take_parking();
         let mut is_written = vec![true; parking.len()];
         for (delivery, messages) in gather(&parking).into_values() {
             for run in objects(&messages) {
                 if let Err(error) = self.put(delivery, run).await {
-                    tracing::error!(topic = %delivery.topic, subscription = %delivery.subscription, error = &error as &dyn std::error::Error, "deliveries not parked, handed back");
+                    tracing::error!(topic = %delivery.topic, subscription = %delivery.subscription, error = &error as &dyn std::error::Error, "deliveries not parked, they wait in the queue");
                     for (owner, _) in run {
                         is_written[*owner] = false;
                     }
@@ -43,11 +44,12 @@ where
             }
         }
         for (message, is_written) in parking.into_iter().zip(is_written) {
-            if is_written {
-                self.replace(invocation, &message.id, &message.receipt, message.successors).await;
-            } else {
-                invocation.fail(&message.id);
+            let mut successors = message.successors;
+            if !is_written {
+                // The queue keeps them for as long as it can delay, with their attempts; then they are parked again.
+                successors.extend(message.deliveries.iter().map(|d| retry(d, SQS_DELAY_SECS_MAX)));
             }
+            self.replace(invocation, &message.id, &message.receipt, successors).await;
         }
     }
 

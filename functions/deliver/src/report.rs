@@ -13,7 +13,7 @@ pub(crate) fn attempt(planned: &Planned, events: usize, outcome: Outcome, took: 
     let subscription = &planned.subscription;
     let labels = [("topic", subscription.topic.to_string()), ("subscription", subscription.name.to_string())];
     histogram!("DestinationProcessingDurationInMs", &labels).record(took.as_secs_f64() * 1000.0);
-    let attempt = planned.attempts_before + 1;
+    let attempt = planned.attempts_before.saturating_add(1);
     if outcome.is_success() {
         counter!("DeliverySuccessCount", &labels).increment(events as u64);
         tracing::debug!(topic = %subscription.topic, subscription = %subscription.name, events, attempt, ?took, "delivered");

@@ -25,7 +25,12 @@ where
     /// Settles a message whose events all have a verdict.
     pub(crate) async fn settle(&self, invocation: &Invocation, job: &Job, verdicts: &[EntryVerdict]) {
         let now = self.ports.clock.now();
-        self.ports.drain.settled(1);
+        let is_untried = |verdict: &EntryVerdict| {
+            matches!(verdict, EntryVerdict::NotStarted | EntryVerdict::Postponed { .. })
+        };
+        if !verdicts.iter().all(is_untried) {
+            self.ports.drain.settled(1);
+        }
         let policy = job.subscription.as_ref().map(|subscription| &subscription.dead_letter);
         let Settlement { again, dead, dropped } = settle(&job.delivery, verdicts, policy);
         for (reason, events) in dropped {
@@ -33,7 +38,9 @@ where
         }
         let mut successors: Vec<_> = dead.iter().map(|letter| dead_letter(letter, policy)).collect();
         let mut parked = Vec::new();
-        for delivery in again {
+        for mut delivery in again {
+            // What goes back untried is due from now on: its wait was ours, and must not read as a slow drain.
+            delivery.not_before = delivery.not_before.max(now);
             match wait(delivery.not_before, now) {
                 Wait::Queue { delay_secs } => successors.push(retry(&delivery, delay_secs)),
                 Wait::Parked => parked.push(delivery),
@@ -79,7 +86,7 @@ where
     }
 }
 
-fn retry(delivery: &Delivery, delay_secs: u16) -> Successor {
+pub(crate) fn retry(delivery: &Delivery, delay_secs: u16) -> Successor {
     let message =
         OutgoingMessage { body: render_delivery(delivery), group: Some(delivery.group()), delay_secs };
     Successor { to: QueueName::Deliveries, message }

@@ -82,9 +82,8 @@ impl<'a> FanOut<'a> {
     pub(crate) fn messages(&self, request: &Request<'_>) -> impl Iterator<Item = OutgoingMessage> {
         self.receivers.iter().flat_map(move |(subscription, range)| {
             let indexes = &self.indexes[range.clone()];
-            let bytes =
-                |&index: &u32| request.payloads[index as usize].message_bytes() + ENTRY_OVERHEAD_BYTES;
-            let runs = subscription.batching.message().cut(indexes.iter().map(bytes));
+            let payloads: Vec<_> = indexes.iter().map(|&index| &request.payloads[index as usize]).collect();
+            let runs = subscription.batching.messages(&payloads);
             runs.into_iter().map(move |run| request.message(subscription, &indexes[run]))
         })
     }

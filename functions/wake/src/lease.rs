@@ -33,9 +33,9 @@ where
         let condition = match self.ports.state.get(WAKE_LEASE).await? {
             None => PutCondition::IfAbsent,
             Some(object) => {
-                // A lease that cannot be read has lapsed: it keeps nobody out for ever.
+                // A lease that cannot be read, or lapses later than any we give, has lapsed: it keeps nobody out for ever.
                 let lapses_at = serde_json::from_slice(&object.bytes).map(|lease: Lease| lease.lapses_at);
-                if lapses_at.is_ok_and(|lapses_at| lapses_at > now) {
+                if lapses_at.is_ok_and(|lapses_at| lapses_at > now && lapses_at <= now + LEASE_LENGTH) {
                     return Ok(None);
                 }
                 PutCondition::IfMatch(object.etag)

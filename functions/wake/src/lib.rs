@@ -110,9 +110,13 @@ where
             let now = self.ports.clock.now();
             let due: Vec<_> = objects.into_iter().map(|o| o.key).take_while(|key| is_due(key, now)).collect();
             let is_last = due.len() < PAGE_MAX || next_after.is_none();
-            self.release_page(due, &mut report).await;
-            let is_late = self.ports.clock.monotonic().saturating_sub(began) >= RUN_MAX;
-            if is_last || is_late {
+            for some in due.chunks(release::RELEASES_AT_ONCE) {
+                self.release_some(some, &mut report).await;
+                if self.ports.clock.monotonic().saturating_sub(began) >= RUN_MAX {
+                    return Ok(report);
+                }
+            }
+            if is_last {
                 return Ok(report);
             }
             after = next_after;

@@ -1,11 +1,18 @@
 //! Payloads that no message can refer to any more. On AWS a lifecycle rule of the bucket does the same.
 
+use futures_util::future::try_join_all;
 use posthaste_core::layout::{PAYLOADS, payloads_before};
 use posthaste_core::limits::PAYLOAD_KEPT;
 use posthaste_core::time::Timestamp;
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};
 
 use crate::{PAGE_MAX, Wake};
+
+/// Most pages deleted in one run: as many payloads in an hour as 1,600 a minute make.
+const PAGES_MAX: usize = 100;
+
+/// Objects deleted at once.
+const DELETES_AT_ONCE: usize = 64;
 
 /// Looked for once an hour: payloads are kept for days.
 const MINUTES_BETWEEN: u64 = 60;
@@ -17,7 +24,7 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Deletes a page of old payloads, if this is the minute for it. What fails is found again an hour later.
+    /// Deletes old payloads, if this is the minute for it. What fails is found again an hour later.
     pub(crate) async fn expire_payloads(&self) {
         let now = self.ports.clock.now();
         if !now.minute().is_multiple_of(MINUTES_BETWEEN) {
@@ -36,12 +43,19 @@ where
         let kept_ms = u64::try_from(PAYLOAD_KEPT.as_millis()).unwrap_or(u64::MAX);
         let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(kept_ms));
         let first_kept = payloads_before(oldest);
-        let page = self.ports.state.list(PAYLOADS, None, PAGE_MAX).await?;
-        let old: Vec<_> =
-            page.objects.into_iter().map(|o| o.key).take_while(|key| *key < first_kept).collect();
-        for key in &old {
-            self.ports.state.delete(key).await?;
+        let mut deleted = 0;
+        for _ in 0..PAGES_MAX {
+            let page = self.ports.state.list(PAYLOADS, None, PAGE_MAX).await?;
+            let keys = page.objects.into_iter().map(|object| object.key);
+            let old: Vec<_> = keys.take_while(|key| *key < first_kept).collect();
+            for some in old.chunks(DELETES_AT_ONCE) {
+                try_join_all(some.iter().map(|key| self.ports.state.delete(key))).await?;
+            }
+            deleted += old.len();
+            if old.len() < PAGE_MAX {
+                break;
+            }
         }
-        Ok(old.len())
+        Ok(deleted)
     }
 }

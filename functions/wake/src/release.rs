@@ -1,16 +1,19 @@
 //! Releasing one object: send its messages, then delete it.
 
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream;
-use posthaste_core::wire::{WireError, parse_delivery, parse_parked};
+use futures_util::future::join_all;
+use posthaste_core::delivery::Delivery;
+use posthaste_core::time::Timestamp;
+use posthaste_core::wire::{WireError, parse_delivery, parse_parked, render_delivery, render_parked};
 use posthaste_ports::sending::send_all;
-use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueSender};
+use posthaste_ports::{
+    Clock, ETag, Entropy, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender,
+};
 
 use crate::{Wake, WakeReport};
 
 /// Objects released at once.
-const RELEASES_AT_ONCE: usize = 8;
+pub(crate) const RELEASES_AT_ONCE: usize = 8;
 
 /// Why an object stays where it is until the next run.
 #[derive(Debug, thiserror::Error)]
@@ -35,12 +38,10 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Releases the objects of these keys, several at once.
-    pub(crate) async fn release_page(&self, keys: Vec<String>, report: &mut WakeReport) {
-        let mut releases = stream::iter(keys)
-            .map(|key| async move { (self.release(&key).await, key) })
-            .buffer_unordered(RELEASES_AT_ONCE);
-        while let Some((released, key)) = releases.next().await {
+    /// Releases the objects of these keys at once.
+    pub(crate) async fn release_some(&self, keys: &[String], report: &mut WakeReport) {
+        let releases = join_all(keys.iter().map(|key| self.release(key))).await;
+        for (released, key) in releases.into_iter().zip(keys) {
             match released {
                 Ok(sent) => {
                     report.released += 1;
@@ -60,19 +61,45 @@ where
         };
         let messages = parse_parked(&object.bytes).map_err(ReleaseError::Object)?;
         let count = messages.len();
-        let sent = send_all(&self.ports.deliveries, messages.into_iter().map(outgoing).collect()).await;
-        let failures: Vec<_> = sent.into_iter().filter_map(Result::err).collect();
-        let failed = failures.len();
-        if let Some(first) = failures.into_iter().next() {
-            return Err(ReleaseError::Send { failed, messages: count, first });
+        let now = self.ports.clock.now();
+        let outgoing = messages.iter().map(|message| outgoing(message, now)).collect();
+        let sent = send_all(&self.ports.deliveries, outgoing).await;
+        let (mut unsent, mut first) = (Vec::new(), None);
+        for (message, sent) in messages.into_iter().zip(sent) {
+            if let Err(error) = sent {
+                unsent.push(message);
+                first.get_or_insert(error);
+            }
         }
-        self.ports.state.delete(key).await.map_err(ReleaseError::Store)?;
-        Ok(count)
+        let Some(first) = first else {
+            self.ports.state.delete(key).await.map_err(ReleaseError::Store)?;
+            return Ok(count);
+        };
+        if unsent.len() < count {
+            self.keep_unsent(key, &unsent, object.etag).await;
+        }
+        Err(ReleaseError::Send { failed: unsent.len(), messages: count, first })
+    }
+
+    /// Leaves in the object what was not sent, so that the next run does not send the rest once more. If that fails it
+    /// does: at least once.
+    async fn keep_unsent(&self, key: &str, unsent: &[Bytes], etag: ETag) {
+        let kept = self.ports.state.put(key, render_parked(unsent), PutCondition::IfMatch(etag)).await;
+        if let Err(error) = kept {
+            tracing::warn!(%key, error = &error as &dyn std::error::Error, "parked object not shortened, its messages are sent again");
+        }
     }
 }
 
-/// A parked message as it goes back. One that cannot be read goes as it is: deliver keeps it byte for byte.
-fn outgoing(body: Bytes) -> OutgoingMessage {
-    let group = parse_delivery(&body).ok().map(|delivery| delivery.group());
-    OutgoingMessage { body, group, delay_secs: 0 }
+/// A parked message as it goes back: due from now on, because the time it spent waiting for us must not read as a slow
+/// drain. One that cannot be read goes as it is: deliver keeps it byte for byte.
+fn outgoing(message: &Bytes, now: Timestamp) -> OutgoingMessage {
+    match parse_delivery(message) {
+        Ok(delivery) => {
+            let delivery = Delivery { not_before: now, ..delivery };
+            let group = Some(delivery.group());
+            OutgoingMessage { body: render_delivery(&delivery), group, delay_secs: 0 }
+        }
+        Err(_) => OutgoingMessage { body: message.clone(), group: None, delay_secs: 0 },
+    }
 }

@@ -38,6 +38,8 @@ pub struct Outgoing<'a> {
 pub struct AttemptContext<'a> {
     /// The subscription.
     pub subscription: &'a Subscription,
+    /// The schema the events were accepted in, which is the one they are sent in.
+    pub schema: Schema,
     /// How many attempts were made before this one.
     pub attempts_before: u16,
     /// When the attempt is made.
@@ -55,11 +57,11 @@ pub fn request(
 ) -> Result<(HeaderMap, Vec<Bytes>), OutputError> {
     let subscription = context.subscription;
     let (mut headers, body) = match (subscription.content_mode, events) {
-        (ContentMode::Binary, [event]) if subscription.delivery_schema == Schema::CloudEvents => {
+        (ContentMode::Binary, [event]) if context.schema == Schema::CloudEvents => {
             let binary = binary_request(&event.json)?;
             (binary.headers, vec![binary.body])
         }
-        _ => structured(subscription, events),
+        _ => structured(context, events),
     };
     let id = webhook_id(events);
     let signed = signature::header(&subscription.signing, &id, context.at, &body);
@@ -95,10 +97,10 @@ pub fn webhook_id(events: &[Outgoing<'_>]) -> String {
     format!("msg_{:032x}", u128::from_be_bytes(std::array::from_fn(|at| digest[at])))
 }
 
-fn structured(subscription: &Subscription, events: &[Outgoing<'_>]) -> (HeaderMap, Vec<Bytes>) {
+fn structured(context: AttemptContext<'_>, events: &[Outgoing<'_>]) -> (HeaderMap, Vec<Bytes>) {
     let texts: Vec<Bytes> = events.iter().map(|event| event.json.clone()).collect();
     let OutputBody { content_type, slices } =
-        request_body(&texts, subscription.delivery_schema, subscription.batching.enabled);
+        request_body(&texts, context.schema, context.subscription.batching.enabled);
     (HeaderMap::from_iter([(CONTENT_TYPE, content_type)]), slices)
 }
 
@@ -138,6 +140,7 @@ mod tests {
     fn wire(subscription: &Subscription, events: &[Outgoing<'_>]) -> String {
         let context = AttemptContext {
             subscription,
+            schema: subscription.delivery_schema,
             attempts_before: 2,
             at: Timestamp::from_millis(1_614_265_330_123),
             origin: &HeaderValue::from_static("posthaste.example"),

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::delivery::Payload;
 use crate::limits::{
     ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, PREFERRED_BATCH_KILOBYTES_DEFAULT, SQS_MESSAGE_BYTES_MAX,
     UNBATCHED_EVENTS_PER_MESSAGE_MAX, UNBATCHED_MESSAGE_BYTES_PREFERRED,
@@ -46,18 +47,27 @@ impl Batching {
         Pack { items_max: self.events_max, bytes_preferred: self.bytes_preferred.saturating_sub(2) }
     }
 
-    /// How events are packed into one delivery message: up to the subscription's batch, never past SQS's limit;
-    /// without batching as many as SQS bills as one request.
-    pub fn message(self) -> Pack {
-        let limit = SQS_MESSAGE_BYTES_MAX - ENVELOPE_BYTES_RESERVED;
+    /// Cuts events, in order, into the runs that share a delivery message: up to the subscription's batch, never past
+    /// SQS's limit; without batching as many as SQS bills as one request.
+    pub fn messages(self, payloads: &[&Payload]) -> Vec<Range<usize>> {
+        let in_message = |payload: &&Payload| payload.message_bytes() + ENTRY_OVERHEAD_BYTES;
         if !self.enabled {
-            return Pack {
+            let pack = Pack {
                 items_max: UNBATCHED_EVENTS_PER_MESSAGE_MAX,
                 bytes_preferred: UNBATCHED_MESSAGE_BYTES_PREFERRED - ENVELOPE_BYTES_RESERVED,
             };
+            return pack.cut(payloads.iter().map(in_message));
         }
-        let bytes_preferred = self.bytes_preferred + self.events_max * ENTRY_OVERHEAD_BYTES;
-        Pack { items_max: self.events_max, bytes_preferred: bytes_preferred.min(limit) }
+        let limit = Pack {
+            items_max: self.events_max,
+            bytes_preferred: SQS_MESSAGE_BYTES_MAX - ENVELOPE_BYTES_RESERVED,
+        };
+        let batches = self.request().cut(payloads.iter().map(|payload| payload.len()));
+        let within_limit = |batch: Range<usize>| {
+            let parts = limit.cut(payloads[batch.clone()].iter().map(in_message));
+            parts.into_iter().map(move |part| batch.start + part.start..batch.start + part.end)
+        };
+        batches.into_iter().flat_map(within_limit).collect()
     }
 }
 
@@ -110,6 +120,26 @@ mod tests {
         let batching = Batching { enabled: true, events_max: 100, bytes_preferred: 9 };
         assert_eq!(batching.request().cut([3, 3]), vec![0..2]);
         assert_eq!(batching.request().cut([3, 4]), vec![0..1, 1..2]);
+    }
+
+    #[test]
+    fn a_message_holds_no_more_than_the_subscription_s_batch() {
+        let payload = Payload::Inline(bytes::Bytes::from(vec![b'x'; 1000]));
+        let payloads = vec![&payload; 10];
+        let batching = Batching { enabled: true, events_max: 5000, bytes_preferred: 4096 };
+        assert_eq!(batching.messages(&payloads), vec![0..4, 4..8, 8..10]);
+        assert_eq!(Batching::default().messages(&[&payload; 25]), vec![0..10, 10..20, 20..25]);
+    }
+
+    #[test]
+    fn a_message_never_breaks_the_limit_of_sqs() {
+        let payload = Payload::Inline(bytes::Bytes::from_static(b"{}"));
+        let batching = Batching { enabled: true, events_max: 5000, bytes_preferred: 1 << 20 };
+        let in_message =
+            |run: &Range<usize>| run.len() * (2 + ENTRY_OVERHEAD_BYTES) + ENVELOPE_BYTES_RESERVED;
+        let runs = batching.messages(&vec![&payload; 20_000]);
+        assert!(runs.iter().all(|run| in_message(run) <= SQS_MESSAGE_BYTES_MAX && run.len() <= 5000));
+        assert_eq!(runs.iter().map(Range::len).sum::<usize>(), 20_000);
     }
 
     #[test]

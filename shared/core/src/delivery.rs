@@ -113,6 +113,11 @@ impl Payload {
 }
 
 impl LastAttempt {
+    /// Whether two attempts ended alike, whenever that was.
+    pub fn is_alike(self, other: Self) -> bool {
+        Self { at: other.at, ..self } == other
+    }
+
     /// Notes an outcome that was not a success; `None` for a success.
     pub fn of(outcome: Outcome, at: Timestamp) -> Option<Self> {
         outcome.name().map(|name| Self {

@@ -141,9 +141,9 @@ pub fn parse_retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) {
         return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX / 1000)));
     }
-    let date = jiff::fmt::rfc2822::parse(value).ok()?;
-    let at = u64::try_from(date.timestamp().as_millisecond()).ok()?;
-    Some(Timestamp::from_millis(at).since(now))
+    let date = httpdate::parse_http_date(value).ok()?;
+    let at = Timestamp::EPOCH + date.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(at.since(now))
 }
 
 #[cfg(test)]
@@ -179,6 +179,8 @@ mod tests {
         check(" 0 ", Some(0));
         check("Wed, 21 Oct 2015 07:28:00 GMT", Some(60));
         check("Wed, 21 Oct 2015 07:26:00 GMT", Some(0));
+        check("Wednesday, 21-Oct-15 07:28:00 GMT", Some(60));
+        check("Wed Oct 21 07:28:00 2015", Some(60));
         check("", None);
         check("-1", None);
         check("1.5", None);

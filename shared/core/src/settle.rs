@@ -36,6 +36,44 @@ pub enum EntryVerdict {
     },
 }
 
+impl EntryVerdict {
+    /// Whether events of these two verdicts stay together: they end alike, and wait alike to the second. Requests that
+    /// ended milliseconds apart do not make messages of their own.
+    fn goes_with(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Retry { not_before, last }, Self::Retry { not_before: other_time, last: other }) => {
+                let waits = [not_before.since(last.at).as_secs(), other_time.since(other.at).as_secs()];
+                last.is_alike(other) && waits[0] == waits[1]
+            }
+            (Self::GiveUp { reason, last }, Self::GiveUp { reason: other_reason, last: other }) => {
+                let is_alike = match (last, other) {
+                    (Some(last), Some(other)) => last.is_alike(other),
+                    (last, other) => last.is_none() && other.is_none(),
+                };
+                reason == other_reason && is_alike
+            }
+            (one, other) => one == other,
+        }
+    }
+
+    /// The one of two that go together whose times are later, so that nothing is tried too early.
+    fn later(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Retry { not_before, .. }, Self::Retry { not_before: other_time, .. }) => {
+                if other_time > not_before { other } else { self }
+            }
+            (Self::GiveUp { last: Some(last), .. }, Self::GiveUp { last: Some(other_last), .. }) => {
+                if other_last.at > last.at {
+                    other
+                } else {
+                    self
+                }
+            }
+            _ => self,
+        }
+    }
+}
+
 /// What takes a message's place.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Settlement {
@@ -70,8 +108,11 @@ pub fn settle(
         if *verdict == EntryVerdict::Delivered {
             continue;
         }
-        match kinds.iter_mut().find(|(kind, _)| kind == verdict) {
-            Some((_, entries)) => entries.push(entry.clone()),
+        match kinds.iter_mut().find(|(kind, _)| kind.goes_with(*verdict)) {
+            Some((kind, entries)) => {
+                *kind = kind.later(*verdict);
+                entries.push(entry.clone());
+            }
             None => kinds.push((*verdict, vec![entry.clone()])),
         }
     }
@@ -202,6 +243,17 @@ mod tests {
         let [again, back] = settlement.again.as_slice() else { panic!("expected two deliveries") };
         assert_eq!((keys(again), again.attempts, again.not_before), (vec!["k-0", "k-2"], 4, later));
         assert_eq!((keys(back), back.attempts, back.last), (vec!["k-3"], 3, None));
+    }
+
+    #[test]
+    fn answers_milliseconds_apart_make_one_message() {
+        let retry = |ms: u64| EntryVerdict::Retry {
+            not_before: NOW + Duration::from_millis(30_000 + ms),
+            last: LastAttempt { at: NOW + Duration::from_millis(ms), ..LAST },
+        };
+        let settlement = settle(&delivery(3), &[retry(0), retry(7), retry(3)], Some(&KEPT));
+        let [again] = settlement.again.as_slice() else { panic!("expected one delivery") };
+        assert_eq!((again.events.len(), again.not_before), (3, NOW + Duration::from_millis(30_007)));
     }
 
     #[test]

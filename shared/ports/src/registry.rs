@@ -117,8 +117,16 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     fn keep(&self, key: String, next: Option<(ETag, Arc<Topic>)>, now: Duration) -> Option<Arc<Topic>> {
         let topic = next.as_ref().map(|(_, topic)| Arc::clone(topic));
         let mut known = self.lock();
+        if next.is_none() && self.max_age.is_zero() {
+            known.remove(&key);
+            return None;
+        }
         if known.len() >= TOPICS_KEPT_MAX && !known.contains_key(&key) {
-            known.clear();
+            // Names that are not there go first: anybody can ask for them.
+            known.retain(|_, known| known.topic.is_some());
+            if known.len() >= TOPICS_KEPT_MAX {
+                known.clear();
+            }
         }
         known.insert(key, Known { topic: next, checked_at: now });
         topic

@@ -27,6 +27,8 @@ const DELIVERIES: PollSettings = PollSettings {
     window: Duration::ZERO,
     timeout: Duration::from_mins(2),
     loops: 2,
+    // The queue's own bound on what is in flight is the smaller one.
+    invocations_max: 1000,
 };
 
 /// How dead letters are polled: many at once, so that they are gathered into few objects.
@@ -36,6 +38,7 @@ const DEAD_LETTERS: PollSettings = PollSettings {
     window: Duration::from_secs(1),
     timeout: Duration::from_mins(1),
     loops: 1,
+    invocations_max: 1,
 };
 
 /// How what failed again and again is polled.
@@ -45,6 +48,7 @@ const REDRIVE: PollSettings = PollSettings {
     window: Duration::ZERO,
     timeout: Duration::from_mins(1),
     loops: 1,
+    invocations_max: 1,
 };
 
 /// How often parked deliveries are looked at (DESIGN: once a minute).

@@ -26,6 +26,10 @@ const RECEIVE_WAIT: Duration = Duration::from_secs(1);
 /// How long a poller rests after the queue failed.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
+/// Largest batch an event source mapping gives to a function, in bytes.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventsourcemapping.html#invocation-eventsourcemapping-batching>
+const BATCH_BYTES_MAX: usize = 6 << 20;
+
 /// A function behind a queue.
 pub trait Handler: Send + Sync + 'static {
     /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and names the messages for which nothing
@@ -50,6 +54,8 @@ pub struct PollSettings {
     pub timeout: Duration,
     /// How many loops receive.
     pub loops: usize,
+    /// Most invocations of one loop at once; the loop waits for one to end before it receives on.
+    pub invocations_max: usize,
 }
 
 /// Polls until the stage is no longer [`Stage::Run`], then waits for every invocation. Dropping it drops them.
@@ -96,6 +102,11 @@ where
             while let Some(ended) = invocations.try_join_next() {
                 self.note(ended);
             }
+            while invocations.len() >= self.settings.invocations_max {
+                if let Some(ended) = invocations.join_next().await {
+                    self.note(ended);
+                }
+            }
         }
         while let Some(ended) = invocations.join_next().await {
             self.note(ended);
@@ -106,7 +117,12 @@ where
     async fn gather(&self, stage: &Stage) -> Vec<ReceivedMessage> {
         let mut batch = self.receive(self.settings.batch_max, RECEIVE_WAIT).await;
         let over = self.clock.monotonic() + self.settings.window;
-        while !batch.is_empty() && batch.len() < self.settings.batch_max && stage.is_run() {
+        let bytes = |batch: &[ReceivedMessage]| batch.iter().map(|message| message.body.len()).sum::<usize>();
+        while !batch.is_empty()
+            && batch.len() < self.settings.batch_max
+            && bytes(&batch) < BATCH_BYTES_MAX
+            && stage.is_run()
+        {
             let left = over.saturating_sub(self.clock.monotonic());
             if left.is_zero() {
                 break;

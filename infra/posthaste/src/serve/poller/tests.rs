@@ -15,6 +15,7 @@ const SETTINGS: PollSettings = PollSettings {
     window: Duration::ZERO,
     timeout: Duration::from_secs(10),
     loops: 1,
+    invocations_max: 100,
 };
 
 /// Tells the bodies of every batch; panics at "panic", and fails every "fail".

@@ -51,7 +51,8 @@ pub fn binary_request(event: &Bytes) -> Result<BinaryEvent, OutputError> {
             "data" | "data_base64" => data = Some((name == "data_base64", value)),
             _ => {
                 let (header, value) = header(name, value)?;
-                headers.insert(header, value);
+                let attribute = header.as_str().to_owned();
+                headers.try_insert(header, value).map_err(|_| OutputError::Header { attribute })?;
             }
         }
     }
