@@ -9,6 +9,7 @@ use posthaste_core::attempt::{AttemptContext, Outgoing, request};
 use posthaste_core::batch::splits;
 use posthaste_core::decide::{AttemptState, DeadLetterReason, Outcome, Verdict, decide};
 use posthaste_core::delivery::LastAttempt;
+use posthaste_core::outcome::SendFailure;
 use posthaste_core::retry::parse_retry_after;
 use posthaste_core::settle::EntryVerdict;
 use posthaste_core::time::Timestamp;
@@ -17,7 +18,7 @@ use posthaste_ports::{
 };
 
 use crate::Deliver;
-use crate::intake::Planned;
+use crate::intake::{OUR_FAULT_WAIT, Planned};
 use crate::invocation::{EntryRef, Invocation};
 use crate::lanes::Permit;
 use crate::report;
@@ -80,7 +81,7 @@ where
         let mut verdicts = Vec::with_capacity(planned.entries.len());
         let mut waiting: Vec<&[EntryRef]> = vec![&planned.entries];
         while let Some(run) = waiting.pop() {
-            if self.time_to_start(invocation, planned).is_none() {
+            if self.lanes.is_closed() || self.time_to_start(invocation, planned).is_none() {
                 verdicts.extend(not_started(run));
                 continue;
             }
@@ -161,6 +162,9 @@ where
     ) -> Vec<(EntryRef, EntryVerdict)> {
         let now = self.ports.clock.now();
         let judge = |at: &EntryRef| {
+            if outcome == Outcome::Failed(SendFailure::Exhausted) {
+                return (*at, EntryVerdict::Postponed { not_before: now + OUR_FAULT_WAIT });
+            }
             let state = AttemptState {
                 attempt: planned.attempts_before.saturating_add(1),
                 expires_at: invocation.jobs[at.job].delivery.events[at.entry].expires_at,

@@ -24,8 +24,9 @@ use posthaste_ports::{
 use crate::Deliver;
 use crate::invocation::{EntryRef, Invocation, Job};
 
-/// How long an event waits whose payload object could not be read, so that an outage of the store is not a busy loop.
-const PAYLOAD_WAIT: Duration = Duration::from_secs(30);
+/// How long an event waits that could not be tried because of us (its payload object could not be read, no socket was
+/// left), so that an outage of ours is not a busy loop.
+pub(crate) const OUR_FAULT_WAIT: Duration = Duration::from_secs(30);
 
 /// A request to be made: events of one subscription with the same number of attempts behind them.
 #[derive(Debug)]
@@ -170,7 +171,7 @@ where
                     error = &error as &dyn std::error::Error,
                     "payload not readable, event postponed"
                 );
-                Err(EntryVerdict::Postponed { not_before: now + PAYLOAD_WAIT })
+                Err(EntryVerdict::Postponed { not_before: now + OUR_FAULT_WAIT })
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Bounds on concurrency: so many requests in all, and so many to one link.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use posthaste_core::endpoint::Link;
@@ -17,6 +18,7 @@ pub(crate) struct Lanes {
     all: Arc<Semaphore>,
     per_link_max: usize,
     links: Mutex<HashMap<Link, Arc<Semaphore>>>,
+    is_closed: AtomicBool,
 }
 
 /// The right to one request. Dropping it gives it back.
@@ -29,10 +31,28 @@ pub(crate) struct Permit {
 impl Lanes {
     pub(crate) fn new(all_max: usize, per_link_max: usize) -> Self {
         let all = Arc::new(Semaphore::new(all_max.max(1)));
-        Self { all, per_link_max: per_link_max.max(1), links: Mutex::default() }
+        Self {
+            all,
+            per_link_max: per_link_max.max(1),
+            links: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+        }
     }
 
-    /// Waits for the right to one request. The link's own lane comes first, so that who waits for a slow link holds
+    /// Nobody enters any more; who waits is turned away.
+    pub(crate) fn close(&self) {
+        let links = lock(&self.links);
+        self.is_closed.store(true, Ordering::Relaxed);
+        self.all.close();
+        links.values().for_each(|lane| lane.close());
+    }
+
+    /// Whether nobody enters any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the right to one request; `None` once the lanes are closed. The link's own lane comes first, so that who waits for a slow link holds
     /// nothing that others need.
     pub(crate) async fn enter(&self, link: &Link) -> Option<Permit> {
         let lane = self.lane(link);
@@ -50,6 +70,9 @@ impl Lanes {
             links.retain(|_, lane| Arc::strong_count(lane) > 1);
         }
         let lane = Arc::new(Semaphore::new(self.per_link_max));
+        if self.is_closed.load(Ordering::Relaxed) {
+            lane.close();
+        }
         links.insert(link.clone(), Arc::clone(&lane));
         lane
     }
@@ -78,6 +101,19 @@ mod tests {
         assert!(poll(lanes.enter(&link("other"))).is_ready());
         drop(held);
         assert!(poll(lanes.enter(&link("slow"))).is_ready());
+    }
+
+    #[test]
+    fn closed_lanes_turn_away_who_waits_and_who_comes() {
+        let lanes = Lanes::new(10, 1);
+        let slow = link("slow");
+        let held = poll(lanes.enter(&slow));
+        let mut waiting = pin!(lanes.enter(&slow));
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        lanes.close();
+        assert!(matches!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(None)));
+        assert!(matches!(poll(lanes.enter(&link("other"))), Poll::Ready(None)));
+        drop(held);
     }
 
     #[test]

@@ -88,6 +88,11 @@ where
         Self { ports, settings, lanes }
     }
 
+    /// Begins no attempt any more: what has not begun goes back to the queue. For a process that is to end.
+    pub fn stop(&self) {
+        self.lanes.close();
+    }
+
     /// Works on a batch. `deadline` is a time of the clock's `monotonic`; an attempt is begun only if its timeout
     /// ends before it, and what was not begun goes back to the queue without delay.
     ///

@@ -12,6 +12,7 @@ pub mod stage;
 
 mod adapters;
 mod config;
+mod descriptors;
 mod error;
 mod functions;
 mod monitor;

@@ -185,6 +185,7 @@ fn failure_name(failure: SendFailure) -> OutcomeName {
         SendFailure::Resolution { .. } => OutcomeName::ResolutionError,
         SendFailure::Tls => OutcomeName::TlsError,
         SendFailure::AddressRefused => OutcomeName::AddressRefused,
+        SendFailure::Exhausted => OutcomeName::Aborted,
     }
 }
 

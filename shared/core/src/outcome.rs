@@ -20,6 +20,9 @@ pub enum SendFailure {
     /// Certificate or handshake.
     #[error("the TLS handshake failed")]
     Tls,
+    /// This machine has no socket or file left: our fault, and no attempt.
+    #[error("no resources left to connect")]
+    Exhausted,
     /// The scheme, port or an address of the host is not allowed.
     #[error("the endpoint's address is not allowed")]
     AddressRefused,

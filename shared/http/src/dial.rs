@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::connection::{Connection, Wire};
-use crate::failure::failure_of;
+use crate::failure::{failure_of, is_exhausted};
 
 /// How long an address may leave a connect unanswered before the next is tried beside it (RFC 8305's default).
 const STAGGER: Duration = Duration::from_millis(250);
@@ -46,7 +46,8 @@ pub(crate) async fn dial<C: Clock>(
             Err(_) => {}
         }
     }
-    Err(failure)
+    // An endpoint is not to be blamed for what this machine has run out of.
+    Err(if race.is_exhausted && failure == SendFailure::Socket { SendFailure::Exhausted } else { failure })
 }
 
 async fn connect(address: IpAddr, port: u16) -> io::Result<TcpStream> {
@@ -81,6 +82,7 @@ struct Race<'a, C, D, T> {
     dial: D,
     waiting: std::slice::Iter<'a, IpAddr>,
     dialing: FuturesUnordered<BoxFuture<'a, (IpAddr, io::Result<T>)>>,
+    is_exhausted: bool,
 }
 
 impl<'a, C, D, F, T> Race<'a, C, D, T>
@@ -90,7 +92,7 @@ where
     F: Future<Output = io::Result<T>> + Send + 'a,
 {
     fn new(clock: &'a C, addresses: &'a [IpAddr], dial: D) -> Self {
-        Self { clock, dial, waiting: addresses.iter(), dialing: FuturesUnordered::new() }
+        Self { clock, dial, waiting: addresses.iter(), dialing: FuturesUnordered::new(), is_exhausted: false }
     }
 
     /// The next address that answered; `None` when every address has failed. What is still being dialed goes on
@@ -106,7 +108,10 @@ where
                 biased;
                 done = self.dialing.next() => match done {
                     Some((address, Ok(stream))) => return Some((address, stream)),
-                    Some((address, Err(error))) => tracing::debug!(%address, %error, "failed to connect"),
+                    Some((address, Err(error))) => {
+                        self.is_exhausted |= is_exhausted(&error);
+                        tracing::debug!(%address, %error, "failed to connect");
+                    }
                     None => return None,
                 },
                 () = self.clock.sleep(STAGGER), if has_more => {}

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io;
 
 use posthaste_core::outcome::SendFailure;
+use rustix::io::Errno;
 
 /// Errors nest a few deep; a chain longer than this is not walked to its end.
 const SOURCES_MAX: usize = 16;
@@ -15,6 +16,12 @@ pub(crate) fn failure_of(error: &(dyn Error + 'static)) -> SendFailure {
         .take(SOURCES_MAX)
         .any(<dyn Error>::is::<rustls::Error>);
     if is_tls { SendFailure::Tls } else { SendFailure::Socket }
+}
+
+/// Whether this machine had no descriptor or buffer left.
+pub(crate) fn is_exhausted(error: &io::Error) -> bool {
+    let ours = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS];
+    Errno::from_io_error(error).is_some_and(|errno| ours.contains(&errno))
 }
 
 /// An `io::Error` shows the source of what it wraps, never what it wraps itself.

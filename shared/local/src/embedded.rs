@@ -98,7 +98,7 @@ pub enum OpenError {
         pid: Option<u32>,
     },
     /// The engine's file cannot be opened or read.
-    #[error("the store in the data folder {path} cannot be opened")]
+    #[error("the store posthaste.redb in the data folder {path} cannot be opened; it is left as it is")]
     Engine {
         /// The folder.
         path: PathBuf,

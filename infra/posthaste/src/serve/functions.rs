@@ -102,6 +102,11 @@ impl Functions {
             let wake = Arc::clone(&wake);
             async move { run_wake(&wake).await }
         }));
+        let (deliver, mut drained) = (Arc::clone(&self.deliver), stage.clone());
+        tasks.spawn(async move {
+            drained.drained().await;
+            deliver.stop();
+        });
         self.monitor.spawn(tasks, stage);
     }
 

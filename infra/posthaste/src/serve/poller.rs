@@ -23,6 +23,12 @@ const VISIBILITY_PER_TIMEOUT: u32 = 6;
 /// How long one receive waits for a message. A stop is noticed between receives, so it is short.
 const RECEIVE_WAIT: Duration = Duration::from_secs(1);
 
+/// How long a message rests after a function failed on it for the first time.
+const FAILURE_REST_FIRST: Duration = Duration::from_secs(10);
+
+/// After so many doublings the rest is longer than any visibility timeout here.
+const FAILURE_DOUBLINGS_MAX: u32 = 8;
+
 /// How long a poller rests after the queue failed.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
@@ -75,6 +81,27 @@ where
             tracing::error!(queue = %settings.queue, %error, "a poller ended early");
         }
     }
+}
+
+/// What is needed to settle a message that was given to a function.
+struct Taken {
+    id: MessageId,
+    receipt: Receipt,
+    receive_count: u32,
+}
+
+impl Taken {
+    fn of(message: &ReceivedMessage) -> Self {
+        let (id, receipt) = (message.id.clone(), message.receipt.clone());
+        Self { id, receipt, receive_count: message.receive_count }
+    }
+}
+
+/// How long a message rests that a function reported as failed: short at first, so that a store which failed for a
+/// moment does not hold what was in flight for the whole visibility timeout, and doubling, so that an outage of hours
+/// does not use up the receives. Lambda's mapping always waits for the timeout.
+fn failure_rest(receive_count: u32) -> Duration {
+    FAILURE_REST_FIRST * 2_u32.pow(receive_count.saturating_sub(1).min(FAILURE_DOUBLINGS_MAX))
 }
 
 #[derive(Debug, Clone)]
@@ -150,14 +177,19 @@ where
     }
 
     async fn invoke<H: Handler>(&self, handler: &H, batch: Vec<ReceivedMessage>, deadline: Duration) {
-        let received: Vec<(MessageId, Receipt)> =
-            batch.iter().map(|message| (message.id.clone(), message.receipt.clone())).collect();
+        let received: Vec<_> = batch.iter().map(Taken::of).collect();
         let BatchResponse { failures } = handler.handle(batch, deadline).await;
-        for (id, receipt) in received.iter().filter(|(id, _)| !failures.contains(id)) {
+        for Taken { id, receipt, receive_count } in received {
             // A message that the function has settled itself has a stale receipt by now, which is no error.
-            if let Err(error) = self.queue.acknowledge(receipt).await {
+            let settled = if failures.contains(&id) {
+                let rest = failure_rest(receive_count).min(self.settings.timeout * VISIBILITY_PER_TIMEOUT);
+                self.queue.change_visibility(&receipt, rest).await
+            } else {
+                self.queue.acknowledge(&receipt).await
+            };
+            if let Err(error) = settled {
                 let error = &error as &dyn std::error::Error;
-                tracing::error!(queue = %self.settings.queue, message = %id.0, error, "message not acknowledged");
+                tracing::error!(queue = %self.settings.queue, message = %id.0, error, "message left to its visibility timeout");
             }
         }
     }

@@ -3,7 +3,7 @@
 use tokio::runtime;
 
 use super::signals::Signals;
-use super::{App, ServeError, ServeSettings, config, log};
+use super::{App, ServeError, ServeSettings, config, descriptors, log};
 use crate::cli::{Global, ServeArgs};
 use crate::commands::{Checked, CommandError, check_files};
 
@@ -12,6 +12,7 @@ pub fn run(global: &Global, arguments: &ServeArgs) -> Result<(), CommandError> {
     // A typo in a file is found before the data folder is touched.
     let files = check_files(&arguments.config)?;
     log::start(arguments.log, &arguments.log_filter);
+    descriptors::raise_limit();
     let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Process)?;
     runtime.block_on(serve(global, arguments, files))?;
     Ok(())

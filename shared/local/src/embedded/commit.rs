@@ -5,6 +5,7 @@ mod transaction;
 
 use std::sync::Arc;
 
+use posthaste_core::layout::PAYLOADS;
 use posthaste_ports::ErrorKind;
 use tokio::sync::oneshot;
 
@@ -146,7 +147,12 @@ impl Committer {
 
     /// Answers sends with `Full` while the device has no more room than the reserve.
     fn refuse_for_lack_of_room(&self, mut batch: Batch) -> Batch {
-        let is_send = |job: &Job| matches!(job.work, Work::Messages { instead_of: None, .. });
+        // Payloads are a part of what is sent; other objects are what keeps the rest going.
+        let is_send = |job: &Job| match &job.work {
+            Work::Messages { instead_of, .. } => instead_of.is_none(),
+            Work::Put { key, .. } => key.starts_with(PAYLOADS),
+            Work::Redrive { .. } | Work::Delete { .. } => false,
+        };
         if !batch.jobs.iter().any(is_send) {
             return batch;
         }
