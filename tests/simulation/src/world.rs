@@ -53,6 +53,8 @@ pub struct World {
     pub local: Local<ManualClock>,
     /// The dead-letter bucket.
     pub bucket: FileStore,
+    /// What deliver tells of the drain.
+    pub drain: DrainMeter,
     deliver: Deliver<Queue, State, ScriptedEndpoint, ManualClock, SeededEntropy>,
     dead_letters: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
     redrive: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
@@ -116,6 +118,7 @@ impl World {
                 entropy: entropy.clone(),
             })
         };
+        let drain = DrainMeter::default();
         let ports = DeliverPorts {
             queue: queue(QueueName::Deliveries),
             state: state(),
@@ -123,7 +126,7 @@ impl World {
             webhook: endpoint.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),
-            drain: DrainMeter::default(),
+            drain: drain.clone(),
         };
         Self {
             deliver: Deliver::new(ports, DeliverSettings::default()),
@@ -141,6 +144,7 @@ impl World {
             calls,
             local,
             bucket,
+            drain,
             _folder: folder,
         }
     }

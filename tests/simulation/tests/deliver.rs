@@ -288,3 +288,39 @@ async fn a_payload_that_cannot_be_read_postpones_its_event_without_an_attempt() 
     let messages = world.receive(QueueName::Deliveries).await;
     assert_eq!(parse_delivery(&messages[0].body).expect("a delivery").attempts, 0);
 }
+
+#[tokio::test]
+async fn answers_milliseconds_apart_leave_one_message() {
+    let world = world(json!({})).await;
+    world.endpoint.answer([Answer::After(Duration::from_millis(1), 503)]);
+    world.publish(&events(10), DAY).await;
+    world.deliver().await;
+    assert_eq!(world.delayed(QueueName::Deliveries).await, 1);
+}
+
+#[tokio::test]
+async fn an_event_with_more_attributes_than_headers_can_be_is_given_up_beside_its_neighbour() {
+    let world = world(json!({ "contentMode": "binary" })).await;
+    let many: String = (0..40_000).map(|n| [",\"a", &n.to_string(), "\":1"].concat()).collect();
+    let event_of_many = event("many").replace('}', &(many + "}"));
+    world.publish(&events(1), DAY).await;
+    world.publish(&[event_of_many], DAY).await;
+    assert_eq!(world.deliver().await.failures, []);
+    assert_eq!(world.endpoint.take().len(), 1);
+    let letter = dead_letter(&world).await;
+    assert_eq!(letter.reason, DeadLetterReason::UndeliverableDueToClientError);
+    assert_eq!((letter.delivery.attempts, letter.delivery.last), (0, None));
+}
+
+#[tokio::test]
+async fn a_machine_without_sockets_costs_no_attempt() {
+    let world = world(json!({})).await;
+    world.endpoint.answer([Answer::Failure(SendFailure::Exhausted), Answer::Status(204)]);
+    world.publish(&events(1), DAY).await;
+    world.deliver().await;
+    world.clock.advance(Duration::from_secs(30));
+    world.deliver().await;
+    let counts: Vec<_> =
+        world.endpoint.take().iter().map(|request| request.headers["aeg-delivery-count"].clone()).collect();
+    assert_eq!(counts, ["0", "0"]);
+}

@@ -1,0 +1,104 @@
+//! wake: what is parked comes back once, in time, and burdens nobody.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::layout;
+use posthaste_ports::faulty::{EntryFault, Fault, Plan};
+use posthaste_ports::recorded::Operation;
+use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
+use posthaste_simulation::{Answer, Faults, World, event};
+use serde_json::json;
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// A world in which so many deliveries of one event are parked for an hour.
+async fn parked(faults: &Faults, deliveries: usize) -> World {
+    let world = World::with(faults);
+    world.subscribe(json!({ "retryPolicy": { "schedule": ["PT1H"], "maxDeliveryAttempts": 3 } })).await;
+    world.endpoint.answer([Answer::Status(500)]);
+    for n in 0..deliveries {
+        world.publish(&[event(&format!("e{n}"))], DAY).await;
+    }
+    world.deliver_all().await;
+    world.endpoint.take();
+    world
+}
+
+#[tokio::test]
+async fn what_waited_for_wake_does_not_read_as_a_slow_drain() {
+    let world = parked(&Faults::none(), 1).await;
+    world.drain.take();
+    world.clock.advance(Duration::from_hours(3));
+    world.wake().await;
+    world.deliver().await;
+    let drained = world.drain.take();
+    assert_eq!((drained.messages, drained.waited_max), (1, Duration::ZERO));
+}
+
+#[tokio::test]
+async fn what_cannot_be_parked_waits_in_the_queue_and_keeps_its_attempts() {
+    let no_parking =
+        Plan::by(|effect| effect.key.starts_with(layout::PARKED).then_some(Fault::Before(ErrorKind::Denied)));
+    let world = parked(&Faults { state: no_parking, ..Faults::none() }, 1).await;
+    for _ in 0..20 {
+        world.clock.advance(Duration::from_mins(15));
+        world.deliver().await;
+    }
+    assert_eq!(world.endpoint.take().len(), 2);
+    assert_eq!(world.visible(QueueName::DeadLetters).await, 1);
+}
+
+#[tokio::test]
+async fn what_was_sent_is_not_sent_again_because_its_neighbour_was_not() {
+    let third_fails = Plan::by(|effect| {
+        let entry = EntryFault { index: 2, is_sent: false, kind: ErrorKind::Throttled { retry_after: None } };
+        (effect.operation == Operation::SendBatch).then(|| Fault::Entries(vec![entry]))
+    });
+    let world = parked(&Faults { queues: third_fails, ..Faults::none() }, 5).await;
+    assert_eq!(world.parked().await.len(), 1);
+    world.endpoint.answer([Answer::Status(204)]);
+    world.clock.advance(Duration::from_mins(67));
+    assert_eq!(world.wake().await.left, 1);
+    assert_eq!(world.wake().await.released, 1);
+    world.deliver_all().await;
+    assert_eq!(world.endpoint.take().len(), 5);
+}
+
+#[tokio::test]
+async fn a_lease_from_a_clock_that_was_ahead_keeps_nobody_out() {
+    let world = parked(&Faults::none(), 1).await;
+    world.clock.advance(Duration::from_mins(67));
+    let ahead = (world.clock.now() + 365 * DAY).as_millis();
+    let lease = Bytes::from(format!(r#"{{"lapsesAt":{ahead}}}"#));
+    world.local.state().put(layout::WAKE_LEASE, lease, PutCondition::Always).await.expect("a write");
+    assert_eq!(world.wake().await.sent, 1);
+}
+
+#[tokio::test]
+async fn a_lease_that_is_held_keeps_a_second_run_out_until_it_lapses() {
+    let world = parked(&Faults::none(), 1).await;
+    world.clock.advance(Duration::from_mins(67));
+    let soon = (world.clock.now() + Duration::from_mins(1)).as_millis();
+    let lease = Bytes::from(format!(r#"{{"lapsesAt":{soon}}}"#));
+    world.local.state().put(layout::WAKE_LEASE, lease, PutCondition::Always).await.expect("a write");
+    assert!(world.wake().await.was_busy);
+    world.clock.advance(Duration::from_mins(1));
+    assert_eq!(world.wake().await.sent, 1);
+}
+
+#[tokio::test]
+async fn every_old_payload_is_deleted_and_no_young_one() {
+    let world = World::new();
+    let state = world.local.state();
+    let old = (0..1_100).map(|n| format!("payloads/20200101/{n:05}"));
+    for key in old.chain([layout::payload(world.clock.now(), "young")]) {
+        state.put(&key, Bytes::from_static(b"{}"), PutCondition::Always).await.expect("a write");
+    }
+    for _ in 0..61 {
+        world.clock.advance(Duration::from_mins(1));
+        world.wake().await;
+    }
+    let left = state.list(layout::PAYLOADS, None, 1000).await.expect("a listing");
+    assert_eq!(left.objects.len(), 1);
+}
