@@ -22,6 +22,7 @@ use crate::intake::{OUR_FAULT_WAIT, Planned};
 use crate::invocation::{EntryRef, Invocation};
 use crate::lanes::Permit;
 use crate::report;
+use crate::texts::Loaded;
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
@@ -78,15 +79,15 @@ where
         planned: &Planned,
         permit: Permit,
     ) -> Vec<(EntryRef, EntryVerdict)> {
-        let mut verdicts = Vec::with_capacity(planned.entries.len());
-        let mut waiting: Vec<&[EntryRef]> = vec![&planned.entries];
+        let (loaded, mut verdicts) = self.load(invocation, &planned.entries).await;
+        let mut waiting: Vec<&[Loaded]> = if loaded.is_empty() { vec![] } else { vec![&loaded] };
         while let Some(run) = waiting.pop() {
             if self.lanes.is_closed() || self.time_to_start(invocation, planned).is_none() {
-                verdicts.extend(not_started(run));
+                verdicts.extend(run.iter().map(|event| (event.at, EntryVerdict::NotStarted)));
                 continue;
             }
             let Some(outcome) = self.post(invocation, planned, run).await else {
-                verdicts.extend(run.iter().map(|at| (*at, UNRENDERABLE)));
+                verdicts.extend(run.iter().map(|event| (event.at, UNRENDERABLE)));
                 continue;
             };
             if splits(outcome.status(), run.len()) {
@@ -109,9 +110,9 @@ where
     }
 
     /// Posts one request. `None` if it cannot be rendered.
-    async fn post(&self, invocation: &Invocation, planned: &Planned, run: &[EntryRef]) -> Option<Outcome> {
+    async fn post(&self, invocation: &Invocation, planned: &Planned, run: &[Loaded]) -> Option<Outcome> {
         let subscription = &*planned.subscription;
-        let events: Vec<_> = run.iter().map(|at| outgoing(invocation, *at)).collect();
+        let events: Vec<_> = run.iter().map(|event| outgoing(invocation, event)).collect();
         let context = AttemptContext {
             subscription,
             schema: planned.schema,
@@ -157,17 +158,17 @@ where
         &self,
         invocation: &Invocation,
         planned: &Planned,
-        run: &[EntryRef],
+        run: &[Loaded],
         outcome: Outcome,
     ) -> Vec<(EntryRef, EntryVerdict)> {
         let now = self.ports.clock.now();
-        let judge = |at: &EntryRef| {
+        let judge = |Loaded { at, .. }: &Loaded| {
             if outcome == Outcome::Failed(SendFailure::Exhausted) {
                 return (*at, EntryVerdict::Postponed { not_before: now + OUR_FAULT_WAIT });
             }
             let state = AttemptState {
                 attempt: planned.attempts_before.saturating_add(1),
-                expires_at: invocation.jobs[at.job].delivery.events[at.entry].expires_at,
+                expires_at: invocation.entry(*at).expires_at,
                 name_was_unknown: planned.name_was_unknown,
             };
             let verdict = decide(&state, outcome, &planned.subscription.retry, planned.jitter, now);
@@ -177,10 +178,9 @@ where
     }
 }
 
-fn outgoing(invocation: &Invocation, at: EntryRef) -> Outgoing<'_> {
-    let job = &invocation.jobs[at.job];
-    let entry = &job.delivery.events[at.entry];
-    Outgoing { key: &entry.key, json: job.texts[at.entry].clone(), traceparent: entry.traceparent.as_deref() }
+fn outgoing<'a>(invocation: &'a Invocation, event: &Loaded) -> Outgoing<'a> {
+    let entry = invocation.entry(event.at);
+    Outgoing { key: &entry.key, json: event.text.clone(), traceparent: entry.traceparent.as_deref() }
 }
 
 fn not_started(entries: &[EntryRef]) -> Vec<(EntryRef, EntryVerdict)> {

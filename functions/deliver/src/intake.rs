@@ -4,21 +4,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use posthaste_core::batch::Pack;
 use posthaste_core::decide::{DeadLetterReason, is_expired};
-use posthaste_core::delivery::{Delivery, Payload};
+use posthaste_core::delivery::Delivery;
 use posthaste_core::limits::SQS_DELAY_SECS_MAX;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::retry::Jitter;
 use posthaste_core::schema::Schema;
 use posthaste_core::settle::EntryVerdict;
-use posthaste_core::time::Timestamp;
 use posthaste_core::topic::{Status, Subscription};
 use posthaste_core::wire::{WireError, parse_delivery};
 use posthaste_ports::{
-    Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueName, QueueReceiver, ReceivedMessage,
-    RegistryError, Successor, WebhookClient,
+    Clock, Entropy, ObjectStore, OutgoingMessage, QueueName, QueueReceiver, ReceivedMessage, RegistryError,
+    Successor, WebhookClient,
 };
 
 use crate::Deliver;
@@ -65,8 +63,8 @@ where
                 Err(error) => self.put_elsewhere(invocation, message, &error).await,
             }
         }
-        for index in 0..invocation.jobs.len() {
-            self.judge_without_attempt(invocation, index).await;
+        for job in &invocation.jobs {
+            self.judge_without_attempt(invocation, job).await;
         }
     }
 
@@ -90,7 +88,7 @@ where
         let pack: Pack = subscription.batching.request();
         // Drawn once for the invocation, the subscription and the step: what waits together is stored together.
         let jitter = Jitter::new(self.ports.entropy.fraction());
-        let sizes = entries.iter().map(|entry| invocation.jobs[entry.job].texts[entry.entry].len());
+        let sizes = entries.iter().map(|at| invocation.payload(*at).len());
         let planned = |run: std::ops::Range<usize>| Planned {
             subscription: Arc::clone(subscription),
             schema: first.delivery.schema,
@@ -137,50 +135,18 @@ where
         self.replace(invocation, &message.id, &message.receipt, successors).await;
     }
 
-    /// Judges the events of one message that are not tried now. The texts of the others are loaded.
-    async fn judge_without_attempt(&self, invocation: &mut Invocation, index: usize) {
+    /// Judges the events of one message that are not tried now.
+    async fn judge_without_attempt(&self, invocation: &Invocation, job: &Job) {
         let now = self.ports.clock.now();
         let mut complete = None;
-        for entry in 0..invocation.jobs[index].delivery.events.len() {
-            match self.text_to_try(&invocation.jobs[index], entry, now).await {
-                Ok(text) => invocation.jobs[index].texts[entry] = text,
-                Err(verdict) => complete = invocation.jobs[index].judge(entry, verdict),
+        for (index, entry) in job.delivery.events.iter().enumerate() {
+            let expired = is_expired(entry.expires_at, now).then_some(DeadLetterReason::TimeToLiveExceeded);
+            if let Some(reason) = unsendable(job).or(expired) {
+                complete = job.judge(index, EntryVerdict::GiveUp { reason, last: None });
             }
         }
         if let Some(verdicts) = complete {
-            self.settle(invocation, &invocation.jobs[index], &verdicts).await;
-        }
-    }
-
-    /// The text of an event that is to be tried, or the verdict over one that is not: its subscription is deleted or
-    /// gone, it has expired, or its payload is gone or cannot be read.
-    async fn text_to_try(&self, job: &Job, entry: usize, now: Timestamp) -> Result<Bytes, EntryVerdict> {
-        let give_up = |reason| EntryVerdict::GiveUp { reason, last: None };
-        if let Some(reason) = unsendable(job) {
-            return Err(give_up(reason));
-        }
-        let entry = &job.delivery.events[entry];
-        if is_expired(entry.expires_at, now) {
-            return Err(give_up(DeadLetterReason::TimeToLiveExceeded));
-        }
-        match self.text(&entry.payload).await {
-            Ok(Some(text)) => Ok(text),
-            Ok(None) => Err(give_up(DeadLetterReason::MalformedMessage)),
-            Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "payload not readable, event postponed"
-                );
-                Err(EntryVerdict::Postponed { not_before: now + OUR_FAULT_WAIT })
-            }
-        }
-    }
-
-    /// An event's JSON; `None` if its payload object is gone.
-    async fn text(&self, payload: &Payload) -> Result<Option<Bytes>, PortError> {
-        match payload {
-            Payload::Inline(json) => Ok(Some(json.clone())),
-            Payload::Stored { key, .. } => Ok(self.ports.state.get(key).await?.map(|object| object.bytes)),
+            self.settle(invocation, job, &verdicts).await;
         }
     }
 }

@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-use posthaste_core::delivery::Delivery;
+use posthaste_core::delivery::{Delivery, Entry, Payload};
 use posthaste_core::settle::EntryVerdict;
 use posthaste_core::topic::Subscription;
 use posthaste_ports::{BatchResponse, MessageId, Receipt, Successor};
@@ -31,8 +30,6 @@ pub(crate) struct Job {
     pub(crate) delivery: Delivery,
     /// The subscription; `None` when it was deleted.
     pub(crate) subscription: Option<Arc<Subscription>>,
-    /// Each event's JSON; empty where the event is not tried.
-    pub(crate) texts: Vec<Bytes>,
     verdicts: Mutex<Vec<Option<EntryVerdict>>>,
 }
 
@@ -61,6 +58,16 @@ pub(crate) struct Parking {
 impl Invocation {
     pub(crate) fn new(deadline: Duration) -> Self {
         Self { deadline, jobs: Vec::new(), failures: Mutex::default(), parking: Mutex::default() }
+    }
+
+    /// An event of one of the messages.
+    pub(crate) fn entry(&self, at: EntryRef) -> &Entry {
+        &self.jobs[at.job].delivery.events[at.entry]
+    }
+
+    /// Where an event's JSON is.
+    pub(crate) fn payload(&self, at: EntryRef) -> &Payload {
+        &self.entry(at).payload
     }
 
     /// Notes a message for which nothing durable was done.
@@ -99,14 +106,7 @@ impl Job {
         subscription: Option<Arc<Subscription>>,
     ) -> Self {
         let count = delivery.events.len();
-        Self {
-            id,
-            receipt,
-            delivery,
-            subscription,
-            texts: vec![Bytes::new(); count],
-            verdicts: Mutex::new(vec![None; count]),
-        }
+        Self { id, receipt, delivery, subscription, verdicts: Mutex::new(vec![None; count]) }
     }
 
     /// Notes an event's verdict. Answers all verdicts if this was the last one missing.

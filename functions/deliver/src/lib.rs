@@ -12,6 +12,7 @@ mod park;
 mod report;
 mod retire;
 mod settle;
+mod texts;
 
 use std::time::Duration;
 
