@@ -40,12 +40,6 @@ pub(crate) struct Planned {
 /// What the events of one request have in common.
 type GroupKey<'a> = (&'a TopicName, &'a SubscriptionName, Schema, u16, bool);
 
-/// Who receives a message's events.
-enum Receiver {
-    Subscribed(Arc<Subscription>),
-    Deleted,
-}
-
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
     Q: QueueReceiver,
@@ -103,11 +97,7 @@ where
     async fn look_up(&self, invocation: &mut Invocation, message: ReceivedMessage, delivery: Delivery) {
         self.ports.drain.received(self.ports.clock.now().since(delivery.not_before));
         match self.receiver(&delivery).await {
-            Ok(receiver) => {
-                let subscription = match receiver {
-                    Receiver::Subscribed(subscription) => Some(subscription),
-                    Receiver::Deleted => None,
-                };
+            Ok(subscription) => {
                 invocation.jobs.push(Job::new(message.id, message.receipt, delivery, subscription));
             }
             Err(error) => {
@@ -117,10 +107,10 @@ where
         }
     }
 
-    async fn receiver(&self, delivery: &Delivery) -> Result<Receiver, RegistryError> {
+    /// Who receives a message's events; `None` if the subscription or its topic was deleted.
+    async fn receiver(&self, delivery: &Delivery) -> Result<Option<Arc<Subscription>>, RegistryError> {
         let topic = self.ports.registry.topic(&delivery.topic).await?;
-        let found = topic.as_ref().and_then(|topic| topic.subscription(&delivery.subscription));
-        Ok(found.map_or(Receiver::Deleted, |subscription| Receiver::Subscribed(Arc::clone(subscription))))
+        Ok(topic.and_then(|topic| topic.subscription(&delivery.subscription).cloned()))
     }
 
     /// A newer message waits for a newer reader; what is not ours goes, byte for byte, where it is kept.

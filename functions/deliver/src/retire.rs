@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use posthaste_core::api::{IsoTimestamp, StatusState, StatusView};
+use posthaste_core::endpoint::EndpointUrl;
 use posthaste_core::layout;
 use posthaste_core::record::TopicRecord;
 use posthaste_core::topic::Subscription;
@@ -59,11 +60,9 @@ fn disabled(object: &Object, subscription: &Subscription, since: IsoTimestamp) -
     let folded = subscription.name.folded();
     let (_, settings) = record.settings.subscriptions.iter_mut().find(|(name, _)| name.folded() == folded)?;
     let is_disabled = settings.status.as_ref().is_some_and(|status| status.state == StatusState::Disabled);
-    if is_disabled || settings.endpoint.url != subscription.endpoint.as_str() {
-        let same = posthaste_core::endpoint::EndpointUrl::parse(&settings.endpoint.url);
-        if is_disabled || same.as_ref() != Ok(&subscription.endpoint) {
-            return None;
-        }
+    let is_same_endpoint = EndpointUrl::parse(&settings.endpoint.url).as_ref() == Ok(&subscription.endpoint);
+    if is_disabled || !is_same_endpoint {
+        return None;
     }
     let reason = Some("the endpoint answered 410 Gone".to_owned());
     settings.status = Some(StatusView { state: StatusState::Disabled, reason, since });
