@@ -1,0 +1,10 @@
+//! Answers every invocation with `null`. The least that a Lambda program in Rust can be: whatever ours take beyond it
+//! is our doing.
+
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use serde::de::IgnoredAny;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    lambda_runtime::run(service_fn(async |_: LambdaEvent<IgnoredAny>| Ok::<_, Error>(()))).await
+}
