@@ -1,0 +1,71 @@
+//! What deliver is told.
+
+use std::time::Duration;
+
+use ipnet::IpNet;
+use posthaste_deliver::DeliverSettings;
+
+use super::{
+    ALLOW_ENDPOINTS, CommonEnvironment, DEADLETTERS_QUEUE_URL, DELIVERIES_QUEUE_URL, Environment,
+    EnvironmentError, REQUESTS_MAX, REQUESTS_PER_LINK_MAX, Variables, WEBHOOK_ORIGIN, kinds,
+};
+
+/// Most requests open at once where nothing is set. One instance of a Lambda function works on one batch at a time.
+const REQUESTS_DEFAULT: u16 = 256;
+
+/// Most requests open at once that may be set. Lambda gives a process 1,024 file descriptors; a request can take two
+/// at once (a payload from the store, then the endpoint), 128 are kept for idle connections, and the rest for the
+/// queue and the process itself.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+const REQUESTS_LIMIT: u16 = 400;
+
+/// Most requests open at once to one link where nothing is set: as embedded.
+const REQUESTS_PER_LINK_DEFAULT: u16 = 64;
+
+/// What deliver is told.
+#[derive(Debug, Clone)]
+pub struct DeliverEnvironment {
+    /// What every function is told.
+    pub common: CommonEnvironment,
+    /// The URL of the delivery queue.
+    pub deliveries_queue_url: String,
+    /// The URL of the dead-letter queue.
+    pub dead_letters_queue_url: String,
+    /// How old a topic may be before it is looked up again.
+    pub registry_max_age: Duration,
+    /// The bounds on requests, and who asks.
+    pub settings: DeliverSettings,
+    /// Addresses that endpoints may have although they are not public.
+    pub allow_endpoints: Vec<IpNet>,
+}
+
+impl Environment for DeliverEnvironment {
+    fn from(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
+        let mut variables = Variables::new(read);
+        let environment = Self {
+            common: CommonEnvironment::read(&mut variables),
+            deliveries_queue_url: variables.required(DELIVERIES_QUEUE_URL, &kinds::QUEUE_URL),
+            dead_letters_queue_url: variables.required(DEADLETTERS_QUEUE_URL, &kinds::QUEUE_URL),
+            registry_max_age: variables.registry_max_age(),
+            settings: deliver_settings(&mut variables),
+            allow_endpoints: variables.optional(ALLOW_ENDPOINTS, &kinds::NETWORKS).unwrap_or_default(),
+        };
+        variables.finish(environment)
+    }
+
+    fn common(&self) -> &CommonEnvironment {
+        &self.common
+    }
+}
+
+fn deliver_settings(variables: &mut Variables<'_>) -> DeliverSettings {
+    let bounds = 1..=REQUESTS_LIMIT;
+    let requests_max = variables.number(REQUESTS_MAX, REQUESTS_DEFAULT, bounds.clone());
+    let per_link_max = variables.number(REQUESTS_PER_LINK_MAX, REQUESTS_PER_LINK_DEFAULT, bounds);
+    let default = DeliverSettings::default();
+    DeliverSettings {
+        requests_max: requests_max.into(),
+        requests_per_link_max: per_link_max.into(),
+        origin: variables.optional(WEBHOOK_ORIGIN, &kinds::ORIGIN).unwrap_or(default.origin),
+    }
+}

@@ -1,0 +1,136 @@
+//! The kinds of values that variables have, each with the words in which it is asked for.
+
+use std::ops::RangeInclusive;
+
+use http::HeaderValue;
+use ipnet::IpNet;
+use posthaste_aws::telemetry::MetricsBy;
+use posthaste_core::pressure::Profile;
+use tracing::level_filters::LevelFilter;
+use url::Url;
+
+use super::publish::Tarpit;
+
+/// Shortest and longest name of a bucket, in characters.
+/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html>
+const BUCKET_CHARS: RangeInclusive<usize> = 3..=63;
+
+/// Shortest admin key, in characters: the same as in a file of `posthaste serve`.
+const ADMIN_KEY_CHARS_MIN: usize = 16;
+
+/// Longest namespace of metrics, in characters.
+/// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDatum.html>
+const NAMESPACE_CHARS_MAX: usize = 255;
+
+/// A kind of value.
+pub(crate) struct Kind<T> {
+    /// What is expected, as it fits "expected …".
+    pub(crate) expected: &'static str,
+    /// Whether a value must not be shown.
+    pub(crate) is_secret: bool,
+    /// Reads a value; `None` if it means nothing.
+    pub(crate) parse: fn(&str) -> Option<T>,
+}
+
+impl<T> Kind<T> {
+    pub(crate) const fn new(expected: &'static str, parse: fn(&str) -> Option<T>) -> Self {
+        Self { expected, is_secret: false, parse }
+    }
+}
+
+pub(crate) const BUCKET: Kind<String> = Kind::new("the name of a bucket", bucket);
+
+pub(crate) const QUEUE_URL: Kind<String> = Kind::new("the URL of a queue", queue_url);
+
+pub(crate) const ORIGIN: Kind<HeaderValue> = Kind::new("a host name, as visible ASCII characters", origin);
+
+pub(crate) const NETWORKS: Kind<Vec<IpNet>> =
+    Kind::new("networks as in 10.0.0.0/8,fd00::/8, separated by commas", networks);
+
+pub(crate) const PUBLIC_URL: Kind<Url> = Kind::new("a URL that begins with https:// or http://", web_url);
+
+pub(crate) const ADMIN_KEY: Kind<String> =
+    Kind { is_secret: true, ..Kind::new("16 or more visible ASCII characters", admin_key) };
+
+pub(crate) const TARPIT: Kind<Tarpit> = Kind::new("advise or delay", tarpit);
+
+pub(crate) const NAMESPACE: Kind<String> =
+    Kind::new("1 to 255 letters, digits and .-_/#: as CloudWatch has them", namespace);
+
+pub(crate) const METRICS_BY: Kind<MetricsBy> =
+    Kind::new("stack, topic or subscription", |text| text.parse().ok());
+
+pub(crate) const LOG_LEVEL: Kind<LevelFilter> =
+    Kind::new("off, error, warn, info, debug or trace", log_level);
+
+pub(crate) const PRESSURE_PROFILE: Kind<Option<Profile>> =
+    Kind::new("scaled, exchange-2013, exchange-2013-german or off", pressure_profile);
+
+fn bucket(text: &str) -> Option<String> {
+    let is_name = BUCKET_CHARS.contains(&text.len())
+        && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-'));
+    is_name.then(|| text.to_owned())
+}
+
+/// A queue's URL ends in `/{account}/{name}`; a bare host would be taken for a queue's only to fail at every call.
+fn queue_url(text: &str) -> Option<String> {
+    let name = web_url(text)?.path_segments()?.next_back()?.to_owned();
+    (!name.is_empty()).then(|| text.to_owned())
+}
+
+fn web_url(text: &str) -> Option<Url> {
+    Url::parse(text).ok().filter(|url| matches!(url.scheme(), "https" | "http"))
+}
+
+fn origin(text: &str) -> Option<HeaderValue> {
+    if is_visible_ascii(text) { HeaderValue::from_str(text).ok() } else { None }
+}
+
+fn networks(text: &str) -> Option<Vec<IpNet>> {
+    text.split(',').map(|network| network.trim().parse().ok()).collect()
+}
+
+fn admin_key(text: &str) -> Option<String> {
+    (text.len() >= ADMIN_KEY_CHARS_MIN && is_visible_ascii(text)).then(|| text.to_owned())
+}
+
+fn tarpit(text: &str) -> Option<Tarpit> {
+    match text {
+        "advise" => Some(Tarpit::Advise),
+        "delay" => Some(Tarpit::Delay),
+        _ => None,
+    }
+}
+
+fn is_visible_ascii(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+fn namespace(text: &str) -> Option<String> {
+    let is_name = text.len() <= NAMESPACE_CHARS_MAX
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_/#:".contains(&byte));
+    is_name.then(|| text.to_owned())
+}
+
+fn log_level(text: &str) -> Option<LevelFilter> {
+    match text {
+        "off" => Some(LevelFilter::OFF),
+        "error" => Some(LevelFilter::ERROR),
+        "warn" => Some(LevelFilter::WARN),
+        "info" => Some(LevelFilter::INFO),
+        "debug" => Some(LevelFilter::DEBUG),
+        "trace" => Some(LevelFilter::TRACE),
+        _ => None,
+    }
+}
+
+/// `off` is no profile at all.
+fn pressure_profile(text: &str) -> Option<Option<Profile>> {
+    match text {
+        "scaled" => Some(Some(Profile::Scaled)),
+        "exchange-2013" => Some(Some(Profile::Exchange2013)),
+        "exchange-2013-german" => Some(Some(Profile::Exchange2013German)),
+        "off" => Some(None),
+        _ => None,
+    }
+}

@@ -1,0 +1,43 @@
+//! What manage is told.
+
+use ipnet::IpNet;
+use posthaste_core::secret::Secret;
+use url::Url;
+
+use super::{
+    ADMIN_KEY, ALLOW_ENDPOINTS, CommonEnvironment, DEAD_LETTER_BUCKET, Environment, EnvironmentError,
+    PUBLISH_URL, Variables, kinds,
+};
+
+/// What manage is told.
+#[derive(Debug, Clone)]
+pub struct ManageEnvironment {
+    /// What every function is told.
+    pub common: CommonEnvironment,
+    /// The bucket of dead letters.
+    pub dead_letter_bucket: String,
+    /// The key of the management API.
+    pub admin_key: Secret,
+    /// Where events are published, as a topic's `endpoint` shows it.
+    pub publish_url: Option<Url>,
+    /// Addresses that endpoints may have although they are not public.
+    pub allow_endpoints: Vec<IpNet>,
+}
+
+impl Environment for ManageEnvironment {
+    fn from(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
+        let mut variables = Variables::new(read);
+        let environment = Self {
+            common: CommonEnvironment::read(&mut variables),
+            dead_letter_bucket: variables.required(DEAD_LETTER_BUCKET, &kinds::BUCKET),
+            admin_key: Secret::new(variables.required(ADMIN_KEY, &kinds::ADMIN_KEY)),
+            publish_url: variables.optional(PUBLISH_URL, &kinds::PUBLIC_URL),
+            allow_endpoints: variables.optional(ALLOW_ENDPOINTS, &kinds::NETWORKS).unwrap_or_default(),
+        };
+        variables.finish(environment)
+    }
+
+    fn common(&self) -> &CommonEnvironment {
+        &self.common
+    }
+}

@@ -1,0 +1,62 @@
+//! What monitor is told.
+
+use std::time::Duration;
+
+use posthaste_core::pressure::{PressureSettings, Profile};
+
+use super::{
+    CommonEnvironment, DEADLETTERS_QUEUE_URL, DELIVERIES_QUEUE_URL, Environment, EnvironmentError,
+    PRESSURE_INTERVAL_SECONDS, PRESSURE_PROFILE, Variables, kinds,
+};
+
+/// Seconds between two samples where nothing is set (SPEC §7).
+const INTERVAL_SECS_DEFAULT: u16 = 10;
+
+/// Most seconds between two samples: the schedule starts the function once a minute.
+const INTERVAL_SECS_MAX: u16 = 60;
+
+/// From when a state is stale: after two starts of the function that did not happen (SPEC §7).
+const STALE_AFTER: Duration = Duration::from_secs(150);
+
+/// What monitor is told.
+#[derive(Debug, Clone)]
+pub struct MonitorEnvironment {
+    /// What every function is told.
+    pub common: CommonEnvironment,
+    /// The URL of the delivery queue.
+    pub deliveries_queue_url: String,
+    /// The URL of the dead-letter queue.
+    pub dead_letters_queue_url: String,
+    /// When producers are slowed and refused.
+    pub pressure: PressureSettings,
+}
+
+impl Environment for MonitorEnvironment {
+    fn from(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
+        let mut variables = Variables::new(read);
+        let environment = Self {
+            common: CommonEnvironment::read(&mut variables),
+            deliveries_queue_url: variables.required(DELIVERIES_QUEUE_URL, &kinds::QUEUE_URL),
+            dead_letters_queue_url: variables.required(DEADLETTERS_QUEUE_URL, &kinds::QUEUE_URL),
+            pressure: pressure_settings(&mut variables),
+        };
+        variables.finish(environment)
+    }
+
+    fn common(&self) -> &CommonEnvironment {
+        &self.common
+    }
+}
+
+fn pressure_settings(variables: &mut Variables<'_>) -> PressureSettings {
+    let profile = variables.optional(PRESSURE_PROFILE, &kinds::PRESSURE_PROFILE);
+    let profile = profile.unwrap_or(Some(Profile::Scaled));
+    let interval = variables.number(PRESSURE_INTERVAL_SECONDS, INTERVAL_SECS_DEFAULT, 1..=INTERVAL_SECS_MAX);
+    PressureSettings {
+        enable_resource_monitoring: profile.is_some(),
+        profile: profile.unwrap_or_default(),
+        interval: Duration::from_secs(interval.into()),
+        stale_after: Some(STALE_AFTER),
+        ..PressureSettings::default()
+    }
+}

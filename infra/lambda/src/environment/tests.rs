@@ -1,0 +1,338 @@
+//! Every variable, by table: who reads it, what it holds where it is not set, what is accepted and what is refused.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use posthaste_aws::telemetry::MetricsBy;
+use posthaste_core::pressure::{PressureSettings, Profile};
+use tracing::level_filters::LevelFilter;
+
+use super::publish::Tarpit;
+use super::*;
+
+const DELIVERIES: &str = "https://sqs.eu-central-1.amazonaws.com/123456789012/deliveries";
+const DEAD_LETTERS: &str = "https://sqs.eu-central-1.amazonaws.com/123456789012/deadletters";
+const REDRIVE: &str = "http://127.0.0.1:4566/000000000000/redrive";
+const KEY: &str = "0123456789abcdef";
+
+/// What must be set, over all functions.
+const REQUIRED: [(&str, &str); 6] = [
+    (STATE_BUCKET, "state"),
+    (DEAD_LETTER_BUCKET, "dead-letters"),
+    (DELIVERIES_QUEUE_URL, DELIVERIES),
+    (DEADLETTERS_QUEUE_URL, DEAD_LETTERS),
+    (REDRIVE_QUEUE_URL, REDRIVE),
+    (ADMIN_KEY, KEY),
+];
+
+/// Reads what is required, with these changes.
+fn read<E: Environment>(changes: &[(&str, &str)]) -> Result<E, EnvironmentError> {
+    let all: BTreeMap<_, _> = REQUIRED.iter().chain(changes).copied().collect();
+    E::from(&|name| all.get(name).map(|value| (*value).to_owned()))
+}
+
+fn refused<E: Environment>(name: &str, value: &str) -> String {
+    match read::<E>(&[(name, value)]) {
+        Ok(_) => panic!("{name}={value} was accepted"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// The functions that read each variable, as the table of the issue has them.
+#[test]
+fn each_function_reads_its_own_variables_and_no_others() {
+    let readers = [
+        ("publish", PublishEnvironment::variables()),
+        ("deliver", DeliverEnvironment::variables()),
+        ("wake", WakeEnvironment::variables()),
+        ("deadletter", DeadLetterEnvironment::variables()),
+        ("monitor", MonitorEnvironment::variables()),
+        ("manage", ManageEnvironment::variables()),
+    ];
+    let table = [
+        (ADMIN_KEY, "manage"),
+        (ALLOW_ENDPOINTS, "deliver manage"),
+        (DEADLETTERS_QUEUE_URL, "deliver deadletter monitor"),
+        (DEAD_LETTER_BUCKET, "deadletter manage"),
+        (DELIVERIES_QUEUE_URL, "publish deliver wake monitor"),
+        (LOG_LEVEL, "publish deliver wake deadletter monitor manage"),
+        (METRICS_BY, "publish deliver wake deadletter monitor manage"),
+        (METRICS_NAMESPACE, "publish deliver wake deadletter monitor manage"),
+        (PRESSURE_INTERVAL_SECONDS, "monitor"),
+        (PRESSURE_PROFILE, "monitor"),
+        (PUBLISH_URL, "manage"),
+        (REDRIVE_QUEUE_URL, "deadletter"),
+        (REGISTRY_MAX_AGE_SECONDS, "publish deliver deadletter"),
+        (REQUESTS_MAX, "deliver"),
+        (REQUESTS_PER_LINK_MAX, "deliver"),
+        (STATE_BUCKET, "publish deliver wake deadletter monitor manage"),
+        (TARPIT, "publish"),
+        (WEBHOOK_ORIGIN, "deliver"),
+    ];
+    let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (function, variables) in &readers {
+        for name in variables.iter().filter(|name| !name.starts_with("AWS_")) {
+            found.entry(name).or_default().push(function);
+        }
+    }
+    let found: Vec<_> = found.into_iter().map(|(name, functions)| (name, functions.join(" "))).collect();
+    assert_eq!(found, table.map(|(name, functions)| (name, functions.to_owned())));
+}
+
+#[test]
+fn what_is_required_is_enough_and_the_rest_has_its_default() {
+    let publish: PublishEnvironment = read(&[]).unwrap();
+    assert_eq!(publish.deliveries_queue_url, DELIVERIES);
+    assert_eq!(publish.registry_max_age, Duration::from_secs(5));
+    assert_eq!(publish.tarpit, Tarpit::Advise);
+    let CommonEnvironment { state_bucket, telemetry, .. } = publish.common;
+    assert_eq!(state_bucket, "state");
+    assert_eq!(telemetry.log_level, LevelFilter::INFO);
+    assert_eq!(telemetry.metrics_namespace, "posthaste");
+    assert_eq!(telemetry.metrics_by, MetricsBy::Stack);
+
+    let deliver: DeliverEnvironment = read(&[]).unwrap();
+    assert_eq!(deliver.deliveries_queue_url, DELIVERIES);
+    assert_eq!(deliver.dead_letters_queue_url, DEAD_LETTERS);
+    assert_eq!((deliver.settings.requests_max, deliver.settings.requests_per_link_max), (256, 64));
+    assert_eq!(deliver.settings.origin, "posthaste");
+    assert_eq!(deliver.allow_endpoints, []);
+
+    let dead_letter: DeadLetterEnvironment = read(&[]).unwrap();
+    assert_eq!(dead_letter.dead_letter_bucket, "dead-letters");
+    assert_eq!(dead_letter.dead_letters_queue_url, DEAD_LETTERS);
+    assert_eq!(dead_letter.redrive_queue_url, REDRIVE);
+    assert_eq!(dead_letter.registry_max_age, Duration::from_secs(5));
+
+    let wake: WakeEnvironment = read(&[]).unwrap();
+    assert_eq!(wake.deliveries_queue_url, DELIVERIES);
+
+    let manage: ManageEnvironment = read(&[]).unwrap();
+    assert_eq!(manage.dead_letter_bucket, "dead-letters");
+    assert!(manage.admin_key.matches(KEY));
+    assert_eq!(manage.publish_url, None);
+    assert_eq!(manage.allow_endpoints, []);
+}
+
+#[test]
+fn pressure_is_sampled_every_ten_seconds_and_stale_after_150() {
+    let monitor: MonitorEnvironment = read(&[]).unwrap();
+    assert_eq!(monitor.deliveries_queue_url, DELIVERIES);
+    assert_eq!(monitor.dead_letters_queue_url, DEAD_LETTERS);
+    assert!(monitor.pressure.enable_resource_monitoring);
+    assert_eq!(monitor.pressure.profile, Profile::Scaled);
+    assert_eq!(monitor.pressure.interval, Duration::from_secs(10));
+    assert_eq!(monitor.pressure.stale_after, Some(Duration::from_secs(150)));
+}
+
+#[test]
+fn every_interval_that_is_accepted_keeps_the_rules_of_back_pressure() {
+    for seconds in 1..=60 {
+        let monitor: MonitorEnvironment = read(&[(PRESSURE_INTERVAL_SECONDS, &seconds.to_string())]).unwrap();
+        assert_eq!(monitor.pressure.interval, Duration::from_secs(seconds));
+        assert_eq!(monitor.pressure.validate(), Ok(()));
+    }
+}
+
+#[test]
+fn each_profile_has_its_name() {
+    let check = |text, expected| {
+        let monitor: MonitorEnvironment = read(&[(PRESSURE_PROFILE, text)]).unwrap();
+        let PressureSettings { enable_resource_monitoring, profile, .. } = monitor.pressure;
+        assert_eq!(enable_resource_monitoring.then_some(profile), expected, "{text}");
+    };
+    check("scaled", Some(Profile::Scaled));
+    check("exchange-2013", Some(Profile::Exchange2013));
+    check("exchange-2013-german", Some(Profile::Exchange2013German));
+    check("off", None);
+}
+
+#[test]
+fn each_log_level_has_its_name() {
+    let check = |text, expected| {
+        let wake: WakeEnvironment = read(&[(LOG_LEVEL, text)]).unwrap();
+        assert_eq!(wake.common.telemetry.log_level, expected, "{text}");
+    };
+    check("off", LevelFilter::OFF);
+    check("error", LevelFilter::ERROR);
+    check("warn", LevelFilter::WARN);
+    check("info", LevelFilter::INFO);
+    check("debug", LevelFilter::DEBUG);
+    check("trace", LevelFilter::TRACE);
+}
+
+#[test]
+fn metrics_are_named_and_counted_by_what_is_set() {
+    let check = |text, expected| {
+        let wake: WakeEnvironment = read(&[(METRICS_NAMESPACE, "shop/eu"), (METRICS_BY, text)]).unwrap();
+        let telemetry = wake.common.telemetry;
+        assert_eq!(
+            (telemetry.metrics_namespace.as_str(), telemetry.metrics_by),
+            ("shop/eu", expected),
+            "{text}"
+        );
+    };
+    check("stack", MetricsBy::Stack);
+    check("topic", MetricsBy::Topic);
+    check("subscription", MetricsBy::Subscription);
+}
+
+#[test]
+fn the_tarpit_has_two_ways() {
+    let check = |text, expected| {
+        assert_eq!(read::<PublishEnvironment>(&[(TARPIT, text)]).unwrap().tarpit, expected, "{text}");
+    };
+    check("advise", Tarpit::Advise);
+    check("delay", Tarpit::Delay);
+}
+
+#[test]
+fn deliver_takes_its_bounds_its_origin_and_its_networks() {
+    let deliver: DeliverEnvironment = read(&[
+        (REQUESTS_MAX, "400"),
+        (REQUESTS_PER_LINK_MAX, "1"),
+        (WEBHOOK_ORIGIN, "events.example.com"),
+        (ALLOW_ENDPOINTS, "127.0.0.0/8, fd00::/8"),
+        (REGISTRY_MAX_AGE_SECONDS, "0"),
+    ])
+    .unwrap();
+    assert_eq!((deliver.settings.requests_max, deliver.settings.requests_per_link_max), (400, 1));
+    assert_eq!(deliver.settings.origin, "events.example.com");
+    let networks: Vec<_> = deliver.allow_endpoints.iter().map(ToString::to_string).collect();
+    assert_eq!(networks, ["127.0.0.0/8", "fd00::/8"]);
+    assert_eq!(deliver.registry_max_age, Duration::ZERO);
+}
+
+#[test]
+fn manage_takes_its_url_and_its_networks() {
+    let url = "https://abc.lambda-url.eu-central-1.on.aws/";
+    let manage: ManageEnvironment = read(&[(PUBLISH_URL, url), (ALLOW_ENDPOINTS, "10.1.2.3/32")]).unwrap();
+    assert_eq!(manage.publish_url.map(String::from), Some(url.to_owned()));
+    assert_eq!(manage.allow_endpoints.len(), 1);
+}
+
+#[test]
+fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
+    fn check<E: Environment>(name: &str, expected: &str) {
+        let all: BTreeMap<_, _> = REQUIRED.iter().filter(|(other, _)| *other != name).copied().collect();
+        let Err(absent) = E::from(&|name| all.get(name).map(|value| (*value).to_owned())) else {
+            panic!("{name} is not needed")
+        };
+        assert_eq!(absent.to_string(), expected);
+        assert_eq!(refused::<E>(name, ""), expected);
+    }
+    check::<WakeEnvironment>(STATE_BUCKET, "STATE_BUCKET is not set, expected the name of a bucket");
+    let deliveries = "DELIVERIES_QUEUE_URL is not set, expected the URL of a queue";
+    check::<PublishEnvironment>(DELIVERIES_QUEUE_URL, deliveries);
+    check::<DeliverEnvironment>(DELIVERIES_QUEUE_URL, deliveries);
+    check::<WakeEnvironment>(DELIVERIES_QUEUE_URL, deliveries);
+    check::<MonitorEnvironment>(DELIVERIES_QUEUE_URL, deliveries);
+    let dead_letters = "DEADLETTERS_QUEUE_URL is not set, expected the URL of a queue";
+    check::<DeliverEnvironment>(DEADLETTERS_QUEUE_URL, dead_letters);
+    check::<DeadLetterEnvironment>(DEADLETTERS_QUEUE_URL, dead_letters);
+    check::<MonitorEnvironment>(DEADLETTERS_QUEUE_URL, dead_letters);
+    let redrive = "REDRIVE_QUEUE_URL is not set, expected the URL of a queue";
+    check::<DeadLetterEnvironment>(REDRIVE_QUEUE_URL, redrive);
+    let bucket = "DEAD_LETTER_BUCKET is not set, expected the name of a bucket";
+    check::<DeadLetterEnvironment>(DEAD_LETTER_BUCKET, bucket);
+    check::<ManageEnvironment>(DEAD_LETTER_BUCKET, bucket);
+    let key = "ADMIN_KEY is not set, expected 16 or more visible ASCII characters";
+    check::<ManageEnvironment>(ADMIN_KEY, key);
+}
+
+#[test]
+fn an_empty_variable_counts_as_not_set() {
+    let optional = [
+        REGISTRY_MAX_AGE_SECONDS,
+        TARPIT,
+        REQUESTS_MAX,
+        REQUESTS_PER_LINK_MAX,
+        WEBHOOK_ORIGIN,
+        ALLOW_ENDPOINTS,
+        PRESSURE_PROFILE,
+        PRESSURE_INTERVAL_SECONDS,
+        PUBLISH_URL,
+        LOG_LEVEL,
+        METRICS_NAMESPACE,
+        METRICS_BY,
+    ]
+    .map(|name| (name, ""));
+    fn check<E: Environment + std::fmt::Debug>(empty: &[(&str, &str)]) {
+        let (empty, absent): (E, E) = (read(empty).unwrap(), read(&[]).unwrap());
+        assert_eq!(format!("{empty:?}"), format!("{absent:?}"));
+    }
+    check::<PublishEnvironment>(&optional);
+    check::<DeliverEnvironment>(&optional);
+    check::<WakeEnvironment>(&optional);
+    check::<DeadLetterEnvironment>(&optional);
+    check::<MonitorEnvironment>(&optional);
+    check::<ManageEnvironment>(&optional);
+}
+
+#[test]
+fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
+    fn check<E: Environment>(name: &str, values: &[&str], expected: &str) {
+        for value in values {
+            assert_eq!(refused::<E>(name, value), format!("{name} is {value:?}, expected {expected}"));
+        }
+    }
+    type Publish = PublishEnvironment;
+    type Deliver = DeliverEnvironment;
+    type Monitor = MonitorEnvironment;
+    let buckets = ["ab", "Upper", "with space", "s3://bucket", "arn:aws:s3:::bucket", "\u{fffd}xx"];
+    check::<Publish>(STATE_BUCKET, &buckets, "the name of a bucket");
+    check::<DeadLetterEnvironment>(DEAD_LETTER_BUCKET, &buckets, "the name of a bucket");
+    let queues = ["deliveries", "arn:aws:sqs:x:1:deliveries", "https://sqs.example.com/", "ftp://a/b"];
+    check::<Publish>(DELIVERIES_QUEUE_URL, &queues, "the URL of a queue");
+    check::<Deliver>(DEADLETTERS_QUEUE_URL, &queues, "the URL of a queue");
+    check::<DeadLetterEnvironment>(REDRIVE_QUEUE_URL, &queues, "the URL of a queue");
+    check::<Publish>(
+        REGISTRY_MAX_AGE_SECONDS,
+        &["-1", "301", "five", "1.5", " 5", "99999"],
+        "a whole number from 0 to 300",
+    );
+    check::<Publish>(TARPIT, &["Advise", "off", "delay "], "advise or delay");
+    check::<Deliver>(REQUESTS_MAX, &["0", "401"], "a whole number from 1 to 400");
+    check::<Deliver>(REQUESTS_PER_LINK_MAX, &["0", "401"], "a whole number from 1 to 400");
+    let origin = "a host name, as visible ASCII characters";
+    check::<Deliver>(WEBHOOK_ORIGIN, &["two words", "a\r\nb: c", "münchen.example"], origin);
+    let networks = "networks as in 10.0.0.0/8,fd00::/8, separated by commas";
+    check::<Deliver>(ALLOW_ENDPOINTS, &["127.0.0.1", "10.0.0.0/33", "10.0.0.0/8,", "all"], networks);
+    check::<ManageEnvironment>(ALLOW_ENDPOINTS, &["localhost"], networks);
+    let profiles = "scaled, exchange-2013, exchange-2013-german or off";
+    check::<Monitor>(PRESSURE_PROFILE, &["Scaled", "exchange-2016", "on"], profiles);
+    check::<Monitor>(PRESSURE_INTERVAL_SECONDS, &["0", "61", "10s"], "a whole number from 1 to 60");
+    let url = "a URL that begins with https:// or http://";
+    check::<ManageEnvironment>(PUBLISH_URL, &["example.com", "ftp://example.com"], url);
+    let levels = "off, error, warn, info, debug or trace";
+    check::<Publish>(LOG_LEVEL, &["INFO", "3", "posthaste=debug"], levels);
+    let namespaces = "1 to 255 letters, digits and .-_/#: as CloudWatch has them";
+    check::<Publish>(METRICS_NAMESPACE, &["a b", "ä", &"x".repeat(256)], namespaces);
+    check::<Publish>(METRICS_BY, &["Stack", "none"], "stack, topic or subscription");
+}
+
+#[test]
+fn a_secret_that_is_refused_is_not_shown() {
+    for key in ["short-key-12345", "a key of more than sixteen", "schlüsselschlüssel"] {
+        let expected = "ADMIN_KEY is not usable, expected 16 or more visible ASCII characters";
+        assert_eq!(refused::<ManageEnvironment>(ADMIN_KEY, key), expected);
+    }
+}
+
+#[test]
+fn no_secret_is_seen_in_debug() {
+    let manage: ManageEnvironment = read(&[]).unwrap();
+    assert!(!format!("{manage:?}").contains(KEY));
+}
+
+#[test]
+fn all_that_is_wrong_is_told_at_once() {
+    let wrong = [(STATE_BUCKET, ""), (DELIVERIES_QUEUE_URL, "deliveries"), (TARPIT, "no")];
+    let error = read::<PublishEnvironment>(&wrong).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "STATE_BUCKET is not set, expected the name of a bucket; \
+         DELIVERIES_QUEUE_URL is \"deliveries\", expected the URL of a queue; \
+         TARPIT is \"no\", expected advise or delay"
+    );
+}

@@ -1,0 +1,27 @@
+//! What wake is told.
+
+use super::{CommonEnvironment, DELIVERIES_QUEUE_URL, Environment, EnvironmentError, Variables, kinds};
+
+/// What wake is told.
+#[derive(Debug, Clone)]
+pub struct WakeEnvironment {
+    /// What every function is told.
+    pub common: CommonEnvironment,
+    /// The URL of the delivery queue.
+    pub deliveries_queue_url: String,
+}
+
+impl Environment for WakeEnvironment {
+    fn from(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
+        let mut variables = Variables::new(read);
+        let environment = Self {
+            common: CommonEnvironment::read(&mut variables),
+            deliveries_queue_url: variables.required(DELIVERIES_QUEUE_URL, &kinds::QUEUE_URL),
+        };
+        variables.finish(environment)
+    }
+
+    fn common(&self) -> &CommonEnvironment {
+        &self.common
+    }
+}
