@@ -1,0 +1,76 @@
+"""The repository's template as the emulator can take it: the same resources, with the code where it was uploaded, and
+without the few things that cannot hold here. Every difference is one function of this file."""
+
+import pathlib
+
+from samtranslator.yaml_helper import yaml_parse
+
+import package
+
+TEMPLATE = package.ROOT / "template.yaml"
+
+
+def local(bucket, parameters, path=TEMPLATE):
+    """The template, each function's code being `{function}.zip` in the bucket."""
+    template = yaml_parse(pathlib.Path(path).read_text())
+    point_at_code(template, bucket)
+    write_numbers_of_sources(template, parameters)
+    let_plain_http_in(template)
+    leave_out_metric_math(template)
+    return template
+
+
+def point_at_code(template, bucket):
+    """`sam package` does the same with what `sam build` made."""
+    for function in of_type(template, "AWS::Serverless::Function").values():
+        binary = function.pop("Metadata")["BuildProperties"]["Binary"]
+        function["Properties"]["CodeUri"] = {"Bucket": bucket, "Key": f"{binary}.zip"}
+
+
+def write_numbers_of_sources(template, given):
+    """Writes parameters that are numbers into event sources as numbers. ministack 1.5.33 leaves them text there, and
+    its poller of queues then dies of comparing text with a number."""
+    numbers = {
+        name: int(given.get(name, parameter["Default"]))
+        for name, parameter in template["Parameters"].items()
+        if parameter["Type"] == "Number"
+    }
+    for function in of_type(template, "AWS::Serverless::Function").values():
+        for event in function["Properties"].get("Events", {}).values():
+            event["Properties"] = with_numbers(event["Properties"], numbers)
+
+
+def with_numbers(value, numbers):
+    if isinstance(value, dict):
+        if value.get("Ref") in numbers:
+            return numbers[value["Ref"]]
+        return {name: with_numbers(one, numbers) for name, one in value.items()}
+    return value
+
+
+def let_plain_http_in(template):
+    """Takes out the statements that refuse what is not TLS: the emulator is reached over plain http on loopback, and it
+    enforces policies. A policy that says nothing else goes as a whole."""
+    for kind in ("AWS::S3::BucketPolicy", "AWS::SQS::QueuePolicy"):
+        for name, policy in of_type(template, kind).items():
+            document = policy["Properties"]["PolicyDocument"]
+            document["Statement"] = [one for one in document["Statement"] if not refuses_plain_http(one)]
+            if not document["Statement"]:
+                del template["Resources"][name]
+
+
+def refuses_plain_http(statement):
+    conditions = statement.get("Condition", {}).get("Bool", {})
+    return statement["Effect"] == "Deny" and str(conditions.get("aws:SecureTransport")).lower() == "false"
+
+
+def leave_out_metric_math(template):
+    """ministack 1.5.33 refuses alarms over several metrics. Its alarms never fire in any case."""
+    for name, alarm in of_type(template, "AWS::CloudWatch::Alarm").items():
+        if "Metrics" in alarm["Properties"]:
+            del template["Resources"][name]
+
+
+def of_type(template, kind):
+    """The resources of one type, by name, as they are now."""
+    return {name: one for name, one in template["Resources"].items() if one["Type"] == kind}

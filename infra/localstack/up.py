@@ -1,0 +1,112 @@
+"""The program behind `up`."""
+
+import argparse
+import pathlib
+import secrets
+import signal
+import subprocess
+import sys
+
+from botocore.exceptions import ClientError
+
+import deploy
+import emulator
+import folder
+import package
+
+DESCRIPTION = """Starts ministack, an AWS emulator, on 127.0.0.1, and deploys this repository's template.yaml to it, with
+the real function binaries. Prints lines that a shell can evaluate; `down` stops everything. Nothing outlives it."""
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="infra/localstack/up", description=DESCRIPTION)
+    folder.add_option(parser)
+    parser.add_argument("--port", type=int, default=4566, help="the emulator's port (default: 4566; 0: a free one)")
+    parser.add_argument("--stack", default="posthaste", help="the stack's name (default: posthaste)")
+    parser.add_argument("--profile", default="dev", help="cargo's profile (default: dev, the quickest to build)")
+    parser.add_argument(
+        "--binaries", type=pathlib.Path, metavar="DIR", help="take the six programs from here instead of building them"
+    )
+    parser.add_argument(
+        "--allow-endpoints", default="127.0.0.0/8", metavar="CIDRS",
+        help="endpoints that may lie here, by plain http too (default: 127.0.0.0/8; empty for none)",
+    )
+    parser.add_argument(
+        "--parameter", action="append", default=[], metavar="NAME=VALUE", type=parameter,
+        help="a parameter of the template; repeatable",
+    )
+    return parser.parse_args()
+
+
+def parameter(text):
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def tell(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def programs(options):
+    if options.binaries:
+        return {name: options.binaries / name for name in package.FUNCTIONS}
+    tell(f"building the functions (cargo, profile {options.profile})")
+    return package.build(options.profile)
+
+
+def deployed(cloud, options, binaries):
+    """Deploys, and says where everything is."""
+    given = {"AdminKey": secrets.token_urlsafe(32), "AllowEndpoints": options.allow_endpoints}
+    given |= dict(options.parameter)
+    tell("uploading the functions")
+    cloud.upload(binaries, given)
+    tell(f"making the stack {options.stack}")
+    cloud.create(given)
+    stack = cloud.described()
+    publish, manage = (cloud.reachable(stack["outputs"][name]) for name in ("PublishUrl", "ManageUrl"))
+    # A topic's `endpoint` must be an address that works here.
+    cloud.set_variable(stack["resources"]["ManageFunction"], "PUBLISH_URL", publish)
+    environment = {
+        "POSTHASTE_URL": manage, "POSTHASTE_KEY": given["AdminKey"], "AWS_ENDPOINT_URL": cloud.url,
+        "AWS_ACCESS_KEY_ID": emulator.ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": emulator.SECRET_KEY,
+        "AWS_DEFAULT_REGION": emulator.REGION,
+    }
+    return {**stack, "publishUrl": publish, "manageUrl": manage, "environment": environment}
+
+
+def show(stack):
+    print(f"# publish URL          {stack['publishUrl']}")
+    print(f"# manage URL           {stack['manageUrl']}")
+    print(f"# state bucket         s3://{stack['outputs']['StateBucketName']}")
+    print(f"# dead-letter bucket   s3://{stack['outputs']['DeadLetterBucketName']}")
+    print(folder.exports(stack), end="")
+
+
+def main():
+    options = arguments()
+    options.folder = options.folder.resolve()
+    machine = emulator.Emulator(options.folder)
+    running = machine.running()
+    if running:
+        raise emulator.Trouble(f"already running on port {running['port']} (in {options.folder}); stop it with down")
+    binaries = programs(options)
+    # An interrupt, a SIGTERM or any other trouble: nothing half made stays behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        machine.start(options.port)
+        tell(f"the emulator runs on {machine.url}")
+        stack = deployed(deploy.Cloud(machine.url, options.stack), options, binaries)
+        folder.write(options.folder, stack)
+    except BaseException:
+        machine.stop()
+        raise
+    show(stack)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (emulator.Trouble, subprocess.CalledProcessError, ClientError) as trouble:
+        sys.exit(f"up: {trouble}")
