@@ -95,7 +95,7 @@ where
     }
 
     async fn look_up(&self, invocation: &mut Invocation, message: ReceivedMessage, delivery: Delivery) {
-        self.ports.drain.received(self.ports.clock.now().since(delivery.not_before));
+        self.note_wait(message.receive_count, &delivery);
         match self.receiver(&delivery).await {
             Ok(subscription) => {
                 invocation.jobs.push(Job::new(message.id, message.receipt, delivery, subscription));
@@ -105,6 +105,14 @@ where
                 invocation.fail(&message.id);
             }
         }
+    }
+
+    /// Notes how long a message had been due. One that was received before was hidden meanwhile, because it failed
+    /// here: that wait was ours, and must not read as a slow drain.
+    fn note_wait(&self, receive_count: u32, delivery: &Delivery) {
+        let clock = &self.ports.clock;
+        let waited = if receive_count > 1 { Duration::ZERO } else { clock.now().since(delivery.not_before) };
+        self.ports.drain.received(waited, clock.monotonic());
     }
 
     /// Who receives a message's events; `None` if the subscription or its topic was deleted.

@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::pressure::{
-    DrainRate, PRESSURE_KEY, PressureSettings, PressureState, Readings, SettingsError, evaluate,
+    DrainRate, PRESSURE_KEY, PressureSettings, PressureState, Readings, SettingsError, Space, evaluate,
 };
 use posthaste_core::time::Timestamp;
 use posthaste_ports::{
-    Clock, DrainMeter, ETag, ErrorKind, Object, ObjectStore, PortError, Probe, PutCondition, QueueCounts,
-    QueueReceiver, Revalidated,
+    Clock, Database, DrainSource, ETag, ErrorKind, Object, ObjectStore, PortError, Probe, PutCondition,
+    QueueCounts, QueueReceiver, Revalidated,
 };
 
 /// What the monitor needs from outside.
 #[derive(Debug)]
-pub struct MonitorPorts<Q, S, P, C> {
+pub struct MonitorPorts<Q, S, P, C, D> {
     /// The delivery queue.
     pub deliveries: Q,
     /// The dead-letter queue.
@@ -32,13 +32,13 @@ pub struct MonitorPorts<Q, S, P, C> {
     /// Time.
     pub clock: C,
     /// What deliver settles.
-    pub drain: DrainMeter,
+    pub drain: D,
 }
 
 /// The function.
 #[derive(Debug)]
-pub struct Monitor<Q, S, P, C> {
-    ports: MonitorPorts<Q, S, P, C>,
+pub struct Monitor<Q, S, P, C, D> {
+    ports: MonitorPorts<Q, S, P, C, D>,
     settings: PressureSettings,
     drain: DrainRate,
     measured_at: Option<Duration>,
@@ -63,20 +63,24 @@ struct Before {
     is_ours: bool,
 }
 
-impl<Q, S, P, C> Monitor<Q, S, P, C>
+impl<Q, S, P, C, D> Monitor<Q, S, P, C, D>
 where
     Q: QueueReceiver,
     S: ObjectStore,
     P: Probe,
     C: Clock,
+    D: DrainSource,
 {
     /// Wires the function up. Settings that make no sense, or disks too small for their formulas, are refused.
-    pub fn new(ports: MonitorPorts<Q, S, P, C>, settings: PressureSettings) -> Result<Self, SettingsError> {
+    pub fn new(
+        ports: MonitorPorts<Q, S, P, C, D>,
+        settings: PressureSettings,
+    ) -> Result<Self, SettingsError> {
         settings.validate()?;
         if settings.enable_resource_monitoring {
             let sample = ports.probe.sample();
-            let disks =
-                Readings { database: sample.database, log_disk: sample.log_disk, ..Readings::default() };
+            let database = space(sample.database, Some(QueueCounts::default()));
+            let disks = Readings { database, log_disk: sample.log_disk, ..Readings::default() };
             settings.validate_disks(&disks)?;
         }
         Ok(Self { ports, settings, drain: DrainRate::default(), measured_at: None, written: None })
@@ -149,24 +153,54 @@ where
         let sample = self.ports.probe.sample();
         let deliveries = counts(&self.ports.deliveries, "deliveries").await;
         let dead_letters = counts(&self.ports.dead_letters, "deadletters").await;
+        let drain_secs = match deliveries {
+            Some(counts) => self.drain_secs(counts).await,
+            None => None,
+        };
         Readings {
             visible: deliveries.map(|counts| counts.visible),
             version_buckets: sample.version_buckets,
             batch_points: sample.batch_points,
-            database: sample.database,
+            database: space(sample.database, deliveries),
             log_disk: sample.log_disk,
             process_bytes: sample.process_bytes,
             memory: sample.memory,
             dead_letters: dead_letters.map(|counts| counts.visible),
-            drain_secs: deliveries.map(|counts| self.drain_secs(counts.visible)),
+            drain_secs,
         }
     }
 
-    fn drain_secs(&mut self, visible: u64) -> u64 {
+    /// How long what is visible takes to be delivered; `None` if that cannot be known now.
+    async fn drain_secs(&mut self, counts: QueueCounts) -> Option<u64> {
         let now = self.ports.clock.monotonic();
         let elapsed = self.measured_at.replace(now).map_or(Duration::ZERO, |then| now.saturating_sub(then));
-        let drained = self.ports.drain.take();
-        self.drain.update(visible, drained.messages, drained.waited_max, elapsed)
+        match self.ports.drain.drained(counts.visible, elapsed).await {
+            Ok(Some(drained)) => {
+                Some(self.drain.update(counts.visible, drained.messages, drained.waited_max, drained.over))
+            }
+            Ok(None) => {
+                self.drain = DrainRate::default();
+                drain_secs_untold(counts)
+            }
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "drain rate not read");
+                None
+            }
+        }
+    }
+}
+
+/// The drain time where deliver told nothing: what it receives hardly waits, so there is no backlog. That holds only
+/// while it receives: of messages that nobody takes nobody knows how long they wait.
+fn drain_secs_untold(counts: QueueCounts) -> Option<u64> {
+    (counts.visible == 0 || counts.in_flight > 0).then_some(0)
+}
+
+/// What can fill up, with how full it is.
+fn space(database: Option<Database>, deliveries: Option<QueueCounts>) -> Option<Space> {
+    match database? {
+        Database::Disk(usage) => Some(Space::Disk(usage)),
+        Database::InFlight => deliveries.map(|counts| Space::InFlight(counts.in_flight)),
     }
 }
 

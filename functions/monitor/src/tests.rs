@@ -5,12 +5,12 @@ mod writing;
 
 use std::sync::{Arc, Mutex};
 
-use posthaste_core::pressure::{Admission, Level, Measure, Resource, Space, Tier, Usage};
+use posthaste_core::pressure::{Admission, Level, Measure, Resource, Tier, Usage};
 use posthaste_local::{FileStore, ManualClock};
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{
-    Calls, Fault, Faulty, Plan, PressureReader, Receipt, ReceiveRequest, ReceivedMessage, Recorded, Sample,
-    Successor,
+    Calls, Database, DrainMeter, Fault, Faulty, Plan, PressureReader, Receipt, ReceiveRequest,
+    ReceivedMessage, Recorded, Sample, Successor,
 };
 
 use super::*;
@@ -99,11 +99,11 @@ impl World {
         world
     }
 
-    fn monitor(&self) -> Monitor<Counted, Store, Machine, ManualClock> {
+    fn monitor(&self) -> Monitor<Counted, Store, Machine, ManualClock, DrainMeter> {
         self.start().unwrap()
     }
 
-    fn start(&self) -> Result<Monitor<Counted, Store, Machine, ManualClock>, SettingsError> {
+    fn start(&self) -> Result<Monitor<Counted, Store, Machine, ManualClock, DrainMeter>, SettingsError> {
         let ports = MonitorPorts {
             deliveries: self.deliveries.clone(),
             dead_letters: self.dead_letters.clone(),

@@ -12,6 +12,9 @@ pub const PARKED: &str = "parked/";
 /// The prefix of all payloads that were stored once and referenced.
 pub const PAYLOADS: &str = "payloads/";
 
+/// The prefix of what the processes of `deliver` tell of how fast they drain the queue.
+pub const DRAIN: &str = "drain/";
+
 /// The lease that keeps `wake` from running twice at once.
 pub const WAKE_LEASE: &str = "leases/wake.json";
 
@@ -49,6 +52,11 @@ pub fn payload(stored: Timestamp, id: &str) -> String {
 /// The greatest key a payload stored before `day` begins can have, for listing what is old.
 pub fn payloads_before(day: Timestamp) -> String {
     format!("{PAYLOADS}{}/", day_key(day))
+}
+
+/// What one process of `deliver` tells of how fast it drains the queue. `instance` is a UUID.
+pub fn drain(instance: &str) -> String {
+    format!("{DRAIN}{instance}.json")
 }
 
 /// A dead-letter object: names upper-cased, date parts in UTC and unpadded. `id` is a UUID.
@@ -100,6 +108,7 @@ mod tests {
             "parked/20260307T0406Z/orders.billing/x.json"
         );
         assert_eq!(payload(at, "x"), "payloads/20260307/x");
+        assert_eq!(drain("x"), "drain/x.json");
         assert_eq!(dead_letter(&topic_name, &subscription, at, "x"), "ORDERS/BILLING/2026/3/7/4/x.json");
         assert_eq!(malformed(at, "x"), "MALFORMED/2026/3/7/4/x");
     }

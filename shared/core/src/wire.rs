@@ -1,10 +1,12 @@
-//! The messages in the queues and in parked objects: JSON, versioned. Fixtures of old versions are never edited.
+//! The messages in the queues, the objects of parked ones and the reports of drain: JSON, versioned. Fixtures of old
+//! versions are never edited.
 //!
 //! A newer version than ours is told apart from a message that is not ours at all: the first goes back to the
 //! queue for a newer reader, the second is kept byte for byte under `MALFORMED/`.
 
 mod dead_letter;
 mod delivery;
+mod drain;
 mod parked;
 
 use bytes::Bytes;
@@ -12,6 +14,7 @@ use serde::Deserialize;
 
 pub use dead_letter::{parse_dead_letter, render_dead_letter};
 pub use delivery::{parse_delivery, render_delivery};
+pub use drain::{parse_drain_report, render_drain_report};
 pub use parked::{parse_parked, render_parked};
 
 /// The version this program writes, and the newest it reads.

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use posthaste_core::pressure::{Space, Usage};
-use posthaste_ports::{Probe, Sample};
+use posthaste_core::pressure::Usage;
+use posthaste_ports::{Database, Probe, Sample};
 
 /// Deepest nesting of control groups that is looked through.
 const CGROUP_DEPTH_MAX: usize = 32;
@@ -39,7 +39,7 @@ impl<G: Fn() -> (u64, u64) + Send + Sync> Probe for LocalProbe<G> {
     fn sample(&self) -> Sample {
         let (version_buckets, batch_points) = (self.gauges)();
         Sample {
-            database: disk(&self.data).map(Space::Disk),
+            database: disk(&self.data).map(Database::Disk),
             log_disk: disk(&self.journal),
             process_bytes: self.machine.process_bytes(),
             memory: self.machine.memory(),
@@ -170,7 +170,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let sample = LocalProbe::new(folder.path(), folder.path().join("missing"), || (3, 5)).sample();
         assert_eq!((sample.version_buckets, sample.batch_points, sample.log_disk), (Some(3), Some(5), None));
-        let Some(Space::Disk(disk)) = sample.database else { panic!("no disk: {sample:?}") };
+        let Some(Database::Disk(disk)) = sample.database else { panic!("no disk: {sample:?}") };
         assert!(disk.total > 0 && disk.used <= disk.total, "{disk:?}");
     }
 

@@ -22,12 +22,12 @@ pub mod vet;
 pub mod webhook;
 
 pub use clock::Clock;
-pub use drain::{DrainMeter, Drained};
+pub use drain::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, DrainSource};
 pub use entropy::Entropy;
 pub use error::{ErrorKind, PortError};
 pub use faulty::{Fault, Faulty, Plan};
 pub use pressure::{Admitted, PRESSURE_MAX_AGE, PressureReader};
-pub use probe::{Probe, Sample};
+pub use probe::{Database, NoMachine, Probe, Sample};
 pub use queue::{
     BatchResponse, MessageId, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt,
     ReceiveRequest, ReceivedMessage, Successor,

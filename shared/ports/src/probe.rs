@@ -1,12 +1,21 @@
 //! The numbers about this machine and this process that back pressure needs and that are not queue counts.
 
-use posthaste_core::pressure::{Space, Usage};
+use posthaste_core::pressure::Usage;
+
+/// What can fill up where the queue keeps its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Database {
+    /// A disk of this machine.
+    Disk(Usage),
+    /// Nothing of ours, but the queue bounds how many messages are in flight; the monitor counts them.
+    InFlight,
+}
 
 /// What a probe found. `None` is what cannot be known here, or could not be read this time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// The disk that holds the queue's data, or what stands for it.
-    pub database: Option<Space>,
+    /// Where the queue keeps its data.
+    pub database: Option<Database>,
     /// The disk that holds the journal.
     pub log_disk: Option<Usage>,
     /// Resident size of this process, in bytes.
@@ -25,4 +34,14 @@ pub struct Sample {
 pub trait Probe: Send + Sync {
     /// Reads everything once.
     fn sample(&self) -> Sample;
+}
+
+/// The probe for where there is no machine of ours to look at: on AWS only the queue can fill up.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoMachine;
+
+impl Probe for NoMachine {
+    fn sample(&self) -> Sample {
+        Sample { database: Some(Database::InFlight), ..Sample::default() }
+    }
 }

@@ -7,6 +7,7 @@ use posthaste_core::api::{SecretText, SubscriptionSettings, TopicSettings};
 use posthaste_core::delivery::{Delivery, Entry, Payload, group};
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::pressure::Drained;
 use posthaste_core::record::{RECORD_VERSION, TopicRecord};
 use posthaste_core::schema::Schema;
 use posthaste_core::time::Timestamp;
@@ -18,8 +19,8 @@ use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, ManualClock, S
 use posthaste_ports::faulty::Plan;
 use posthaste_ports::recorded::Calls;
 use posthaste_ports::{
-    BatchResponse, Clock, DrainMeter, Faulty, ObjectStore, OutgoingMessage, PressureReader, PutCondition,
-    QueueName, QueueReceiver, QueueSender, ReceiveRequest, ReceivedMessage, Recorded, Registry,
+    BatchResponse, Clock, DrainMeter, DrainSource, Faulty, ObjectStore, OutgoingMessage, PressureReader,
+    PutCondition, QueueName, QueueReceiver, QueueSender, ReceiveRequest, ReceivedMessage, Recorded, Registry,
 };
 use posthaste_wake::{Wake, WakeError, WakePorts, WakeReport};
 use serde_json::Value;
@@ -262,6 +263,12 @@ impl World {
         while self.visible(QueueName::Deliveries).await > 0 {
             self.deliver().await;
         }
+    }
+
+    /// What deliver told of the drain since the last time.
+    pub async fn drained(&self) -> Drained {
+        let told = self.drain.drained(0, Duration::ZERO).await.expect("a meter");
+        told.expect("a meter always tells")
     }
 
     /// One invocation of deadletter with what is visible.

@@ -28,11 +28,11 @@ async fn parked(faults: &Faults, deliveries: usize) -> World {
 #[tokio::test]
 async fn what_waited_for_wake_does_not_read_as_a_slow_drain() {
     let world = parked(&Faults::none(), 1).await;
-    world.drain.take();
+    world.drained().await;
     world.clock.advance(Duration::from_hours(3));
     world.wake().await;
     world.deliver().await;
-    let drained = world.drain.take();
+    let drained = world.drained().await;
     assert_eq!((drained.messages, drained.waited_max), (1, Duration::ZERO));
 }
 

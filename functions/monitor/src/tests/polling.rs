@@ -59,7 +59,7 @@ async fn every_number_of_the_probe_reaches_its_resource() {
     let world = World::new();
     world.dead_letters.set(7);
     *world.machine.0.lock().unwrap() = Sample {
-        database: Some(Space::Disk(full(1))),
+        database: Some(Database::Disk(full(1))),
         log_disk: Some(full(2)),
         process_bytes: Some(3 << 30),
         memory: Some(full(4)),
@@ -78,7 +78,7 @@ async fn a_full_disk_refuses_at_once_and_is_shown_in_the_gauges() {
     let _guard = metrics::set_default_local_recorder(&recorder);
     let world = World::new();
     let mut monitor = world.monitor();
-    world.machine.0.lock().unwrap().database = Some(Space::Disk(full(99)));
+    world.machine.0.lock().unwrap().database = Some(Database::Disk(full(99)));
     let state = monitor.sample().await.unwrap();
     assert_eq!(state.refused_tiers(), Tier::ALL);
     let text = recorder.handle().render();

@@ -17,7 +17,8 @@ use crate::cli::PressureProfile;
 
 /// Version buckets and batch points of the embedded store.
 type Gauges = Box<dyn Fn() -> (u64, u64) + Send + Sync>;
-type EmbeddedMonitor = Monitor<LocalQueue<SystemClock>, StateStore, LocalProbe<Gauges>, SystemClock>;
+type EmbeddedMonitor =
+    Monitor<LocalQueue<SystemClock>, StateStore, LocalProbe<Gauges>, SystemClock, DrainMeter>;
 
 /// The monitor, wired.
 pub(super) struct Embedded {
