@@ -26,6 +26,7 @@ use posthaste_core::address::AddressPolicy;
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::secret::Secret;
 use posthaste_ports::{Clock, Entropy, ObjectStore};
+use url::Url;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -48,6 +49,9 @@ pub struct Manage<S, D, C, E> {
     pub admin_key: Secret,
     /// Where endpoints may be.
     pub address_policy: AddressPolicy,
+    /// Where the publish function is, if that is elsewhere: on AWS the two have a URL each. Shown as every topic's
+    /// `endpoint`.
+    pub publish_url: Option<Url>,
 }
 
 /// An object store that a handler can hold: the bound of [`router`].

@@ -49,6 +49,15 @@ impl Api {
 
     /// An API over stores that others may use at the same moment.
     pub(crate) fn over(state: Memory, dead_letters: Memory) -> Self {
+        Self::wire(state, dead_letters, None)
+    }
+
+    /// An API beside which events are published elsewhere.
+    pub(crate) fn publishing_at(url: &str) -> Self {
+        Self::wire(Memory::default(), Memory::default(), Some(url.parse().unwrap()))
+    }
+
+    fn wire(state: Memory, dead_letters: Memory, publish_url: Option<url::Url>) -> Self {
         let clock = FixedClock::default();
         let manage = Manage {
             state: state.clone(),
@@ -57,6 +66,7 @@ impl Api {
             entropy: Numbers::default(),
             admin_key: Secret::new(ADMIN_KEY),
             address_policy: AddressPolicy::default(),
+            publish_url,
         };
         Self { state, dead_letters, clock, router: router(Arc::new(manage)) }
     }

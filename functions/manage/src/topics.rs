@@ -13,6 +13,7 @@ use posthaste_core::problem::Problem;
 use posthaste_core::record::TopicRecord;
 use posthaste_ports::{Clock, Entropy};
 use serde::Deserialize;
+use url::Url;
 use utoipa::ToSchema;
 
 use crate::answer::{Failure, Shown, store_problem};
@@ -85,7 +86,7 @@ pub(crate) async fn get_topic<S: Store, D: Store, C: Clock, E: Entropy>(
     At(path): At<TopicPath>,
 ) -> Result<Shown<TopicSettings>, Failure> {
     let record = manage.existing(&path.topic).await?;
-    Ok(Shown::versioned(record.settings.shown(&record.name), topic_etag(&record)))
+    Ok(Shown::versioned(manage.shown(&record), topic_etag(&record)))
 }
 
 /// Create or replace a topic
@@ -113,7 +114,7 @@ pub(crate) async fn put_topic<S: Store, D: Store, C: Clock, E: Entropy>(
     };
     let (record, (placed, is_new)) = manage.change(&path.topic, edit).await?;
     tracing::info!(topic = %record.name, is_new, "topic written");
-    let mut shown = record.settings.shown(&record.name);
+    let mut shown = manage.shown(&record);
     for placed in &placed {
         if let Some(shown) = shown.subscriptions.get_mut(&placed.name) {
             reveal_made_secret(&record, placed, shown);
@@ -186,10 +187,26 @@ pub(crate) fn reveal_made_secret(record: &TopicRecord, placed: &Placed, shown: &
     }
 }
 
+/// The URL to post a topic's events to. `base` may have a path, with or without a final slash.
+fn publish_endpoint(base: &Url, topic: &TopicName) -> String {
+    let mut url = base.clone();
+    // An http(s) URL can always be a base, so there is always a path to extend.
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty().extend(["topics", topic.as_str(), "events"]);
+    }
+    url.into()
+}
+
 impl<S: Store, D: Store, C: Clock, E: Entropy> Manage<S, D, C, E> {
     /// What an edit at this moment needs.
     pub(crate) fn editor(&self) -> Editor<'_, E> {
         Editor { entropy: &self.entropy, now: self.clock.now(), policy: &self.address_policy }
+    }
+
+    /// A topic as it is shown, with where to publish if that is elsewhere.
+    fn shown(&self, record: &TopicRecord) -> TopicSettings {
+        let endpoint = self.publish_url.as_ref().map(|base| publish_endpoint(base, &record.name));
+        TopicSettings { endpoint, ..record.settings.shown(&record.name) }
     }
 
     /// A topic of a list. One that was deleted meanwhile is passed over, and one whose record cannot be read too:

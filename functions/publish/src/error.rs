@@ -32,6 +32,14 @@ pub enum PublishError {
         /// What its producer is told of the pressure.
         pressure: Option<String>,
     },
+    /// Back pressure asks this producer to wait by itself, instead of letting its acknowledgement wait.
+    #[error("asked by back pressure to come back later")]
+    Advised {
+        /// How long to wait.
+        retry_after: Duration,
+        /// What its producer is told of the pressure.
+        pressure: Option<String>,
+    },
     /// The body was not read.
     #[error("failed to read the request")]
     Body(#[source] BodyError),
@@ -71,6 +79,10 @@ impl PublishError {
                 .retry_after(RETRY_AFTER_DEFAULT),
             Self::Refused { retry_after, .. } => Problem::new(ProblemKind::BackPressure)
                 .detail("nothing was accepted")
+                .retry_after(*retry_after),
+            Self::Advised { retry_after, .. } => Problem::new(ProblemKind::BackPressure)
+                .status(StatusCode::TOO_MANY_REQUESTS)
+                .detail("nothing was accepted; publish the request again after the wait")
                 .retry_after(*retry_after),
             Self::Body(error) => body_problem(error),
             Self::Input(error) => input_problem(error),

@@ -34,11 +34,24 @@ pub use crate::router::{API_EVENTS_PATH, EVENTS_PATH, PRESSURE_HEADER, router};
 /// back behind the others, never before them.
 pub const TIER_HEADER: &str = "posthaste-tier";
 
+/// What the tarpit does to a producer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tarpit {
+    /// Its acknowledgement waits.
+    #[default]
+    Delay,
+    /// It is told to come back after the wait (429), and nothing of its request is accepted. For where a held
+    /// acknowledgement costs money and concurrency, as in Lambda.
+    Advise,
+}
+
 /// How the function treats its producers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublishSettings {
     /// How long a request's body may take to arrive.
     pub body_timeout: Duration,
+    /// What the tarpit does.
+    pub tarpit: Tarpit,
 }
 
 /// The publish function: what it needs.
@@ -80,7 +93,7 @@ struct Received<'a> {
 impl Default for PublishSettings {
     /// A body has a minute, as long as the slowest acknowledgement.
     fn default() -> Self {
-        Self { body_timeout: Duration::from_mins(1) }
+        Self { body_timeout: Duration::from_mins(1), tarpit: Tarpit::default() }
     }
 }
 
@@ -147,8 +160,14 @@ where
         }
         let admitted = self.pressure.admit(tier(headers)).await;
         let (dehydrate, pressure) = (admitted.dehydrate, admitted.header);
-        if let Admission::Refuse { retry_after, .. } = admitted.admission {
-            return Err(PublishError::Refused { retry_after, pressure });
+        match (admitted.admission, self.settings.tarpit) {
+            (Admission::Refuse { retry_after, .. }, _) => {
+                return Err(PublishError::Refused { retry_after, pressure });
+            }
+            (Admission::Delay(retry_after), Tarpit::Advise) => {
+                return Err(PublishError::Advised { retry_after, pressure });
+            }
+            (Admission::Delay(_), Tarpit::Delay) | (Admission::Accept, _) => {}
         }
         let room = self.bodies.reserve(body).map_err(PublishError::Body)?;
         let body = body::read(body, &self.clock, self.settings.body_timeout);

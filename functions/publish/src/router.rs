@@ -52,8 +52,12 @@ where
         Ok(published) => with_pressure(Response::new(Body::empty()), published.pressure),
         Err(error) => {
             let response = error.problem().into_response().map(Body::from);
-            let PublishError::Refused { pressure, .. } = error else { return response };
-            with_pressure(response, pressure)
+            match error {
+                PublishError::Refused { pressure, .. } | PublishError::Advised { pressure, .. } => {
+                    with_pressure(response, pressure)
+                }
+                _ => response,
+            }
         }
     }
 }

@@ -121,10 +121,12 @@ pub struct PublishArgs {
     /// application/cloudevents-batch+json for an array of them, application/json for everything else].
     #[arg(long, value_name = "TYPE")]
     pub content_type: Option<String>,
-    /// One of the topic's two publish keys [default: asked of the server with the admin key].
+    /// One of the topic's two publish keys [default: asked of the server with the admin key]. With it alone, --url is
+    /// where to publish; with the admin key too, the server is asked where that is.
     #[arg(long, env = "POSTHASTE_PUBLISH_KEY", hide_env_values = true)]
     pub key: Option<String>,
-    /// The admin key, used where no publish key is given [default: what <data-dir>/admin.key holds].
+    /// The admin key, to ask for the topic's endpoint and key [default, where no publish key is given: what
+    /// <data-dir>/admin.key holds].
     #[arg(long, env = "POSTHASTE_KEY", hide_env_values = true)]
     pub admin_key: Option<String>,
 }

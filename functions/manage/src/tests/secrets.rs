@@ -110,6 +110,7 @@ fn debug_shows_no_admin_key() {
         entropy: Numbers::default(),
         admin_key: Secret::new(super::ADMIN_KEY),
         address_policy: AddressPolicy::default(),
+        publish_url: None,
     });
     assert!(!format!("{manage:?}").contains(super::ADMIN_KEY));
 }

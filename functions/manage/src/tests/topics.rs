@@ -78,6 +78,22 @@ async fn what_is_shown_can_be_put_back() {
 }
 
 #[tokio::test]
+async fn a_topic_is_shown_with_where_to_publish_if_that_is_elsewhere() {
+    for base in ["https://publish.example.com", "https://publish.example.com/", "https://example.com/a/"] {
+        let api = Api::publishing_at(base);
+        let made = api.put("/topics/Orders", json!({ "endpoint": "https://mine.example.com/" })).await;
+        let endpoint = format!("{}/topics/Orders/events", base.trim_end_matches('/'));
+        assert_eq!((made.status, made.json()["endpoint"].as_str()), (201, Some(endpoint.as_str())));
+        let shown = api.get("/topics/orders").await;
+        assert_eq!(shown.json(), made.json());
+        assert_eq!(api.put("/topics/orders", shown.json()).await.json(), shown.json());
+        // It is no part of what is stored: the function may move.
+        let record = String::from_utf8(api.state.read("topics/orders.json").unwrap().to_vec()).unwrap();
+        assert!(!record.contains("example.com"), "{record}");
+    }
+}
+
+#[tokio::test]
 async fn a_schema_that_other_subscriptions_cannot_follow_is_a_conflict() {
     let api = Api::with_billing().await;
     let mut binary = billing();

@@ -12,6 +12,7 @@ use posthaste_core::pressure::{
 };
 use posthaste_core::time::Timestamp;
 use posthaste_ports::{ObjectStore, PutCondition};
+use posthaste_publish::Tarpit;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -148,6 +149,30 @@ async fn a_refused_tier_is_told_when_to_come_back() {
     insta::assert_snapshot!(shown(&answer));
     assert_eq!(answer.headers["posthaste-pressure"], "medium; resource=submission-queue; retry-after=30");
     world.assert_untouched();
+}
+
+#[tokio::test]
+async fn where_the_tarpit_advises_nobody_waits_and_nothing_is_published() {
+    let world = tarpitted().await;
+    let mut publish = world.publish();
+    publish.settings.tarpit = Tarpit::Advise;
+    let publish = Arc::new(publish);
+    let post = async |headers: &[(&str, &str)]| {
+        let request = request("/topics/orders/events", headers, MINIMAL);
+        send(posthaste_publish::router(Arc::clone(&publish)), request).await
+    };
+    let answer = post(&[KEY, STRUCTURED]).await;
+    insta::assert_snapshot!(shown(&answer));
+    assert_eq!(answer.headers["posthaste-pressure"], "medium; resource=submission-queue; delay=15");
+    assert_eq!(post(&[("aeg-sas-key", "wrong"), STRUCTURED]).await.status, 401);
+    assert_eq!(world.clock.sleepers(), 0);
+    world.assert_untouched();
+    // Refusing goes on as it does where acknowledgements wait, and without pressure nobody is asked to wait.
+    put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
+    assert_eq!(post(&[KEY, STRUCTURED]).await.status, 503);
+    put_pressure(&world, Duration::ZERO, None, &[]).await;
+    assert_eq!(post(&[KEY, STRUCTURED]).await.status, 200);
+    assert_eq!(world.packed().len(), 1);
 }
 
 #[tokio::test]

@@ -1,13 +1,13 @@
 //! `publish`: sends the bytes of a file to a topic, as they are.
 
-use posthaste_core::api::TopicKeysView;
+use posthaste_core::api::{TopicKeysView, TopicSettings};
 use posthaste_core::secret::Secret;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
 use super::{CommandError, Session, source};
 use crate::cli::{Global, PublishArgs};
-use crate::client::{Call, Client};
+use crate::client::{Call, Client, ClientError};
 use crate::output::Reply;
 
 const EVENT: &str = "application/cloudevents+json";
@@ -16,26 +16,61 @@ const JSON: &str = "application/json";
 
 pub(super) fn run(global: &Global, arguments: PublishArgs) -> Result<Reply, CommandError> {
     let bytes = source::read(&arguments.file)?;
-    let given = arguments.key.filter(|key| !key.is_empty()).map(Secret::new);
-    let (client, key) = match given {
-        Some(key) => (Client::new(&global.url)?, key),
-        None => ask_for_key(&Session::open(global, arguments.admin_key)?, &arguments.topic)?,
+    let key = arguments.key.filter(|key| !key.is_empty()).map(Secret::new);
+    let admin_key = arguments.admin_key.filter(|key| !key.is_empty());
+    let door = match (key, admin_key) {
+        (Some(key), None) => Door::at(Client::new(&global.url)?, key),
+        (key, admin_key) => Door::ask(&Session::open(global, admin_key)?, &arguments.topic, key)?,
     };
     let content_type = arguments.content_type.unwrap_or_else(|| content_type_of(&bytes).to_owned());
-    let path = ["topics", arguments.topic.as_str(), "events"];
     let size = bytes.len();
-    let call = Call::new(Method::POST, &path).key(&key).body(&content_type, bytes);
-    client.send(call)?;
+    door.post(&arguments.topic, &content_type, bytes)?;
     let json =
         json!({ "published": { "topic": arguments.topic, "bytes": size, "contentType": content_type } });
     Ok(Reply::new(json).line(format!("published {size} bytes to {} as {content_type}", arguments.topic)))
 }
 
-/// The topic's first publish key, asked of the server.
-fn ask_for_key(session: &Session, topic: &str) -> Result<(Client, Secret), CommandError> {
-    let call = Call::new(Method::GET, &["topics", topic, "keys"]).key(&session.key);
-    let keys: TopicKeysView = session.client.json(call)?;
-    Ok((session.client.clone(), Secret::new(keys.key1.expose())))
+/// Where a topic's events are taken, and the key to it. A server that manages topics need not be the one that takes
+/// their events: deployed on AWS, each of the two functions has a URL of its own.
+struct Door {
+    client: Client,
+    /// Whether the client's address is the topic's endpoint already, and not a server's.
+    is_endpoint: bool,
+    key: Secret,
+}
+
+impl Door {
+    /// The server itself.
+    fn at(client: Client, key: Secret) -> Self {
+        Self { client, is_endpoint: false, key }
+    }
+
+    /// The endpoint that the topic is shown with, or else the server that shows it; and the key that was given, or
+    /// else the first of the topic's two.
+    fn ask(session: &Session, topic: &str, key: Option<Secret>) -> Result<Self, CommandError> {
+        let view: TopicSettings = session.client.json(get(session, &["topics", topic]))?;
+        let key = match key {
+            Some(key) => key,
+            None => {
+                let keys: TopicKeysView = session.client.json(get(session, &["topics", topic, "keys"]))?;
+                Secret::new(keys.key1.expose())
+            }
+        };
+        Ok(match view.endpoint {
+            Some(endpoint) => Self { client: Client::new(&endpoint)?, is_endpoint: true, key },
+            None => Self::at(session.client.clone(), key),
+        })
+    }
+
+    fn post(&self, topic: &str, content_type: &str, bytes: Vec<u8>) -> Result<(), ClientError> {
+        let path: &[&str] = if self.is_endpoint { &[] } else { &["topics", topic, "events"] };
+        let call = Call::new(Method::POST, path).key(&self.key).body(content_type, bytes);
+        self.client.send(call).map(drop)
+    }
+}
+
+fn get<'a>(session: &'a Session, path: &[&'a str]) -> Call<'a> {
+    Call::new(Method::GET, path).key(&session.key)
 }
 
 /// What the bytes look like. Only CloudEvents have a content type of their own; the server judges the rest.

@@ -54,8 +54,11 @@ fn show(session: &Session, topic: &str) -> Result<Reply, CommandError> {
     let view: TopicSettings = serde_json::from_slice(&answer.body).map_err(unreadable)?;
     let json = serde_json::from_slice(&answer.body).map_err(unreadable)?;
     let ttl = view.default_time_to_live.map_or("none".to_owned(), |ttl| format_duration(ttl.0));
-    let reply =
+    let mut reply =
         Reply::new(json).line(format!("{topic}: accepts {:?} events, time to live {ttl}", view.input_schema));
+    if let Some(endpoint) = &view.endpoint {
+        reply = reply.line(format!("publish to {endpoint}"));
+    }
     let rows = view.subscriptions.iter().map(|(name, settings)| subscriptions::row(name.as_str(), settings));
     Ok(reply.table(subscriptions::HEADER, rows.collect()))
 }

@@ -82,6 +82,8 @@ impl<'a> Adapters<'a> {
             entropy: SystemEntropy,
             admin_key: admin_key.clone(),
             address_policy: self.addresses.clone(),
+            // One server is both.
+            publish_url: None,
         }
     }
 

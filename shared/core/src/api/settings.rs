@@ -26,6 +26,11 @@ pub struct TopicSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub name: Option<TopicName>,
+    /// Where to publish, as it is shown: an absolute URL. Left out where it is this API's own
+    /// `/topics/{topic}/events`. Ignored when written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "https://publish.example.com/topics/orders/events")]
+    pub endpoint: Option<String>,
     /// The schema of the events that are accepted. `CloudEvents` when left out.
     #[serde(default)]
     pub input_schema: Schema,

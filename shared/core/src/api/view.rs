@@ -29,6 +29,7 @@ impl TopicSettings {
             self.subscriptions.iter().map(|(name, settings)| (name.clone(), settings.shown(name))).collect();
         Self {
             name: Some(name.clone()),
+            endpoint: self.endpoint.clone(),
             input_schema: self.input_schema,
             default_time_to_live: self.default_time_to_live,
             subscriptions,
