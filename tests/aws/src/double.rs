@@ -1,0 +1,164 @@
+//! A strict double of SQS and S3: one process, real HTTP on 127.0.0.1, a clock that is moved by hand.
+//!
+//! It keeps what AWS documents and emulators do not enforce: delays of 900 s, visibility of 12 hours in all, a mebibyte
+//! per message and per batch, distinct ids, refused characters, receipt handles that go stale, and the exact shapes of
+//! errors. It goes wrong as a [`Script`] says, and writes a [`Journal`] of every request, so that tests can count what
+//! would be billed and in which order things became durable. It checks that requests are signed, not by whom.
+
+pub mod journal;
+pub mod script;
+
+mod answer;
+mod call;
+mod digest;
+mod s3;
+mod server;
+mod sqs;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use posthaste_local::ManualClock;
+use posthaste_ports::Clock;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+pub use journal::{Action, Journal, Seen};
+pub use s3::Access;
+pub use script::{EntryFault, Fault, Refusal, Shown};
+pub use sqs::Redrive;
+
+use s3::Buckets;
+use script::Script;
+use sqs::Queues;
+
+/// The account number in the URLs of the queues.
+const ACCOUNT: &str = "000000000000";
+
+/// A running double. Clones share it; it stops with the last of them.
+#[derive(Debug, Clone)]
+pub struct Double {
+    shared: Arc<Shared>,
+    _server: Arc<Server>,
+}
+
+/// What the connections share.
+#[derive(Debug)]
+struct Shared {
+    address: SocketAddr,
+    clock: ManualClock,
+    state: Mutex<State>,
+    /// Something may have become visible.
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queues: Queues,
+    buckets: Buckets,
+    script: Script,
+    journal: Journal,
+    waiting: usize,
+}
+
+/// The task that accepts connections; it takes them with it.
+#[derive(Debug)]
+struct Server(JoinHandle<()>);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Double {
+    /// Starts a double without queues and buckets, whose time is `clock`'s. Needs a tokio runtime.
+    pub async fn start(clock: ManualClock) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port on 127.0.0.1");
+        let address = listener.local_addr().expect("the listener is bound");
+        let (state, changed) = (Mutex::default(), Notify::new());
+        let shared = Arc::new(Shared { address, clock, state, changed });
+        let server = tokio::spawn(server::serve(listener, shared.clone()));
+        Self { shared, _server: Arc::new(Server(server)) }
+    }
+
+    /// The endpoint of both services, for `AWS_ENDPOINT_URL`.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.shared.address)
+    }
+
+    /// Makes an empty queue, or empties the one there is, and answers its URL.
+    pub fn queue(&self, name: &str, redrive: Option<Redrive>) -> String {
+        self.shared.lock().queues.make(name, redrive);
+        self.shared.queue_url(name)
+    }
+
+    /// Makes an empty bucket, or empties the one there is.
+    pub fn bucket(&self, name: &str, access: Access) {
+        self.shared.lock().buckets.make(name, access);
+    }
+
+    /// Puts an object beside the HTTP interface; nothing is written in the journal.
+    pub fn put(&self, bucket: &str, key: &str, bytes: impl Into<Bytes>) {
+        let now = self.shared.clock.now();
+        self.shared.lock().buckets.insert(bucket, key, bytes.into(), now);
+    }
+
+    /// The bytes of an object, where there is one.
+    pub fn object(&self, bucket: &str, key: &str) -> Option<Bytes> {
+        self.shared.lock().buckets.object(bucket, key)
+    }
+
+    /// The bodies of all messages of a queue, visible, delayed or in flight, in the order they were sent.
+    pub fn bodies(&self, queue: &str) -> Vec<String> {
+        self.shared.lock().queues.bodies(queue)
+    }
+
+    /// The next request for `action` that no fault is scripted for goes wrong so. Called again, the one after it.
+    pub fn fail_next(&self, action: Action, fault: Fault) {
+        self.shared.lock().script.next(action, Some(fault));
+    }
+
+    /// The next request for `action` goes right, whatever is scripted for those after it.
+    pub fn spare_next(&self, action: Action) {
+        self.shared.lock().script.next(action, None);
+    }
+
+    /// Every request for `action` that nothing else is scripted for goes wrong so.
+    pub fn fail_always(&self, action: Action, fault: Fault) {
+        self.shared.lock().script.always(action, fault);
+    }
+
+    /// Nothing goes wrong from now on.
+    pub fn heal(&self) {
+        self.shared.lock().script = Script::default();
+    }
+
+    /// What was asked until now.
+    pub fn journal(&self) -> Journal {
+        self.shared.lock().journal.clone()
+    }
+
+    /// Answers the journal and begins a new one.
+    pub fn take_journal(&self) -> Journal {
+        std::mem::take(&mut self.shared.lock().journal)
+    }
+
+    /// How many receives wait for a message or for their time to pass.
+    pub fn waiting(&self) -> usize {
+        self.shared.lock().waiting
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic in a request must not hide behind the panics of all later ones.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn queue_url(&self, name: &str) -> String {
+        format!("http://{}/{ACCOUNT}/{name}", self.address)
+    }
+}

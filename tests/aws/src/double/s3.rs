@@ -1,0 +1,57 @@
+//! S3: whole objects under path-style URLs, conditional puts, and listings in pages.
+
+mod bucket;
+mod error;
+mod list;
+mod request;
+mod xml;
+
+use http::StatusCode;
+
+use super::Shared;
+use super::answer::Answer;
+use super::journal::Seen;
+
+pub use bucket::Access;
+pub(super) use bucket::Buckets;
+pub(super) use error::Error;
+pub(super) use request::Call;
+
+use request::Request;
+
+/// Does what is asked and writes it down, under one lock.
+pub(super) fn perform(call: &Call, shared: &Shared) -> Answer {
+    let mut state = shared.lock();
+    let result = effect(call, &mut state.buckets, shared);
+    let answer = result.unwrap_or_else(|error| error.answer());
+    state.journal.push(call.seen(answer.status.as_u16()));
+    answer
+}
+
+fn effect(call: &Call, buckets: &mut Buckets, shared: &Shared) -> Result<Answer, Error> {
+    let bucket = buckets.named(&call.bucket)?;
+    match &call.request {
+        Request::Get { key, if_none_match } => bucket.get(key, if_none_match.as_deref()),
+        Request::Put { key, bytes, condition } => {
+            bucket.put(key, bytes, condition.as_ref(), posthaste_ports::Clock::now(&shared.clock))
+        }
+        Request::Delete { key } => {
+            bucket.delete(key);
+            Ok(Answer::new(StatusCode::NO_CONTENT))
+        }
+        Request::List(page) => bucket.list(&call.bucket, page),
+    }
+}
+
+impl Call {
+    /// What the journal says of it, whatever became of it.
+    pub(super) fn seen(&self, status: u16) -> Seen {
+        let (subject, payload_bytes) = match &self.request {
+            Request::Get { key, .. } | Request::Delete { key } => (key, 0),
+            Request::Put { key, bytes, .. } => (key, bytes.len()),
+            Request::List(page) => (&page.prefix, 0),
+        };
+        let (action, target) = (self.action(), self.bucket.clone());
+        Seen { action, target, subjects: vec![subject.clone()], payload_bytes, status }
+    }
+}

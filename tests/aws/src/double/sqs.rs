@@ -1,0 +1,78 @@
+//! SQS: standard queues over the AWS JSON 1.0 protocol.
+
+mod batch;
+mod error;
+mod fields;
+mod handle;
+mod queue;
+mod receive;
+mod request;
+mod rules;
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::Shared;
+use super::answer::Answer;
+use super::journal::Seen;
+use super::script::EntryFault;
+
+pub(super) use error::Error;
+pub(super) use queue::Queues;
+pub use queue::Redrive;
+pub(super) use request::{Call, TARGET};
+
+use request::Request;
+
+/// What AWS JSON 1.0 is sent as.
+const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
+
+/// Does what is asked and writes it down.
+pub(super) async fn perform(call: &Call, faults: &[EntryFault], shared: &Shared) -> Answer {
+    match &call.request {
+        Request::Send(batch) => at_once(call, shared, |queues| {
+            let queue = queues.named(&call.queue_url, shared)?;
+            batch::check_size(&call.request)?;
+            batch::answer(batch, faults, |outgoing| queue.send(outgoing, &shared.clock))
+        }),
+        Request::Delete(batch) => at_once(call, shared, |queues| {
+            let queue = queues.named(&call.queue_url, shared)?;
+            batch::answer(batch, faults, |deletion| queue.delete(deletion))
+        }),
+        Request::Change(batch) => at_once(call, shared, |queues| {
+            let queue = queues.named(&call.queue_url, shared)?;
+            batch::answer(batch, faults, |change| queue.change_visibility(change, &shared.clock))
+        }),
+        Request::Attributes(names) => at_once(call, shared, |queues| {
+            queues.named(&call.queue_url, shared)?.attributes(names, &shared.clock)
+        }),
+        Request::Receive(receive) => receive::perform(call, receive, shared).await,
+    }
+}
+
+/// Does something that waits for nothing, under one lock with its line in the journal.
+fn at_once(call: &Call, shared: &Shared, effect: impl FnOnce(&mut Queues) -> Result<Value, Error>) -> Answer {
+    let mut state = shared.lock();
+    let answer = to_answer(effect(&mut state.queues));
+    state.journal.push(call.seen(answer.status.as_u16()));
+    drop(state);
+    shared.changed.notify_waiters();
+    answer
+}
+
+fn to_answer(result: Result<Value, Error>) -> Answer {
+    match result {
+        Ok(Value::Null) => Answer::new(StatusCode::OK).body(CONTENT_TYPE, ""),
+        Ok(body) => Answer::new(StatusCode::OK).body(CONTENT_TYPE, body.to_string()),
+        Err(error) => error.answer(),
+    }
+}
+
+impl Call {
+    /// What the journal says of it, whatever became of it.
+    pub(super) fn seen(&self, status: u16) -> Seen {
+        let (subjects, payload_bytes) = self.request.subjects();
+        let target = self.queue_url.rsplit('/').next().unwrap_or_default().to_owned();
+        Seen { action: self.action, target, subjects, payload_bytes, status }
+    }
+}

@@ -1,0 +1,261 @@
+//! Standard queues: messages, their visibility, their handles, and the redrive of those received too often.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use posthaste_core::limits::SQS_VISIBILITY_SECS_MAX;
+use posthaste_core::time::Timestamp;
+use posthaste_ports::Clock;
+use serde_json::{Value, json};
+
+use super::super::Shared;
+use super::super::digest::md5_of;
+use super::error::Error;
+use super::handle::Handle;
+use super::request::{Change, Deletion, Outgoing};
+use super::rules;
+
+/// The visibility timeout of a receive that names none, in seconds.
+pub(super) const VISIBILITY_SECS_DEFAULT: i64 = 30;
+
+/// Where a queue's messages go that were received too often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redrive {
+    /// The name of the other queue.
+    pub to: String,
+    /// How often a message may be received before.
+    pub max_receive_count: u32,
+}
+
+/// All queues, by name.
+#[derive(Debug, Default)]
+pub(in super::super) struct Queues(BTreeMap<String, Queue>);
+
+/// One queue.
+#[derive(Debug)]
+pub(super) struct Queue {
+    name: String,
+    redrive: Option<Redrive>,
+    /// In the order in which they came.
+    messages: Vec<Stored>,
+    numbers: u64,
+}
+
+/// A message in a queue.
+#[derive(Debug)]
+pub(super) struct Stored {
+    number: u64,
+    pub(super) id: String,
+    pub(super) body: String,
+    pub(super) group: Option<String>,
+    pub(super) sent_at: Timestamp,
+    pub(super) first_received_at: Option<Timestamp>,
+    pub(super) receive_count: u32,
+    /// The queue it was received too often from.
+    pub(super) moved_from: Option<String>,
+    visible_from: Duration,
+    received_at: Duration,
+    /// The number of the newest receive; only its handle is good.
+    receive: Option<u64>,
+}
+
+impl Queues {
+    pub(in super::super) fn make(&mut self, name: &str, redrive: Option<Redrive>) {
+        let queue = Queue { name: name.to_owned(), redrive, messages: vec![], numbers: 0 };
+        self.0.insert(name.to_owned(), queue);
+    }
+
+    pub(in super::super) fn bodies(&self, name: &str) -> Vec<String> {
+        let messages = self.0.get(name).map(|queue| queue.messages.as_slice()).unwrap_or_default();
+        messages.iter().map(|message| message.body.clone()).collect()
+    }
+
+    /// The queue of a URL, which must be exactly the one the double gave.
+    pub(super) fn named(&mut self, url: &str, shared: &Shared) -> Result<&mut Queue, Error> {
+        let name = url.rsplit('/').next().unwrap_or_default();
+        let queue = self.0.get_mut(name).filter(|_| url == shared.queue_url(name));
+        queue.ok_or_else(Error::no_such_queue)
+    }
+
+    /// Takes at most `max` messages, after moving away those received too often.
+    pub(super) fn receive(
+        &mut self,
+        url: &str,
+        max: usize,
+        visibility: Duration,
+        shared: &Shared,
+    ) -> Result<Vec<(String, &Stored)>, Error> {
+        let queue = self.named(url, shared)?;
+        let (name, to) = (queue.name.clone(), queue.redrive.as_ref().map(|redrive| redrive.to.clone()));
+        let moved = queue.worn_out(&shared.clock);
+        if let Some(target) = to.and_then(|to| self.0.get_mut(&to)) {
+            target.adopt(moved, &name);
+        }
+        Ok(self.named(url, shared)?.take(max, visibility, &shared.clock))
+    }
+}
+
+impl Queue {
+    pub(super) fn send(&mut self, outgoing: &Outgoing, clock: &impl Clock) -> Result<Value, Error> {
+        let body = rules::outgoing(outgoing)?.to_owned();
+        let number = self.number();
+        let delay = Duration::from_secs(outgoing.delay_secs.unwrap_or(0).unsigned_abs());
+        let id = format!("{:08x}-0000-4000-8000-{number:012x}", number_of(&self.name));
+        let answer = json!({ "MessageId": id, "MD5OfMessageBody": md5_of(body.as_bytes()) });
+        self.messages.push(Stored {
+            number,
+            id,
+            body,
+            group: outgoing.group.clone(),
+            sent_at: clock.now(),
+            first_received_at: None,
+            receive_count: 0,
+            moved_from: None,
+            visible_from: clock.monotonic() + delay,
+            received_at: Duration::ZERO,
+            receive: None,
+        });
+        Ok(answer)
+    }
+
+    /// A stale handle deletes nothing and is no error, as AWS documents it for standard queues.
+    /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html>
+    pub(super) fn delete(&mut self, deletion: &Deletion) -> Result<Value, Error> {
+        let handle = self.handle(deletion.handle.as_deref())?;
+        self.messages
+            .retain(|message| !(message.number == handle.message && message.receive == Some(handle.receive)));
+        Ok(Value::Null)
+    }
+
+    pub(super) fn change_visibility(&mut self, change: &Change, clock: &impl Clock) -> Result<Value, Error> {
+        let handle = self.handle(change.handle.as_deref())?;
+        let secs = change.visibility_secs.ok_or_else(|| Error::missing("VisibilityTimeout"))?;
+        rules::visibility(secs)?;
+        let now = clock.monotonic();
+        let message = self.messages.iter_mut().find(|message| message.number == handle.message);
+        let message = message.filter(|message| message.receive == Some(handle.receive));
+        let message = message.ok_or_else(|| Error::stale_handle(&handle.to_string()))?;
+        if message.visible_from <= now {
+            return Err(Error::not_in_flight(&handle.to_string()));
+        }
+        let visible_from = now + Duration::from_secs(secs.unsigned_abs());
+        if visible_from.saturating_sub(message.received_at)
+            > Duration::from_secs(SQS_VISIBILITY_SECS_MAX.into())
+        {
+            return Err(Error::too_long_hidden(secs));
+        }
+        message.visible_from = visible_from;
+        Ok(Value::Null)
+    }
+
+    pub(super) fn attributes(&self, names: &[String], clock: &impl Clock) -> Result<Value, Error> {
+        let now = clock.monotonic();
+        let count = |is_it: &dyn Fn(&Stored) -> bool| {
+            let count = self.messages.iter().filter(|message| is_it(message)).count();
+            Value::from(count.to_string())
+        };
+        let known = [
+            ("QueueArn", arn(&self.name).into()),
+            ("ApproximateNumberOfMessages", count(&|m| m.visible_from <= now)),
+            ("ApproximateNumberOfMessagesDelayed", count(&|m| m.visible_from > now && m.receive.is_none())),
+            (
+                "ApproximateNumberOfMessagesNotVisible",
+                count(&|m| m.visible_from > now && m.receive.is_some()),
+            ),
+        ];
+        if let Some(unknown) =
+            names.iter().find(|name| *name != "All" && known.iter().all(|(k, _)| k != name))
+        {
+            return Err(Error::unknown_attribute(unknown));
+        }
+        let is_asked = |name: &str| names.iter().any(|asked| asked == name || asked == "All");
+        let asked: serde_json::Map<_, _> =
+            known.into_iter().filter(|(name, _)| is_asked(name)).map(|(k, v)| (k.to_owned(), v)).collect();
+        Ok(json!({ "Attributes": asked }))
+    }
+
+    /// When the next message becomes visible that is not yet.
+    pub(super) fn next_visible_from(&self, now: Duration) -> Option<Duration> {
+        self.messages.iter().map(|message| message.visible_from).filter(|from| *from > now).min()
+    }
+
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    fn handle(&self, text: Option<&str>) -> Result<Handle, Error> {
+        let text = text.ok_or_else(|| Error::missing("ReceiptHandle"))?;
+        Handle::parse(text).filter(|handle| handle.queue == self.name).ok_or_else(|| Error::bad_handle(text))
+    }
+
+    /// Removes the visible messages that were received too often.
+    fn worn_out(&mut self, clock: &impl Clock) -> Vec<Stored> {
+        let Some(redrive) = &self.redrive else { return vec![] };
+        let (now, max) = (clock.monotonic(), redrive.max_receive_count);
+        self.messages.extract_if(.., |m| m.visible_from <= now && m.receive_count >= max).collect()
+    }
+
+    fn adopt(&mut self, messages: Vec<Stored>, from: &str) {
+        for message in messages {
+            let (number, moved_from) = (self.number(), Some(from.to_owned()));
+            self.messages.push(Stored { number, moved_from, receive: None, ..message });
+        }
+    }
+
+    /// Takes visible messages, those of groups with few in flight first.
+    fn take(&mut self, max: usize, visibility: Duration, clock: &impl Clock) -> Vec<(String, &Stored)> {
+        let now = clock.monotonic();
+        let mut in_flight = self.in_flight_by_group(now);
+        let mut taken = Vec::new();
+        while taken.len() < max {
+            let load =
+                |m: &Stored| m.group.as_ref().and_then(|group| in_flight.get(group)).copied().unwrap_or(0);
+            let visible =
+                self.messages.iter().enumerate().filter(|(i, m)| m.visible_from <= now && !taken.contains(i));
+            let Some((index, _)) = visible.min_by_key(|(_, m)| (load(m), m.number)) else { break };
+            if let Some(group) = &self.messages[index].group {
+                *in_flight.entry(group.clone()).or_default() += 1;
+            }
+            taken.push(index);
+        }
+        for index in &taken {
+            self.mark_received(*index, now + visibility, clock);
+        }
+        let handle = |m: &Stored| Handle {
+            queue: self.name.clone(),
+            message: m.number,
+            receive: m.receive.unwrap_or(0),
+        };
+        taken.into_iter().map(|i| &self.messages[i]).map(|m| (handle(m).to_string(), m)).collect()
+    }
+
+    fn mark_received(&mut self, index: usize, visible_from: Duration, clock: &impl Clock) {
+        let receive = self.number();
+        let message = &mut self.messages[index];
+        message.receive = Some(receive);
+        message.receive_count += 1;
+        message.first_received_at.get_or_insert(clock.now());
+        (message.received_at, message.visible_from) = (clock.monotonic(), visible_from);
+    }
+
+    fn in_flight_by_group(&self, now: Duration) -> HashMap<String, usize> {
+        let mut in_flight = HashMap::new();
+        for message in self.messages.iter().filter(|m| m.receive.is_some() && m.visible_from > now) {
+            if let Some(group) = &message.group {
+                *in_flight.entry(group.clone()).or_default() += 1;
+            }
+        }
+        in_flight
+    }
+}
+
+/// The ARN of a queue.
+pub(super) fn arn(name: &str) -> String {
+    format!("arn:aws:sqs:us-east-1:{}:{name}", super::super::ACCOUNT)
+}
+
+/// Tells the ids of different queues apart.
+fn number_of(name: &str) -> u32 {
+    name.bytes().fold(17, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
+}
