@@ -8,8 +8,8 @@ use posthaste_ports::queue::{BatchResponse, ReceivedMessage};
 
 mod batch;
 mod deadline;
-mod event;
 mod http;
+mod invocations;
 mod scheduled;
 
 pub use batch::run_batches;

@@ -1,26 +1,55 @@
 //! Invocations over HTTP: a Function URL, payload version 2.
 //! <https://docs.aws.amazon.com/lambda/latest/dg/urls-invocation.html#urls-payloads>
-
-use std::convert::Infallible;
+//!
+//! Not by the crate `lambda_http`: it panics on a query that holds a space (which is how Function URLs hand on a
+//! `+`), takes `..` out of paths, empties an answer whose JSON is not UTF-8, and keeps one of several values of a header.
 
 use axum::Router;
 use axum::body::Body;
-use lambda_http::{Request, Service, service_fn};
-use lambda_runtime::Error;
+use axum::http::{Request, Response};
+use lambda_runtime::{Context, Error, Service};
+use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_ports::Clock;
 
-use crate::telemetry;
+use super::invocations::{answer_each, contained};
 
-/// Answers invocations by a Function URL with `router`, one after the other, until the Runtime API is gone.
+mod request;
+mod response;
+
+use request::UrlRequest;
+use response::UrlResponse;
+
+/// Answers invocations by a Function URL with `router`, one after the other, until the Runtime API is gone. If a
+/// handler panics, its client is answered 500.
 pub async fn run_http<C: Clock>(router: Router, clock: C) -> Result<(), Error> {
-    lambda_http::run(service_fn(move |request: Request| {
-        let mut router = router.clone();
-        let clock = clock.clone();
-        async move {
-            let answer = router.call(request.map(Body::new)).await;
-            telemetry::flush(clock.now());
-            Ok::<_, Infallible>(answer?)
-        }
-    }))
-    .await
+    let work = async |request: UrlRequest, _: &Context| Ok(answer(router.clone(), request).await);
+    answer_each(clock, work).await
 }
+
+async fn answer(router: Router, request: UrlRequest) -> UrlResponse {
+    let answer = match request.into_request() {
+        Ok(request) => route(router, request).await,
+        Err(error) => problem(Problem::new(ProblemKind::BadRequest).detail(error.to_string())),
+    };
+    match UrlResponse::read(answer).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            tracing::error!(error = &error as &dyn std::error::Error, "an answer could not be sent");
+            UrlResponse::of(Problem::new(ProblemKind::Internal).detail(error.to_string()).into_response())
+        }
+    }
+}
+
+async fn route(mut router: Router, request: Request<Body>) -> Response<Body> {
+    let Ok(answer) = contained(async { router.call(request).await }).await else {
+        return problem(Problem::new(ProblemKind::Internal));
+    };
+    answer.unwrap_or_else(|never| match never {})
+}
+
+fn problem(problem: Problem) -> Response<Body> {
+    problem.into_response().map(Body::from)
+}
+
+#[cfg(test)]
+mod tests;

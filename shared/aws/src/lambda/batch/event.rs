@@ -1,0 +1,225 @@
+//! The event of an SQS event source mapping, read record by record.
+//! <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
+
+use bytes::Bytes;
+use posthaste_core::time::Timestamp;
+use posthaste_ports::queue::{MessageId, Receipt, ReceivedMessage};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::lambda::SqsBatch;
+
+/// The event, its records not yet looked at: one that is not as expected must not hide the others.
+#[derive(Debug, Deserialize)]
+pub(super) struct SqsEvent {
+    #[serde(rename = "Records")]
+    records: Vec<Box<RawValue>>,
+}
+
+/// Why an event cannot be worked on at all: the invocation fails, and every message of it comes again.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(in crate::lambda) enum EventError {
+    /// A record can only be reported by its id, and is deleted when it is not reported. So nothing is begun: what
+    /// was done for its neighbours would be done again.
+    #[error("record {index} of the event has no messageId")]
+    NoId {
+        /// Which record, from 0.
+        index: usize,
+    },
+}
+
+/// Why a record is not a message for the handler. It is reported by its id, and comes again.
+#[derive(Debug, thiserror::Error)]
+enum RecordError {
+    #[error("the record is not as SQS sends it")]
+    Shape(#[from] serde_json::Error),
+    #[error("the attribute {0} is not a number")]
+    Number(&'static str),
+    #[error("the record is of another queue than its neighbours")]
+    OtherQueue,
+}
+
+/// An event, sorted out.
+#[derive(Debug)]
+pub(super) struct Intake {
+    /// What was understood.
+    pub(super) batch: SqsBatch,
+    /// What may be answered.
+    pub(super) ids: Ids,
+}
+
+/// The ids of an event: nothing else may stand in its answer.
+#[derive(Debug, Default)]
+pub(super) struct Ids {
+    /// Those of all records, understood or not, in the event's order.
+    pub(super) all: Vec<MessageId>,
+    /// Those of the records that were not understood.
+    pub(super) refused: Vec<MessageId>,
+}
+
+#[derive(Deserialize)]
+struct RecordId {
+    #[serde(rename = "messageId")]
+    message_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Record {
+    message_id: String,
+    receipt_handle: String,
+    body: String,
+    attributes: Attributes,
+    #[serde(rename = "eventSourceARN")]
+    event_source_arn: String,
+}
+
+#[derive(Deserialize)]
+struct Attributes {
+    #[serde(rename = "ApproximateReceiveCount")]
+    receive_count: String,
+    #[serde(rename = "SentTimestamp")]
+    sent_at: String,
+}
+
+impl SqsEvent {
+    /// Reads each record by itself.
+    pub(super) fn intake(&self) -> Result<Intake, EventError> {
+        let mut intake = Intake::with_capacity(self.records.len());
+        for (index, record) in self.records.iter().enumerate() {
+            let read = serde_json::from_str(record.get())
+                .map_err(RecordError::Shape)
+                .and_then(|record| intake.take(record));
+            if let Err(error) = read {
+                let id = id_of(record).ok_or(EventError::NoId { index })?;
+                tracing::error!(message_id = %id.0, error = &error as &dyn std::error::Error, "record not understood");
+                intake.ids.all.push(id.clone());
+                intake.ids.refused.push(id);
+            }
+        }
+        // An empty id would be read, and answered, as well as any other.
+        match intake.ids.all.iter().position(|id| id.0.is_empty()) {
+            Some(index) => Err(EventError::NoId { index }),
+            None => Ok(intake),
+        }
+    }
+}
+
+fn id_of(record: &RawValue) -> Option<MessageId> {
+    serde_json::from_str(record.get()).ok().map(|RecordId { message_id }| MessageId(message_id))
+}
+
+impl Intake {
+    fn with_capacity(records: usize) -> Self {
+        Self {
+            batch: SqsBatch { queue: String::new(), messages: Vec::with_capacity(records) },
+            ids: Ids { all: Vec::with_capacity(records), refused: Vec::new() },
+        }
+    }
+
+    fn take(&mut self, record: Record) -> Result<(), RecordError> {
+        let receive_count = record.attributes.receive_count.parse();
+        let sent_at = record.attributes.sent_at.parse();
+        let message = ReceivedMessage {
+            id: MessageId(record.message_id),
+            receipt: Receipt(record.receipt_handle),
+            body: Bytes::from(record.body),
+            receive_count: receive_count.map_err(|_| RecordError::Number("ApproximateReceiveCount"))?,
+            sent_at: Timestamp::from_millis(sent_at.map_err(|_| RecordError::Number("SentTimestamp"))?),
+        };
+        let queue = record.event_source_arn.rsplit(':').next().unwrap_or_default();
+        if self.batch.messages.is_empty() {
+            queue.clone_into(&mut self.batch.queue);
+        } else if self.batch.queue != queue {
+            // A mapping has one queue; the handler must not take one queue's message for another's.
+            return Err(RecordError::OtherQueue);
+        }
+        self.ids.all.push(message.id.clone());
+        self.batch.messages.push(message);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn record(id: &str) -> Value {
+        let mut event: Value = serde_json::from_str(include_str!("fixtures/sqs-event.json")).unwrap();
+        let mut record = event["Records"][0].take();
+        record["messageId"] = json!(id);
+        record
+    }
+
+    fn intake(records: &[Value]) -> Result<Intake, EventError> {
+        let event = json!({ "Records": records }).to_string();
+        serde_json::from_str::<SqsEvent>(&event).unwrap().intake()
+    }
+
+    /// Which ids are understood and which are not.
+    fn check(records: &[Value], understood: &[&str], refused: &[&str]) {
+        let intake = intake(records).unwrap();
+        let messages: Vec<_> = intake.batch.messages.iter().map(|message| message.id.0.as_str()).collect();
+        assert_eq!(messages, understood);
+        assert_eq!(intake.ids.refused.iter().map(|id| id.0.as_str()).collect::<Vec<_>>(), refused);
+        assert_eq!(intake.ids.all.len(), records.len());
+    }
+
+    #[test]
+    fn the_documented_event_is_read() {
+        let event: SqsEvent = serde_json::from_str(include_str!("fixtures/sqs-event.json")).unwrap();
+        let batch = event.intake().unwrap().batch;
+        assert_eq!(batch.queue, "posthaste-deliveries");
+        let [first, second] = &batch.messages[..] else { panic!("{batch:?}") };
+        assert_eq!(first.id.0, "059f36b4-87a3-44ab-83d2-661975830a7d");
+        assert_eq!(first.receipt.0, "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a");
+        assert_eq!(first.body, r#"{"v":1,"text":"Grüße 👋 \u007f"}"#.as_bytes());
+        assert_eq!((first.receive_count, first.sent_at.as_millis()), (1, 1_545_082_649_183));
+        assert_eq!(second.receive_count, 7);
+    }
+
+    #[test]
+    fn a_body_is_kept_byte_for_byte() {
+        let mut odd = record("odd");
+        let body = "\t\n\r \"\\ \u{e000} \u{10ffff} not json";
+        odd["body"] = json!(body);
+        assert_eq!(intake(&[odd]).unwrap().batch.messages[0].body, body.as_bytes());
+    }
+
+    #[test]
+    fn a_record_that_is_not_understood_leaves_its_neighbours_alone() {
+        let broken = [
+            ("body", Value::Null),
+            ("body", json!({ "not": "a text" })),
+            ("receiptHandle", Value::Null),
+            ("attributes", json!({})),
+            ("attributes", json!({ "ApproximateReceiveCount": "many", "SentTimestamp": "1" })),
+            ("attributes", json!({ "ApproximateReceiveCount": "1", "SentTimestamp": "-1" })),
+            ("eventSourceARN", Value::Null),
+            ("eventSourceARN", json!("arn:aws:sqs:eu-west-1:123456789012:another")),
+        ];
+        for (member, value) in broken {
+            let mut odd = record("odd");
+            odd[member] = value;
+            check(&[record("a"), odd, record("b")], &["a", "b"], &["odd"]);
+        }
+    }
+
+    #[test]
+    fn a_record_without_an_id_fails_the_whole_event() {
+        let nameless =
+            [json!({}), json!(7), json!({ "messageId": 7 }), json!({ "messageId": "" }), record("")];
+        for odd in nameless {
+            assert_eq!(intake(&[record("a"), odd]).unwrap_err(), EventError::NoId { index: 1 });
+        }
+    }
+
+    #[test]
+    fn an_event_without_records_is_not_one_of_a_queue() {
+        for event in ["{}", "[]", r#"{"Records":{}}"#, r#"{"Records":null}"#] {
+            assert!(serde_json::from_str::<SqsEvent>(event).is_err(), "{event}");
+        }
+        check(&[], &[], &[]);
+    }
+}

@@ -1,0 +1,161 @@
+//! The event of a Function URL, and the HTTP request that it stands for.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use axum::body::Body;
+use axum::http::header::{COOKIE, HeaderName};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde::Deserialize;
+
+/// A request as Lambda hands it over.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UrlRequest {
+    raw_path: String,
+    raw_query_string: Option<String>,
+    cookies: Option<Vec<String>>,
+    /// Several values of one header are joined by commas already.
+    headers: Option<HashMap<String, String>>,
+    request_context: RequestContext,
+    body: Option<String>,
+    #[serde(default)]
+    is_base64_encoded: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct RequestContext {
+    http: HttpContext,
+}
+
+#[derive(Debug, Deserialize)]
+struct HttpContext {
+    method: String,
+}
+
+/// Why an event is not a request. Its client is answered 400.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum RequestError {
+    #[error("the method cannot be read")]
+    Method,
+    #[error("the path or the query cannot be read")]
+    Target,
+    #[error("a header or a cookie cannot be read")]
+    Header,
+    #[error("the body is not the base64 that it is said to be")]
+    Body,
+}
+
+impl UrlRequest {
+    /// The request as the client sent it, as far as Lambda tells.
+    pub(super) fn into_request(self) -> Result<Request<Body>, RequestError> {
+        let mut request = Request::new(Body::empty());
+        *request.method_mut() = method(&self.request_context.http.method)?;
+        *request.uri_mut() = target(&self.raw_path, self.raw_query_string.as_deref().unwrap_or_default())?;
+        *request.headers_mut() =
+            headers(self.headers.unwrap_or_default(), &self.cookies.unwrap_or_default())?;
+        *request.body_mut() = body(self.body.unwrap_or_default(), self.is_base64_encoded)?;
+        Ok(request)
+    }
+}
+
+fn method(method: &str) -> Result<Method, RequestError> {
+    Method::from_bytes(method.as_bytes()).map_err(|_| RequestError::Method)
+}
+
+/// Path and query as they are: neither is decoded nor are its dots taken out, because the router, its handlers and
+/// their checks of names must see what they see elsewhere.
+fn target(path: &str, query: &str) -> Result<Uri, RequestError> {
+    if !path.starts_with('/') {
+        return Err(RequestError::Target);
+    }
+    let mut target = encoded(path, b"/").into_owned();
+    if !query.is_empty() {
+        target.push('?');
+        target.push_str(&encoded(query, b"/?"));
+    }
+    Uri::try_from(target).map_err(|_| RequestError::Target)
+}
+
+/// Encodes what may not stand in a path or query. Lambda decodes some of it: a `+` of a query arrives as a space.
+/// <https://www.rfc-editor.org/rfc/rfc3986#section-3.3>
+fn encoded<'a>(text: &'a str, delimiters: &[u8]) -> Cow<'a, str> {
+    let stands = |byte: &u8| {
+        byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:@".contains(byte) || delimiters.contains(byte)
+    };
+    if text.as_bytes().iter().all(stands) {
+        return Cow::Borrowed(text);
+    }
+    let mut encoded = String::with_capacity(text.len() * 2);
+    for byte in text.bytes() {
+        if stands(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing into a String cannot fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    Cow::Owned(encoded)
+}
+
+fn headers(sent: HashMap<String, String>, cookies: &[String]) -> Result<HeaderMap, RequestError> {
+    let mut headers = HeaderMap::with_capacity(sent.len() + 1);
+    for (name, value) in sent {
+        let name = HeaderName::try_from(name).map_err(|_| RequestError::Header)?;
+        headers.insert(name, HeaderValue::try_from(value).map_err(|_| RequestError::Header)?);
+    }
+    if !cookies.is_empty() {
+        // The list is the whole; where there is a header as well, it says the same.
+        headers.insert(COOKIE, HeaderValue::try_from(cookies.join("; ")).map_err(|_| RequestError::Header)?);
+    }
+    Ok(headers)
+}
+
+fn body(body: String, is_base64_encoded: bool) -> Result<Body, RequestError> {
+    if !is_base64_encoded {
+        return Ok(Body::from(body));
+    }
+    BASE64_STANDARD.decode(body).map(Body::from).map_err(|_| RequestError::Body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, query: &str, expected: &str) {
+        let target = target(path, query).unwrap();
+        assert_eq!(target.to_string(), expected);
+    }
+
+    #[test]
+    fn a_target_stays_as_it_is() {
+        check("/topics/orders", "", "/topics/orders");
+        check("/", "a=1&a=2&b=x%20y&c=1+2&d", "/?a=1&a=2&b=x%20y&c=1+2&d");
+        check("/a%2Fb/../c//d/%2e%2e/", "x=%00&y=/?", "/a%2Fb/../c//d/%2e%2e/?x=%00&y=/?");
+    }
+
+    #[test]
+    fn what_lambda_decoded_is_encoded_again() {
+        check("/a b", "q=a b", "/a%20b?q=a%20b");
+        check("/a?b#c", "q=\"{x}\"#", "/a%3Fb%23c?q=%22%7Bx%7D%22%23");
+        check("/grün", "q=👋\n", "/gr%C3%BCn?q=%F0%9F%91%8B%0A");
+    }
+
+    #[test]
+    fn a_target_without_a_path_is_refused() {
+        for path in ["", "topics"] {
+            assert_eq!(target(path, "").map(|uri| uri.to_string()), Err(RequestError::Target), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_header_that_cannot_be_one_is_refused() {
+        for (name, value) in [("a b", "x"), ("", "x"), ("a", "x\ny")] {
+            let sent = HashMap::from([(name.to_owned(), value.to_owned())]);
+            assert_eq!(headers(sent, &[]), Err(RequestError::Header), "{name}: {value}");
+        }
+    }
+}

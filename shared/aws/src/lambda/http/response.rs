@@ -1,0 +1,161 @@
+//! The answer to a Function URL.
+
+use std::collections::BTreeMap;
+use std::string::FromUtf8Error;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_LENGTH, SET_COOKIE};
+use axum::http::{HeaderMap, Response};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use serde::Serialize;
+
+/// Most bytes of a function's answer, as the JSON that it is sent in.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+const LAMBDA_ANSWER_BYTES_MAX: usize = 6 * 1024 * 1024;
+
+/// What of an answer is kept for status, headers and the JSON around them. Ours take a few hundred bytes.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// An answer as Lambda takes it.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UrlResponse {
+    status_code: u16,
+    /// There is one text per name; several values are joined by commas.
+    headers: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cookies: Vec<String>,
+    body: String,
+    is_base64_encoded: bool,
+}
+
+/// Why an answer cannot be sent. Its client is answered 500 with this text.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ResponseError {
+    #[error("the answer broke off")]
+    Body(#[source] axum::Error),
+    #[error("the answer has {0} bytes, more than Lambda carries; read the object from its bucket")]
+    TooLarge(usize),
+}
+
+impl UrlResponse {
+    /// Reads the whole answer.
+    pub(super) async fn read(response: Response<Body>) -> Result<Self, ResponseError> {
+        let (head, body) = response.into_parts();
+        // Every answer is made in memory: reading it takes no more than what is there.
+        let body = axum::body::to_bytes(body, usize::MAX).await.map_err(ResponseError::Body)?;
+        let bytes = body.len();
+        let answer = Self::of(Response::from_parts(head, body));
+        let room = LAMBDA_ANSWER_BYTES_MAX - HEAD_BYTES_MAX;
+        if answer.body_bytes() > room { Err(ResponseError::TooLarge(bytes)) } else { Ok(answer) }
+    }
+
+    /// The answer, of whatever size.
+    pub(super) fn of(response: Response<Bytes>) -> Self {
+        let (head, body) = response.into_parts();
+        let (body, is_base64_encoded) = text(body);
+        Self {
+            status_code: head.status.as_u16(),
+            headers: joined(&head.headers),
+            cookies: head.headers.get_all(SET_COOKIE).iter().map(|cookie| lossy(cookie.as_bytes())).collect(),
+            body,
+            is_base64_encoded,
+        }
+    }
+
+    /// How long the body is as a JSON string.
+    fn body_bytes(&self) -> usize {
+        let bytes_of = |byte: u8| match byte {
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => r"\n".len(),
+            0..=0x1f => r"\u0000".len(),
+            _ => 1,
+        };
+        self.body.bytes().map(bytes_of).sum()
+    }
+}
+
+/// The body as text if it is some, whatever its content type says, and in base64 otherwise: no byte is lost.
+fn text(body: Bytes) -> (String, bool) {
+    match String::from_utf8(Vec::from(body)) {
+        Ok(text) => (text, false),
+        Err(error) => (BASE64_STANDARD.encode(FromUtf8Error::as_bytes(&error)), true),
+    }
+}
+
+/// The headers but for cookies, which have their own place, and the length, which Lambda counts by itself: axum counts
+/// one where there must be none, as with 204.
+fn joined(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let mut joined: BTreeMap<String, String> = BTreeMap::new();
+    for (name, value) in headers {
+        if name == SET_COOKIE || name == CONTENT_LENGTH {
+            continue;
+        }
+        let value = lossy(value.as_bytes());
+        joined
+            .entry(name.as_str().to_owned())
+            .and_modify(|before| {
+                before.push_str(", ");
+                before.push_str(&value);
+            })
+            .or_insert(value);
+    }
+    joined
+}
+
+/// Ours are ASCII; JSON could not carry others.
+fn lossy(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn check(body: &[u8], is_base64_encoded: bool) {
+        let answer = UrlResponse::read(Response::new(Body::from(body.to_vec()))).await.unwrap();
+        let json = serde_json::to_value(&answer).unwrap();
+        assert_eq!(json["isBase64Encoded"], is_base64_encoded);
+        let text = json["body"].as_str().unwrap();
+        let bytes = if is_base64_encoded { BASE64_STANDARD.decode(text).unwrap() } else { text.into() };
+        assert_eq!(bytes, body);
+        assert_eq!(answer.body_bytes() + 2, serde_json::to_string(&answer.body).unwrap().len());
+    }
+
+    #[tokio::test]
+    async fn no_byte_of_a_body_is_lost() {
+        check(b"", false).await;
+        check(r#"{"a":"Grüße\n"}"#.as_bytes(), false).await;
+        check(&[0xff, 0xfe], true).await;
+        let ascii: Vec<u8> = (0..0x80).collect();
+        check(&ascii, false).await;
+        let all: Vec<u8> = (0..=0xff).collect();
+        check(&all, true).await;
+    }
+
+    #[tokio::test]
+    async fn an_answer_larger_than_lambda_carries_is_refused_by_its_size_in_json() {
+        let room = LAMBDA_ANSWER_BYTES_MAX - HEAD_BYTES_MAX;
+        let read = async |body: Vec<u8>| UrlResponse::read(Response::new(Body::from(body))).await;
+        assert!(read(vec![b'a'; room]).await.is_ok());
+        assert!(matches!(read(vec![b'a'; room + 1]).await, Err(ResponseError::TooLarge(n)) if n == room + 1));
+        assert!(matches!(read(vec![b'"'; room / 2 + 1]).await, Err(ResponseError::TooLarge(_))));
+        assert!(matches!(read(vec![0xff; room / 4 * 3 + 3]).await, Err(ResponseError::TooLarge(_))));
+    }
+
+    #[test]
+    fn several_values_of_a_header_are_joined_and_cookies_stand_apart() {
+        let mut response = Response::new(Bytes::new());
+        for (name, value) in
+            [("vary", "accept"), ("set-cookie", "a=1"), ("vary", "origin"), ("set-cookie", "b=2")]
+        {
+            response.headers_mut().append(name, value.parse().unwrap());
+        }
+        let json = serde_json::to_string(&UrlResponse::of(response)).unwrap();
+        assert_eq!(
+            json,
+            r#"{"statusCode":200,"headers":{"vary":"accept, origin"},"cookies":["a=1","b=2"],"body":"","isBase64Encoded":false}"#
+        );
+    }
+}

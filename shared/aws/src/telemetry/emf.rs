@@ -1,0 +1,121 @@
+//! Metrics in CloudWatch's embedded metric format: what the functions count through the `metrics` facade becomes
+//! log lines that CloudWatch reads metrics out of. Nothing is sent anywhere else.
+//! <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
+//!
+//! Not by the crate `metrics_cloudwatch_embedded`: it keeps 100 values of a histogram between flushes and drops the
+//! others, writes every gauge again with every flush, and remembers every label that was ever seen.
+
+use std::collections::{BTreeMap, HashMap};
+use std::mem;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Metadata, Recorder, SharedString, Unit};
+use posthaste_core::time::Timestamp;
+
+use super::MetricsBy;
+
+mod document;
+mod series;
+
+use document::Documents;
+use series::{Measured, Samples, Series};
+
+/// A recorder that keeps what is measured until it is drained.
+#[derive(Debug)]
+pub(super) struct Emf {
+    namespace: String,
+    by: MetricsBy,
+    state: Mutex<State>,
+}
+
+/// What was measured since the last drain, and what somebody still holds a handle of.
+#[derive(Debug, Default)]
+struct State {
+    counters: HashMap<Key, Arc<AtomicU64>>,
+    gauges: HashMap<Key, Arc<Samples>>,
+    histograms: HashMap<Key, Arc<Samples>>,
+}
+
+impl Emf {
+    /// A recorder for metrics in `namespace`.
+    pub(super) fn new(namespace: &str, by: MetricsBy) -> Self {
+        Self { namespace: namespace.to_owned(), by, state: Mutex::default() }
+    }
+
+    /// Takes out what was measured since the last time, as lines of JSON. Nothing measured is no line.
+    ///
+    /// There is a document for each set of labels. Labels that are no dimensions are properties: they can be searched
+    /// in the log, and CloudWatch adds up documents that differ in nothing else.
+    pub(super) fn drain(&self, now: Timestamp) -> Vec<u8> {
+        let mut documents = Documents::new(&self.namespace, self.by, now);
+        for (labels, mut metrics) in self.take() {
+            metrics.sort_by(|(a, _), (b, _)| a.cmp(b));
+            documents.write(&labels, &metrics);
+        }
+        documents.into_lines()
+    }
+
+    fn take(&self) -> BTreeMap<Vec<Label>, Vec<(KeyName, Measured)>> {
+        let mut by_labels: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let mut put = |key: Key, measured| {
+            let (name, labels) = key.into_parts();
+            by_labels.entry(labels).or_default().push((name, measured));
+        };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        take(&mut state.counters, &mut put);
+        take(&mut state.gauges, &mut put);
+        take(&mut state.histograms, &mut put);
+        by_labels
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Hands on what every series has, and forgets the series that nobody holds a handle of: names and labels that are
+/// not seen again must not take memory for ever.
+fn take<S: Series>(series: &mut HashMap<Key, Arc<S>>, put: &mut impl FnMut(Key, Measured)) {
+    for (key, one) in mem::take(series) {
+        // Asked before the values are taken: whoever holds it may add to it until it is dropped.
+        let is_held = Arc::strong_count(&one) > 1;
+        if let Some(measured) = one.take() {
+            put(key.clone(), measured);
+        }
+        if is_held {
+            series.insert(key, one);
+        }
+    }
+}
+
+fn entry<S: Default>(series: &mut HashMap<Key, Arc<S>>, key: &Key) -> Arc<S> {
+    if let Some(one) = series.get(key) {
+        return Arc::clone(one);
+    }
+    Arc::clone(series.entry(key.clone()).or_default())
+}
+
+/// Units follow from names (`InMs`), so descriptions are not kept.
+impl Recorder for Emf {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.with(|state| entry(&mut state.counters, key)))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.with(|state| entry(&mut state.gauges, key)))
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(self.with(|state| entry(&mut state.histograms, key)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! The documents themselves, within CloudWatch's limits.
+
+use metrics::{KeyName, Label};
+use posthaste_core::time::Timestamp;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::MetricsBy;
+use super::series::Measured;
+
+/// Most metrics of one document.
+/// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
+const METRICS_MAX: usize = 100;
+
+/// Most values of one metric in one document; same source. With [`METRICS_MAX`] of them, a document takes about
+/// 100 KB, within the 256 KB of a log event.
+const VALUES_MAX: usize = 100;
+
+/// What a name ends in whose values are milliseconds.
+const MILLISECONDS_SUFFIX: &str = "InMs";
+
+/// A value is written with this many parts of a unit: a thousandth of a millisecond is as exact as anybody needs, and
+/// every further digit is paid for in each log line.
+const PARTS: f64 = 1000.0;
+
+/// Writes documents, one a line.
+pub(super) struct Documents<'a> {
+    namespace: &'a str,
+    by: MetricsBy,
+    now: Timestamp,
+    lines: Vec<u8>,
+}
+
+impl<'a> Documents<'a> {
+    pub(super) fn new(namespace: &'a str, by: MetricsBy, now: Timestamp) -> Self {
+        Self { namespace, by, now, lines: Vec::new() }
+    }
+
+    /// Writes the metrics of one set of labels, in as many documents as the limits ask for.
+    pub(super) fn write(&mut self, labels: &[Label], metrics: &[(KeyName, Measured)]) {
+        let mut round = 0;
+        loop {
+            let parts: Vec<Metric<'_>> = metrics.iter().filter_map(|metric| part(metric, round)).collect();
+            if parts.is_empty() {
+                return;
+            }
+            for metrics in parts.chunks(METRICS_MAX) {
+                self.line(labels, metrics);
+            }
+            round += 1;
+        }
+    }
+
+    fn line(&mut self, labels: &[Label], metrics: &[Metric<'_>]) {
+        let kept = labels.iter().map(Label::key).filter(|label| self.by.keeps(label));
+        let directive = Directive { namespace: self.namespace, dimensions: [kept.collect()], metrics };
+        let head = Head { timestamp: self.now, cloud_watch_metrics: [directive] };
+        // Writing texts and finite numbers into memory cannot fail.
+        let _ = serde_json::to_writer(&mut self.lines, &Document { head, labels, metrics });
+        self.lines.push(b'\n');
+    }
+
+    /// What was written.
+    pub(super) fn into_lines(self) -> Vec<u8> {
+        self.lines
+    }
+}
+
+/// The part of a metric that stands in the documents of this round; `None` when all of it is written.
+fn part((name, measured): &(KeyName, Measured), round: usize) -> Option<Metric<'_>> {
+    let value = match measured {
+        Measured::Count(count) => (round == 0).then_some(Value::Count(*count)),
+        Measured::Values(values) => values.chunks(VALUES_MAX).nth(round).map(Value::Values),
+    };
+    let unit = match value? {
+        Value::Count(_) => Some("Count"),
+        Value::Values(_) => name.as_str().ends_with(MILLISECONDS_SUFFIX).then_some("Milliseconds"),
+    };
+    value.map(|value| Metric { name: name.as_str(), unit, value })
+}
+
+struct Document<'a> {
+    head: Head<'a>,
+    labels: &'a [Label],
+    metrics: &'a [Metric<'a>],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Head<'a> {
+    timestamp: Timestamp,
+    cloud_watch_metrics: [Directive<'a>; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Directive<'a> {
+    namespace: &'a str,
+    dimensions: [Vec<&'a str>; 1],
+    metrics: &'a [Metric<'a>],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Metric<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
+    #[serde(skip)]
+    value: Value<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Value<'a> {
+    Count(u64),
+    Values(&'a [f64]),
+}
+
+/// Labels and values stand beside the head, under their names.
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("_aws", &self.head)?;
+        for label in self.labels {
+            map.serialize_entry(label.key(), label.value())?;
+        }
+        for metric in self.metrics {
+            map.serialize_entry(metric.name, &metric.value)?;
+        }
+        map.end()
+    }
+}
+
+/// One value is a number, several are an array.
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Count(count) => serializer.serialize_u64(*count),
+            Self::Values([value]) => serializer.serialize_f64(rounded(*value)),
+            Self::Values(values) => serializer.collect_seq(values.iter().copied().map(rounded)),
+        }
+    }
+}
+
+fn rounded(value: f64) -> f64 {
+    let rounded = (value * PARTS).round() / PARTS;
+    // The largest numbers overflow on the way; they have no such digits.
+    if rounded.is_finite() { rounded } else { value }
+}

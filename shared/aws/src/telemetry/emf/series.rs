@@ -1,0 +1,86 @@
+//! What is measured of one metric with one set of labels between two drains.
+
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use metrics::{GaugeFn, HistogramFn};
+
+/// What was measured.
+#[derive(Debug, PartialEq)]
+pub(super) enum Measured {
+    /// How often something happened.
+    Count(u64),
+    /// Each value that was seen, in order; at least one, all finite.
+    Values(Vec<f64>),
+}
+
+/// A series that can be emptied.
+pub(super) trait Series {
+    /// What was measured since the last time; `None` if nothing was.
+    fn take(&self) -> Option<Measured>;
+}
+
+/// The values of a histogram, or those that a gauge was set to: between two samples of a monitor lies a minute's
+/// peak, which the last value alone would hide. Bounded by what one invocation does.
+#[derive(Debug, Default)]
+pub(super) struct Samples(Mutex<SamplesState>);
+
+#[derive(Debug, Default)]
+struct SamplesState {
+    /// What a gauge's next step starts from. A gauge that nobody holds starts from zero again after a drain.
+    last: f64,
+    values: Vec<f64>,
+}
+
+impl Series for AtomicU64 {
+    fn take(&self) -> Option<Measured> {
+        match self.swap(0, Ordering::AcqRel) {
+            0 => None,
+            count => Some(Measured::Count(count)),
+        }
+    }
+}
+
+impl Series for Samples {
+    fn take(&self) -> Option<Measured> {
+        let values = mem::take(&mut self.lock().values);
+        if values.is_empty() { None } else { Some(Measured::Values(values)) }
+    }
+}
+
+impl Samples {
+    fn lock(&self) -> MutexGuard<'_, SamplesState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, next: impl FnOnce(f64) -> f64) {
+        let mut state = self.lock();
+        let value = next(state.last);
+        // JSON has no infinity, and CloudWatch refuses what is not a number.
+        if value.is_finite() {
+            state.last = value;
+            state.values.push(value);
+        }
+    }
+}
+
+impl HistogramFn for Samples {
+    fn record(&self, value: f64) {
+        self.push(|_| value);
+    }
+}
+
+impl GaugeFn for Samples {
+    fn increment(&self, value: f64) {
+        self.push(|last| last + value);
+    }
+
+    fn decrement(&self, value: f64) {
+        self.push(|last| last - value);
+    }
+
+    fn set(&self, value: f64) {
+        self.push(|_| value);
+    }
+}

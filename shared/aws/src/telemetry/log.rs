@@ -1,0 +1,113 @@
+//! The log: one JSON object a line, on standard output, where Lambda picks it up.
+
+use std::panic;
+
+use tracing::Metadata;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// What the names of our crates begin with; bins are named after their functions and log through these.
+const OURS: &str = "posthaste";
+
+/// The least important level that libraries may log. Below it, the runtime writes whole events, with the keys that
+/// producers send, and the SDK writes signed requests.
+const LIBRARIES: LevelFilter = LevelFilter::INFO;
+
+/// Starts the log of this process, with panics in it. A second start, in tests, changes nothing.
+pub(super) fn start(level: LevelFilter) {
+    // An error means that there is a log already.
+    if subscriber(level, std::io::stdout).try_init().is_ok() {
+        panic::set_hook(Box::new(|panic| {
+            let location = panic.location().map(ToString::to_string);
+            let said = panic.payload_as_str().unwrap_or("something that is not text");
+            tracing::error!(location, "panicked: {said}");
+        }));
+    }
+}
+
+fn subscriber<W>(level: LevelFilter, writer: W) -> impl SubscriberInitExt + tracing::Subscriber
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let lines = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        // The runtime's span around an invocation: it brings the request id into every line.
+        .with_current_span(true)
+        .with_span_list(false)
+        .with_max_level(level)
+        .with_writer(writer);
+    lines.finish().with(filter_fn(may_be_logged))
+}
+
+fn may_be_logged(line: &Metadata<'_>) -> bool {
+    line.target().starts_with(OURS) || *line.level() <= LIBRARIES
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::Value;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What is logged at `level` while `work` runs.
+    fn logged(level: LevelFilter, work: impl FnOnce()) -> Vec<Value> {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        tracing::subscriber::with_default(subscriber(level, move || writer.clone()), work);
+        let bytes = lines.0.lock().unwrap();
+        bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(parse).collect()
+    }
+
+    fn parse(line: &[u8]) -> Value {
+        serde_json::from_slice(line).unwrap()
+    }
+
+    #[test]
+    fn a_line_is_flat_json_with_the_request_s_id() {
+        let lines = logged(LevelFilter::INFO, || {
+            tracing::info_span!(target: "lambda_runtime", "Lambda runtime invoke", requestId = "r-1")
+                .in_scope(|| tracing::info!(target: "posthaste_deliver", events = 2, topic = %"orders", "delivered"));
+        });
+        let [line] = &lines[..] else { panic!("{lines:?}") };
+        assert_eq!(line["message"], "delivered");
+        assert_eq!((&line["events"], &line["topic"]), (&2.into(), &"orders".into()));
+        assert_eq!((&line["level"], &line["target"]), (&"INFO".into(), &"posthaste_deliver".into()));
+        assert_eq!(line["span"]["requestId"], "r-1");
+        assert!(line["timestamp"].is_string());
+    }
+
+    #[test]
+    fn the_level_is_ours_and_libraries_never_say_more_than_info() {
+        let speak = || {
+            tracing::trace!(target: "posthaste_core", "ours");
+            tracing::trace!(target: "lambda_runtime::layers::api_response", body = "aeg-sas-key", "raw JSON event");
+            tracing::debug!(target: "aws_smithy_runtime", "signed request");
+            tracing::info!(target: "hyper", "library");
+        };
+        let targets =
+            |level| logged(level, speak).iter().map(|line| line["target"].to_string()).collect::<Vec<_>>();
+        assert_eq!(targets(LevelFilter::TRACE), [r#""posthaste_core""#, r#""hyper""#]);
+        assert_eq!(targets(LevelFilter::INFO), [r#""hyper""#]);
+        assert_eq!(targets(LevelFilter::WARN), [""; 0]);
+    }
+}
