@@ -84,6 +84,8 @@ impl queue::QueueHarness for Embedded {
         queue::Backend {
             pass_max: Duration::MAX,
             is_exact: true,
+            acknowledges: true,
+            refuses_stale_receipts: true,
             replaces_atomically: true,
             is_fair: true,
             max_receive_count: MAX_RECEIVE_COUNT,

@@ -12,7 +12,7 @@ use posthaste_core::time::Timestamp;
 
 use super::{Case, cases, run_all};
 use crate::{
-    ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender,
+    ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender, Receipt,
     ReceiveRequest, ReceivedMessage,
 };
 
@@ -58,6 +58,10 @@ pub struct Backend {
     pub pass_max: Duration,
     /// Whether a message is visible to the very next receive, and counts are exact at once.
     pub is_exact: bool,
+    /// Whether `acknowledge` deletes, rather than leave it to the event source mapping.
+    pub acknowledges: bool,
+    /// Whether a change of visibility by a receipt that a newer one has replaced is refused.
+    pub refuses_stale_receipts: bool,
     /// Whether `replace` is one transaction that knows a stale receipt.
     pub replaces_atomically: bool,
     /// Whether a group with few messages in flight is served strictly before one with many.
@@ -93,7 +97,6 @@ pub async fn run<H: QueueHarness>(harness: &H) {
         receiving::a_waiting_receiver_gets_what_becomes_visible_meanwhile,
         receiving::the_queues_of_a_set_are_apart,
         receiving::what_is_received_too_often_moves_to_redrive_byte_for_byte,
-        settling::an_acknowledged_message_does_not_return,
         settling::acknowledging_a_stale_receipt_is_no_error_and_deletes_nothing,
         settling::visibility_zero_shows_a_message_at_once,
         settling::visibility_can_be_lengthened,
@@ -106,6 +109,14 @@ pub async fn run<H: QueueHarness>(harness: &H) {
     if backend.is_exact {
         all.extend::<Vec<Case<'_>>>(cases![harness: receiving::counts_tell_visible_delayed_and_in_flight]);
     }
+    if backend.is_exact && backend.pass_max >= HIDDEN + HIDDEN {
+        all.extend::<Vec<Case<'_>>>(cases![harness: receiving::counts_follow_time]);
+    }
+    all.extend::<Vec<Case<'_>>>(if backend.acknowledges {
+        cases![harness: settling::an_acknowledged_message_does_not_return]
+    } else {
+        cases![harness: settling::acknowledging_leaves_the_message_to_the_mapping]
+    });
     if backend.replaces_atomically {
         all.extend::<Vec<Case<'_>>>(cases![harness: settling::replacing_by_a_stale_receipt_sends_nothing]);
     }
@@ -160,10 +171,20 @@ async fn take_one(queue: &impl QueueReceiver, backend: Backend) -> ReceivedMessa
     take(queue, backend, 1).await.remove(0)
 }
 
-/// Checks that nothing is visible.
+/// Checks that nothing is visible. It does not wait for it: the time of a wait would count against the case.
 async fn is_empty(queue: &impl QueueReceiver, backend: Backend) {
-    let received = queue.receive(ask(backend, 10)).await.unwrap();
+    let received = queue.receive(ReceiveRequest { wait: Duration::ZERO, ..ask(backend, 10) }).await.unwrap();
     assert_eq!(received.len(), 0, "messages received from a queue that shows none");
+}
+
+/// Deletes a received message.
+async fn remove(queue: &impl QueueReceiver, backend: Backend, receipt: &Receipt) {
+    let removed = if backend.acknowledges {
+        queue.acknowledge(receipt).await
+    } else {
+        queue.replace(receipt, vec![]).await
+    };
+    removed.unwrap();
 }
 
 /// Bodies in their own order, because queues keep none.
@@ -222,6 +243,8 @@ mod tests {
             Backend {
                 pass_max: Duration::MAX,
                 is_exact: true,
+                acknowledges: true,
+                refuses_stale_receipts: true,
                 replaces_atomically: true,
                 is_fair: true,
                 max_receive_count: MAX_RECEIVE_COUNT,

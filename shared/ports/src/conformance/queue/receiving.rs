@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::{Either, join, join_all, select};
 
 use super::{
-    HIDDEN, PATIENCE, QueueHarness, ask, counts, is_empty, kinds, message, send, sorted_bodies, take,
+    HIDDEN, PATIENCE, QueueHarness, ask, counts, is_empty, kinds, message, remove, send, sorted_bodies, take,
     take_one,
 };
 use crate::vet::RECEIVE_WAIT_MAX;
@@ -181,10 +181,16 @@ pub(super) async fn counts_tell_visible_delayed_and_in_flight(harness: &impl Que
     assert_eq!(queue.counts().await.unwrap(), counts(3, 2, 0));
     let taken = take(&queue, backend, 2).await;
     assert_eq!(queue.counts().await.unwrap(), counts(1, 2, 2));
-    queue.acknowledge(&taken[0].receipt).await.unwrap();
+    remove(&queue, backend, &taken[0].receipt).await;
     assert_eq!(queue.counts().await.unwrap(), counts(1, 2, 1));
     queue.change_visibility(&taken[1].receipt, Duration::ZERO).await.unwrap();
     assert_eq!(queue.counts().await.unwrap(), counts(2, 2, 0));
+}
+
+pub(super) async fn counts_follow_time(harness: &impl QueueHarness) {
+    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    let delayed = OutgoingMessage { delay_secs: 60, ..message("later") };
+    queue.send_batch(vec![message("a"), message("b"), delayed.clone(), delayed]).await.unwrap();
     take(&queue, backend, 1).await;
     assert_eq!(queue.counts().await.unwrap(), counts(1, 2, 1));
     harness.pass(HIDDEN).await;
