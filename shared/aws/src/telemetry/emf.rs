@@ -62,10 +62,11 @@ impl Emf {
             let (name, labels) = key.into_parts();
             by_labels.entry(labels).or_default().push((name, measured));
         };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        take(&mut state.counters, &mut put);
-        take(&mut state.gauges, &mut put);
-        take(&mut state.histograms, &mut put);
+        self.with(|state| {
+            take(&mut state.counters, &mut put);
+            take(&mut state.gauges, &mut put);
+            take(&mut state.histograms, &mut put);
+        });
         by_labels
     }
 

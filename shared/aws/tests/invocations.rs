@@ -1,0 +1,198 @@
+//! Functions in processes of their own, under a fake Runtime API: what Lambda sees of them.
+
+mod runtime_api;
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::{get, post};
+use lambda_runtime::Error;
+use posthaste_aws::lambda::{
+    BatchHandler, SETTLING_MARGIN, Scheduled, SqsBatch, run_batches, run_http, run_scheduled,
+};
+use posthaste_aws::telemetry::{self, MetricsBy, TelemetrySettings};
+use posthaste_local::SystemClock;
+use posthaste_ports::Clock;
+use posthaste_ports::queue::BatchResponse;
+use serde_json::{Value, json};
+use tracing::level_filters::LevelFilter;
+
+use runtime_api::{Answer, Function, TIMEOUT};
+
+fn start_telemetry() {
+    telemetry::start(&TelemetrySettings {
+        log_level: LevelFilter::TRACE,
+        metrics_namespace: "test".to_owned(),
+        metrics_by: MetricsBy::Stack,
+    });
+}
+
+/// A record whose body says what its handler should do.
+fn record(id: &str, body: &str) -> Value {
+    json!({
+        "messageId": id, "receiptHandle": "AQEB", "body": body, "eventSource": "aws:sqs", "awsRegion": "eu-west-1",
+        "attributes": { "ApproximateReceiveCount": "1", "SentTimestamp": "1545082649183", "SenderId": "AIDA" },
+        "messageAttributes": {}, "md5OfBody": "00", "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:deliveries",
+    })
+}
+
+fn event(records: &[Value]) -> Value {
+    json!({ "Records": records })
+}
+
+fn failed(ids: &[&str]) -> Answer {
+    let failures: Vec<Value> = ids.iter().map(|id| json!({ "itemIdentifier": id })).collect();
+    Answer::Response(json!({ "batchItemFailures": failures }))
+}
+
+/// Does what bodies say.
+struct Obedient;
+
+impl BatchHandler for Obedient {
+    async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
+        let left = deadline.saturating_sub(SystemClock.monotonic());
+        // The process may take a while to look at its clock.
+        assert!(left + SETTLING_MARGIN <= TIMEOUT && left > TIMEOUT / 2, "{left:?}");
+        assert_eq!(batch.queue, "deliveries");
+        let mut response = BatchResponse::default();
+        for message in batch.messages {
+            metrics::counter!("Handled", "topic" => "orders").increment(1);
+            assert_ne!(message.body, "panic", "on purpose");
+            if message.body == "fail" {
+                response.failures.push(message.id);
+            }
+        }
+        tracing::info!("handled");
+        response
+    }
+}
+
+fn obedient(test: &str) -> Function {
+    Function::start(test, || {
+        start_telemetry();
+        run_batches(Obedient, SystemClock)
+    })
+}
+
+#[test]
+fn a_batch_is_answered_message_by_message() {
+    let function = obedient("a_batch_is_answered_message_by_message");
+    let odd = json!({ "messageId": "odd" });
+    assert_eq!(function.invoke(event(&[record("a", "ok"), record("b", "fail"), odd])), failed(&["b", "odd"]));
+    assert_eq!(function.invoke(event(&[json!({ "messageId": "alone" })])), failed(&["alone"]));
+    assert_eq!(function.invoke(event(&[])), failed(&[]));
+    assert_eq!(function.invoke(event(&[record("a", "ok")])), failed(&[]));
+}
+
+#[test]
+fn a_panic_fails_its_batch_and_leaves_the_process_usable() {
+    let function = obedient("a_panic_fails_its_batch_and_leaves_the_process_usable");
+    assert_eq!(function.invoke(event(&[record("a", "ok"), record("b", "panic")])), failed(&["a", "b"]));
+    let (answer, lines) = function.invoke_and_end(event(&[record("c", "ok")]));
+    assert_eq!(answer, failed(&[]));
+    let panics: Vec<_> = lines.iter().filter(|line| line["level"] == "ERROR").collect();
+    let [panic] = &panics[..] else { panic!("{lines:#?}") };
+    assert!(panic["message"].as_str().unwrap().starts_with("panicked: assertion"), "{panic}");
+    assert!(panic["location"].as_str().unwrap().contains("invocations.rs"), "{panic}");
+}
+
+#[test]
+fn an_event_that_is_not_a_queue_s_fails_and_leaves_the_process_usable() {
+    let function = obedient("an_event_that_is_not_a_queue_s_fails_and_leaves_the_process_usable");
+    for odd in [json!({}), json!([]), json!("x")] {
+        assert!(matches!(function.invoke(odd), Answer::Error(..)));
+    }
+    let nameless = event(&[record("a", "ok"), json!({ "body": "x" })]);
+    let message = "record 1 of the event has no messageId".to_owned();
+    assert_eq!(function.invoke(nameless), Answer::Error("BadEvent".to_owned(), message));
+    assert_eq!(function.invoke(event(&[record("a", "ok")])), failed(&[]));
+}
+
+#[test]
+fn metrics_are_written_before_the_answer_and_every_line_names_its_request() {
+    let function = obedient("metrics_are_written_before_the_answer_and_every_line_names_its_request");
+    function.invoke(event(&[record("a", "panic")]));
+    let (_, lines) = function.invoke_and_end(event(&[record("a", "ok"), record("b", "ok")]));
+    let handled: Vec<_> = lines.iter().filter(|line| line.get("_aws").is_some()).collect();
+    assert_eq!(handled.iter().map(|line| &line["Handled"]).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(handled[0]["topic"], "orders");
+    assert_eq!(handled[0]["_aws"]["CloudWatchMetrics"][0]["Namespace"], "test");
+    for line in lines.iter().filter(|line| line.get("_aws").is_none()) {
+        assert_eq!(line["span"]["requestId"], "8476a536-e9f4-11e8-9739-2dfe598c3fcd", "{line}");
+    }
+    assert!(lines.iter().any(|line| line["message"] == "handled"), "{lines:#?}");
+}
+
+#[test]
+fn an_event_is_not_logged_whatever_the_level() {
+    let function = obedient("an_event_is_not_logged_whatever_the_level");
+    let (_, lines) = function
+        .invoke_and_end(event(&[record("a", "s3cr3t"), json!({ "messageId": "b", "body": ["s3cr3t"] })]));
+    assert!(!lines.is_empty());
+    for line in lines {
+        assert!(!line.to_string().contains("s3cr3t"), "{line}");
+    }
+}
+
+/// Runs well, badly, and not at all, in turn.
+struct InTurn(std::sync::atomic::AtomicUsize);
+
+impl Scheduled for InTurn {
+    async fn run(&self, deadline: Duration) -> Result<(), Error> {
+        assert!(deadline > SystemClock.monotonic());
+        metrics::counter!("Run").increment(1);
+        match self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 3 {
+            0 => Ok(()),
+            1 => Err("the store does not answer".into()),
+            _ => panic!("on purpose"),
+        }
+    }
+}
+
+#[test]
+fn a_run_that_fails_fails_its_invocation() {
+    let function = Function::start("a_run_that_fails_fails_its_invocation", || {
+        start_telemetry();
+        run_scheduled(InTurn(0.into()), SystemClock)
+    });
+    let schedule = json!({ "version": "0", "id": "53dc4d37", "detail-type": "Scheduled Event", "source": "aws.events",
+        "account": "123456789012", "time": "2026-11-21T10:00:00Z", "region": "eu-west-1", "resources": [], "detail": {} });
+    let error = |kind: &str, message: &str| Answer::Error(kind.to_owned(), message.to_owned());
+    assert_eq!(function.invoke(schedule.clone()), Answer::Response(Value::Null));
+    assert_eq!(function.invoke(json!({})), error("RunFailed", "the run failed: the store does not answer"));
+    assert_eq!(function.invoke(schedule.clone()), error("Panicked", "the run failed: the handler panicked"));
+    let (answer, lines) = function.invoke_and_end(schedule);
+    assert_eq!(answer, Answer::Response(Value::Null));
+    assert_eq!(lines.iter().filter(|line| line["Run"] == 1).count(), 4, "{lines:#?}");
+}
+
+async fn panics() {
+    metrics::counter!("Asked").increment(1);
+    let yes = true;
+    assert!(!yes, "on purpose");
+}
+
+#[test]
+fn a_function_url_is_answered_by_the_router() {
+    let function = Function::start("a_function_url_is_answered_by_the_router", || {
+        start_telemetry();
+        let echo = post(|body: axum::body::Bytes| async { body });
+        run_http(Router::new().route("/echo", echo).route("/panic", get(panics)), SystemClock)
+    });
+    let request = |method: &str, path: &str, body: Option<&str>| {
+        json!({ "version": "2.0", "rawPath": path, "rawQueryString": "", "headers": { "host": "x" }, "body": body,
+            "isBase64Encoded": body.is_some(), "requestContext": { "http": { "method": method, "path": path } } })
+    };
+    let status = |answer: &Answer| match answer {
+        Answer::Response(response) => response["statusCode"].as_u64(),
+        Answer::Error(..) => None,
+    };
+    let echoed = function.invoke(request("POST", "/echo", Some("AP/+gA==")));
+    let Answer::Response(response) = &echoed else { panic!("{echoed:?}") };
+    assert_eq!((&response["body"], &response["isBase64Encoded"]), (&json!("AP/+gA=="), &json!(true)));
+    assert_eq!(status(&function.invoke(request("GET", "/panic", None))), Some(500));
+    assert_eq!(status(&function.invoke(json!({ "Records": [] }))), None);
+    let (answer, lines) = function.invoke_and_end(request("GET", "/nothing", None));
+    assert_eq!(status(&answer), Some(404));
+    assert_eq!(lines.iter().filter(|line| line["Asked"] == 1).count(), 1, "{lines:#?}");
+}
