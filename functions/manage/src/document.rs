@@ -47,7 +47,8 @@ struct Around;
 /// Publish events
 ///
 /// All of them or none. 200 means that the delivery to every matching subscription is durable. `Authorization: Bearer`
-/// with a publish key is accepted too, and `api-version` in the query is ignored.
+/// with a publish key is accepted too, and `api-version` in the query is ignored. Where the topic is shown with an
+/// `endpoint`, that is the URL to post to.
 #[utoipa::path(post, path = "/topics/{topic}/events", tag = "publish", security(("publishKey" = [])),
     params(("topic" = String, Path, description = "The topic's name, in any case")),
     request_body(description = "Events in the topic's input schema: one or a batch of CloudEvents 1.0, a CloudEvent in \

@@ -49,12 +49,11 @@ impl Door {
     /// else the first of the topic's two.
     fn ask(session: &Session, topic: &str, key: Option<Secret>) -> Result<Self, CommandError> {
         let view: TopicSettings = session.client.json(get(session, &["topics", topic]))?;
-        let key = match key {
-            Some(key) => key,
-            None => {
-                let keys: TopicKeysView = session.client.json(get(session, &["topics", topic, "keys"]))?;
-                Secret::new(keys.key1.expose())
-            }
+        let key = if let Some(key) = key {
+            key
+        } else {
+            let keys: TopicKeysView = session.client.json(get(session, &["topics", topic, "keys"]))?;
+            Secret::new(keys.key1.expose())
         };
         Ok(match view.endpoint {
             Some(endpoint) => Self { client: Client::new(&endpoint)?, is_endpoint: true, key },

@@ -1,0 +1,139 @@
+//! The command line where one server manages topics and another one takes their events, as on AWS: the two functions
+//! themselves, each on a port of its own, over one store.
+
+#![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
+
+mod common;
+
+use std::process::Output;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use common::{failure, run_with};
+use posthaste_core::address::AddressPolicy;
+use posthaste_core::secret::Secret;
+use posthaste_local::{FileStore, Local, LocalOptions, SystemClock, SystemEntropy};
+use posthaste_manage::Manage;
+use posthaste_ports::{PressureReader, QueueName, QueueReceiver, Registry};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+const ADMIN_KEY: &str = "the-admin-key";
+const EVENT: &str = r#"{"specversion":"1.0","id":"1","source":"/t","type":"a.b"}"#;
+const TOPICS: &str =
+    "topics:\n  orders:\n    subscriptions:\n      billing: { endpoint: { url: 'https://a.example/' } }\n";
+
+/// The two servers. They end with the runtime.
+struct Deployed {
+    manage_url: String,
+    publish_url: String,
+    local: Local<SystemClock>,
+    runtime: Runtime,
+    _folder: TempDir,
+}
+
+impl Deployed {
+    /// Starts both, with the topic `orders`.
+    fn start() -> Self {
+        let (folder, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
+        let local = Local::open(folder.path(), LocalOptions::default(), SystemClock, SystemEntropy).unwrap();
+        let publish_url = listen(&runtime, publish(&local));
+        let bucket = FileStore::open(&folder.path().join("dead-letters")).unwrap();
+        let manage = Manage {
+            state: local.state(),
+            dead_letters: bucket,
+            clock: SystemClock,
+            entropy: SystemEntropy,
+            admin_key: Secret::new(ADMIN_KEY),
+            address_policy: AddressPolicy::default(),
+            publish_url: Some(publish_url.parse().unwrap()),
+        };
+        let manage_url = listen(&runtime, posthaste_manage::router(Arc::new(manage)));
+        let deployed = Self { manage_url, publish_url, local, runtime, _folder: folder };
+        deployed.manage(&["apply", "-f", "-", "--key", ADMIN_KEY], TOPICS);
+        deployed
+    }
+
+    /// Runs a command against the managing server, which must succeed.
+    fn manage(&self, arguments: &[&str], input: &str) -> Value {
+        let output = run_with(&[arguments, &["--json", "--url", &self.manage_url]].concat(), input);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn publish(url: &str, keys: &[&str]) -> Output {
+        run_with(&[&["publish", "orders", "-f", "-", "--url", url], keys].concat(), EVENT)
+    }
+
+    fn publish_key(&self) -> String {
+        let keys = self.manage(&["topics", "keys", "orders", "--key", ADMIN_KEY], "");
+        keys["key2"].as_str().unwrap().to_owned()
+    }
+
+    fn deliveries(&self) -> u64 {
+        self.runtime.block_on(self.local.queue(QueueName::Deliveries).counts()).unwrap().visible
+    }
+}
+
+fn publish(local: &Local<SystemClock>) -> Router {
+    posthaste_publish::router(Arc::new(Publish {
+        deliveries: local.queue(QueueName::Deliveries),
+        registry: Registry::new(local.state(), SystemClock, Duration::ZERO),
+        payloads: local.state(),
+        pressure: PressureReader::new(local.state(), SystemClock, Duration::ZERO),
+        clock: SystemClock,
+        entropy: SystemEntropy,
+        bodies: BodyBudget::new(16_000_000),
+        settings: PublishSettings::default(),
+    }))
+}
+
+fn listen(runtime: &Runtime, router: Router) -> String {
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    runtime.spawn(async move { axum::serve(listener, router).await });
+    url
+}
+
+#[test]
+fn with_the_admin_key_an_event_goes_where_the_topic_says() {
+    let deployed = Deployed::start();
+    let output = Deployed::publish(&deployed.manage_url, &["--admin-key", ADMIN_KEY]);
+    assert!(output.status.success(), "{}", failure(&output).1);
+    assert_eq!(deployed.deliveries(), 1);
+    let key = deployed.publish_key();
+    let output = Deployed::publish(&deployed.manage_url, &["--admin-key", ADMIN_KEY, "--key", &key]);
+    assert!(output.status.success(), "{}", failure(&output).1);
+    let output = Deployed::publish(&deployed.manage_url, &["--admin-key", ADMIN_KEY, "--key", "wrong"]);
+    assert_eq!((failure(&output).0, deployed.deliveries()), (5, 2));
+}
+
+#[test]
+fn a_publish_key_alone_opens_the_server_that_is_named() {
+    let deployed = Deployed::start();
+    let key = deployed.publish_key();
+    let output = Deployed::publish(&deployed.publish_url, &["--key", &key]);
+    assert!(output.status.success(), "{}", failure(&output).1);
+    let output = Deployed::publish(&deployed.manage_url, &["--key", &key]);
+    assert_eq!((failure(&output).0, deployed.deliveries()), (4, 1));
+}
+
+#[test]
+fn every_other_command_asks_the_server_that_manages() {
+    let deployed = Deployed::start();
+    let endpoint = format!("{}/topics/orders/events", deployed.publish_url);
+    let shown = deployed.manage(&["topics", "show", "orders", "--key", ADMIN_KEY], "");
+    assert_eq!(shown["endpoint"], endpoint);
+    let output =
+        run_with(&["topics", "show", "orders", "--key", ADMIN_KEY, "--url", &deployed.manage_url], "");
+    assert!(String::from_utf8(output.stdout).unwrap().contains(&format!("publish to {endpoint}\n")));
+    let again = deployed.manage(&["apply", "-f", "-", "--key", ADMIN_KEY], TOPICS);
+    assert_eq!(again["applied"][0]["change"], "unchanged");
+    assert_eq!(deployed.manage(&["pressure", "--key", ADMIN_KEY], "")["level"], "normal");
+    let letters = deployed.manage(&["dead-letters", "list", "orders", "billing", "--key", ADMIN_KEY], "");
+    assert_eq!(letters["deadLetters"], serde_json::json!([]));
+}
