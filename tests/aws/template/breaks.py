@@ -1,0 +1,222 @@
+"""Ways to break the template, by the rule that must name each: a rule that nothing breaks would be none."""
+
+
+def put(path, value):
+    """A break that writes `value` at a path of the template, parted by spaces."""
+    *way, last = path.split()
+
+    def break_it(template):
+        parent = step(template, way)
+        parent[int(last) if isinstance(parent, list) else last] = value
+
+    return break_it
+
+
+def drop(path):
+    """A break that takes a member out."""
+    *way, last = path.split()
+
+    def break_it(template):
+        parent = step(template, way)
+        del parent[int(last) if isinstance(parent, list) else last]
+
+    return break_it
+
+
+def step(value, way):
+    for one in way:
+        value = value[int(one) if isinstance(value, list) else one]
+    return value
+
+
+def property_of(name, path, value):
+    return put(f"Resources {name} Properties {path}", value)
+
+
+def without(name, path):
+    return drop(f"Resources {name} Properties {path}")
+
+
+def grant(role, action, resource):
+    """A break that lets a role do more."""
+
+    def break_it(template):
+        [policy] = template["Resources"][role]["Properties"]["Policies"]
+        policy["PolicyDocument"]["Statement"].append({"Effect": "Allow", "Action": action, "Resource": resource})
+
+    return break_it
+
+
+def revoke(role, sid):
+    """A break that takes a statement of a role away."""
+
+    def break_it(template):
+        [policy] = template["Resources"][role]["Properties"]["Policies"]
+        statements = policy["PolicyDocument"]["Statement"]
+        statements[:] = [one for one in statements if one["Sid"] != sid]
+
+    return break_it
+
+
+TLS = "PolicyDocument Statement 0 Condition Bool aws:SecureTransport"
+DELIVERIES = "Events Deliveries Properties"
+
+BREAKS = {
+    "visibility-covers-six-invocations-and-the-window": [
+        property_of("DeliveriesQueue", "VisibilityTimeout", 729),
+        property_of("DeliverFunction", "Timeout", 121),
+        property_of("RedriveQueue", "VisibilityTimeout", 359),
+        put("Parameters DeadletterBatchWindow MaxValue", 301),
+    ],
+    "failures-are-reported-message-by-message": [
+        without("DeliverFunction", f"{DELIVERIES} FunctionResponseTypes"),
+        without("DeadletterFunction", "Events Redrive Properties FunctionResponseTypes"),
+    ],
+    "a-full-batch-has-a-window": [
+        put("Parameters DeliverBatchSize Default", 11),
+        property_of("DeadletterFunction", "Events Redrive Properties BatchSize", 11),
+    ],
+    "what-fails-often-is-redriven": [
+        property_of("DeliveriesQueue", "RedrivePolicy maxReceiveCount", 5),
+        without("DeadLettersQueue", "RedrivePolicy"),
+    ],
+    "the-redrive-queue-takes-from-its-sources-alone": [
+        property_of("DeliveriesQueue", "QueueName", "renamed"),
+        property_of("DeadLettersQueue", "RedriveAllowPolicy redrivePermission", "allowAll"),
+        without("RedriveQueue", "RedriveAllowPolicy"),
+    ],
+    "the-redrive-queue-keeps-as-long-as-its-sources": [
+        property_of("RedriveQueue", "MessageRetentionPeriod", 345_600),
+        property_of("DeliveriesQueue", "MessageRetentionPeriod", 345_600),
+    ],
+    "queues-are-encrypted": [without("RedriveQueue", "SqsManagedSseEnabled")],
+    "queues-take-tls-only": [
+        property_of("DeliveriesQueuePolicy", TLS, "true"),
+        property_of("RedriveQueuePolicy", "Queues", [{"Ref": "DeliveriesQueue"}]),
+        drop("Resources DeadLettersQueuePolicy"),
+    ],
+    "buckets-are-private": [
+        property_of("StateBucket", "PublicAccessBlockConfiguration BlockPublicPolicy", False),
+        without("DeadLetterBucket", "PublicAccessBlockConfiguration"),
+        without("DeadLetterBucket", "OwnershipControls"),
+    ],
+    "buckets-are-encrypted": [without("StateBucket", "BucketEncryption")],
+    "buckets-take-tls-only": [
+        property_of("StateBucketPolicy", "PolicyDocument Statement 0 Resource", {"Fn::GetAtt": ["StateBucket", "Arn"]}),
+        property_of("DeadLetterBucketPolicy", "PolicyDocument Statement 0 Action", "s3:GetObject"),
+    ],
+    "buckets-outlive-the-stack": [
+        drop("Resources StateBucket DeletionPolicy"),
+        put("Resources DeadLetterBucket UpdateReplacePolicy", "Delete"),
+    ],
+    "state-has-former-versions-for-a-time": [
+        without("StateBucket", "VersioningConfiguration"),
+        without("StateBucket", "LifecycleConfiguration Rules 0 NoncurrentVersionExpiration"),
+    ],
+    "objects-go-when-nothing-needs-them": [
+        property_of("StateBucket", "LifecycleConfiguration Rules 1 ExpirationInDays", 7),
+        property_of("StateBucket", "LifecycleConfiguration Rules 2 Status", "Disabled"),
+        property_of("StateBucket", "LifecycleConfiguration Rules 0 ExpirationInDays", 30),
+        property_of("StateBucket", "LifecycleConfiguration Rules 1 Prefix", "topics/"),
+        property_of("DeadLetterBucket", "LifecycleConfiguration Rules 1", {"Ref": "AWS::NoValue"}),
+    ],
+    "uploads-that-were-given-up-go": [
+        without("DeadLetterBucket", "LifecycleConfiguration Rules 0 AbortIncompleteMultipartUpload")
+    ],
+    "deliver-alone-may-loop": [
+        without("DeliverFunction", "RecursiveLoop"),
+        property_of("DeadletterFunction", "RecursiveLoop", "Allow"),
+    ],
+    "concurrency-is-bounded-and-fits-what-is-reserved": [
+        without("DeliverFunction", f"{DELIVERIES} ScalingConfig"),
+        property_of("DeliverFunction", f"{DELIVERIES} ScalingConfig MaximumConcurrency", 1001),
+        property_of("DeadletterFunction", "Events Redrive Properties ScalingConfig MaximumConcurrency", 3),
+    ],
+    "nothing-is-reserved-unless-asked-for": [
+        property_of("MonitorFunction", "ReservedConcurrentExecutions", 1),
+        without("PublishFunction", "ReservedConcurrentExecutions"),
+    ],
+    "a-public-url-asks-for-a-key": [
+        property_of("MonitorFunction", "FunctionUrlConfig", {"AuthType": "NONE"}),
+        property_of("PublishUrlPermission", "FunctionName", {"Ref": "DeliverFunction"}),
+        drop("Resources PublishUrlInvokePermission Condition"),
+    ],
+    "a-public-url-can-be-called": [
+        drop("Resources PublishUrlPermission"),
+        drop("Resources PublishUrlInvokePermission"),
+        without("PublishUrlInvokePermission", "InvokedViaFunctionUrl"),
+    ],
+    "logs-are-json-and-kept-for-a-time": [
+        without("WakeLogGroup", "RetentionInDays"),
+        without("WakeFunction", "LoggingConfig"),
+        property_of("WakeFunction", "LoggingConfig ApplicationLogLevel", "WARN"),
+        property_of("WakeFunction", "LoggingConfig LogGroup", {"Ref": "ManageLogGroup"}),
+    ],
+    "schedules-are-never-retried": [
+        without("WakeFunction", "EventInvokeConfig"),
+        without("MonitorFunction", "Events EveryMinute Properties RetryPolicy"),
+        without("MonitorFunction", "Events"),
+    ],
+    "functions-run-on-the-processor-asked-for": [
+        put("Globals Function Architectures", ["x86_64"]),
+        put("Globals Function Runtime", "provided.al2"),
+    ],
+    "roles-may-do-what-the-golden-list-says": [
+        grant("PublishRole", "s3:DeleteObject", {"Fn::Sub": "${StateBucket.Arn}/payloads/*"}),
+        revoke("PublishRole", "TellAbsentFromForbidden"),
+    ],
+    "roles-name-what-they-touch": [
+        grant("WakeRole", "s3:*", {"Fn::GetAtt": ["StateBucket", "Arn"]}),
+        grant("WakeRole", "s3:GetObject", "*"),
+        grant("WakeRole", "s3:GetObject", "arn:aws:s3:::another/*"),
+        property_of("WakeRole", "ManagedPolicyArns", ["arn:aws:iam::aws:policy/AdministratorAccess"]),
+    ],
+    "each-function-has-a-role-of-its-own": [
+        without("WakeFunction", "Role"),
+        property_of("WakeFunction", "Role", {"Fn::GetAtt": ["DeliverRole", "Arn"]}),
+        property_of("WakeRole", "AssumeRolePolicyDocument Statement 0 Principal", "*"),
+        grant("WakeRole", "logs:PutLogEvents", {"Fn::GetAtt": ["ManageLogGroup", "Arn"]}),
+    ],
+    "alarms-tell-the-topic-that-was-given": [
+        without("RedriveAlarm", "AlarmActions"),
+        property_of("RedriveAlarm", "AlarmActions", [{"Ref": "AlarmTopicArn"}]),
+        without("RedriveAlarm", "AlarmDescription"),
+    ],
+    "silence-is-an-alarm-for-the-monitor-alone": [
+        property_of("MonitorSilentAlarm", "TreatMissingData", "missing"),
+        property_of("RedriveAlarm", "TreatMissingData", "breaching"),
+    ],
+    "every-trouble-has-its-alarm": [
+        drop("Resources WakeErrorsAlarm"),
+        drop("Resources MonitorSilentAlarm"),
+        property_of("DrainTimePressureAlarm", "Dimensions 0 Value", "log-disk"),
+    ],
+    "our-metrics-are-those-that-the-code-sends": [
+        property_of("DrainTimePressureAlarm", "MetricName", "PressureLevels"),
+        property_of("DrainTimePressureAlarm", "Dimensions 0 Value", "drain"),
+        property_of("Dashboard", "DashboardBody", '{"widgets": []}'),
+    ],
+    "the-dashboard-shows-every-alarm": [property_of("Dashboard", "DashboardBody", '{"widgets": []}')],
+    "parameters-are-described-and-in-one-group": [
+        drop("Parameters Tarpit Description"),
+        drop("Metadata AWS::CloudFormation::Interface ParameterGroups 0"),
+        put("Metadata AWS::CloudFormation::Interface ParameterGroups 0 Parameters 0", "Unknown"),
+    ],
+    "numbers-have-bounds": [drop("Parameters RequestsMax MinValue")],
+    "the-admin-key-stays-secret": [
+        drop("Parameters AdminKey NoEcho"),
+        put("Parameters AdminKey MinLength", 8),
+        property_of("PublishFunction", "Environment Variables ADMIN_KEY", {"Ref": "AdminKey"}),
+        put("Outputs Key", {"Value": {"Ref": "AdminKey"}}),
+    ],
+    "outputs-say-where-everything-is": [
+        drop("Outputs ManageUrl"),
+        put("Outputs StateBucketName Value", {"Ref": "DeadLetterBucket"}),
+    ],
+    "each-function-is-built-from-its-program": [
+        put("Resources WakeFunction Metadata BuildProperties Binary", "deliver"),
+        put("Resources WakeFunction Metadata BuildProperties Flags", []),
+        put("Globals Function CodeUri", "."),
+    ],
+    "timeouts-are-those-the-code-counts-with": [property_of("ManageFunction", "Timeout", 29)],
+}

@@ -1,0 +1,85 @@
+"""Buckets, and how long what is in them stays."""
+
+import re
+
+from rules import rule
+from rules.queues import refuses_plain_text
+from stack import ROOT
+
+
+@rule
+def buckets_are_private(stack):
+    for name, bucket in stack.of("AWS::S3::Bucket").items():
+        blocks = bucket.get("PublicAccessBlockConfiguration", {})
+        shut = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
+        if not all(blocks.get(one) is True for one in shut):
+            yield f"{name}: public access is not blocked in all four ways"
+        ownership = bucket.get("OwnershipControls", {}).get("Rules")
+        if ownership != [{"ObjectOwnership": "BucketOwnerEnforced"}]:
+            yield f"{name}: access lists of objects are not switched off"
+
+
+@rule
+def buckets_are_encrypted(stack):
+    for name, bucket in stack.of("AWS::S3::Bucket").items():
+        rules = bucket.get("BucketEncryption", {}).get("ServerSideEncryptionConfiguration", [])
+        if [one["ServerSideEncryptionByDefault"]["SSEAlgorithm"] for one in rules] != ["AES256"]:
+            yield f"{name}: not encrypted"
+
+
+@rule
+def buckets_take_tls_only(stack):
+    policies = stack.of("AWS::S3::BucketPolicy").values()
+    for name in stack.of("AWS::S3::Bucket"):
+        arns = f"{name}.Arn", f"{name}.Arn/*"
+        if not any(policy["Bucket"] == name and refuses_plain_text(policy, "s3:*", *arns) for policy in policies):
+            yield f"{name}: may be reached without TLS"
+
+
+@rule
+def buckets_outlive_the_stack(stack):
+    for name, one in stack.resources.items():
+        if one["Type"] == "AWS::S3::Bucket" and {one.get("DeletionPolicy"), one.get("UpdateReplacePolicy")} != {"Retain"}:
+            yield f"{name}: would go with the stack"
+
+
+@rule
+def state_has_former_versions_for_a_time(stack):
+    bucket = stack.of("AWS::S3::Bucket")["StateBucket"]
+    if bucket.get("VersioningConfiguration") != {"Status": "Enabled"}:
+        yield "StateBucket: not versioned"
+    days = int(stack.parameters["StateVersionDays"])
+    if not any(one.get("NoncurrentVersionExpiration") == {"NoncurrentDays": days} for one in everywhere(bucket)):
+        yield f"StateBucket: former versions are not deleted after {days} days"
+
+
+@rule
+def objects_go_when_nothing_needs_them(stack):
+    limits = (ROOT / "shared/core/src/limits.rs").read_text()
+    payload_hours = int(re.search(r"PAYLOAD_KEPT: Duration = Duration::from_hours\((\d+)\)", limits)[1])
+    retention = int(stack.parameters["DeadLetterRetentionDays"])
+    expected = {
+        "StateBucket": {"payloads/": payload_hours // 24, "drain/": 1},
+        "DeadLetterBucket": {None: retention} if retention else {},
+    }
+    for name, bucket in stack.of("AWS::S3::Bucket").items():
+        found = {one.get("Prefix"): one["ExpirationInDays"] for one in lifecycle(bucket) if "ExpirationInDays" in one}
+        if found != expected[name]:
+            yield f"{name}: objects expire after days as {found}, expected {expected[name]}"
+
+
+@rule
+def uploads_that_were_given_up_go(stack):
+    for name, bucket in stack.of("AWS::S3::Bucket").items():
+        if not any("AbortIncompleteMultipartUpload" in one for one in everywhere(bucket)):
+            yield f"{name}: parts of broken uploads stay for ever"
+
+
+def lifecycle(bucket):
+    """The rules that are switched on."""
+    return [one for one in bucket.get("LifecycleConfiguration", {}).get("Rules", []) if one["Status"] == "Enabled"]
+
+
+def everywhere(bucket):
+    """Those that are for all objects."""
+    return [one for one in lifecycle(bucket) if "Prefix" not in one]

@@ -1,0 +1,110 @@
+"""Functions: who may call them, how many run at once, where their logs go."""
+
+from rules import rule
+from rules.queues import sources
+
+# Functions that ask every request for a key of their own, so that their URLs may be public.
+ASK_FOR_A_KEY = {"PublishFunction", "ManageFunction"}
+
+
+@rule
+def deliver_alone_may_loop(stack):
+    for name, function in functions(stack).items():
+        loop = function.get("RecursiveLoop", "Terminate")
+        if loop != ("Allow" if name == "DeliverFunction" else "Terminate"):
+            yield f"{name}: RecursiveLoop is {loop}"
+
+
+@rule
+def concurrency_is_bounded_and_fits_what_is_reserved(stack):
+    for name, function in functions(stack).items():
+        mine = {key: one for key, one in sources(stack).items() if one["FunctionName"] == name}
+        wanted = [one.get("ScalingConfig", {}).get("MaximumConcurrency") for one in mine.values()]
+        if None in wanted:
+            yield f"{name}: an event source has no MaximumConcurrency"
+        elif sum(wanted) > function.get("ReservedConcurrentExecutions", sum(wanted)):
+            yield f"{name}: event sources use {sum(wanted)} at once, but {function['ReservedConcurrentExecutions']} are reserved"
+
+
+@rule
+def nothing_is_reserved_unless_asked_for(stack):
+    for name, function in functions(stack).items():
+        is_asked = any(stack.parameters[one] not in ("-1", "false") for one in RESERVATIONS[name])
+        if ("ReservedConcurrentExecutions" in function) != is_asked:
+            yield f"{name}: reserves {function.get('ReservedConcurrentExecutions')}"
+
+
+RESERVATIONS = {
+    "PublishFunction": ["PublishReservedConcurrency"],
+    "DeliverFunction": ["ReserveDeliverConcurrency"],
+    "WakeFunction": ["ReserveBackgroundConcurrency"],
+    "DeadletterFunction": ["ReserveBackgroundConcurrency"],
+    "MonitorFunction": ["ReserveBackgroundConcurrency"],
+    "ManageFunction": ["ManageReservedConcurrency"],
+}
+
+
+@rule
+def a_public_url_asks_for_a_key(stack):
+    public = {one["TargetFunctionArn"] for one in stack.of("AWS::Lambda::Url").values() if one["AuthType"] == "NONE"}
+    called_by_all = {one["FunctionName"] for one in stack.of("AWS::Lambda::Permission").values() if one["Principal"] == "*"}
+    for name in sorted((public | called_by_all) - ASK_FOR_A_KEY):
+        yield f"{name}: everybody may call it, and it asks for no key"
+    for name in sorted(called_by_all - public):
+        yield f"{name}: everybody may call it, although its URL is not public"
+
+
+@rule
+def a_public_url_can_be_called(stack):
+    # Both are needed since October 2025.
+    # https://docs.aws.amazon.com/lambda/latest/dg/urls-auth.html
+    needed = [
+        {"Action": "lambda:InvokeFunction", "InvokedViaFunctionUrl": True},
+        {"Action": "lambda:InvokeFunctionUrl", "FunctionUrlAuthType": "NONE"},
+    ]
+    permissions = stack.of("AWS::Lambda::Permission").values()
+    for url in stack.of("AWS::Lambda::Url").values():
+        mine = (one for one in permissions if one["FunctionName"] == url["TargetFunctionArn"] and one["Principal"] == "*")
+        granted = [{key: one[key] for key in one if key not in ("FunctionName", "Principal")} for one in mine]
+        if url["AuthType"] == "NONE" and sorted(granted, key=lambda one: one["Action"]) != needed:
+            yield f"{url['TargetFunctionArn']}: everybody may {granted}, expected {needed}"
+
+
+@rule
+def logs_are_json_and_kept_for_a_time(stack):
+    groups = stack.of("AWS::Logs::LogGroup")
+    taken = [function.get("LoggingConfig", {}).get("LogGroup") for function in functions(stack).values()]
+    for name, function in functions(stack).items():
+        config = function.get("LoggingConfig", {})
+        group = config.get("LogGroup")
+        if group not in groups or taken.count(group) != 1:
+            yield f"{name}: no log group of its own"
+        elif "RetentionInDays" not in groups[group]:
+            yield f"{name}: logs are kept for ever"
+        # Lambda's filter drops lines that say no level if it is less than INFO: metrics are such lines.
+        if (config.get("LogFormat"), config.get("ApplicationLogLevel")) != ("JSON", "TRACE"):
+            yield f"{name}: logs as {config}"
+
+
+@rule
+def schedules_are_never_retried(stack):
+    rules = stack.of("AWS::Events::Rule").values()
+    scheduled = {target["Arn"].removesuffix(".Arn"): target for one in rules for target in one["Targets"]}
+    if set(scheduled) != {"WakeFunction", "MonitorFunction"}:
+        yield f"scheduled are {sorted(scheduled)}"
+    once = {one["FunctionName"]: one["MaximumRetryAttempts"] for one in stack.of("AWS::Lambda::EventInvokeConfig").values()}
+    for name, target in scheduled.items():
+        if (once.get(name), target.get("RetryPolicy", {}).get("MaximumRetryAttempts")) != (0, 0):
+            yield f"{name}: a run that failed is run again, beside the next minute's"
+
+
+@rule
+def functions_run_on_the_processor_asked_for(stack):
+    for name, function in functions(stack).items():
+        expected = ("provided.al2023", "bootstrap", [stack.parameters["Architecture"]])
+        if (function["Runtime"], function["Handler"], function["Architectures"]) != expected:
+            yield f"{name}: not {expected}"
+
+
+def functions(stack):
+    return stack.of("AWS::Lambda::Function")

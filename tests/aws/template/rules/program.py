@@ -1,0 +1,45 @@
+"""The template against the programs that it runs, as far as they can be read without compiling."""
+
+import tomllib
+
+from rules import rule
+from stack import ROOT
+
+LAMBDA = ROOT / "infra/lambda"
+SAM_BUILD = LAMBDA / "sam-build.toml"
+
+
+@rule
+def each_function_is_built_from_its_program(stack):
+    for name, one in stack.resources.items():
+        if one["Type"] != "AWS::Lambda::Function":
+            continue
+        build = one.get("Metadata", {})
+        binary = name.removesuffix("Function").lower()
+        properties = {"Binary": binary, "Flags": ["--disable-optimizations", "--config", "sam-build.toml"]}
+        if (build.get("BuildMethod"), build.get("BuildProperties")) != ("rust-cargolambda", properties):
+            yield f"{name}: built with {build}, expected {properties}"
+        elif not (LAMBDA / f"src/bin/{binary}.rs").is_file():
+            yield f"{name}: infra/lambda has no program {binary}"
+    folder = stack.written["Globals"]["Function"]["CodeUri"]
+    if (ROOT / folder) != LAMBDA:
+        yield f"code is built in {folder}"
+
+
+@rule
+def what_sam_builds_is_what_was_measured(stack):
+    """`sam build` knows the profile `release` alone, so its settings are written twice."""
+    sam = tomllib.loads(SAM_BUILD.read_text())["profile"]["release"]
+    profile = tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]["lambda"]
+    expected = {**profile, "panic": "unwind"}
+    expected.pop("inherits", None)
+    if sam != expected:
+        yield f"{SAM_BUILD.name} says {sam}, the profile `lambda` of Cargo.toml {expected}"
+
+
+@rule
+def timeouts_are_those_the_code_counts_with(stack):
+    expected = {"Publish": 75, "Deliver": 120, "Wake": 60, "Deadletter": 60, "Monitor": 60, "Manage": 30}
+    found = {name.removesuffix("Function"): one["Timeout"] for name, one in stack.of("AWS::Lambda::Function").items()}
+    for name in sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)):
+        yield f"{name}Function: a timeout of {found.get(name)} s, expected {expected.get(name)} s"

@@ -1,0 +1,116 @@
+"""Queues and what reads them."""
+
+import re
+
+from rules import rule
+from stack import ROOT
+
+# AWS's advice for queues that Lambda reads.
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+TIMEOUTS_PER_VISIBILITY = 6
+
+RETENTION_SECS_MAX = 1_209_600
+
+# Lambda gathers more than this only where it is given time to.
+BATCH_WITHOUT_WINDOW_MAX = 10
+
+
+@rule
+def visibility_covers_six_invocations_and_the_window(stack):
+    for name, source in sources(stack).items():
+        function, queue = stack.of("AWS::Lambda::Function")[source["FunctionName"]], queue_of(stack, source)
+        window = source.get("MaximumBatchingWindowInSeconds", 0)
+        least = TIMEOUTS_PER_VISIBILITY * function["Timeout"] + window
+        if queue["VisibilityTimeout"] < least:
+            yield f"{name}: a visibility timeout of {queue['VisibilityTimeout']} s, but {least} s are needed"
+
+
+@rule
+def failures_are_reported_message_by_message(stack):
+    for name, source in sources(stack).items():
+        if source.get("FunctionResponseTypes") != ["ReportBatchItemFailures"]:
+            yield f"{name}: one failure would bring its whole batch back"
+
+
+@rule
+def a_full_batch_has_a_window(stack):
+    for name, source in sources(stack).items():
+        if source["BatchSize"] > BATCH_WITHOUT_WINDOW_MAX and not source.get("MaximumBatchingWindowInSeconds"):
+            yield f"{name}: a batch of {source['BatchSize']} without a window is refused by Lambda"
+
+
+@rule
+def what_fails_often_is_redriven(stack):
+    counts = re.search(r"MAX_RECEIVE_COUNT: u32 = (\d+);", (ROOT / "shared/core/src/limits.rs").read_text())
+    queues = stack.of("AWS::SQS::Queue")
+    for name, queue in queues.items():
+        redrive = queue.get("RedrivePolicy")
+        if name == "RedriveQueue":
+            if redrive:
+                yield f"{name}: the last queue cannot redrive"
+        elif redrive != {"deadLetterTargetArn": "RedriveQueue.Arn", "maxReceiveCount": int(counts[1])}:
+            yield f"{name}: redrives as {redrive}, expected to RedriveQueue after {counts[1]} receives"
+
+
+@rule
+def the_redrive_queue_takes_from_its_sources_alone(stack):
+    queues = stack.of("AWS::SQS::Queue")
+    arn = "arn:aws:sqs:us-east-1:123456789012:"
+    feeding = sorted(arn + queue.get("QueueName", name) for name, queue in queues.items() if "RedrivePolicy" in queue)
+    for name, queue in queues.items():
+        allowed = queue.get("RedriveAllowPolicy")
+        expected = {"redrivePermission": "denyAll"}
+        if name == "RedriveQueue":
+            expected = {"redrivePermission": "byQueue", "sourceQueueArns": feeding}
+            allowed = allowed and {**allowed, "sourceQueueArns": sorted(allowed.get("sourceQueueArns", []))}
+        if allowed != expected:
+            yield f"{name}: takes redriven messages as {allowed}, expected {expected}"
+
+
+@rule
+def the_redrive_queue_keeps_as_long_as_its_sources(stack):
+    # A redriven message keeps its age: in a queue that keeps for less, it could be gone on arrival.
+    queues = stack.of("AWS::SQS::Queue")
+    for name, queue in queues.items():
+        if queue["MessageRetentionPeriod"] > queues["RedriveQueue"]["MessageRetentionPeriod"]:
+            yield f"{name}: keeps messages for longer than RedriveQueue"
+        if queue["MessageRetentionPeriod"] != RETENTION_SECS_MAX:
+            yield f"{name}: keeps messages for {queue['MessageRetentionPeriod']} s, not for 14 days"
+
+
+@rule
+def queues_are_encrypted(stack):
+    for name, queue in stack.of("AWS::SQS::Queue").items():
+        if queue.get("SqsManagedSseEnabled") is not True:
+            yield f"{name}: not encrypted"
+
+
+@rule
+def queues_take_tls_only(stack):
+    policies = stack.of("AWS::SQS::QueuePolicy").values()
+    for name in stack.of("AWS::SQS::Queue"):
+        if not any(name in policy["Queues"] and refuses_plain_text(policy, "sqs:*", f"{name}.Arn") for policy in policies):
+            yield f"{name}: may be reached without TLS"
+
+
+def refuses_plain_text(policy, action, *resources):
+    """Whether the policy denies everybody everything that comes without TLS."""
+    return any(
+        (one["Effect"], one["Principal"], one["Action"]) == ("Deny", "*", action)
+        and one["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+        and set(resources) <= set(listed(one["Resource"]))
+        for one in policy["PolicyDocument"]["Statement"]
+    )
+
+
+def sources(stack):
+    """Event source mappings, by name. Their function is named as in the template."""
+    return stack.of("AWS::Lambda::EventSourceMapping")
+
+
+def queue_of(stack, source):
+    return stack.of("AWS::SQS::Queue")[source["EventSourceArn"].removesuffix(".Arn")]
+
+
+def listed(one_or_more):
+    return one_or_more if isinstance(one_or_more, list) else [one_or_more]

@@ -1,0 +1,53 @@
+"""Parameters: what a user meets."""
+
+from rules import rule
+
+
+@rule
+def parameters_are_described_and_in_one_group(stack):
+    groups = stack.written["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+    grouped = [name for group in groups for name in group["Parameters"]]
+    for name, parameter in stack.written["Parameters"].items():
+        if grouped.count(name) != 1:
+            yield f"{name}: in {grouped.count(name)} groups"
+        if not parameter.get("Description"):
+            yield f"{name}: says nothing about itself"
+    for name in sorted(set(grouped) - set(stack.written["Parameters"])):
+        yield f"{name}: in a group, but no parameter"
+
+
+@rule
+def numbers_have_bounds(stack):
+    for name, parameter in stack.written["Parameters"].items():
+        if parameter["Type"] == "Number" and not ("MinValue" in parameter or "AllowedValues" in parameter):
+            yield f"{name}: any number is taken"
+
+
+@rule
+def the_admin_key_stays_secret(stack):
+    parameter = stack.written["Parameters"]["AdminKey"]
+    if parameter.get("NoEcho") is not True or parameter.get("MinLength", 0) < 32 or "Default" in parameter:
+        yield "AdminKey: shown, short or known"
+    key = stack.parameters["AdminKey"]
+    holders = [name for name, one in stack.resources.items() if key in str(one)]
+    if holders != ["ManageFunction"]:
+        yield f"AdminKey: told to {holders}"
+    if "AdminKey" in str(stack.transformed.get("Outputs")):
+        yield "AdminKey: among the outputs"
+
+
+@rule
+def outputs_say_where_everything_is(stack):
+    expected = {
+        "PublishUrl": {"Fn::GetAtt": ["PublishFunctionUrl", "FunctionUrl"]},
+        "ManageUrl": {"Fn::GetAtt": ["ManageFunctionUrl", "FunctionUrl"]},
+        "StateBucketName": {"Ref": "StateBucket"},
+        "DeadLetterBucketName": {"Ref": "DeadLetterBucket"},
+        "DeliveriesQueueUrl": {"Ref": "DeliveriesQueue"},
+        "DeadLettersQueueUrl": {"Ref": "DeadLettersQueue"},
+        "RedriveQueueUrl": {"Ref": "RedriveQueue"},
+    }
+    for name, value in expected.items():
+        found = stack.transformed["Outputs"].get(name, {}).get("Value")
+        if found != value:
+            yield f"{name}: is {found}"

@@ -1,0 +1,138 @@
+"""The template as a stack would be made of it: transformed by SAM's own translator, offline, and every parameter,
+condition and function of CloudFormation worked out. Nothing here knows what posthaste wants of it."""
+
+import copy
+import logging
+import os
+import pathlib
+import re
+
+from samtranslator.translator.transform import transform
+from samtranslator.yaml_helper import yaml_parse
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+TEMPLATE = ROOT / "template.yaml"
+
+PSEUDO = {
+    "AWS::StackName": "posthaste",
+    "AWS::Region": "us-east-1",
+    "AWS::AccountId": "123456789012",
+    "AWS::Partition": "aws",
+}
+
+# Values for texts that have no list of allowed ones, where everything optional is set.
+TEXTS = {
+    "AdminKey": "an-admin-key-of-32-characters-01",
+    "AlarmTopicArn": "arn:aws:sns:us-east-1:123456789012:alarms",
+    "AllowEndpoints": "10.0.0.0/8",
+    "WebhookOrigin": "hooks.example.com",
+}
+
+NOTHING = object()
+
+# The translator wants to know where it would deploy to.
+os.environ.setdefault("AWS_DEFAULT_REGION", PSEUDO["AWS::Region"])
+
+# It also warns that it cannot ask AWS for feature toggles. It need not.
+logging.getLogger("samtranslator").setLevel(logging.CRITICAL)
+
+
+def read(path=TEMPLATE):
+    """The template as it is written, with functions of CloudFormation in their long form."""
+    return yaml_parse(pathlib.Path(path).read_text())
+
+
+def defaults(template):
+    """Only what must be given."""
+    return {name: TEXTS[name] for name, one in template["Parameters"].items() if "Default" not in one}
+
+
+def everything(template):
+    """Every parameter at a value that is not its default: the last allowed one, the greatest, or one of TEXTS."""
+    return {name: _unlike_default(name, one) for name, one in template["Parameters"].items()}
+
+
+def _unlike_default(name, parameter):
+    if "AllowedValues" in parameter:
+        return [str(value) for value in parameter["AllowedValues"] if value != parameter.get("Default")][-1]
+    if parameter["Type"] == "Number":
+        return str(parameter.get("MaxValue", parameter["Default"] + 1))
+    return TEXTS[name]
+
+
+class Stack:
+    """What a stack made with `given` parameters consists of."""
+
+    def __init__(self, template, given):
+        self.written = template
+        self.parameters = {
+            name: str(given.get(name, one.get("Default"))) for name, one in template["Parameters"].items()
+        }
+        self.transformed = _transform(template, self.parameters)
+        self._conditions = self.transformed.get("Conditions", {})
+        self.resources = {
+            name: self._resolve({**one, "Properties": one.get("Properties", {})})
+            for name, one in self.transformed["Resources"].items()
+            if self._holds(one.get("Condition"))
+        }
+
+    def of(self, kind):
+        """The properties of the resources of one type, by name."""
+        return {name: one["Properties"] for name, one in self.resources.items() if one["Type"] == kind}
+
+    def _holds(self, condition):
+        return condition is None or self._resolve(self._conditions[condition])
+
+    def _resolve(self, value):
+        if isinstance(value, list):
+            return [one for one in map(self._resolve, value) if one is not NOTHING]
+        if not isinstance(value, dict):
+            return value
+        if len(value) == 1:
+            [(name, argument)] = value.items()
+            if name in ("Ref", "Condition") or name.startswith("Fn::"):
+                return self._call(name, argument)
+        members = {name: self._resolve(one) for name, one in value.items()}
+        return {name: one for name, one in members.items() if one is not NOTHING}
+
+    def _call(self, name, argument):
+        """References to resources become `Name` and `Name.Attribute`, which is enough to compare them."""
+        if name == "Ref":
+            return self._named(argument)
+        if name == "Condition":
+            return self._holds(argument)
+        if name == "Fn::GetAtt":
+            return ".".join(argument) if isinstance(argument, list) else argument
+        if name == "Fn::Sub":
+            return re.sub(r"\$\{([^!}][^}]*)\}", lambda found: str(self._named(found[1])), argument).replace("${!", "${")
+        if name == "Fn::If":
+            condition, yes, no = argument
+            return self._resolve(yes if self._holds(condition) else no)
+        if name == "Fn::Equals":
+            one, other = map(self._resolve, argument)
+            return str(one) == str(other)
+        if name == "Fn::Not":
+            return not self._resolve(argument[0])
+        raise NotImplementedError(f"{name}: teach stack.py what it means")
+
+    def _named(self, name):
+        if name == "AWS::NoValue":
+            return NOTHING
+        if name in self.parameters:
+            value = self.parameters[name]
+            return int(value) if self.written["Parameters"][name]["Type"] == "Number" else value
+        return PSEUDO.get(name, name)
+
+
+def _transform(template, parameters):
+    template = copy.deepcopy(template)
+    # What `sam package` would have uploaded.
+    template["Globals"]["Function"]["CodeUri"] = "s3://bucket/key"
+    return transform(template, parameters, _NoManagedPolicies())
+
+
+class _NoManagedPolicies:
+    """The translator asks AWS for policies by name; roles here name none."""
+
+    def load(self):
+        return {}

@@ -1,0 +1,100 @@
+"""template.yaml by SAM's, CloudFormation's and checkov's rules and by ours; and each of these shown a template that is
+wrong. Run by `check`."""
+
+import json
+import pathlib
+import re
+import tempfile
+import unittest
+
+import breaks
+import rules
+import stack
+import tools
+
+
+def problems(template):
+    """What our rules say, with defaults and with everything set that can be set: pairs of a rule and a sentence."""
+    variants = (stack.defaults(template), stack.everything(template))
+    return [problem for given in variants for problem in rules.broken(stack.Stack(template, given))]
+
+
+def broken(*ways):
+    template = stack.read()
+    for break_it in ways:
+        break_it(template)
+    return template
+
+
+class OurRules(unittest.TestCase):
+    def test_the_template_keeps_every_rule(self):
+        self.assertEqual(problems(stack.read()), [])
+
+    def test_each_rule_names_what_breaks_it(self):
+        for name, ways in breaks.BREAKS.items():
+            for number, break_it in enumerate(ways):
+                with self.subTest(rule=name, way=number):
+                    self.assertIn(name, dict(problems(broken(break_it))))
+
+    def test_each_rule_can_be_broken(self):
+        # The one that reads two files beside the template is broken below.
+        self.assertEqual(sorted(rules.RULES), sorted([*breaks.BREAKS, "what-sam-builds-is-what-was-measured"]))
+
+    def test_a_build_that_would_abort_on_a_panic_is_named(self):
+        original = rules.program.SAM_BUILD
+        self.addCleanup(setattr, rules.program, "SAM_BUILD", original)
+        with tempfile.TemporaryDirectory() as folder:
+            rules.program.SAM_BUILD = pathlib.Path(folder, "sam-build.toml")
+            rules.program.SAM_BUILD.write_text(original.read_text().replace('"unwind"', '"abort"'))
+            self.assertEqual(set(dict(problems(stack.read()))), {"what-sam-builds-is-what-was-measured"})
+
+
+class OtherPeoplesRules(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def written(self, template):
+        path = self.folder / "template.json"
+        path.write_text(json.dumps(template))
+        return path
+
+    def transformed(self, template):
+        return self.written(stack.Stack(template, stack.defaults(template)).transformed)
+
+    def test_sam_is_content(self):
+        self.assertEqual(tools.sam(stack.TEMPLATE), "")
+
+    def test_cfn_lint_is_content(self):
+        self.assertEqual(tools.cfn_lint(stack.TEMPLATE), "")
+
+    def test_cfn_lint_is_content_with_what_sam_makes_of_it(self):
+        self.assertEqual(tools.cfn_lint(self.transformed(stack.read())), "")
+
+    def test_checkov_is_content(self):
+        self.assertEqual(tools.checkov(stack.TEMPLATE), "")
+
+    def test_what_checkov_is_told_to_leave_out_is_all_that_it_would_say(self):
+        self.assertEqual(tools.checkov_failures(self.transformed(stack.read())), tools.left_out())
+
+    def test_each_id_that_is_left_out_has_its_reason(self):
+        lines = tools.CHECKOV.read_text().splitlines()
+        reasons = {line.split()[1]: above for above, line in zip(lines, lines[1:]) if re.match(r"\s+- CKV_", line)}
+        self.assertEqual(reasons.keys(), tools.left_out())
+        for name, above in reasons.items():
+            self.assertRegex(above, r"^  # .*\.", name)
+
+    def test_sam_and_cfn_lint_name_a_property_that_there_is_not(self):
+        path = self.written(broken(breaks.property_of("DeliveriesQueue", "VisibilityTimout", 730)))
+        self.assertIn("VisibilityTimout", tools.sam(path))
+        self.assertIn("VisibilityTimout", tools.cfn_lint(path))
+
+    def test_checkov_names_a_bucket_that_is_open(self):
+        path = self.written(broken(breaks.without("StateBucket", "PublicAccessBlockConfiguration")))
+        self.assertIn("CKV_AWS_53", tools.checkov(path))
+        self.assertIn("CKV_AWS_53", tools.checkov_failures(path))
+
+
+if __name__ == "__main__":
+    unittest.main()
