@@ -2,4 +2,10 @@
 //!
 //! The programs are in `src/bin`, one per function and named like it. No rule is decided here.
 
+pub mod both_queues;
 pub mod environment;
+mod launch;
+pub mod sampling;
+pub mod wiring;
+
+pub use launch::launch;

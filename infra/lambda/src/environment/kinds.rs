@@ -5,11 +5,10 @@ use std::ops::RangeInclusive;
 use http::HeaderValue;
 use ipnet::IpNet;
 use posthaste_aws::telemetry::MetricsBy;
-use posthaste_core::pressure::Profile;
+use posthaste_core::pressure::{PressureSettings, Profile};
+use posthaste_publish::Tarpit;
 use tracing::level_filters::LevelFilter;
 use url::Url;
-
-use super::publish::Tarpit;
 
 /// Shortest and longest name of a bucket, in characters.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html>
@@ -63,8 +62,8 @@ pub(crate) const METRICS_BY: Kind<MetricsBy> =
 pub(crate) const LOG_LEVEL: Kind<LevelFilter> =
     Kind::new("off, error, warn, info, debug or trace", log_level);
 
-pub(crate) const PRESSURE_PROFILE: Kind<Option<Profile>> =
-    Kind::new("scaled, exchange-2013, exchange-2013-german or off", pressure_profile);
+pub(crate) const PRESSURE_PROFILE: Kind<PressureSettings> =
+    Kind::new("scaled, exchange-2013, exchange-2013-german or off", pressure);
 
 fn bucket(text: &str) -> Option<String> {
     let is_name = BUCKET_CHARS.contains(&text.len())
@@ -124,13 +123,19 @@ fn log_level(text: &str) -> Option<LevelFilter> {
     }
 }
 
-/// `off` is no profile at all.
-fn pressure_profile(text: &str) -> Option<Option<Profile>> {
-    match text {
-        "scaled" => Some(Some(Profile::Scaled)),
-        "exchange-2013" => Some(Some(Profile::Exchange2013)),
-        "exchange-2013-german" => Some(Some(Profile::Exchange2013German)),
-        "off" => Some(None),
-        _ => None,
-    }
+/// `off` is no profile: it switches the monitoring off.
+fn pressure(text: &str) -> Option<PressureSettings> {
+    let profile = match text {
+        "scaled" => Profile::Scaled,
+        "exchange-2013" => Profile::Exchange2013,
+        "exchange-2013-german" => Profile::Exchange2013German,
+        "off" => {
+            return Some(PressureSettings {
+                enable_resource_monitoring: false,
+                ..PressureSettings::default()
+            });
+        }
+        _ => return None,
+    };
+    Some(PressureSettings { profile, ..PressureSettings::default() })
 }

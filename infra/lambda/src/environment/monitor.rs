@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::pressure::{PressureSettings, Profile};
+use posthaste_core::pressure::PressureSettings;
 
 use super::{
     CommonEnvironment, DEADLETTERS_QUEUE_URL, DELIVERIES_QUEUE_URL, Environment, EnvironmentError,
@@ -49,14 +49,12 @@ impl Environment for MonitorEnvironment {
 }
 
 fn pressure_settings(variables: &mut Variables<'_>) -> PressureSettings {
-    let profile = variables.optional(PRESSURE_PROFILE, &kinds::PRESSURE_PROFILE);
-    let profile = profile.unwrap_or(Some(Profile::Scaled));
-    let interval = variables.number(PRESSURE_INTERVAL_SECONDS, INTERVAL_SECS_DEFAULT, 1..=INTERVAL_SECS_MAX);
+    let pressure = variables.optional(PRESSURE_PROFILE, &kinds::PRESSURE_PROFILE).unwrap_or_default();
+    let interval_secs =
+        variables.number(PRESSURE_INTERVAL_SECONDS, INTERVAL_SECS_DEFAULT, 1..=INTERVAL_SECS_MAX);
     PressureSettings {
-        enable_resource_monitoring: profile.is_some(),
-        profile: profile.unwrap_or_default(),
-        interval: Duration::from_secs(interval.into()),
+        interval: Duration::from_secs(interval_secs.into()),
         stale_after: Some(STALE_AFTER),
-        ..PressureSettings::default()
+        ..pressure
     }
 }

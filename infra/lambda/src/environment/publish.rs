@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use posthaste_publish::Tarpit;
+
 use super::{
     CommonEnvironment, DELIVERIES_QUEUE_URL, Environment, EnvironmentError, TARPIT, Variables, kinds,
 };
@@ -34,13 +36,4 @@ impl Environment for PublishEnvironment {
     fn common(&self) -> &CommonEnvironment {
         &self.common
     }
-}
-
-/// How producers are slowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tarpit {
-    /// An acknowledgement waits.
-    Delay,
-    /// Producers are told to wait.
-    Advise,
 }

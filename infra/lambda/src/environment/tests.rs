@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use posthaste_aws::telemetry::MetricsBy;
 use posthaste_core::pressure::{PressureSettings, Profile};
+use posthaste_publish::Tarpit;
 use tracing::level_filters::LevelFilter;
 
-use super::publish::Tarpit;
 use super::*;
 
 const DELIVERIES: &str = "https://sqs.eu-central-1.amazonaws.com/123456789012/deliveries";
@@ -242,6 +242,10 @@ fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
 
 #[test]
 fn an_empty_variable_counts_as_not_set() {
+    fn check<E: Environment + std::fmt::Debug>(empty: &[(&str, &str)]) {
+        let (empty, absent): (E, E) = (read(empty).unwrap(), read(&[]).unwrap());
+        assert_eq!(format!("{empty:?}"), format!("{absent:?}"));
+    }
     let optional = [
         REGISTRY_MAX_AGE_SECONDS,
         TARPIT,
@@ -257,10 +261,6 @@ fn an_empty_variable_counts_as_not_set() {
         METRICS_BY,
     ]
     .map(|name| (name, ""));
-    fn check<E: Environment + std::fmt::Debug>(empty: &[(&str, &str)]) {
-        let (empty, absent): (E, E) = (read(empty).unwrap(), read(&[]).unwrap());
-        assert_eq!(format!("{empty:?}"), format!("{absent:?}"));
-    }
     check::<PublishEnvironment>(&optional);
     check::<DeliverEnvironment>(&optional);
     check::<WakeEnvironment>(&optional);

@@ -112,7 +112,7 @@ impl<'a> Variables<'a> {
         }
     }
 
-    /// The value. CloudFormation passes a parameter that was left out as an empty text, so empty is not set.
+    /// The value. A template passes on a parameter that was left out as an empty text, so empty is not set.
     fn value(&self, name: &str) -> Option<String> {
         (self.read)(name).filter(|value| !value.is_empty())
     }

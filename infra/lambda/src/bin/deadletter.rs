@@ -1,0 +1,16 @@
+//! deadletter: writes dead letters into their bucket, fed by the dead-letter queue and by the redrive queue.
+
+use std::process::ExitCode;
+
+use posthaste_aws::lambda::run_batches;
+use posthaste_lambda::environment::DeadLetterEnvironment;
+use posthaste_lambda::{launch, wiring};
+use posthaste_local::SystemClock;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    launch(async |environment: DeadLetterEnvironment, clients| {
+        run_batches(wiring::dead_letters(&environment, &clients), SystemClock).await
+    })
+    .await
+}

@@ -1,0 +1,33 @@
+//! deliver: posts due deliveries to their endpoints, fed by the delivery queue.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use posthaste_aws::lambda::{BatchHandler, SqsBatch, run_batches};
+use posthaste_lambda::environment::DeliverEnvironment;
+use posthaste_lambda::launch;
+use posthaste_lambda::wiring::{self, AwsDeliver, AwsDrainPost};
+use posthaste_local::SystemClock;
+use posthaste_ports::BatchResponse;
+
+struct Handler {
+    deliver: AwsDeliver,
+    post: AwsDrainPost,
+}
+
+impl BatchHandler for Handler {
+    async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
+        let response = Box::pin(self.deliver.handle(batch.messages, deadline)).await;
+        self.post.post_if_due().await;
+        response
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    launch(async |environment: DeliverEnvironment, clients| {
+        let (deliver, post) = wiring::deliver(&environment, &clients)?;
+        run_batches(Handler { deliver, post }, SystemClock).await
+    })
+    .await
+}

@@ -1,0 +1,16 @@
+//! monitor: samples the queues for a minute and writes the pressure, started by a schedule once a minute.
+
+use std::process::ExitCode;
+
+use posthaste_aws::lambda::run_scheduled;
+use posthaste_lambda::environment::MonitorEnvironment;
+use posthaste_lambda::{launch, wiring};
+use posthaste_local::SystemClock;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    launch(async |environment: MonitorEnvironment, clients| {
+        run_scheduled(wiring::monitor(&environment, &clients)?, SystemClock).await
+    })
+    .await
+}

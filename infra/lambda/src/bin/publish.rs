@@ -1,0 +1,16 @@
+//! publish: takes events over HTTP, behind a Function URL.
+
+use std::process::ExitCode;
+
+use posthaste_aws::lambda::run_http;
+use posthaste_lambda::environment::PublishEnvironment;
+use posthaste_lambda::{launch, wiring};
+use posthaste_local::SystemClock;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    launch(async |environment: PublishEnvironment, clients| {
+        run_http(wiring::publish(&environment, &clients), SystemClock).await
+    })
+    .await
+}

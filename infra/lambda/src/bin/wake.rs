@@ -1,0 +1,29 @@
+//! wake: sends the parked deliveries whose minute has come, started by a schedule once a minute.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lambda_runtime::Error;
+use posthaste_aws::lambda::{Scheduled, run_scheduled};
+use posthaste_lambda::environment::WakeEnvironment;
+use posthaste_lambda::launch;
+use posthaste_lambda::wiring::{self, AwsWake};
+use posthaste_local::SystemClock;
+
+struct Minute(AwsWake);
+
+impl Scheduled for Minute {
+    /// A run bounds itself, and ends before the function's timeout.
+    async fn run(&self, _deadline: Duration) -> Result<(), Error> {
+        Box::pin(self.0.run()).await?;
+        Ok(())
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    launch(async |environment: WakeEnvironment, clients| {
+        run_scheduled(Minute(wiring::wake(&environment, &clients)), SystemClock).await
+    })
+    .await
+}

@@ -1,0 +1,122 @@
+//! deadletter's two queues: its own, and the redrive queue of messages that functions failed on again and again.
+//! One Lambda function takes from both, and a batch is always of one of them.
+
+use std::future::Future;
+use std::time::Duration;
+
+use posthaste_aws::lambda::{BatchHandler, SqsBatch};
+use posthaste_deadletter::DeadLetters;
+use posthaste_ports::{BatchResponse, Clock, Entropy, ObjectStore, QueueReceiver, ReceivedMessage};
+
+/// Works on messages of one queue.
+pub trait OneQueue: Send + Sync + 'static {
+    /// Works on a batch, and names the messages for which nothing durable was done.
+    fn handle(&self, messages: Vec<ReceivedMessage>) -> impl Future<Output = BatchResponse> + Send;
+}
+
+/// A handler for each of the two queues.
+#[derive(Debug)]
+pub struct BothQueues<H> {
+    dead_letters: (String, H),
+    redrive: (String, H),
+}
+
+impl<H> BothQueues<H> {
+    /// A handler each, beside its queue's URL.
+    pub fn new(dead_letters: (&str, H), redrive: (&str, H)) -> Self {
+        let named = |(url, handler): (&str, H)| (name_of(url).to_owned(), handler);
+        Self { dead_letters: named(dead_letters), redrive: named(redrive) }
+    }
+
+    fn of(&self, queue: &str) -> Option<&H> {
+        [&self.dead_letters, &self.redrive].into_iter().find(|(name, _)| name == queue).map(|(_, h)| h)
+    }
+}
+
+/// A queue's URL ends in its name, as its ARN does.
+fn name_of(url: &str) -> &str {
+    url.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+}
+
+impl<H: OneQueue> BatchHandler for BothQueues<H> {
+    /// A batch of another queue means that the function is wired to a queue it does not know. It fails as a whole and
+    /// comes again: to take a delivery for a dead letter, or the other way round, would be worse than to wait.
+    async fn handle(&self, batch: SqsBatch, _deadline: Duration) -> BatchResponse {
+        let SqsBatch { queue, messages } = batch;
+        if let Some(handler) = self.of(&queue) {
+            return handler.handle(messages).await;
+        }
+        tracing::error!(queue, messages = messages.len(), "messages of a queue that is none of deadletter's");
+        BatchResponse { failures: messages.into_iter().map(|message| message.id).collect() }
+    }
+}
+
+impl<Q, S, D, C, E> OneQueue for DeadLetters<Q, S, D, C, E>
+where
+    Q: QueueReceiver + 'static,
+    S: ObjectStore + 'static,
+    D: ObjectStore + 'static,
+    C: Clock,
+    E: Entropy,
+{
+    /// Writing an object is short, and what is not written goes back to the queue by itself: no deadline.
+    async fn handle(&self, messages: Vec<ReceivedMessage>) -> BatchResponse {
+        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends the depth.
+        Box::pin(DeadLetters::handle(self, messages)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use posthaste_core::time::Timestamp;
+    use posthaste_ports::{MessageId, Receipt};
+
+    /// Fails every message, under a name of its own.
+    struct Fails(&'static str);
+
+    impl OneQueue for Fails {
+        async fn handle(&self, messages: Vec<ReceivedMessage>) -> BatchResponse {
+            let failures = messages.into_iter().map(|message| MessageId(message.id.0 + self.0)).collect();
+            BatchResponse { failures }
+        }
+    }
+
+    fn message(id: &str) -> ReceivedMessage {
+        ReceivedMessage {
+            id: MessageId(id.to_owned()),
+            receipt: Receipt(String::new()),
+            body: Bytes::new(),
+            receive_count: 1,
+            sent_at: Timestamp::EPOCH,
+        }
+    }
+
+    async fn check(queue: &str, expected: [&str; 2]) {
+        let both = BothQueues::new(
+            (
+                "https://sqs.eu-central-1.amazonaws.com/123456789012/shop-deadletters",
+                Fails(" as dead letter"),
+            ),
+            ("http://127.0.0.1:4566/000000000000/shop-redrive", Fails(" as redriven")),
+        );
+        let batch = SqsBatch { queue: queue.to_owned(), messages: vec![message("a"), message("b")] };
+        let response = BatchHandler::handle(&both, batch, Duration::ZERO).await;
+        let failures: Vec<_> = response.failures.into_iter().map(|id| id.0).collect();
+        assert_eq!(failures, expected, "{queue}");
+    }
+
+    #[tokio::test]
+    async fn a_batch_goes_to_the_handler_of_its_queue() {
+        check("shop-deadletters", ["a as dead letter", "b as dead letter"]).await;
+        check("shop-redrive", ["a as redriven", "b as redriven"]).await;
+    }
+
+    #[tokio::test]
+    async fn a_batch_of_another_queue_fails_as_a_whole() {
+        for queue in ["shop-deliveries", "redrive", "Shop-redrive", ""] {
+            check(queue, ["a", "b"]).await;
+        }
+    }
+}

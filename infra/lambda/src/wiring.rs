@@ -1,0 +1,200 @@
+//! The functions over SQS and S3: who gets which queue, store and client. The counterpart of what `posthaste serve`
+//! does over its embedded adapters. Nothing here waits for the network.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http::Response;
+use ipnet::IpNet;
+use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
+use posthaste_core::address::AddressPolicy;
+use posthaste_core::limits::REQUEST_BYTES_MAX;
+use posthaste_core::pressure::SettingsError;
+use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
+use posthaste_deliver::{Deliver, DeliverPorts};
+use posthaste_http::{ClientSettings, HyperWebhookClient, TlsSetupError};
+use posthaste_local::{SystemClock, SystemEntropy};
+use posthaste_manage::Manage;
+use posthaste_monitor::{Monitor, MonitorPorts};
+use posthaste_ports::{
+    DrainMeter, DrainPost, DrainReports, Entropy, NoMachine, PressureReader, QueueName, Registry,
+};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings};
+use posthaste_wake::{Wake, WakePorts};
+
+use crate::both_queues::BothQueues;
+use crate::environment::{
+    CommonEnvironment, DeadLetterEnvironment, DeliverEnvironment, ManageEnvironment, MonitorEnvironment,
+    PublishEnvironment, WakeEnvironment,
+};
+use crate::sampling::{MINUTE, Sampling};
+
+/// How old the pressure may be before it is read again. The monitor writes every ten seconds here, so that reading it
+/// more often than this would cost requests and tell nothing.
+const PRESSURE_MAX_AGE: Duration = Duration::from_secs(5);
+
+/// Idle connections that deliver keeps to endpoints; each is a file descriptor.
+const IDLE_CONNECTIONS_MAX: usize = 128;
+
+type Queue = SqsQueue<SystemClock>;
+type Webhooks = HyperWebhookClient<SystemClock>;
+
+/// deliver, as it is wired here.
+pub type AwsDeliver = Deliver<Queue, S3Store, Webhooks, SystemClock, SystemEntropy>;
+
+/// What tells the monitor how fast this process of deliver is.
+pub type AwsDrainPost = DrainPost<S3Store, SystemClock>;
+
+/// deadletter over one queue.
+pub type AwsDeadLetters = DeadLetters<Queue, S3Store, S3Store, SystemClock, SystemEntropy>;
+
+/// wake, as it is wired here.
+pub type AwsWake = Wake<Queue, S3Store, SystemClock, SystemEntropy>;
+
+/// monitor, as it is wired here.
+pub type AwsMonitor = Monitor<Queue, S3Store, NoMachine, SystemClock, DrainReports<S3Store, SystemClock>>;
+
+/// publish, as the routes of its Function URL.
+pub fn publish(environment: &PublishEnvironment, clients: &Clients) -> Router {
+    let urls =
+        QueueUrls { deliveries: Some(environment.deliveries_queue_url.clone()), ..QueueUrls::default() };
+    let state = state(&environment.common, clients);
+    let publish = Publish {
+        deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
+        registry: Registry::new(state.clone(), SystemClock, environment.registry_max_age),
+        payloads: state.clone(),
+        pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE),
+        clock: SystemClock,
+        entropy: SystemEntropy,
+        // Lambda gives an instance one request at a time.
+        bodies: BodyBudget::new(REQUEST_BYTES_MAX),
+        settings: PublishSettings { tarpit: environment.tarpit, ..PublishSettings::default() },
+    };
+    posthaste_publish::router(Arc::new(publish)).fallback(not_found)
+}
+
+/// manage, as the routes of its Function URL.
+pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
+    let manage = Manage {
+        state: state(&environment.common, clients),
+        dead_letters: clients.store(&environment.dead_letter_bucket),
+        clock: SystemClock,
+        entropy: SystemEntropy,
+        admin_key: environment.admin_key.clone(),
+        address_policy: addresses(&environment.allow_endpoints),
+        publish_url: environment.publish_url.clone(),
+    };
+    posthaste_manage::router(Arc::new(manage))
+}
+
+/// deliver, and what tells how fast it is.
+pub fn deliver(
+    environment: &DeliverEnvironment,
+    clients: &Clients,
+) -> Result<(AwsDeliver, AwsDrainPost), TlsSetupError> {
+    let urls = QueueUrls {
+        deliveries: Some(environment.deliveries_queue_url.clone()),
+        dead_letters: Some(environment.dead_letters_queue_url.clone()),
+        ..QueueUrls::default()
+    };
+    let client = ClientSettings {
+        addresses: addresses(&environment.allow_endpoints),
+        idle_max: IDLE_CONNECTIONS_MAX,
+        ..ClientSettings::default()
+    };
+    let (state, drain) = (state(&environment.common, clients), DrainMeter::default());
+    let instance = SystemEntropy.uuid().to_string();
+    let ports = DeliverPorts {
+        queue: clients.queue(QueueName::Deliveries, urls, SystemClock),
+        state: state.clone(),
+        registry: Registry::new(state.clone(), SystemClock, environment.registry_max_age),
+        webhook: HyperWebhookClient::new(client, SystemClock)?,
+        clock: SystemClock,
+        entropy: SystemEntropy,
+        drain: drain.clone(),
+    };
+    let deliver = Deliver::new(ports, environment.settings.clone());
+    Ok((deliver, DrainPost::new(drain, state, SystemClock, &instance)))
+}
+
+/// deadletter, over both of its queues.
+pub fn dead_letters(environment: &DeadLetterEnvironment, clients: &Clients) -> BothQueues<AwsDeadLetters> {
+    let urls = QueueUrls {
+        dead_letters: Some(environment.dead_letters_queue_url.clone()),
+        redrive: Some(environment.redrive_queue_url.clone()),
+        ..QueueUrls::default()
+    };
+    let state = state(&environment.common, clients);
+    let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
+    let over = |source| {
+        DeadLetters::new(DeadLetterPorts {
+            queue: clients.queue(source, urls.clone(), SystemClock),
+            source,
+            state: state.clone(),
+            bucket: clients.store(&environment.dead_letter_bucket),
+            registry: registry.clone(),
+            clock: SystemClock,
+            entropy: SystemEntropy,
+        })
+    };
+    BothQueues::new(
+        (&environment.dead_letters_queue_url, over(QueueName::DeadLetters)),
+        (&environment.redrive_queue_url, over(QueueName::Redrive)),
+    )
+}
+
+/// wake.
+pub fn wake(environment: &WakeEnvironment, clients: &Clients) -> AwsWake {
+    let urls =
+        QueueUrls { deliveries: Some(environment.deliveries_queue_url.clone()), ..QueueUrls::default() };
+    let state = state(&environment.common, clients);
+    Wake::new(WakePorts {
+        deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
+        state: state.clone(),
+        pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE),
+        clock: SystemClock,
+        entropy: SystemEntropy,
+    })
+}
+
+/// monitor, sampling for the length of an invocation.
+pub fn monitor(
+    environment: &MonitorEnvironment,
+    clients: &Clients,
+) -> Result<Sampling<AwsMonitor, SystemClock>, SettingsError> {
+    let urls = QueueUrls {
+        deliveries: Some(environment.deliveries_queue_url.clone()),
+        dead_letters: Some(environment.dead_letters_queue_url.clone()),
+        ..QueueUrls::default()
+    };
+    let state = state(&environment.common, clients);
+    let ports = MonitorPorts {
+        deliveries: clients.queue(QueueName::Deliveries, urls.clone(), SystemClock),
+        dead_letters: clients.queue(QueueName::DeadLetters, urls, SystemClock),
+        state: state.clone(),
+        probe: NoMachine,
+        clock: SystemClock,
+        drain: DrainReports::new(state, SystemClock),
+    };
+    let pressure = &environment.pressure;
+    let monitor = Monitor::new(ports, pressure.clone())?;
+    // Where nothing is sampled, once is enough to say so.
+    let interval = if pressure.enable_resource_monitoring { pressure.interval } else { MINUTE };
+    Ok(Sampling::new(monitor, interval, SystemClock))
+}
+
+fn state(environment: &CommonEnvironment, clients: &Clients) -> S3Store {
+    clients.store(&environment.state_bucket)
+}
+
+fn addresses(allowed: &[IpNet]) -> AddressPolicy {
+    AddressPolicy { allowed: allowed.to_vec(), ..AddressPolicy::default() }
+}
+
+/// What publish answers elsewhere. In `posthaste serve` manage's routes end with the same.
+async fn not_found() -> Response<Body> {
+    Problem::new(ProblemKind::NotFound).into_response().map(Body::from)
+}
