@@ -1,0 +1,166 @@
+//! The suites on emulators, in real time: the cases that it does not take long to wait for.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use aws_credential_types::Credentials;
+use aws_sdk_s3::config::{BehaviorVersion, Region};
+use aws_sdk_sqs::types::QueueAttributeName::{QueueArn, RedrivePolicy};
+use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
+use posthaste_core::time::Timestamp;
+use posthaste_local::SystemClock;
+use posthaste_ports::conformance::{queue, store};
+use posthaste_ports::{Clock, QueueName};
+use posthaste_tests_aws::emulator::{ACCESS_KEY, Emulator, REGION, Tool};
+
+use crate::clients::clients;
+
+/// Low, so that the case that receives a message too often is short.
+const MAX_RECEIVE_COUNT: u32 = 4;
+
+/// The longest that a case may wait: the visibility timeouts and delays of a few seconds that most are about.
+const PASS_MAX: Duration = Duration::from_secs(5);
+
+/// An emulator, the adapters on it, and clients of the SDK that make queues and buckets.
+struct Emulated {
+    _emulator: Emulator,
+    tool: Tool,
+    clients: Clients,
+    sqs: aws_sdk_sqs::Client,
+    s3: aws_sdk_s3::Client,
+    made: AtomicU32,
+}
+
+impl Emulated {
+    fn start(tool: Tool) -> Self {
+        let emulator = Emulator::start(tool);
+        let endpoint = emulator.endpoint().to_owned();
+        let credentials = Credentials::new(ACCESS_KEY, ACCESS_KEY, None, None, "test");
+        let http = aws_smithy_http_client::Builder::new().build_http();
+        let sqs = aws_sdk_sqs::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new(REGION))
+            .credentials_provider(credentials.clone())
+            .endpoint_url(&endpoint)
+            .http_client(http.clone());
+        let s3 = aws_sdk_s3::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new(REGION))
+            .credentials_provider(credentials)
+            .endpoint_url(&endpoint)
+            .http_client(http)
+            .force_path_style(true);
+        Self {
+            clients: clients(&endpoint),
+            _emulator: emulator,
+            tool,
+            sqs: aws_sdk_sqs::Client::from_conf(sqs.build()),
+            s3: aws_sdk_s3::Client::from_conf(s3.build()),
+            made: AtomicU32::new(0),
+        }
+    }
+
+    /// A name that nothing had before.
+    fn name(&self, kind: &str) -> String {
+        format!("{kind}-{}", self.made.fetch_add(1, Ordering::SeqCst))
+    }
+
+    /// Makes a queue and answers its URL.
+    async fn make_queue(&self, kind: &str, redrive_policy: Option<String>) -> String {
+        let request = self.sqs.create_queue().queue_name(self.name(kind));
+        let request = match redrive_policy {
+            Some(policy) => request.attributes(RedrivePolicy, policy),
+            None => request,
+        };
+        request.send().await.unwrap().queue_url.unwrap()
+    }
+
+    async fn arn(&self, url: &str) -> String {
+        let request = self.sqs.get_queue_attributes().queue_url(url).attribute_names(QueueArn);
+        request.send().await.unwrap().attributes.unwrap()[&QueueArn].clone()
+    }
+}
+
+impl queue::QueueHarness for Emulated {
+    type Queue = SqsQueue<SystemClock>;
+
+    async fn fresh(&self) -> queue::QueueSet<Self::Queue> {
+        let redrive = self.make_queue("redrive", None).await;
+        let target = self.arn(&redrive).await;
+        let policy =
+            format!(r#"{{"deadLetterTargetArn":"{target}","maxReceiveCount":"{MAX_RECEIVE_COUNT}"}}"#);
+        let urls = QueueUrls {
+            deliveries: Some(self.make_queue("deliveries", Some(policy)).await),
+            dead_letters: Some(self.make_queue("deadletters", None).await),
+            redrive: Some(redrive),
+        };
+        let of = |name| self.clients.queue(name, urls.clone(), SystemClock);
+        queue::QueueSet {
+            deliveries: of(QueueName::Deliveries),
+            dead_letters: of(QueueName::DeadLetters),
+            redrive: of(QueueName::Redrive),
+        }
+    }
+
+    async fn pass(&self, length: Duration) {
+        SystemClock.sleep(length).await;
+    }
+
+    fn now(&self) -> Option<Timestamp> {
+        None
+    }
+
+    fn backend(&self) -> queue::Backend {
+        queue::Backend {
+            pass_max: PASS_MAX,
+            // LocalStack shows a delayed message up to a second late.
+            is_exact: self.tool != Tool::Localstack,
+            acknowledges: false,
+            refuses_stale_receipts: self.tool == Tool::Ministack,
+            replaces_atomically: false,
+            is_fair: false,
+            max_receive_count: MAX_RECEIVE_COUNT,
+            wait: if self.tool == Tool::Localstack { Duration::from_secs(1) } else { Duration::ZERO },
+        }
+    }
+}
+
+impl store::StoreHarness for Emulated {
+    type Store = S3Store;
+
+    async fn fresh(&self) -> S3Store {
+        let bucket = self.name("state");
+        self.s3.create_bucket().bucket(&bucket).send().await.unwrap();
+        self.clients.store(&bucket)
+    }
+}
+
+#[tokio::test]
+async fn sqs_passes_as_a_queue_on_ministack() {
+    queue::run(&Emulated::start(Tool::Ministack)).await;
+}
+
+#[tokio::test]
+async fn s3_passes_as_an_object_store_on_ministack() {
+    store::run(&Emulated::start(Tool::Ministack)).await;
+}
+
+#[tokio::test]
+async fn sqs_passes_as_a_queue_on_moto() {
+    queue::run(&Emulated::start(Tool::Moto)).await;
+}
+
+#[tokio::test]
+async fn s3_passes_as_an_object_store_on_moto() {
+    store::run(&Emulated::start(Tool::Moto)).await;
+}
+
+#[tokio::test]
+async fn sqs_passes_as_a_queue_on_localstack() {
+    queue::run(&Emulated::start(Tool::Localstack)).await;
+}
+
+#[tokio::test]
+async fn s3_passes_as_an_object_store_on_localstack() {
+    store::run(&Emulated::start(Tool::Localstack)).await;
+}

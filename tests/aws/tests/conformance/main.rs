@@ -1,0 +1,7 @@
+//! The SQS and S3 adapters keep the promises of their ports: over HTTP, on the strict double of this crate and on three
+//! emulators that others have made. And what they do when AWS goes wrong, which only the double does when asked to.
+
+mod clients;
+mod doubled;
+mod emulated;
+mod watched;

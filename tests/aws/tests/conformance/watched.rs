@@ -1,0 +1,73 @@
+//! A queue that tells how many receives are under way, so that a clock is moved by hand only once they all wait for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use posthaste_ports::{
+    MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
+    ReceivedMessage, Successor,
+};
+
+/// Counts the receives of `Q`.
+#[derive(Debug, Clone)]
+pub(crate) struct Watched<Q> {
+    pub(crate) queue: Q,
+    receiving: Arc<AtomicUsize>,
+}
+
+impl<Q> Watched<Q> {
+    pub(crate) fn new(queue: Q, receiving: &Arc<AtomicUsize>) -> Self {
+        Self { queue, receiving: receiving.clone() }
+    }
+}
+
+/// One receive, as long as it lasts.
+struct Receiving<'a>(&'a AtomicUsize);
+
+impl<'a> Receiving<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Receiving<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<Q: QueueSender> QueueSender for Watched<Q> {
+    async fn send_batch(
+        &self,
+        entries: Vec<OutgoingMessage>,
+    ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
+        self.queue.send_batch(entries).await
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<Q: QueueReceiver> QueueReceiver for Watched<Q> {
+    async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
+        let _receiving = Receiving::begin(&self.receiving);
+        self.queue.receive(request).await
+    }
+
+    async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
+        self.queue.acknowledge(receipt).await
+    }
+
+    async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
+        self.queue.replace(receipt, successors).await
+    }
+
+    async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
+        self.queue.change_visibility(receipt, visibility).await
+    }
+
+    async fn counts(&self) -> Result<QueueCounts, PortError> {
+        self.queue.counts().await
+    }
+}
