@@ -18,7 +18,7 @@ struct Handler {
 impl BatchHandler for Handler {
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
         let response = Box::pin(self.deliver.handle(batch.messages, deadline)).await;
-        self.post.post_if_due().await;
+        Box::pin(self.post.post_if_due()).await;
         response
     }
 }
