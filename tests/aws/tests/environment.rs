@@ -1,0 +1,142 @@
+//! template.yaml against the code: each function is given the variables that it reads, all of them and no others, and
+//! whatever the template lets an operator choose is something that the function accepts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use posthaste_lambda::environment::{
+    DeadLetterEnvironment, DeliverEnvironment, Environment, EnvironmentError, ManageEnvironment,
+    MonitorEnvironment, PublishEnvironment, WakeEnvironment,
+};
+use serde_json::Value;
+
+/// A function, as the code knows it.
+struct Function {
+    name: &'static str,
+    variables: BTreeSet<String>,
+    read: fn(&Variables) -> Result<(), EnvironmentError>,
+}
+
+type Variables = BTreeMap<String, String>;
+
+fn function<E: Environment>(name: &'static str) -> Function {
+    let read = |variables: &Variables| E::from(&|name| variables.get(name).cloned()).map(|_| ());
+    Function { name, variables: E::variables(), read }
+}
+
+fn functions() -> [Function; 6] {
+    [
+        function::<PublishEnvironment>("publish"),
+        function::<DeliverEnvironment>("deliver"),
+        function::<WakeEnvironment>("wake"),
+        function::<DeadLetterEnvironment>("deadletter"),
+        function::<MonitorEnvironment>("monitor"),
+        function::<ManageEnvironment>("manage"),
+    ]
+}
+
+/// The template. Of a tag such as `!Ref Name` the name is left.
+fn template() -> Value {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../template.yaml");
+    serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+}
+
+/// The variables that the template gives each function, and what each refers to. A function goes by its program.
+fn given(template: &Value) -> BTreeMap<String, Variables> {
+    let resources = template["Resources"].as_object().unwrap().values();
+    let functions = resources.filter(|resource| resource["Type"] == "AWS::Serverless::Function");
+    functions
+        .map(|function| {
+            let program = function["Metadata"]["BuildProperties"]["Binary"].as_str().unwrap();
+            let everywhere = &template["Globals"]["Function"]["Environment"]["Variables"];
+            let own = &function["Properties"]["Environment"]["Variables"];
+            let variables = [everywhere, own].into_iter().filter_map(Value::as_object).flatten();
+            (program.to_owned(), variables.map(|(name, value)| (name.clone(), text(value))).collect())
+        })
+        .collect()
+}
+
+/// Everything that an operator may choose for a parameter, at its borders; the default first.
+fn choices(parameter: &Value) -> Vec<String> {
+    let named = ["Default", "MinValue", "MaxValue"].iter().filter_map(|member| parameter.get(member));
+    let allowed = parameter["AllowedValues"].as_array().into_iter().flatten();
+    let mut choices: Vec<_> = named.chain(allowed).map(text).collect();
+    for member in ["MinLength", "MaxLength"] {
+        let length = parameter[member].as_u64().and_then(|length| usize::try_from(length).ok());
+        choices.extend(length.map(|length| "x".repeat(length)));
+    }
+    choices
+}
+
+/// What a function is given where the template refers to something that AWS names.
+fn named_by_aws(variable: &str) -> &'static str {
+    match variable {
+        "STATE_BUCKET" | "DEAD_LETTER_BUCKET" => "posthaste-bucket-1a2b3c4d5e6f",
+        "PUBLISH_URL" => "https://abcdefghijklmnop.lambda-url.eu-central-1.on.aws/",
+        "METRICS_NAMESPACE" => "posthaste",
+        _ => "https://sqs.eu-central-1.amazonaws.com/123456789012/posthaste-queue",
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[test]
+fn each_function_is_given_the_variables_that_it_reads_and_no_others() {
+    let given = given(&template());
+    assert_eq!(given.len(), 6);
+    for Function { name, variables, .. } in functions() {
+        let set: BTreeSet<_> = given[name].keys().cloned().collect();
+        assert_eq!(set, variables, "{name}: left what the template sets, right what the code reads");
+    }
+}
+
+#[test]
+fn each_function_accepts_whatever_the_template_lets_an_operator_choose() {
+    let template = template();
+    let (given, parameters) = (given(&template), &template["Parameters"]);
+    for Function { name, read, .. } in functions() {
+        let value = |(variable, refers): (&String, &String)| {
+            let first = choices(&parameters[refers.as_str()]).into_iter().next();
+            (variable.clone(), first.unwrap_or_else(|| named_by_aws(variable).to_owned()))
+        };
+        let defaults: Variables = given[name].iter().map(value).collect();
+        assert_eq!(read(&defaults), Ok(()), "{name}");
+        for (variable, refers) in &given[name] {
+            for choice in choices(&parameters[refers.as_str()]) {
+                let mut chosen = defaults.clone();
+                chosen.insert(variable.clone(), choice);
+                assert_eq!(read(&chosen), Ok(()), "{name}: {refers}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_borders_of_numbers_are_the_same_here_and_there() {
+    let template = template();
+    let (given, parameters) = (given(&template), &template["Parameters"]);
+    let mut seen = BTreeSet::new();
+    for Function { name, read, .. } in functions() {
+        for (variable, refers) in &given[name] {
+            let parameter = &parameters[refers.as_str()];
+            let (Some(min), Some(max)) = (parameter["MinValue"].as_i64(), parameter["MaxValue"].as_i64())
+            else {
+                continue;
+            };
+            for outside in [min - 1, max + 1] {
+                let only = Variables::from([(variable.clone(), outside.to_string())]);
+                let refused = read(&only).unwrap_err().to_string();
+                let expected =
+                    format!("{variable} is \"{outside}\", expected a whole number from {min} to {max}");
+                assert!(refused.contains(&expected), "{name}: {refused}");
+            }
+            seen.insert(variable.clone());
+        }
+    }
+    let numbers =
+        ["PRESSURE_INTERVAL_SECONDS", "REGISTRY_MAX_AGE_SECONDS", "REQUESTS_MAX", "REQUESTS_PER_LINK_MAX"];
+    assert_eq!(seen, numbers.map(str::to_owned).into());
+}
