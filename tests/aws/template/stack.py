@@ -2,6 +2,7 @@
 condition and function of CloudFormation worked out. Nothing here knows what posthaste wants of it."""
 
 import copy
+import functools
 import logging
 import os
 import pathlib
@@ -37,9 +38,14 @@ os.environ.setdefault("AWS_DEFAULT_REGION", PSEUDO["AWS::Region"])
 logging.getLogger("samtranslator").setLevel(logging.CRITICAL)
 
 
-def read(path=TEMPLATE):
-    """The template as it is written, with functions of CloudFormation in their long form."""
-    return yaml_parse(pathlib.Path(path).read_text())
+def read():
+    """The template as it is written, with functions of CloudFormation in their long form; a copy that may be broken."""
+    return copy.deepcopy(_parsed())
+
+
+@functools.cache
+def _parsed():
+    return yaml_parse(TEMPLATE.read_text())
 
 
 def defaults(template):
@@ -80,6 +86,16 @@ class Stack:
         """The properties of the resources of one type, by name."""
         return {name: one["Properties"] for name, one in self.resources.items() if one["Type"] == kind}
 
+    def refusals(self):
+        """What CloudFormation says against the parameters, by the template's own Rules."""
+        return [
+            assertion["AssertDescription"]
+            for one in self.written.get("Rules", {}).values()
+            if self._resolve(one.get("RuleCondition", True))
+            for assertion in one["Assertions"]
+            if not self._resolve(assertion["Assert"])
+        ]
+
     def _holds(self, condition):
         return condition is None or self._resolve(self._conditions[condition])
 
@@ -111,6 +127,9 @@ class Stack:
         if name == "Fn::Equals":
             one, other = map(self._resolve, argument)
             return str(one) == str(other)
+        if name == "Fn::Contains":
+            texts, text = argument
+            return str(self._resolve(text)) in texts
         if name == "Fn::Not":
             return not self._resolve(argument[0])
         raise NotImplementedError(f"{name}: teach stack.py what it means")

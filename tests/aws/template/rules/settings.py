@@ -1,6 +1,7 @@
 """Parameters: what a user meets."""
 
 from rules import rule
+from stack import Stack
 
 
 @rule
@@ -21,6 +22,16 @@ def numbers_have_bounds(stack):
     for name, parameter in stack.written["Parameters"].items():
         if parameter["Type"] == "Number" and not ("MinValue" in parameter or "AllowedValues" in parameter):
             yield f"{name}: any number is taken"
+
+
+@rule
+def what_lambda_would_refuse_is_refused_at_once(stack):
+    if stack.refusals():
+        yield f"the parameters are refused: {stack.refusals()}"
+    for size, window, is_refused in ((10, 0, False), (11, 0, True), (11, 1, False)):
+        given = {"DeliverBatchSize": size, "DeliverBatchWindow": window}
+        if bool(Stack(stack.written, {**stack.parameters, **given}).refusals()) != is_refused:
+            yield f"{given}: {'taken' if is_refused else 'refused'}"
 
 
 @rule
