@@ -7,6 +7,7 @@ use posthaste_core::delivery::{DeadLetter, Payload};
 use posthaste_core::layout;
 use posthaste_core::limits::SQS_DELAY_SECS_MAX;
 use posthaste_core::wire::{WireError, parse_dead_letter, parse_delivery};
+use posthaste_ports::guard::guarded;
 use posthaste_ports::{
     Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueName, QueueReceiver, ReceivedMessage,
     Successor,
@@ -26,13 +27,29 @@ where
     pub(crate) async fn sort(&self, batch: Vec<ReceivedMessage>) -> Sorted {
         let mut sorted = Sorted::default();
         for message in batch {
-            match self.read(&message.body) {
-                Ok(letter) => self.load(&mut sorted, message, letter).await,
-                Err(WireError::Newer(version)) => self.wait_for_newer(&mut sorted, message, version).await,
-                Err(WireError::Malformed(_) | WireError::Empty) => sorted.raw.push(message),
+            if guarded(self.sort_one(&mut sorted, message.clone())).await.is_err() {
+                self.hand_back(&mut sorted, message);
             }
         }
         sorted
+    }
+
+    async fn sort_one(&self, sorted: &mut Sorted, message: ReceivedMessage) {
+        match self.read(&message.body) {
+            Ok(letter) => self.load(sorted, message, letter).await,
+            Err(WireError::Newer(version)) => self.wait_for_newer(sorted, message, version).await,
+            Err(WireError::Malformed(_) | WireError::Empty) => sorted.raw.push(message),
+        }
+    }
+
+    /// A message that makes this function panic ends in the redrive queue, and there, where no queue comes after, it is
+    /// kept as it is.
+    fn hand_back(&self, sorted: &mut Sorted, message: ReceivedMessage) {
+        tracing::error!(message = %message.id.0, source = %self.ports.source, "reading a dead letter panicked");
+        match self.ports.source {
+            QueueName::Redrive => sorted.raw.push(message),
+            QueueName::Deliveries | QueueName::DeadLetters => sorted.failures.push(message.id),
+        }
     }
 
     /// In the redrive queue lie messages of both other queues: a delivery there is one that a function failed on.

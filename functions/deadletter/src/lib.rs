@@ -13,9 +13,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use posthaste_core::delivery::DeadLetter;
 use posthaste_core::layout;
+use posthaste_ports::guard::{Panicked, guarded};
 use posthaste_ports::{
-    BatchResponse, Clock, Entropy, MessageId, ObjectStore, PutCondition, QueueName, QueueReceiver, Receipt,
-    ReceivedMessage, Registry,
+    BatchResponse, Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, PutCondition, QueueName,
+    QueueReceiver, Receipt, ReceivedMessage, Registry,
 };
 
 use gather::{Object, gather};
@@ -82,12 +83,25 @@ where
     pub async fn handle(&self, batch: Vec<ReceivedMessage>) -> BatchResponse {
         let Sorted { letters, raw, mut failures } = self.sort(batch).await;
         for message in raw {
-            self.keep_raw(message, &mut failures).await;
+            let id = message.id.clone();
+            let kept = guarded(self.keep_raw(message, &mut failures)).await;
+            hand_back(kept, &[id], &mut failures);
         }
-        for object in letters.into_values().flat_map(gather) {
-            self.write(object, &mut failures).await;
+        for letters in letters.into_values() {
+            let ids: Vec<_> = letters.iter().map(|letter| letter.id.clone()).collect();
+            let written = guarded(self.write_all(letters, &mut failures)).await;
+            hand_back(written, &ids, &mut failures);
         }
         BatchResponse { failures }
+    }
+
+    /// Writes the letters of one subscription.
+    async fn write_all(&self, letters: Vec<Letter>, failures: &mut Vec<MessageId>) {
+        for object in gather(letters) {
+            let ids: Vec<_> = object.letters.iter().map(|letter| letter.id.clone()).collect();
+            let written = guarded(self.write(object, failures)).await;
+            hand_back(written, &ids, failures);
+        }
     }
 
     async fn write(&self, object: Object, failures: &mut Vec<MessageId>) {
@@ -106,7 +120,9 @@ where
             Err(error) => {
                 tracing::error!(%key, events = object.events, error = &error as &dyn std::error::Error, "dead letters not written");
                 for letter in object.letters {
-                    self.try_later(letter, failures).await;
+                    let id = letter.id.clone();
+                    let put_off = guarded(self.try_later(letter, failures)).await;
+                    hand_back(put_off, &[id], failures);
                 }
             }
         }
@@ -129,9 +145,19 @@ where
 
     /// A failure leaves a copy to be written again: at least once.
     async fn acknowledge(&self, id: &MessageId, receipt: &Receipt) {
-        if let Err(error) = self.ports.queue.acknowledge(receipt).await {
+        let acknowledged = guarded(self.ports.queue.acknowledge(receipt)).await;
+        let panicked = |panicked| Err(PortError::caused("acknowledge", ErrorKind::Other, panicked));
+        if let Err(error) = acknowledged.unwrap_or_else(panicked) {
             tracing::error!(message = %id.0, error = &error as &dyn std::error::Error, "written dead letter not acknowledged");
         }
+    }
+}
+
+/// Hands messages back that were being worked on when something panicked.
+fn hand_back(worked: Result<(), Panicked>, ids: &[MessageId], failures: &mut Vec<MessageId>) {
+    if worked.is_err() {
+        tracing::error!(messages = ids.len(), "dead letters handed back, writing them panicked");
+        failures.extend(ids.iter().filter(|id| !failures.contains(id)).cloned().collect::<Vec<_>>());
     }
 }
 

@@ -1,9 +1,7 @@
 //! One attempt: enter the link's lane, post, judge the answer, split a refused batch.
 
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use http::Method;
 use posthaste_core::attempt::{AttemptContext, Outgoing, request};
 use posthaste_core::batch::splits;
@@ -13,6 +11,7 @@ use posthaste_core::outcome::SendFailure;
 use posthaste_core::retry::parse_retry_after;
 use posthaste_core::settle::EntryVerdict;
 use posthaste_core::time::Timestamp;
+use posthaste_ports::guard::guarded;
 use posthaste_ports::{
     Clock, Entropy, ObjectStore, QueueReceiver, WebhookAnswer, WebhookClient, WebhookRequest,
 };
@@ -35,15 +34,16 @@ where
     /// Makes a planned request, or several where a batch is split, and settles what is complete by then.
     pub(crate) async fn attempt(&self, invocation: &Invocation, planned: Planned) {
         // A panic costs the messages of this request, which are handed back, and not their neighbours.
-        let guarded = AssertUnwindSafe(self.try_attempt(invocation, &planned)).catch_unwind().await;
-        let Ok(verdicts) = guarded else {
+        let Ok(verdicts) = guarded(self.try_attempt(invocation, &planned)).await else {
             tracing::error!(topic = %planned.subscription.topic, subscription = %planned.subscription.name, "an attempt panicked, its messages are handed back");
             return;
         };
         for (at, verdict) in verdicts {
             let job = &invocation.jobs[at.job];
-            if let Some(complete) = job.judge(at.entry, verdict) {
-                self.settle(invocation, job, &complete).await;
+            if let Some(complete) = job.judge(at.entry, verdict)
+                && guarded(self.settle(invocation, job, &complete)).await.is_err()
+            {
+                invocation.hand_back(job);
             }
         }
     }

@@ -14,6 +14,7 @@ use posthaste_core::schema::Schema;
 use posthaste_core::settle::EntryVerdict;
 use posthaste_core::topic::{Status, Subscription};
 use posthaste_core::wire::{WireError, parse_delivery};
+use posthaste_ports::guard::{guarded, guarded_now};
 use posthaste_ports::{
     Clock, Entropy, ObjectStore, OutgoingMessage, QueueName, QueueReceiver, ReceivedMessage, RegistryError,
     Successor, WebhookClient,
@@ -52,13 +53,23 @@ where
     /// notice.
     pub(crate) async fn take_in(&self, invocation: &mut Invocation, batch: Vec<ReceivedMessage>) {
         for message in batch {
-            match parse_delivery(&message.body) {
-                Ok(delivery) => self.look_up(invocation, message, delivery).await,
-                Err(error) => self.put_elsewhere(invocation, message, &error).await,
+            let id = message.id.clone();
+            if guarded(self.take_in_one(invocation, message)).await.is_err() {
+                tracing::error!(message = %id.0, "message handed back, reading it panicked");
+                invocation.fail(&id);
             }
         }
         for job in &invocation.jobs {
-            self.judge_without_attempt(invocation, job).await;
+            if guarded(self.judge_without_attempt(invocation, job)).await.is_err() {
+                invocation.hand_back(job);
+            }
+        }
+    }
+
+    async fn take_in_one(&self, invocation: &mut Invocation, message: ReceivedMessage) {
+        match parse_delivery(&message.body) {
+            Ok(delivery) => self.look_up(invocation, message, delivery).await,
+            Err(error) => self.put_elsewhere(invocation, message, &error).await,
         }
     }
 
@@ -73,7 +84,9 @@ where
             let key = (&delivery.topic, &delivery.subscription, delivery.schema, delivery.attempts, unknown);
             groups.entry(key).or_default().extend(entries);
         }
-        in_turn(groups.into_values().map(|entries| self.cut(invocation, &entries)).collect())
+        // Requests that cannot be planned are not made, and their messages end without a verdict.
+        let cut = |entries: Vec<EntryRef>| guarded_now(|| self.cut(invocation, &entries)).unwrap_or_default();
+        in_turn(groups.into_values().map(cut).collect())
     }
 
     fn cut(&self, invocation: &Invocation, entries: &[EntryRef]) -> Vec<Planned> {

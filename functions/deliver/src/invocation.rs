@@ -1,5 +1,6 @@
 //! What one invocation works on: its messages, their verdicts, and what is to be parked at its end.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -75,6 +76,18 @@ impl Invocation {
         lock(&self.failures).push(id.clone());
     }
 
+    /// Hands a message back whose events were being judged, or which was being settled, when something panicked.
+    /// Nothing of it is tried any more: what was tried already may be tried again.
+    pub(crate) fn hand_back(&self, job: &Job) {
+        let delivery = &job.delivery;
+        tracing::error!(
+            message = %job.id.0, topic = %delivery.topic, subscription = %delivery.subscription,
+            "message handed back, settling it panicked"
+        );
+        job.close();
+        self.fail(&job.id);
+    }
+
     /// Notes a message that is settled at the invocation's end.
     pub(crate) fn park(&self, parking: Parking) {
         lock(&self.parking).push(parking);
@@ -92,9 +105,12 @@ impl Invocation {
         }
     }
 
-    /// The answer.
+    /// The answer. It names each message once.
     pub(crate) fn response(&self) -> BatchResponse {
-        BatchResponse { failures: lock(&self.failures).clone() }
+        let mut failures = lock(&self.failures).clone();
+        let mut named = HashSet::new();
+        failures.retain(|id| named.insert(id.clone()));
+        BatchResponse { failures }
     }
 }
 
@@ -114,6 +130,13 @@ impl Job {
         let mut verdicts = lock(&self.verdicts);
         verdicts[entry] = Some(verdict);
         verdicts.iter().copied().collect()
+    }
+
+    /// Leaves no event open.
+    fn close(&self) {
+        for verdict in lock(&self.verdicts).iter_mut() {
+            verdict.get_or_insert(EntryVerdict::NotStarted);
+        }
     }
 
     fn is_complete(&self) -> bool {

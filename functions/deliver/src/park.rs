@@ -8,7 +8,10 @@ use posthaste_core::delivery::Delivery;
 use posthaste_core::layout;
 use posthaste_core::limits::{PARKED_OBJECT_BYTES_PREFERRED, SQS_DELAY_SECS_MAX};
 use posthaste_core::wire::{render_delivery, render_parked};
-use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, PutCondition, QueueReceiver, WebhookClient};
+use posthaste_ports::guard::{Panicked, guarded};
+use posthaste_ports::{
+    Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueReceiver, WebhookClient,
+};
 
 use crate::Deliver;
 use crate::invocation::{Invocation, Parking};
@@ -32,10 +35,21 @@ where
     /// of a message one of which could not be written wait in the queue instead; those that were written are copies.
     pub(crate) async fn park(&self, invocation: &Invocation) {
         let parking = invocation.take_parking();
+        let ids: Vec<_> = parking.iter().map(|message| message.id.clone()).collect();
+        if guarded(self.park_all(invocation, parking)).await.is_err() {
+            tracing::error!(messages = ids.len(), "messages handed back, parking them panicked");
+            for id in &ids {
+                invocation.fail(id);
+            }
+        }
+    }
+
+    async fn park_all(&self, invocation: &Invocation, parking: Vec<Parking>) {
         let mut is_written = vec![true; parking.len()];
         for (delivery, messages) in gather(&parking).into_values() {
             for run in objects(&messages) {
-                if let Err(error) = self.put(delivery, run).await {
+                let put = guarded(self.put(delivery, run)).await;
+                if let Err(error) = put.unwrap_or_else(|panicked| Err(unwritten(panicked))) {
                     tracing::error!(topic = %delivery.topic, subscription = %delivery.subscription, error = &error as &dyn std::error::Error, "deliveries not parked, they wait in the queue");
                     for (owner, _) in run {
                         is_written[*owner] = false;
@@ -49,7 +63,10 @@ where
                 // The queue keeps them for as long as it can delay, with their attempts; then they are parked again.
                 successors.extend(message.deliveries.iter().map(|d| retry(d, SQS_DELAY_SECS_MAX)));
             }
-            self.replace(invocation, &message.id, &message.receipt, successors).await;
+            if guarded(self.replace(invocation, &message.id, &message.receipt, successors)).await.is_err() {
+                tracing::error!(message = %message.id.0, "message handed back, replacing it panicked");
+                invocation.fail(&message.id);
+            }
         }
     }
 
@@ -59,6 +76,10 @@ where
         let messages: Vec<_> = run.iter().map(|(_, message)| message.clone()).collect();
         self.ports.state.put(&key, render_parked(&messages), PutCondition::Always).await.map(|_| ())
     }
+}
+
+fn unwritten(panicked: Panicked) -> PortError {
+    PortError::caused("park deliveries", ErrorKind::Other, panicked)
 }
 
 /// Gathers deliveries by the minute and subscription they share.

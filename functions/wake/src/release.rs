@@ -5,6 +5,7 @@ use futures_util::future::join_all;
 use posthaste_core::delivery::Delivery;
 use posthaste_core::time::Timestamp;
 use posthaste_core::wire::{WireError, parse_delivery, parse_parked, render_delivery, render_parked};
+use posthaste_ports::guard::{Panicked, guarded};
 use posthaste_ports::sending::send_all;
 use posthaste_ports::{
     Clock, ETag, Entropy, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender,
@@ -22,6 +23,8 @@ enum ReleaseError {
     Store(#[source] PortError),
     #[error("failed to understand the object")]
     Object(#[source] WireError),
+    #[error("failed in the middle")]
+    Panicked(#[source] Panicked),
     #[error("failed to send {failed} of {messages} messages")]
     Send {
         failed: usize,
@@ -40,9 +43,9 @@ where
 {
     /// Releases the objects of these keys at once.
     pub(crate) async fn release_some(&self, keys: &[String], report: &mut WakeReport) {
-        let releases = join_all(keys.iter().map(|key| self.release(key))).await;
+        let releases = join_all(keys.iter().map(|key| guarded(self.release(key)))).await;
         for (released, key) in releases.into_iter().zip(keys) {
-            match released {
+            match released.map_err(ReleaseError::Panicked).flatten() {
                 Ok(sent) => {
                     report.released += 1;
                     report.sent += sent;

@@ -9,6 +9,7 @@ pub mod drain;
 pub mod entropy;
 pub mod error;
 pub mod faulty;
+pub mod guard;
 #[cfg(test)]
 mod memory;
 pub mod pressure;

@@ -1,5 +1,7 @@
 //! The drain rate where deliver and the monitor are processes of their own, which share nothing but the state bucket.
 
+#![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -97,9 +99,9 @@ impl Bucket {
     }
 }
 
-fn drained(messages: u64, over_secs: u64, waited_secs: u64) -> Option<Drained> {
+fn drained(messages: u64, over_secs: u64, waited_secs: u64) -> Drained {
     let [over, waited_max] = [over_secs, waited_secs].map(Duration::from_secs);
-    Some(Drained { messages, over, waited_max })
+    Drained { messages, over, waited_max }
 }
 
 #[tokio::test]
@@ -121,12 +123,12 @@ async fn a_process_tells_of_the_time_since_it_received_something_and_at_most_eve
     let process = bucket.process("a");
     bucket.world.clock.advance(Duration::from_hours(1));
     bucket.invoke(&process, 2, 100, 5).await;
-    assert_eq!((bucket.told().await, bucket.asked(Operation::Put)), (drained(100, 2, 5), 1));
+    assert_eq!((bucket.told().await, bucket.asked(Operation::Put)), (Some(drained(100, 2, 5)), 1));
     // Five invocations of two seconds within the next ten: one report of all of them.
     for waited in [30, 31, 32, 33, 34] {
         bucket.invoke(&process, 2, 10, waited).await;
     }
-    assert_eq!((bucket.told().await, bucket.asked(Operation::Put)), (drained(50, 10, 34), 2));
+    assert_eq!((bucket.told().await, bucket.asked(Operation::Put)), (Some(drained(50, 10, 34)), 2));
 }
 
 #[tokio::test]
@@ -140,7 +142,7 @@ async fn a_rest_between_two_backlogs_is_not_time_that_was_worked() {
     bucket.invoke(&process, 2, 100, 0).await;
     assert_eq!((bucket.told().await, bucket.asked(Operation::Put)), (None, 1));
     bucket.invoke(&process, 2, 40, 20).await;
-    assert_eq!(bucket.told().await, drained(40, 2, 20));
+    assert_eq!(bucket.told().await, Some(drained(40, 2, 20)));
 }
 
 #[tokio::test]
@@ -155,7 +157,7 @@ async fn what_the_processes_tell_adds_up_though_their_clocks_do_not_agree() {
         process.post.post_if_due().await;
     }
     // Each settled 10 a second.
-    assert_eq!(bucket.told().await, drained(400, 20, 50));
+    assert_eq!(bucket.told().await, Some(drained(400, 20, 50)));
 }
 
 #[tokio::test]
@@ -173,8 +175,8 @@ async fn an_ended_process_is_soon_ignored_and_later_removed() {
         told.push((bucket.told().await, bucket.keys().await.len()));
     }
     // 30 s after ten of work, and two minutes after a minute of it; the objects go after ten minutes.
-    let both = drained(700, 35, 9);
-    let only_long = drained(600, 60, 9);
+    let both = Some(drained(700, 35, 9));
+    let only_long = Some(drained(600, 60, 9));
     assert_eq!(told, [(both, 2), (only_long, 2), (only_long, 2), (None, 2), (None, 2)]);
     bucket.world.clock.advance(Duration::from_secs(1));
     assert_eq!((bucket.told().await, bucket.keys().await), (None, vec![]));
@@ -188,7 +190,7 @@ async fn a_report_that_cannot_be_understood_is_passed_over_unless_there_is_no_ot
         assert_eq!(bucket.reports().drained(1, POLL).await.unwrap_err().kind, ErrorKind::Other, "{text}");
         bucket.invoke(&bucket.process("a"), 10, 100, 6).await;
         // The other one counts as a process like those that are understood.
-        assert_eq!(bucket.told().await, drained(200, 10, 6), "{text}");
+        assert_eq!(bucket.told().await, Some(drained(200, 10, 6)), "{text}");
     }
 }
 
@@ -197,7 +199,7 @@ async fn more_processes_than_are_looked_at_count_as_those_that_are() {
     let bucket = Bucket::new();
     for n in 0..256 {
         let process = bucket.process(&format!("{n:04}"));
-        process.meter.received(Duration::from_secs(60), bucket.monotonic());
+        process.meter.received(Duration::from_mins(1), bucket.monotonic());
         process.meter.settled(10);
         process.post.post_if_due().await;
     }
@@ -210,7 +212,7 @@ async fn more_processes_than_are_looked_at_count_as_those_that_are() {
 async fn a_bucket_that_does_not_answer_holds_no_invocation_up() {
     let bucket = Bucket::with(Plan::by(|effect| (effect.number == 0).then_some(Fault::HangBefore)));
     let process = bucket.process("a");
-    process.meter.received(Duration::from_secs(60), Duration::ZERO);
+    process.meter.received(Duration::from_mins(1), Duration::ZERO);
     let wait = async {
         tokio::task::yield_now().await;
         bucket.world.clock.advance(DRAIN_POST_TIMEOUT);
@@ -218,7 +220,7 @@ async fn a_bucket_that_does_not_answer_holds_no_invocation_up() {
     tokio::join!(process.post.post_if_due(), wait);
     assert_eq!((bucket.plan.faults(), bucket.keys().await), (1, vec![]));
     bucket.invoke(&process, 10, 7, 8).await;
-    assert_eq!(bucket.told().await, drained(7, 10, 8));
+    assert_eq!(bucket.told().await, Some(drained(7, 10, 8)));
 }
 
 #[tokio::test]
