@@ -1,0 +1,70 @@
+//! The programs as processes, in environments that cannot be used: each ends at once, with one line that says why.
+
+#![expect(clippy::unwrap_used, reason = "in a test, helpers included, an error is a failed test")]
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+const QUEUE: &str = "http://127.0.0.1:4566/000000000000/queue";
+
+/// Starts a program in this environment and none besides, and answers the one line it wrote.
+fn refusal<V: AsRef<OsStr>>(program: &str, environment: &[(&str, V)]) -> String {
+    let mut command = Command::new(program);
+    command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(line["level"], "ERROR");
+    line["message"].as_str().unwrap().to_owned()
+}
+
+fn check(program: &str, environment: &[(&str, &str)], expected: &[&str]) {
+    let problems = refusal(program, environment);
+    let problems = problems.strip_prefix("failed to read the environment: ").unwrap();
+    assert_eq!(problems.split("; ").collect::<Vec<_>>(), expected, "{program}");
+}
+
+#[test]
+fn a_program_without_an_environment_names_what_it_needs() {
+    let state = "STATE_BUCKET is not set, expected the name of a bucket";
+    let bucket = "DEAD_LETTER_BUCKET is not set, expected the name of a bucket";
+    let deliveries = "DELIVERIES_QUEUE_URL is not set, expected the URL of a queue";
+    let dead_letters = "DEADLETTERS_QUEUE_URL is not set, expected the URL of a queue";
+    let redrive = "REDRIVE_QUEUE_URL is not set, expected the URL of a queue";
+    let key = "ADMIN_KEY is not set, expected 16 or more visible ASCII characters";
+    check(env!("CARGO_BIN_EXE_publish"), &[], &[state, deliveries]);
+    check(env!("CARGO_BIN_EXE_deliver"), &[], &[state, deliveries, dead_letters]);
+    check(env!("CARGO_BIN_EXE_wake"), &[], &[state, deliveries]);
+    check(env!("CARGO_BIN_EXE_deadletter"), &[], &[state, bucket, dead_letters, redrive]);
+    check(env!("CARGO_BIN_EXE_monitor"), &[], &[state, deliveries, dead_letters]);
+    check(env!("CARGO_BIN_EXE_manage"), &[], &[state, bucket, key]);
+}
+
+#[test]
+fn what_lambda_itself_should_have_set_is_named_too() {
+    let region = "AWS_REGION is not set, expected a region such as eu-central-1";
+    let environment = [("STATE_BUCKET", "state"), ("DELIVERIES_QUEUE_URL", QUEUE)];
+    check(env!("CARGO_BIN_EXE_wake"), &environment, &[region]);
+}
+
+#[test]
+fn a_value_that_is_not_utf_8_is_refused_by_its_name() {
+    let queue = OsString::from(QUEUE);
+    let level = OsString::from_vec(b"inf\xff".to_vec());
+    let environment =
+        [("STATE_BUCKET", "state".into()), ("DELIVERIES_QUEUE_URL", queue), ("LOG_LEVEL", level)];
+    let refusal = refusal(env!("CARGO_BIN_EXE_wake"), &environment);
+    assert!(refusal.contains("LOG_LEVEL is \"inf\u{fffd}\", expected off, error, warn"), "{refusal}");
+}
+
+#[test]
+fn a_secret_that_is_refused_is_not_logged() {
+    let environment = [("STATE_BUCKET", "state"), ("DEAD_LETTER_BUCKET", "dead"), ("ADMIN_KEY", "hunter2")];
+    let refusal = refusal(env!("CARGO_BIN_EXE_manage"), &environment);
+    assert!(refusal.contains("ADMIN_KEY is not usable") && !refusal.contains("hunter2"), "{refusal}");
+}
