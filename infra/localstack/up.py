@@ -14,8 +14,8 @@ import emulator
 import folder
 import package
 
-DESCRIPTION = """Starts ministack, an AWS emulator, on 127.0.0.1, and deploys this repository's template.yaml to it, with
-the real function binaries. Prints lines that a shell can evaluate; `down` stops everything. Nothing outlives it."""
+DESCRIPTION = """Starts ministack, an AWS emulator, on 127.0.0.1, and deploys this repository's template.yaml to it,
+with the real function binaries. Prints lines that a shell can evaluate. `down` stops everything; nothing outlives it."""
 
 
 def arguments():

@@ -1,0 +1,31 @@
+"""`infra/localstack/up` and `down`, as a user has them."""
+
+import os
+import pathlib
+import subprocess
+
+from case import Case
+
+
+class LocalStack(Case):
+    def test_what_up_prints_is_what_a_shell_needs(self):
+        shell = 'eval "$1"; printf "%s %s %s" "$POSTHASTE_URL" "$POSTHASTE_KEY" "$AWS_ENDPOINT_URL"'
+        told = subprocess.run(["sh", "-c", shell, "sh", self.stack.told], capture_output=True, text=True, check=True)
+        environment = self.stack.environment
+        expected = [environment[name] for name in ("POSTHASTE_URL", "POSTHASTE_KEY", "AWS_ENDPOINT_URL")]
+        self.assertEqual(told.stdout.split(), expected)
+        for told in (self.stack.publish_url, self.stack.state_bucket, self.stack.dead_letter_bucket):
+            self.assertIn(told, self.stack.told)
+
+    def test_a_second_up_says_that_one_runs_and_leaves_it_alone(self):
+        again = self.stack.up(stderr=subprocess.PIPE)
+        self.assertEqual((again.returncode, again.stdout), (1, ""))
+        self.assertIn("already running", again.stderr)
+        self.apply()
+
+    def test_nothing_of_the_caller_s_environment_reaches_a_function(self):
+        self.apply()
+        for process in self.stack.processes():
+            variables = pathlib.Path(f"/proc/{process}/environ").read_text().split("\0")
+            self.assertIn("POSTHASTE_BIN", os.environ)
+            self.assertEqual([one for one in variables if one.startswith("POSTHASTE_")], [])

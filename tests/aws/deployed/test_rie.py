@@ -1,0 +1,210 @@
+"""Each function binary by itself under AWS's Runtime Interface Emulator: one event of the kind it gets, on queues and
+buckets of its own."""
+
+import base64
+import datetime
+import json
+import unittest
+
+import case
+from case import cloud_event
+from rie import Rie
+
+ADMIN_KEY = "an-admin-key-for-the-tests-of-one-binary"
+ACCOUNT = "000000000000"
+SCHEDULED = {"version": "0", "source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
+
+
+class Binaries(unittest.TestCase):
+    def setUp(self):
+        self.sqs, self.s3 = case.STACK.client("sqs"), case.STACK.client("s3")
+        name = self.id().rsplit(".", 1)[1].removeprefix("test_").replace("_", "-")
+        self.queues = {kind: f"{kind}-{name}"[:80] for kind in ("deliveries", "deadletters", "redrive")}
+        self.urls = {kind: self.sqs.create_queue(QueueName=name)["QueueUrl"] for kind, name in self.queues.items()}
+        self.state, self.dead = (f"{kind}-{name}"[:63].rstrip("-") for kind in ("state", "dead"))
+        for bucket in (self.state, self.dead):
+            self.s3.create_bucket(Bucket=bucket)
+
+    def run_function(self, function, timeout_secs=60, **variables):
+        credentials = {name: value for name, value in case.STACK.environment.items() if name.startswith("AWS_")}
+        environment = {
+            "AWS_REGION": credentials["AWS_DEFAULT_REGION"], "LOG_LEVEL": "info", "METRICS_NAMESPACE": "tests",
+            "STATE_BUCKET": self.state, **credentials, **variables,
+        }
+        return Rie(function, environment, timeout_secs)
+
+    def manage(self):
+        return self.run_function(
+            "manage", DEAD_LETTER_BUCKET=self.dead, ADMIN_KEY=ADMIN_KEY, PUBLISH_URL="https://publish.example/",
+            ALLOW_ENDPOINTS="127.0.0.0/8",
+        )
+
+    def publish(self):
+        return self.run_function("publish", DELIVERIES_QUEUE_URL=self.urls["deliveries"])
+
+    def deliver(self):
+        return self.run_function(
+            "deliver", DELIVERIES_QUEUE_URL=self.urls["deliveries"], DEADLETTERS_QUEUE_URL=self.urls["deadletters"],
+            ALLOW_ENDPOINTS="127.0.0.0/8",
+        )
+
+    def deadletter(self, bucket):
+        return self.run_function(
+            "deadletter", DEAD_LETTER_BUCKET=bucket, DEADLETTERS_QUEUE_URL=self.urls["deadletters"],
+            REDRIVE_QUEUE_URL=self.urls["redrive"],
+        )
+
+    def put_topic(self, path, **subscription):
+        """A topic with one subscription, made by the manage function: its answer, and a key to publish."""
+        settings = {"subscriptions": {"all": {"endpoint": {"url": case.SINK.url(path)}, **subscription}}}
+        with self.manage() as manage:
+            made = manage.invoke(http_event("PUT", "/topics/orders", settings, authorization=f"Bearer {ADMIN_KEY}"))
+            keys = manage.invoke(http_event("GET", "/topics/orders/keys", authorization=f"Bearer {ADMIN_KEY}"))
+        return made, json.loads(text_of(keys))["key1"]
+
+    def received(self, kind, count):
+        """The records of an event source mapping, with receipts that are good."""
+        records = []
+        while len(records) < count:
+            answer = self.sqs.receive_message(
+                QueueUrl=self.urls[kind], MaxNumberOfMessages=10, WaitTimeSeconds=5, AttributeNames=["All"]
+            )
+            self.assertIn("Messages", answer, f"{len(records)} of {count} messages in {kind}")
+            records += [self.record(kind, message) for message in answer["Messages"]]
+        return {"Records": records}
+
+    def record(self, kind, message):
+        return {
+            "messageId": message["MessageId"], "receiptHandle": message["ReceiptHandle"], "body": message["Body"],
+            "attributes": message["Attributes"], "messageAttributes": {}, "md5OfBody": message["MD5OfBody"],
+            "eventSource": "aws:sqs", "eventSourceARN": f"arn:aws:sqs:us-east-1:{ACCOUNT}:{self.queues[kind]}",
+            "awsRegion": "us-east-1",
+        }
+
+    def objects(self, bucket, prefix=""):
+        return [one["Key"] for one in self.s3.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", [])]
+
+    def read(self, bucket, key):
+        return self.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+
+    def test_manage_answers_a_function_url(self):
+        made, _ = self.put_topic("/rie-manage")
+        self.assertEqual(made["statusCode"], 201)
+        self.assertEqual(made["headers"]["content-type"], "application/json")
+        self.assertEqual(json.loads(text_of(made))["endpoint"], "https://publish.example/topics/orders/events")
+        self.assertEqual(self.objects(self.state), ["topics/orders.json"])
+        with self.manage() as manage:
+            refused = manage.invoke(http_event("GET", "/topics", authorization="Bearer wrong"))
+        self.assertEqual((refused["statusCode"], refused["headers"]["content-type"]), (401, "application/problem+json"))
+
+    def test_publish_answers_a_function_url(self):
+        _, key = self.put_topic("/rie-publish")
+        with self.publish() as publish:
+            event = cloud_event("1")
+            accepted = publish.invoke(event_of_producer("orders", key, event))
+            unknown = publish.invoke(event_of_producer("nowhere", key, event))
+        self.assertEqual((accepted["statusCode"], text_of(accepted)), (200, ""))
+        self.assertEqual(unknown["statusCode"], 404)
+        self.assertEqual(json.loads(text_of(unknown))["type"], "urn:posthaste:problem:unknown-topic")
+        [record] = self.received("deliveries", 1)["Records"]
+        self.assertEqual(json.loads(record["body"])["events"][0]["event"], event)
+
+    def test_deliver_answers_a_batch_in_which_one_record_is_garbage(self):
+        _, key = self.put_topic("/rie-deliver", retryPolicy={"waitFloors": {"default": "PT0S"}, "schedule": ["PT0S"]})
+        with self.publish() as publish:
+            for identity in ("1", "2"):
+                publish.invoke(event_of_producer("orders", key, cloud_event(identity)))
+        batch = self.received("deliveries", 2)
+        self.sqs.send_message(QueueUrl=self.urls["deliveries"], MessageBody="garbage")
+        batch["Records"].insert(1, self.received("deliveries", 1)["Records"][0])
+        case.SINK.answer("/rie-deliver", 500)
+        with self.deliver() as deliver:
+            self.assertEqual(deliver.invoke(batch), {"batchItemFailures": []})
+        self.assertEqual(len(case.SINK.take("/rie-deliver", 2)), 2)
+        [retried] = self.received("deliveries", 1)["Records"]
+        self.assertEqual(json.loads(retried["body"])["attempts"], 1)
+        [kept] = self.received("deadletters", 1)["Records"]
+        self.assertEqual(kept["body"], "garbage")
+
+    def test_deadletter_answers_both_its_queues(self):
+        self.sqs.send_message(QueueUrl=self.urls["deadletters"], MessageBody="garbage")
+        self.sqs.send_message(QueueUrl=self.urls["redrive"], MessageBody=json.dumps(delivery("1")))
+        with self.deadletter(self.dead) as deadletter:
+            for kind in ("deadletters", "redrive"):
+                self.assertEqual(deadletter.invoke(self.received(kind, 1)), {"batchItemFailures": []})
+        [malformed] = self.objects(self.dead, "MALFORMED/")
+        self.assertEqual(self.read(self.dead, malformed), b"garbage")
+        [letters] = self.objects(self.dead, "ORDERS/ALL/")
+        [dead] = json.loads(self.read(self.dead, letters))
+        self.assertEqual((dead["id"], dead["deadletterreason"]), ("1", "HandlerFailed"))
+
+    def test_deadletter_names_what_it_could_not_keep(self):
+        self.sqs.send_message(QueueUrl=self.urls["deadletters"], MessageBody="garbage")
+        batch = self.received("deadletters", 1)
+        with self.deadletter("no-such-bucket") as deadletter:
+            answer = deadletter.invoke(batch)
+        failed = [{"itemIdentifier": record["messageId"]} for record in batch["Records"]]
+        self.assertEqual(answer, {"batchItemFailures": failed})
+
+    def test_wake_answers_its_schedule(self):
+        due = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=1)
+        key = f"parked/{due:%Y%m%dT%H%MZ}/orders.all/0.json"
+        parked = {"v": 1, "deliveries": [delivery("1")]}
+        self.s3.put_object(Bucket=self.state, Key=key, Body=json.dumps(parked).encode())
+        with self.run_function("wake", DELIVERIES_QUEUE_URL=self.urls["deliveries"]) as wake:
+            self.assertIsNone(wake.invoke(SCHEDULED))
+        [record] = self.received("deliveries", 1)["Records"]
+        self.assertEqual(json.loads(record["body"])["events"], delivery("1")["events"])
+        self.assertEqual(self.objects(self.state, "parked/"), [])
+
+    def test_monitor_answers_its_schedule_within_its_time(self):
+        queues = {"DELIVERIES_QUEUE_URL": self.urls["deliveries"], "DEADLETTERS_QUEUE_URL": self.urls["deadletters"]}
+        variables = {**queues, "PRESSURE_PROFILE": "scaled", "PRESSURE_INTERVAL_SECONDS": "1"}
+        with self.run_function("monitor", timeout_secs=8, **variables) as monitor:
+            self.assertIsNone(monitor.invoke(SCHEDULED))
+        state = json.loads(self.read(self.state, "pressure.json"))
+        self.assertTrue(state["monitored"])
+
+    def test_a_function_without_a_setting_names_it(self):
+        with self.run_function("publish") as publish:
+            publish.invoke_raw({})
+            self.assertIn("DELIVERIES_QUEUE_URL", publish.logged())
+
+
+def http_event(method, path, body=None, **headers):
+    """A request as a function URL hands it over (payload format 2.0), its body in base64 as AWS has it for JSON of
+    content types that it does not know."""
+    event = {
+        "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": "",
+        "headers": {"host": "x.lambda-url.us-east-1.on.aws", "content-type": "application/json", **headers},
+        "requestContext": {
+            "accountId": "anonymous", "apiId": "x", "domainName": "x.lambda-url.us-east-1.on.aws", "domainPrefix": "x",
+            "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": "t"},
+            "requestId": "1", "routeKey": "$default", "stage": "$default", "time": "21/Nov/2026:10:00:00 +0000",
+            "timeEpoch": 1_795_255_200_000,
+        },
+        "isBase64Encoded": False,
+    }
+    if body is not None:
+        event |= {"body": base64.b64encode(json.dumps(body).encode()).decode(), "isBase64Encoded": True}
+    return event
+
+
+def event_of_producer(topic, key, event):
+    headers = {"content-type": case.CLOUD_EVENT, "aeg-sas-key": key}
+    return http_event("POST", f"/topics/{topic}/events", event, **headers)
+
+
+def text_of(answer):
+    """The body of an answer, however it is carried."""
+    body = answer.get("body") or ""
+    return base64.b64decode(body).decode() if answer.get("isBase64Encoded") else body
+
+
+def delivery(identity):
+    """A delivery message of version 1."""
+    entry = {"key": f"k-{identity}", "expiresAt": 2_000_000_000_000, "event": cloud_event(identity)}
+    return {
+        "v": 1, "topic": "orders", "subscription": "all", "schema": "CloudEvents", "publishedAt": 1_700_000_000_000,
+        "notBefore": 1_700_000_000_000, "attempts": 0, "events": [entry],
+    }

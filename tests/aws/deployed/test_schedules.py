@@ -1,0 +1,56 @@
+"""What happens once a minute, asked for at once: the functions are invoked with the event the schedule sends."""
+
+import datetime
+import json
+
+import waiting
+from case import Case, cloud_event
+
+SCHEDULED = {"version": "0", "source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
+
+
+class Schedules(Case):
+    def invoke(self, function, kind):
+        answer = self.stack.client("lambda").invoke(
+            FunctionName=self.stack.function(function), InvocationType=kind, Payload=json.dumps(SCHEDULED).encode()
+        )
+        self.assertNotIn("FunctionError", answer)
+
+    def test_the_monitor_writes_the_pressure_and_posthaste_shows_it(self):
+        # It samples for most of a minute, so nobody waits for its end.
+        self.invoke("monitor", "Event")
+        waiting.until(lambda: self.stack.objects(self.stack.state_bucket, "pressure.json"), "pressure.json")
+        shown = self.stack.posthaste("pressure")
+        self.assertEqual((shown["monitored"], shown["level"], shown["refusedTiers"]), (True, "normal", []))
+        readings = {one["resource"]: one["reading"] for one in shown["resources"]}
+        self.assertEqual(readings["submission-queue"], 0)
+
+    def test_wake_releases_a_parked_delivery_when_its_minute_has_come(self):
+        self.apply(retryPolicy={"schedule": ["PT16M"]})
+        self.sink.answer(self.path, 503)
+        self.post_event(cloud_event("1"))
+        [first] = self.sink.take(self.path)
+        parked = waiting.until(self.parked, "a parked delivery")
+        self.assertGreater(parked.split("/")[1], minute(datetime.timedelta(minutes=15)))
+        self.invoke("wake", "RequestResponse")
+        self.assertEqual(self.parked(), parked)
+        # The minute comes by moving the object, not by waiting for it.
+        due = parked.replace(parked.split("/")[1], minute(datetime.timedelta(minutes=-1)))
+        bucket, s3 = self.stack.state_bucket, self.stack.client("s3")
+        s3.copy_object(Bucket=bucket, Key=due, CopySource={"Bucket": bucket, "Key": parked})
+        s3.delete_object(Bucket=bucket, Key=parked)
+        self.invoke("wake", "RequestResponse")
+        [second] = self.sink.take(self.path)
+        self.assertEqual((second.headers["aeg-delivery-count"], second.body), ("1", first.body))
+        self.assertEqual(second.headers["webhook-id"], first.headers["webhook-id"])
+        waiting.until(lambda: not self.parked(), "the parked object to be deleted")
+
+    def parked(self):
+        """The key of this topic's parked object."""
+        keys = self.stack.objects(self.stack.state_bucket, "parked/")
+        return next((key for key in keys if f"/{self.topic}." in key), None)
+
+
+def minute(later):
+    """A minute as keys have it."""
+    return (datetime.datetime.now(datetime.timezone.utc) + later).strftime("%Y%m%dT%H%MZ")

@@ -1,0 +1,17 @@
+"""Waiting for what happens by itself: asked again and again, with a deadline, never a fixed sleep."""
+
+import time
+
+# Far longer than anything takes, so that a busy machine fails no test.
+PATIENCE_SECS = 90
+
+
+def until(answer, what):
+    """Asks until there is something to answer."""
+    deadline = time.monotonic() + PATIENCE_SECS
+    while time.monotonic() < deadline:
+        answered = answer()
+        if answered:
+            return answered
+        time.sleep(0.1)
+    raise AssertionError(f"{what}: not within {PATIENCE_SECS} s")
