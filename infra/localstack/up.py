@@ -15,7 +15,7 @@ import folder
 import package
 
 DESCRIPTION = """Starts ministack, an AWS emulator, on 127.0.0.1, and deploys this repository's template.yaml to it,
-with the real function binaries. Prints lines that a shell can evaluate. `down` stops everything; nothing outlives it."""
+with the real function binaries. Prints lines that a shell can evaluate. `down` stops everything and keeps nothing."""
 
 
 def arguments():

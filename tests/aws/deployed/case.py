@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import http.client
 import json
+import time
 import unittest
 import urllib.parse
 
@@ -14,6 +15,8 @@ import waiting
 STACK = SINK = SERVE = None
 
 CLOUD_EVENT = "application/cloudevents+json"
+
+DAY_MILLIS = 24 * 60 * 60 * 1000
 
 # What an answer says besides its body; the rest depends on who carried it.
 TELLING_HEADERS = ("content-type", "www-authenticate", "allow", "retry-after", "cache-control", "posthaste-pressure")
@@ -55,6 +58,17 @@ def cloud_event(identity, **more):
     return {"specversion": "1.0", "id": identity, "source": "/tests", "type": "t", **more}
 
 
+def delivery(topic, identity, waited_secs=0):
+    """A delivery message of version 1 for a subscription `all`, as publish writes it and deliver reads it
+    (shared/core/src/wire/fixtures/delivery-v1.json). It fell due as long ago as it has waited."""
+    due = int((time.time() - waited_secs) * 1000)
+    entry = {"key": f"{topic}-{identity}", "expiresAt": due + DAY_MILLIS, "event": cloud_event(identity)}
+    return {
+        "v": 1, "topic": topic, "subscription": "all", "schema": "CloudEvents", "publishedAt": due, "notBefore": due,
+        "attempts": 0, "events": [entry],
+    }
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         self.stack, self.sink = STACK, SINK
@@ -83,6 +97,10 @@ class Case(unittest.TestCase):
 
     def post_event(self, event):
         self.post(json.dumps(event).encode())
+
+    def send(self, queue, body):
+        """Puts a message straight into a queue of the stack, by the name of its output."""
+        self.stack.client("sqs").send_message(QueueUrl=self.stack.outputs[queue], MessageBody=body)
 
     def dead_letter_keys(self, subscription="all", count=1):
         """The keys of a subscription's dead-letter objects, once there are so many."""

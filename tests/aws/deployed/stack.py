@@ -19,6 +19,14 @@ UP_SECS_MAX = 300
 AWS = pathlib.Path(sys.executable).with_name("aws")
 
 
+class Failed(AssertionError):
+    """A program ended with another code than 0."""
+
+    def __init__(self, command, done):
+        super().__init__(f"{command} ended with {done.returncode}:\n{done.stderr}")
+        self.code = done.returncode
+
+
 class Stack:
     """A stack on a free port, on a folder of its own. Use it in a `with`."""
 
@@ -109,5 +117,5 @@ class Stack:
         environment = {"PATH": os.environ["PATH"], "HOME": self.folder.name, **self.environment}
         done = subprocess.run(command, input=text, env=environment, capture_output=True, text=True, cwd=ROOT)
         if done.returncode != 0:
-            raise AssertionError(f"{command} ended with {done.returncode}:\n{done.stderr}")
+            raise Failed(command, done)
         return done.stdout

@@ -4,6 +4,7 @@ import json
 
 import case
 from case import CLOUD_EVENT, Case, cloud_event
+from stack import Failed
 
 BATCH = "application/cloudevents-batch+json"
 JSON = {"content-type": "application/json"}
@@ -96,6 +97,12 @@ class Answers(Case):
         path = f"/topics/{self.topic}"
         answer = self.managed("PUT", path, b"{}", **JSON, **{"if-match": '"other"'})
         self.assertEqual(answer.status, 412)
+
+    def test_the_commands_exit_with_what_went_wrong(self):
+        for arguments, expected in ((["topics", "show", "nowhere"], 4), (["topics", "list", "--key", "wrong"], 5)):
+            with self.assertRaises(Failed) as failed:
+                self.stack.posthaste(*arguments)
+            self.assertEqual(failed.exception.code, expected, arguments)
 
     def test_an_event_arrives_the_same(self):
         event = json.dumps(cloud_event("1", data={"zoë": [1.0]}), ensure_ascii=False).encode()

@@ -3,18 +3,9 @@
 import json
 
 import waiting
-from case import Case, cloud_event
+from case import Case, cloud_event, delivery
 
 AT_ONCE = {"delay": "PT0S"}
-
-# A delivery message of version 1, as deliver reads it (shared/core/src/wire/fixtures/delivery-v1.json).
-DELIVERY = {
-    "v": 1, "subscription": "all", "schema": "CloudEvents", "publishedAt": 1_700_000_000_000,
-    "notBefore": 1_700_000_000_000, "attempts": 0,
-}
-
-# Ten years after what the message says it was published.
-EXPIRES_AT = 2_000_000_000_000
 
 
 class DeadLetters(Case):
@@ -58,7 +49,7 @@ class DeadLetters(Case):
 
     def test_a_bad_message_does_not_harm_its_neighbours(self):
         self.apply()
-        bodies = [json.dumps(self.delivery("all", f"e{n}")) for n in range(9)]
+        bodies = [json.dumps(delivery(self.topic, f"e{n}")) for n in range(9)]
         bodies.insert(4, f"garbage of {self.topic}")
         entries = [{"Id": str(n), "MessageBody": body} for n, body in enumerate(bodies)]
         queue = self.stack.outputs["DeliveriesQueueUrl"]
@@ -70,7 +61,7 @@ class DeadLetters(Case):
 
     def test_the_redrive_queue_is_emptied_as_handler_failed(self):
         self.apply()
-        self.send("RedriveQueueUrl", json.dumps(self.delivery("all", "1")))
+        self.send("RedriveQueueUrl", json.dumps(delivery(self.topic, "1")))
         [dead] = self.dead_letters()
         self.assertEqual((dead["id"], dead["deadletterreason"]), ("1", "HandlerFailed"))
         waiting.until(
@@ -82,13 +73,6 @@ class DeadLetters(Case):
         garbage = f"\N{SNOWMAN} {self.topic}"
         self.send("RedriveQueueUrl", garbage)
         self.assertEqual(self.malformed(garbage), garbage.encode())
-
-    def delivery(self, subscription, identity):
-        entry = {"key": f"{self.topic}-{identity}", "expiresAt": EXPIRES_AT, "event": cloud_event(identity)}
-        return {**DELIVERY, "topic": self.topic, "subscription": subscription, "events": [entry]}
-
-    def send(self, queue, body):
-        self.stack.client("sqs").send_message(QueueUrl=self.stack.outputs[queue], MessageBody=body)
 
     def count(self, queue, kind):
         """How many messages of a kind a queue says it has."""

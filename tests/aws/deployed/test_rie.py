@@ -7,7 +7,7 @@ import json
 import unittest
 
 import case
-from case import cloud_event
+from case import cloud_event, delivery
 from rie import Rie
 
 ADMIN_KEY = "an-admin-key-for-the-tests-of-one-binary"
@@ -128,7 +128,7 @@ class Binaries(unittest.TestCase):
 
     def test_deadletter_answers_both_its_queues(self):
         self.sqs.send_message(QueueUrl=self.urls["deadletters"], MessageBody="garbage")
-        self.sqs.send_message(QueueUrl=self.urls["redrive"], MessageBody=json.dumps(delivery("1")))
+        self.sqs.send_message(QueueUrl=self.urls["redrive"], MessageBody=json.dumps(delivery("orders", "1")))
         with self.deadletter(self.dead) as deadletter:
             for kind in ("deadletters", "redrive"):
                 self.assertEqual(deadletter.invoke(self.received(kind, 1)), {"batchItemFailures": []})
@@ -149,12 +149,13 @@ class Binaries(unittest.TestCase):
     def test_wake_answers_its_schedule(self):
         due = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=1)
         key = f"parked/{due:%Y%m%dT%H%MZ}/orders.all/0.json"
-        parked = {"v": 1, "deliveries": [delivery("1")]}
+        message = delivery("orders", "1")
+        parked = {"v": 1, "deliveries": [message]}
         self.s3.put_object(Bucket=self.state, Key=key, Body=json.dumps(parked).encode())
         with self.run_function("wake", DELIVERIES_QUEUE_URL=self.urls["deliveries"]) as wake:
             self.assertIsNone(wake.invoke(SCHEDULED))
         [record] = self.received("deliveries", 1)["Records"]
-        self.assertEqual(json.loads(record["body"])["events"], delivery("1")["events"])
+        self.assertEqual(json.loads(record["body"])["events"], message["events"])
         self.assertEqual(self.objects(self.state, "parked/"), [])
 
     def test_monitor_answers_its_schedule_within_its_time(self):
@@ -199,12 +200,3 @@ def text_of(answer):
     """The body of an answer, however it is carried."""
     body = answer.get("body") or ""
     return base64.b64decode(body).decode() if answer.get("isBase64Encoded") else body
-
-
-def delivery(identity):
-    """A delivery message of version 1."""
-    entry = {"key": f"k-{identity}", "expiresAt": 2_000_000_000_000, "event": cloud_event(identity)}
-    return {
-        "v": 1, "topic": "orders", "subscription": "all", "schema": "CloudEvents", "publishedAt": 1_700_000_000_000,
-        "notBefore": 1_700_000_000_000, "attempts": 0, "events": [entry],
-    }

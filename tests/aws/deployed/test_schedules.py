@@ -4,9 +4,12 @@ import datetime
 import json
 
 import waiting
-from case import Case, cloud_event
+from case import Case, cloud_event, delivery
 
 SCHEDULED = {"version": "0", "source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
+
+# Longer than what goes unreported, and far from where pressure begins.
+WAITED_SECS = 15
 
 
 class Schedules(Case):
@@ -24,6 +27,14 @@ class Schedules(Case):
         self.assertEqual((shown["monitored"], shown["level"], shown["refusedTiers"]), (True, "normal", []))
         readings = {one["resource"]: one["reading"] for one in shown["resources"]}
         self.assertEqual(readings["submission-queue"], 0)
+
+    def test_deliver_reports_to_the_monitor_how_long_a_backlog_has_waited(self):
+        self.apply()
+        self.send("DeliveriesQueueUrl", json.dumps(delivery(self.topic, "1", waited_secs=WAITED_SECS)))
+        self.sink.take(self.path)
+        reports = waiting.until(lambda: self.stack.objects(self.stack.state_bucket, "drain/"), "a report of drain")
+        waited = [json.loads(self.stack.read(self.stack.state_bucket, key))["waitedMaxMs"] for key in reports]
+        self.assertGreaterEqual(max(waited), WAITED_SECS * 1000)
 
     def test_wake_releases_a_parked_delivery_when_its_minute_has_come(self):
         self.apply(retryPolicy={"schedule": ["PT16M"]})
