@@ -3,6 +3,8 @@
 //! Only an id among the `Successful` is done. One among the `Failed` carries its own error; one in neither list is
 //! unknown, which is an error too and never a success.
 
+use std::string::FromUtf8Error;
+
 use aws_sdk_sqs::error::BuildError;
 use aws_sdk_sqs::operation::delete_message_batch::DeleteMessageBatchOutput;
 use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
@@ -16,7 +18,16 @@ use crate::clients::failure::of_code;
 /// What became of one item.
 pub(super) type ItemResult<T> = Result<T, PortError>;
 
-/// What SQS says of one item.
+/// Why an entry cannot be written. What was vetted always can.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EntryError {
+    #[error("the body is not UTF-8")]
+    Text(#[from] FromUtf8Error),
+    #[error("the entry is incomplete")]
+    Incomplete(#[from] BuildError),
+}
+
+/// What SQS says of an item that it refused.
 #[derive(Debug, thiserror::Error)]
 #[error("{code}: {message}")]
 struct Refused {
@@ -24,32 +35,39 @@ struct Refused {
     message: String,
 }
 
-/// The item is in neither list of the answer.
+/// An item that is in neither list of the answer.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer does not tell of this item")]
 struct NotTold;
 
-/// An item's id within its request: its place.
-pub(super) fn send_entry(
-    place: usize,
-    message: OutgoingMessage,
-) -> Result<SendMessageBatchRequestEntry, BuildError> {
-    // Every body was vetted as UTF-8, so nothing is replaced here; a body with one owner is not copied.
-    let body = String::from_utf8(message.body.into())
-        .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
-    SendMessageBatchRequestEntry::builder()
+/// Entries whose ids are their places.
+pub(super) fn send_entries(
+    messages: Vec<OutgoingMessage>,
+) -> Result<Vec<SendMessageBatchRequestEntry>, EntryError> {
+    messages.into_iter().enumerate().map(|(place, message)| send_entry(place, message)).collect()
+}
+
+fn send_entry(place: usize, message: OutgoingMessage) -> Result<SendMessageBatchRequestEntry, EntryError> {
+    // A body that nobody else holds is not copied.
+    let body = String::from_utf8(message.body.into())?;
+    let entry = SendMessageBatchRequestEntry::builder()
         .id(place.to_string())
         .message_body(body)
         .set_message_group_id(message.group)
-        .set_delay_seconds((message.delay_secs > 0).then(|| message.delay_secs.into()))
-        .build()
+        // Always said, because a queue may have a delay of its own.
+        .delay_seconds(message.delay_secs.into());
+    Ok(entry.build()?)
 }
 
-pub(super) fn delete_entry(
-    place: usize,
-    receipt: &Receipt,
-) -> Result<DeleteMessageBatchRequestEntry, BuildError> {
-    DeleteMessageBatchRequestEntry::builder().id(place.to_string()).receipt_handle(&receipt.0).build()
+/// Entries whose ids are their places.
+pub(super) fn delete_entries(
+    receipts: Vec<Receipt>,
+) -> Result<Vec<DeleteMessageBatchRequestEntry>, EntryError> {
+    let entry = |(place, receipt): (usize, Receipt)| {
+        let entry = DeleteMessageBatchRequestEntry::builder().id(place.to_string()).receipt_handle(receipt.0);
+        Ok(entry.build()?)
+    };
+    receipts.into_iter().enumerate().map(entry).collect()
 }
 
 /// What became of each of `count` messages.
@@ -72,7 +90,7 @@ pub(super) fn deleted(
     items(doing, count, done, answer.failed)
 }
 
-/// An id that is not of this request is passed over. One in both lists counts as failed: sent twice is better than lost.
+/// An id that is not of this request is passed over. One in both lists counts as failed: twice is better than never.
 fn items<T>(
     doing: &'static str,
     count: usize,
@@ -81,11 +99,11 @@ fn items<T>(
 ) -> Vec<ItemResult<T>> {
     let unknown = || Err(PortError::caused(doing, ErrorKind::Other, NotTold));
     let mut items: Vec<_> = std::iter::repeat_with(unknown).take(count).collect();
-    let results = done.map(|(id, done)| (id, Ok(done)));
-    let results =
-        results.chain(failed.into_iter().map(|entry| (entry.id.clone(), Err(refused(doing, entry)))));
-    for (id, result) in results {
-        if let Some(item) = id.parse().ok().and_then(|place: usize| items.get_mut(place)) {
+    let done = done.map(|(id, done)| (id, Ok(done)));
+    let failed = failed.into_iter().map(|entry| (entry.id.clone(), Err(refused(doing, entry))));
+    for (id, result) in done.chain(failed) {
+        let place = id.parse::<usize>().ok();
+        if let Some(item) = place.and_then(|place| items.get_mut(place)) {
             *item = result;
         }
     }
@@ -96,4 +114,116 @@ fn refused(doing: &'static str, entry: BatchResultErrorEntry) -> PortError {
     let fallback = if entry.sender_fault { ErrorKind::Invalid } else { ErrorKind::Other };
     let kind = of_code(&entry.code, entry.message.as_deref()).unwrap_or(fallback);
     PortError::caused(doing, kind, Refused { code: entry.code, message: entry.message.unwrap_or_default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use aws_sdk_sqs::types::SendMessageBatchResultEntry;
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn successful(id: &str) -> SendMessageBatchResultEntry {
+        SendMessageBatchResultEntry::builder()
+            .id(id)
+            .message_id(format!("message {id}"))
+            .md5_of_message_body("")
+            .build()
+            .unwrap()
+    }
+
+    fn failed(id: &str, code: &str, sender_fault: bool) -> BatchResultErrorEntry {
+        BatchResultErrorEntry::builder()
+            .id(id)
+            .code(code)
+            .message("why")
+            .sender_fault(sender_fault)
+            .build()
+            .unwrap()
+    }
+
+    /// Reads an answer about three messages.
+    fn read(
+        successful: Vec<SendMessageBatchResultEntry>,
+        failed: Vec<BatchResultErrorEntry>,
+    ) -> Vec<Result<String, ErrorKind>> {
+        let answer = SendMessageBatchOutput::builder()
+            .set_successful(Some(successful))
+            .set_failed(Some(failed))
+            .build()
+            .unwrap();
+        sent("test", 3, answer).into_iter().map(|item| item.map(|id| id.0).map_err(|e| e.kind)).collect()
+    }
+
+    #[test]
+    fn results_stand_at_their_places_in_whatever_order_they_came() {
+        assert_eq!(
+            read(vec![successful("2"), successful("0"), successful("1")], vec![]),
+            [Ok("message 0".to_owned()), Ok("message 1".to_owned()), Ok("message 2".to_owned())]
+        );
+    }
+
+    #[test]
+    fn an_id_in_neither_list_is_not_sent() {
+        assert_eq!(
+            read(vec![successful("1")], vec![]),
+            [Err(ErrorKind::Other), Ok("message 1".to_owned()), Err(ErrorKind::Other)]
+        );
+        assert_eq!(read(vec![], vec![]), [const { Err(ErrorKind::Other) }; 3]);
+    }
+
+    #[test]
+    fn an_id_in_both_lists_is_not_sent() {
+        let read = read(vec![successful("0")], vec![failed("0", "InternalError", false)]);
+        assert_eq!(read[0], Err(ErrorKind::Other));
+    }
+
+    #[test]
+    fn foreign_ids_are_passed_over() {
+        let foreign = ["3", "-1", "", "x", "18446744073709551616"].map(successful).to_vec();
+        assert_eq!(read(foreign, vec![]), [const { Err(ErrorKind::Other) }; 3]);
+    }
+
+    #[test]
+    fn a_failed_entry_has_the_kind_of_its_code_or_else_of_its_fault() {
+        let check = |code: &str, sender_fault, expected| {
+            let read = read(vec![], vec![failed("1", code, sender_fault)]);
+            assert_eq!(read[1], Err(expected), "{code}");
+        };
+        check("InternalError", false, ErrorKind::Other);
+        check("ServiceUnavailable", false, ErrorKind::Other);
+        check("InvalidMessageContents", true, ErrorKind::Invalid);
+        check("InvalidParameterValue", true, ErrorKind::Invalid);
+        check("ReceiptHandleIsInvalid", true, ErrorKind::NotFound);
+        check("AccessDenied", true, ErrorKind::Denied);
+        check("AWS.SimpleQueueService.NonExistentQueue", true, ErrorKind::NotFound);
+        check("RequestThrottled", true, ErrorKind::Throttled { retry_after: None });
+        check("ThrottlingException", false, ErrorKind::Throttled { retry_after: None });
+    }
+
+    #[test]
+    fn an_error_tells_what_sqs_said() {
+        let answer = DeleteMessageBatchOutput::builder()
+            .set_successful(Some(vec![]))
+            .failed(failed("0", "Code", true));
+        let error = deleted("delete", 1, answer.build().unwrap()).remove(0).unwrap_err();
+        assert_eq!(error.source().unwrap().to_string(), "Code: why");
+    }
+
+    #[test]
+    fn an_entry_says_body_group_and_delay() {
+        let message =
+            OutgoingMessage { body: Bytes::from("b\u{fc}"), group: Some("g".to_owned()), delay_secs: 900 };
+        let entry = send_entries(vec![message]).unwrap().remove(0);
+        assert_eq!((entry.id(), entry.message_body()), ("0", "b\u{fc}"));
+        assert_eq!((entry.message_group_id(), entry.delay_seconds()), (Some("g"), Some(900)));
+    }
+
+    #[test]
+    fn a_body_that_is_no_text_is_refused() {
+        let message = OutgoingMessage { body: Bytes::from_static(b"\xff"), group: None, delay_secs: 0 };
+        assert!(matches!(send_entries(vec![message]), Err(EntryError::Text(_))));
+    }
 }

@@ -1,0 +1,88 @@
+//! The requests of SQS that several callers share, as a trait so that the sharing is tested without a service.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use aws_sdk_sqs::Client;
+use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, QueueName, Receipt};
+
+use super::batch::{self, ItemResult};
+use crate::clients::QueueUrls;
+use crate::clients::failure::failure;
+
+pub(super) const SENDING: &str = "send a batch of messages";
+pub(super) const DELETING: &str = "delete a batch of messages";
+
+/// Batch requests, one each: what is given fits into one. The answer has a result per item, in order.
+pub(super) trait BatchCalls: Send + Sync + 'static {
+    /// Sends messages to a queue.
+    fn send(
+        &self,
+        to: QueueName,
+        messages: Vec<OutgoingMessage>,
+    ) -> impl Future<Output = Result<Vec<ItemResult<MessageId>>, PortError>> + Send;
+
+    /// Deletes messages of the queue from which they were received.
+    fn delete(
+        &self,
+        receipts: Vec<Receipt>,
+    ) -> impl Future<Output = Result<Vec<ItemResult<()>>, PortError>> + Send;
+}
+
+/// SQS itself.
+#[derive(Debug, Clone)]
+pub(super) struct SqsCalls {
+    pub(super) client: Client,
+    pub(super) name: QueueName,
+    urls: Arc<QueueUrls>,
+}
+
+/// A queue whose URL this function was not given.
+#[derive(Debug, thiserror::Error)]
+#[error("this function was not given the URL of the queue {0}")]
+struct UnknownQueue(QueueName);
+
+impl SqsCalls {
+    pub(super) fn new(client: Client, name: QueueName, urls: QueueUrls) -> Self {
+        Self { client, name, urls: Arc::new(urls) }
+    }
+
+    /// The URL of a queue. One that this function may not reach is refused before anything is sent.
+    pub(super) fn url(&self, doing: &'static str, queue: QueueName) -> Result<&str, PortError> {
+        let unknown = || PortError::caused(doing, ErrorKind::Invalid, UnknownQueue(queue));
+        self.urls.of(queue).ok_or_else(unknown)
+    }
+
+    /// The URL of this queue.
+    pub(super) fn own_url(&self, doing: &'static str) -> Result<&str, PortError> {
+        self.url(doing, self.name)
+    }
+}
+
+impl BatchCalls for SqsCalls {
+    async fn send(
+        &self,
+        to: QueueName,
+        messages: Vec<OutgoingMessage>,
+    ) -> Result<Vec<ItemResult<MessageId>>, PortError> {
+        let count = messages.len();
+        let entries = batch::send_entries(messages).map_err(|e| invalid(SENDING, e))?;
+        let request =
+            self.client.send_message_batch().queue_url(self.url(SENDING, to)?).set_entries(Some(entries));
+        let answer = request.send().await.map_err(|e| failure(SENDING, e))?;
+        Ok(batch::sent(SENDING, count, answer))
+    }
+
+    async fn delete(&self, receipts: Vec<Receipt>) -> Result<Vec<ItemResult<()>>, PortError> {
+        let count = receipts.len();
+        let entries = batch::delete_entries(receipts).map_err(|e| invalid(DELETING, e))?;
+        let request =
+            self.client.delete_message_batch().queue_url(self.own_url(DELETING)?).set_entries(Some(entries));
+        let answer = request.send().await.map_err(|e| failure(DELETING, e))?;
+        Ok(batch::deleted(DELETING, count, answer))
+    }
+}
+
+fn invalid(doing: &'static str, error: batch::EntryError) -> PortError {
+    PortError::caused(doing, ErrorKind::Invalid, error)
+}

@@ -1,0 +1,108 @@
+//! Receiving: what a poller asks of SQS. On AWS the event source mapping receives, and nothing here runs.
+
+use std::time::Duration;
+
+use aws_sdk_sqs::Config;
+use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
+use bytes::Bytes;
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{ErrorKind, MessageId, PortError, Receipt, ReceiveRequest, ReceivedMessage, vet};
+
+use super::calls::SqsCalls;
+use crate::clients::failure::failure;
+use crate::clients::receive_timeouts;
+
+const RECEIVING: &str = "receive messages";
+
+pub(super) async fn receive(
+    calls: &SqsCalls,
+    request: ReceiveRequest,
+) -> Result<Vec<ReceivedMessage>, PortError> {
+    vet::receive(&request).map_err(|refusal| refusal.at(RECEIVING))?;
+    let call = calls.client.receive_message().queue_url(calls.own_url(RECEIVING)?);
+    let call = call
+        .max_number_of_messages(i32::try_from(request.max).unwrap_or(i32::MAX))
+        .visibility_timeout(whole_secs(request.visibility))
+        .wait_time_seconds(whole_secs(request.wait))
+        .message_system_attribute_names(MessageSystemAttributeName::ApproximateReceiveCount)
+        .message_system_attribute_names(MessageSystemAttributeName::SentTimestamp);
+    let answer = if request.wait.is_zero() {
+        call.send().await
+    } else {
+        let patient = Config::builder().timeout_config(receive_timeouts());
+        call.customize().config_override(patient).send().await
+    };
+    let answer = answer.map_err(|e| failure(RECEIVING, e))?;
+    answer.messages.unwrap_or_default().into_iter().map(received).collect()
+}
+
+/// A message without its id, receipt or attributes is an answer that cannot be trusted: all of it is left to the
+/// visibility timeout.
+fn received(message: Message) -> Result<ReceivedMessage, PortError> {
+    let attributes = message.attributes.unwrap_or_default();
+    let number = |name| attributes.get(&name).and_then(|text| text.parse::<u64>().ok());
+    let read = || {
+        let receive_count = number(MessageSystemAttributeName::ApproximateReceiveCount)?;
+        Some(ReceivedMessage {
+            id: MessageId(message.message_id?),
+            receipt: Receipt(message.receipt_handle?),
+            body: Bytes::from(message.body?),
+            receive_count: u32::try_from(receive_count).unwrap_or(u32::MAX),
+            sent_at: Timestamp::from_millis(number(MessageSystemAttributeName::SentTimestamp)?),
+        })
+    };
+    read().ok_or_else(|| PortError::new(RECEIVING, ErrorKind::Other))
+}
+
+/// SQS takes whole seconds; no time is cut short.
+pub(super) fn whole_secs(length: Duration) -> i32 {
+    let secs = length.as_secs().saturating_add((length.subsec_nanos() > 0).into());
+    i32::try_from(secs).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn part_of_a_second_counts_as_one() {
+        let check = |ms, expected| assert_eq!(whole_secs(Duration::from_millis(ms)), expected, "{ms}");
+        check(0, 0);
+        check(1, 1);
+        check(1000, 1);
+        check(43_199_001, 43_200);
+        assert_eq!(whole_secs(Duration::MAX), i32::MAX);
+    }
+
+    fn message() -> aws_sdk_sqs::types::builders::MessageBuilder {
+        Message::builder()
+            .message_id("id")
+            .receipt_handle("receipt")
+            .body("body")
+            .attributes(MessageSystemAttributeName::ApproximateReceiveCount, "3")
+            .attributes(MessageSystemAttributeName::SentTimestamp, "1700000000123")
+    }
+
+    #[test]
+    fn a_message_is_read_with_its_attributes() {
+        let read = received(message().build()).unwrap();
+        assert_eq!(
+            (read.id.0.as_str(), read.receipt.0.as_str(), &*read.body),
+            ("id", "receipt", &b"body"[..])
+        );
+        assert_eq!((read.receive_count, read.sent_at), (3, Timestamp::from_millis(1_700_000_000_123)));
+    }
+
+    #[test]
+    fn a_message_that_lacks_something_is_an_error() {
+        for lacking in [
+            message().set_message_id(None),
+            message().set_receipt_handle(None),
+            message().set_body(None),
+            message().set_attributes(None),
+            message().attributes(MessageSystemAttributeName::ApproximateReceiveCount, "many"),
+        ] {
+            assert_eq!(received(lacking.build()).map_err(|e| e.kind).unwrap_err(), ErrorKind::Other);
+        }
+    }
+}

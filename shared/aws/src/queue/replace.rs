@@ -1,0 +1,140 @@
+//! Puts successors in the place of messages, sharing requests among the callers.
+//!
+//! Successors first, then the message: what dies in between leaves both and loses nothing. Once the successors are
+//! durable, a delete that fails is no failure of the replacement: the message would come back beside them if its
+//! caller reported it as failed, while the event source mapping deletes it once more if it does not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use posthaste_ports::{Clock, ErrorKind, OutgoingMessage, PortError, QueueName, Receipt, Successor};
+
+use super::calls::{BatchCalls, DELETING, SENDING};
+use super::coalesce::{Failed, Lane, Request};
+
+/// Most sends of one successor whose answers do not tell that it was sent.
+pub(super) const SENDS_MAX: u32 = 3;
+
+/// How long the first such wait for the next send is; it doubles.
+pub(super) const RESEND_WAIT: Duration = Duration::from_millis(100);
+
+const REPLACING: &str = "replace a message";
+
+/// Replaces messages of one queue. Clones share requests.
+#[derive(Debug)]
+pub(super) struct Replacer<B: BatchCalls, C> {
+    deliveries: Arc<Lane<SendTo<B>, C>>,
+    dead_letters: Arc<Lane<SendTo<B>, C>>,
+    redrive: Arc<Lane<SendTo<B>, C>>,
+    deletes: Arc<Lane<Delete<B>, C>>,
+    clock: C,
+}
+
+/// The lane of messages to one queue.
+#[derive(Debug)]
+struct SendTo<B> {
+    calls: Arc<B>,
+    to: QueueName,
+}
+
+/// The lane of deletes.
+#[derive(Debug)]
+struct Delete<B>(Arc<B>);
+
+impl<B: BatchCalls> Request for SendTo<B> {
+    type Item = OutgoingMessage;
+    const DOING: &'static str = SENDING;
+
+    fn bytes(message: &OutgoingMessage) -> usize {
+        message.body.len()
+    }
+
+    async fn call(&self, messages: Vec<OutgoingMessage>) -> Result<Vec<Result<(), PortError>>, PortError> {
+        let results = self.calls.send(self.to, messages).await?;
+        Ok(results.into_iter().map(|result| result.map(drop)).collect())
+    }
+}
+
+impl<B: BatchCalls> Request for Delete<B> {
+    type Item = Receipt;
+    const DOING: &'static str = DELETING;
+
+    /// Only bodies are limited.
+    fn bytes(_receipt: &Receipt) -> usize {
+        0
+    }
+
+    async fn call(&self, receipts: Vec<Receipt>) -> Result<Vec<Result<(), PortError>>, PortError> {
+        self.0.delete(receipts).await
+    }
+}
+
+impl<B: BatchCalls, C: Clock> Replacer<B, C> {
+    pub(super) fn new(calls: B, clock: C) -> Self {
+        let calls = Arc::new(calls);
+        let sends = |to| Arc::new(Lane::new(SendTo { calls: Arc::clone(&calls), to }, clock.clone()));
+        Self {
+            deliveries: sends(QueueName::Deliveries),
+            dead_letters: sends(QueueName::DeadLetters),
+            redrive: sends(QueueName::Redrive),
+            deletes: Arc::new(Lane::new(Delete(Arc::clone(&calls)), clock.clone())),
+            clock,
+        }
+    }
+
+    /// Replaces a message. It goes on when its caller is dropped: half a replacement would be a copy too many.
+    pub(super) async fn replace(
+        self: &Arc<Self>,
+        receipt: Receipt,
+        successors: Vec<Successor>,
+    ) -> Result<(), PortError> {
+        let replacer = Arc::clone(self);
+        let work = tokio::spawn(async move { replacer.send_and_delete(receipt, successors).await });
+        work.await.unwrap_or_else(|error| Err(PortError::caused(REPLACING, ErrorKind::Other, error)))
+    }
+
+    async fn send_and_delete(&self, receipt: Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
+        let sends = successors.into_iter().map(|successor| self.send(successor));
+        join_all(sends).await.into_iter().collect::<Result<(), _>>()?;
+        match self.deletes.ask(receipt).await.map_err(PortError::from) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind == ErrorKind::NotFound => Err(error),
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "replaced message not deleted yet");
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends one successor, again if the answer does not tell what became of it.
+    async fn send(&self, successor: Successor) -> Result<(), PortError> {
+        let lane = self.lane(successor.to);
+        for sends in 1..SENDS_MAX {
+            match lane.ask(successor.message.clone()).await {
+                Err(Failed::Item(error)) if is_worth_another(error.kind) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "successor sent again");
+                    self.clock.sleep(RESEND_WAIT * (1 << (sends - 1))).await;
+                }
+                other => return other.map_err(PortError::from),
+            }
+        }
+        lane.ask(successor.message).await.map_err(PortError::from)
+    }
+
+    fn lane(&self, to: QueueName) -> &Arc<Lane<SendTo<B>, C>> {
+        match to {
+            QueueName::Deliveries => &self.deliveries,
+            QueueName::DeadLetters => &self.dead_letters,
+            QueueName::Redrive => &self.redrive,
+        }
+    }
+}
+
+/// A request that failed as a whole was tried again by the SDK; an entry's failure inside an answer was not.
+fn is_worth_another(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Other | ErrorKind::TimedOut | ErrorKind::Throttled { .. })
+}
+
+#[cfg(test)]
+mod tests;

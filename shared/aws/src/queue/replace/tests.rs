@@ -1,0 +1,450 @@
+//! Replacements of many callers over a queue in memory, on a clock that is moved by hand.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use posthaste_core::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
+use posthaste_core::time::Timestamp;
+use posthaste_local::ManualClock;
+use posthaste_ports::MessageId;
+use proptest::prelude::*;
+use tokio::sync::Semaphore;
+
+use super::super::batch::ItemResult;
+use super::super::coalesce::{LINGER, REQUESTS_AT_ONCE_MAX};
+use super::*;
+
+/// How often other tasks may run before time must pass.
+const TURNS: usize = 20;
+
+/// What a request was for: the bodies that went to a queue, or the receipts deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Asked {
+    Send(QueueName, Vec<String>),
+    Delete(Vec<String>),
+}
+
+/// What a request answers, told the request and how many were before it.
+type Script = dyn Fn(usize, &Asked) -> Answer + Send + Sync;
+
+enum Answer {
+    /// Every item is done.
+    Done,
+    /// These items failed.
+    Items(Vec<(usize, ErrorKind)>),
+    /// The request failed.
+    Whole(ErrorKind),
+    /// The answer tells of no item.
+    Silent,
+    Panic,
+}
+
+/// SQS as far as it matters here: it notes what it is asked and answers by a script.
+struct Fake {
+    asked: Arc<Mutex<Vec<Asked>>>,
+    script: Box<Script>,
+    /// One permit per request that may end.
+    gate: Arc<Semaphore>,
+}
+
+impl Fake {
+    async fn answer(&self, asked: Asked) -> Result<Vec<Result<(), PortError>>, PortError> {
+        let (before, items) = (self.asked.lock().unwrap().len(), asked.items().len());
+        let answer = (self.script)(before, &asked);
+        self.asked.lock().unwrap().push(asked);
+        self.gate.acquire().await.unwrap().forget();
+        let mut results: Vec<_> = (0..items).map(|_| Ok(())).collect();
+        match answer {
+            Answer::Done => {}
+            Answer::Items(failed) => {
+                for (place, kind) in failed {
+                    results[place] = Err(PortError::new("item", kind));
+                }
+            }
+            Answer::Whole(kind) => return Err(PortError::new("request", kind)),
+            Answer::Silent => results.clear(),
+            Answer::Panic => panic!("the script says so"),
+        }
+        Ok(results)
+    }
+}
+
+impl Asked {
+    fn items(&self) -> &[String] {
+        match self {
+            Self::Send(_, items) | Self::Delete(items) => items,
+        }
+    }
+}
+
+impl BatchCalls for Fake {
+    async fn send(
+        &self,
+        to: QueueName,
+        messages: Vec<OutgoingMessage>,
+    ) -> Result<Vec<ItemResult<MessageId>>, PortError> {
+        let text = |message: OutgoingMessage| String::from_utf8(message.body.into()).unwrap();
+        let results = self.answer(Asked::Send(to, messages.into_iter().map(text).collect())).await?;
+        Ok(results.into_iter().map(|result| result.map(|()| MessageId("id".to_owned()))).collect())
+    }
+
+    async fn delete(&self, receipts: Vec<Receipt>) -> Result<Vec<ItemResult<()>>, PortError> {
+        self.answer(Asked::Delete(receipts.into_iter().map(|receipt| receipt.0).collect())).await
+    }
+}
+
+struct World {
+    replacer: Arc<Replacer<Fake, ManualClock>>,
+    clock: ManualClock,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    gate: Arc<Semaphore>,
+}
+
+impl World {
+    /// A queue that answers by a script.
+    fn by(script: impl Fn(usize, &Asked) -> Answer + Send + Sync + 'static) -> Self {
+        let (asked, gate) = (Arc::default(), Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)));
+        let fake = Fake { asked: Arc::clone(&asked), script: Box::new(script), gate: Arc::clone(&gate) };
+        let clock = ManualClock::new(Timestamp::EPOCH);
+        Self { replacer: Arc::new(Replacer::new(fake, clock.clone())), clock, asked, gate }
+    }
+
+    fn good() -> Self {
+        Self::by(|_, _| Answer::Done)
+    }
+
+    /// A queue that answers nothing until the gate is opened.
+    fn shut() -> Self {
+        let world = Self::good();
+        world.gate.forget_permits(Semaphore::MAX_PERMITS);
+        world
+    }
+
+    fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    /// How many items each request had.
+    fn shape(&self) -> Vec<usize> {
+        self.asked().iter().map(|asked| asked.items().len()).collect()
+    }
+
+    /// Replaces message `n` by one in the delivery queue.
+    async fn replace(&self, n: usize) -> Result<(), ErrorKind> {
+        self.replace_by(n, vec![(QueueName::Deliveries, format!("successor {n}"))]).await
+    }
+
+    async fn replace_by(&self, n: usize, successors: Vec<(QueueName, String)>) -> Result<(), ErrorKind> {
+        let successor = |(to, body): (_, String)| {
+            let message = OutgoingMessage { body: Bytes::from(body), group: None, delay_secs: 10 };
+            Successor { to, message }
+        };
+        let successors = successors.into_iter().map(successor).collect();
+        self.replacer.replace(Receipt(n.to_string()), successors).await.map_err(|e| e.kind)
+    }
+
+    /// Replaces messages `0..count` at once.
+    async fn replace_all(&self, count: usize) -> Vec<Result<(), ErrorKind>> {
+        self.passing(join_all((0..count).map(|n| self.replace(n)))).await
+    }
+
+    /// Lets everybody run who can without time passing.
+    async fn settle(&self) {
+        for _ in 0..TURNS {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Lets time pass, from one sleeper to the next, until `work` is done.
+    async fn passing<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        for _ in 0..1000 {
+            for _ in 0..TURNS {
+                if let Some(done) = work.as_mut().now_or_never() {
+                    return done;
+                }
+                tokio::task::yield_now().await;
+            }
+            self.clock.advance_to_next();
+        }
+        panic!("the work never ends; asked so far: {:?}", self.asked());
+    }
+}
+
+fn deliveries(successors: &[&str]) -> Asked {
+    Asked::Send(QueueName::Deliveries, successors.iter().map(|text| (*text).to_owned()).collect())
+}
+
+fn deletes(receipts: &[&str]) -> Asked {
+    Asked::Delete(receipts.iter().map(|text| (*text).to_owned()).collect())
+}
+
+#[tokio::test]
+async fn a_lone_replacement_waits_a_moment_then_sends_then_deletes() {
+    let world = World::good();
+    let mut work = pin!(world.replace(7));
+    assert_eq!(work.as_mut().now_or_never(), None);
+    world.settle().await;
+    assert_eq!(world.asked(), []);
+    world.clock.advance(LINGER);
+    world.settle().await;
+    assert_eq!(world.asked(), [deliveries(&["successor 7"])]);
+    world.clock.advance(LINGER);
+    world.settle().await;
+    assert_eq!(world.asked(), [deliveries(&["successor 7"]), deletes(&["7"])]);
+    assert_eq!(work.await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_full_request_goes_without_waiting() {
+    let world = World::good();
+    let results = join_all((0..10).map(|n| world.replace(n))).await;
+    assert_eq!(results, [Ok(()); 10]);
+    assert_eq!((world.shape(), world.clock.monotonic()), (vec![10, 10], Duration::ZERO));
+}
+
+#[tokio::test]
+async fn an_outage_costs_a_fifth_of_a_request_per_attempt() {
+    let world = World::good();
+    assert_eq!(world.replace_all(64).await, [Ok(()); 64]);
+    let mut shape = world.shape();
+    shape.sort_unstable();
+    assert_eq!(shape, [[4; 2].as_slice(), [10; 12].as_slice()].concat());
+}
+
+#[tokio::test]
+async fn what_has_no_successor_is_deleted() {
+    let world = World::good();
+    assert_eq!(world.passing(world.replace_by(1, vec![])).await, Ok(()));
+    assert_eq!(world.asked(), [deletes(&["1"])]);
+}
+
+#[tokio::test]
+async fn successors_go_to_their_own_queues_and_all_before_the_delete() {
+    let world = World::by(|before, asked| {
+        assert_eq!(matches!(asked, Asked::Delete(_)), before == 3, "{before}: {asked:?}");
+        Answer::Done
+    });
+    let names = [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive];
+    let successors = names.map(|name| (name, name.to_string())).to_vec();
+    assert_eq!(world.passing(world.replace_by(1, successors)).await, Ok(()));
+    for name in names {
+        assert!(world.asked().contains(&Asked::Send(name, vec![name.to_string()])), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_holds_at_most_a_mebibyte() {
+    let world = World::good();
+    let half = "x".repeat(SQS_MESSAGE_BYTES_MAX / 2);
+    let bodies = [half.clone(), half.clone(), half, "y".to_owned(), "x".repeat(SQS_MESSAGE_BYTES_MAX)];
+    let replacements = bodies.into_iter().enumerate();
+    let replacements = replacements.map(|(n, body)| world.replace_by(n, vec![(QueueName::Deliveries, body)]));
+    assert_eq!(world.passing(join_all(replacements)).await, [Ok(()); 5]);
+    let sends = world.asked().into_iter().filter(|asked| matches!(asked, Asked::Send(..)));
+    let mut sends: Vec<_> = sends.map(|asked| asked.items().len()).collect();
+    sends.sort_unstable();
+    assert_eq!(sends, [1, 2, 2]);
+}
+
+#[tokio::test]
+async fn what_the_answer_does_not_tell_of_is_sent_again() {
+    let world = World::by(|before, _| if before < 2 { Answer::Silent } else { Answer::Done });
+    assert_eq!(world.passing(world.replace(1)).await, Ok(()));
+    let send = deliveries(&["successor 1"]);
+    assert_eq!(world.asked(), [send.clone(), send.clone(), send, deletes(&["1"])]);
+    // Two lingers of the first send and of the delete, and before each resend its wait and a linger.
+    assert_eq!(world.clock.monotonic(), 4 * LINGER + 3 * RESEND_WAIT);
+}
+
+#[tokio::test]
+async fn what_is_never_told_of_is_an_error_after_three_sends_and_not_deleted() {
+    let world = World::by(|_, _| Answer::Silent);
+    assert_eq!(world.passing(world.replace(1)).await, Err(ErrorKind::Other));
+    assert_eq!(world.asked(), [const { None::<()> }; 3].map(|_| deliveries(&["successor 1"])));
+}
+
+#[tokio::test]
+async fn an_entry_that_fails_keeps_its_own_message_and_no_other() {
+    let check = async |kind, sends| {
+        let world = World::by(move |_, asked| match asked {
+            Asked::Send(_, bodies) => {
+                let failed = bodies.iter().position(|body| body == "successor 1");
+                Answer::Items(failed.map(|place| (place, kind)).into_iter().collect())
+            }
+            Asked::Delete(_) => Answer::Done,
+        });
+        assert_eq!(world.replace_all(3).await, [Ok(()), Err(kind), Ok(())]);
+        let asked = world.asked();
+        assert!(asked.contains(&deletes(&["0", "2"])), "{asked:?}");
+        let with_it = asked.iter().filter(|asked| asked.items().contains(&"successor 1".to_owned()));
+        assert_eq!(with_it.count(), sends, "{kind:?}");
+    };
+    check(ErrorKind::Invalid, 1).await;
+    check(ErrorKind::Denied, 1).await;
+    check(ErrorKind::NotFound, 1).await;
+    check(ErrorKind::Other, 3).await;
+    check(ErrorKind::TimedOut, 3).await;
+    check(ErrorKind::Throttled { retry_after: None }, 3).await;
+}
+
+#[tokio::test]
+async fn a_request_that_fails_whole_keeps_every_message_and_is_not_repeated() {
+    for kind in [ErrorKind::TimedOut, ErrorKind::Throttled { retry_after: None }, ErrorKind::Denied] {
+        let world = World::by(move |_, _| Answer::Whole(kind));
+        assert_eq!(world.replace_all(10).await, [Err(kind); 10]);
+        assert_eq!(world.shape(), [10], "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_refused_whole_is_asked_apart_so_that_one_offender_harms_nobody() {
+    let world = World::by(|_, asked| {
+        let is_refused = asked.items().iter().any(|item| item == "successor 1" || item == "2");
+        if is_refused { Answer::Whole(ErrorKind::Invalid) } else { Answer::Done }
+    });
+    // The successor of 1 is not sent; 2 is not deleted, which is left to the mapping.
+    assert_eq!(world.replace_all(4).await, [Ok(()), Err(ErrorKind::Invalid), Ok(()), Ok(())]);
+    assert_eq!(world.shape(), [4, 1, 1, 1, 1, 3, 1, 1, 1]);
+}
+
+#[tokio::test]
+async fn a_delete_that_fails_is_left_to_the_mapping() {
+    for answer in [|| Answer::Silent, || Answer::Whole(ErrorKind::TimedOut), || Answer::Panic] {
+        let world = World::by(move |_, asked| match asked {
+            Asked::Send(..) => Answer::Done,
+            Asked::Delete(_) => answer(),
+        });
+        assert_eq!(world.passing(world.replace(1)).await, Ok(()));
+        assert_eq!(world.asked(), [deliveries(&["successor 1"]), deletes(&["1"])]);
+    }
+}
+
+#[tokio::test]
+async fn a_stale_receipt_is_told_to_its_caller_alone() {
+    let world = World::by(|_, asked| match asked {
+        Asked::Send(..) => Answer::Done,
+        Asked::Delete(_) => Answer::Items(vec![(1, ErrorKind::NotFound)]),
+    });
+    assert_eq!(world.replace_all(3).await, [Ok(()), Err(ErrorKind::NotFound), Ok(())]);
+}
+
+#[tokio::test]
+async fn a_caller_that_is_dropped_leaves_a_whole_replacement_and_its_neighbours_alone() {
+    for moments in 0..3 {
+        let world = World::good();
+        let mut dropped = Box::pin(world.replace(0));
+        assert_eq!(dropped.as_mut().now_or_never(), None);
+        let mut kept = Box::pin(world.replace(1));
+        assert_eq!(kept.as_mut().now_or_never(), None);
+        for _ in 0..moments {
+            world.settle().await;
+            world.clock.advance(LINGER);
+        }
+        drop(dropped);
+        assert_eq!(world.passing(kept).await, Ok(()));
+        assert_eq!(world.asked(), [deliveries(&["successor 0", "successor 1"]), deletes(&["0", "1"])]);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_panics_is_an_error_and_the_next_one_goes_on() {
+    let world = World::by(|before, _| if before == 0 { Answer::Panic } else { Answer::Done });
+    let results = world.replace_all(10).await;
+    // What became of them is unknown, so all are sent again.
+    assert_eq!((results, world.shape()), (vec![Ok(()); 10], vec![10, 10, 10]));
+}
+
+#[tokio::test]
+async fn requests_at_once_are_bounded_and_what_comes_meanwhile_goes_together() {
+    let world = World::shut();
+    let count = 10 * REQUESTS_AT_ONCE_MAX + 7;
+    let mut work = pin!(join_all((0..count).map(|n| world.replace(n))));
+    assert_eq!(work.as_mut().now_or_never(), None);
+    world.settle().await;
+    world.clock.advance(LINGER);
+    world.settle().await;
+    assert_eq!(world.shape(), [10; REQUESTS_AT_ONCE_MAX]);
+    world.gate.add_permits(1000);
+    assert_eq!(world.passing(work).await, vec![Ok(()); count]);
+    let sends = world.asked().into_iter().filter(|asked| matches!(asked, Asked::Send(..)));
+    assert_eq!(
+        sends.map(|asked| asked.items().len()).collect::<Vec<_>>(),
+        [[10; 8].as_slice(), &[7]].concat()
+    );
+}
+
+#[tokio::test]
+async fn a_request_that_hangs_holds_up_nobody_else() {
+    let world = World::shut();
+    let mut hanging = pin!(world.replace(0));
+    assert_eq!(hanging.as_mut().now_or_never(), None);
+    world.settle().await;
+    world.clock.advance(LINGER);
+    world.settle().await;
+    let mut other = pin!(world.replace(1));
+    assert_eq!(other.as_mut().now_or_never(), None);
+    world.settle().await;
+    world.clock.advance(LINGER);
+    world.settle().await;
+    assert_eq!(world.asked(), [deliveries(&["successor 0"]), deliveries(&["successor 1"])]);
+}
+
+proptest! {
+    // Bodies of megabytes are moved about, in a build without optimisation.
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Whatever the sizes and moments: each successor is sent once, each message deleted once and after it, and no
+    /// request breaks a limit.
+    #[test]
+    fn everything_is_done_once_and_within_the_limits(
+        replacements in prop::collection::vec(
+            (0_u64..100, prop::collection::vec(prop_oneof![4 => 1..100_usize, 1 => 1..SQS_MESSAGE_BYTES_MAX], 0..4)),
+            0..40,
+        ),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (asked, results) = runtime.block_on(replaced(&replacements));
+        prop_assert!(results.iter().all(Result::is_ok));
+        let mut sent = BTreeMap::<String, usize>::new();
+        let mut deleted = 0;
+        for asked in &asked {
+            prop_assert!((1..=SQS_BATCH_ENTRIES_MAX).contains(&asked.items().len()));
+            match asked {
+                Asked::Send(_, bodies) => {
+                    prop_assert!(bodies.iter().map(String::len).sum::<usize>() <= SQS_MESSAGE_BYTES_MAX);
+                    for body in bodies {
+                        *sent.entry(body.trim_end().to_owned()).or_default() += 1;
+                    }
+                }
+                Asked::Delete(receipts) => {
+                    for receipt in receipts {
+                        let successors = replacements[receipt.parse::<usize>().unwrap()].1.len();
+                        prop_assert_eq!(sent.get(receipt).copied().unwrap_or_default(), successors);
+                        deleted += 1;
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(deleted, replacements.len());
+    }
+}
+
+/// Replaces each message at its moment (ms) by successors of these sizes, whose texts begin with its number.
+async fn replaced(replacements: &[(u64, Vec<usize>)]) -> (Vec<Asked>, Vec<Result<(), ErrorKind>>) {
+    let world = World::good();
+    let one = async |(n, (moment, sizes)): (usize, &(u64, Vec<usize>))| {
+        world.clock.sleep(Duration::from_millis(*moment)).await;
+        let body = |size: &usize| {
+            let number = n.to_string();
+            let padding = " ".repeat(size.saturating_sub(number.len()));
+            (QueueName::Deliveries, number + &padding)
+        };
+        world.replace_by(n, sizes.iter().map(body).collect()).await
+    };
+    let results = world.passing(join_all(replacements.iter().enumerate().map(one))).await;
+    (world.asked(), results)
+}

@@ -1,0 +1,168 @@
+//! Conditional puts: a race is run again, and a put of ours that was applied although its answer was lost is known.
+//!
+//! The SDK sends a put again when an answer does not come. If the first was applied, the second meets its own object
+//! and is told 412. So after a put whose fate is not known, a 412 is compared with what we wrote.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use aws_sdk_s3::config::interceptors::BeforeTransmitInterceptorContextRef;
+use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_sdk_s3::error::BoxError;
+use aws_sdk_s3::operation::RequestId;
+use aws_sdk_s3::operation::put_object::PutObjectError;
+use aws_sdk_s3::primitives::ByteStream;
+use aws_smithy_async::rt::sleep::AsyncSleep;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use bytes::Bytes;
+use posthaste_ports::{ETag, ErrorKind, PortError, PutCondition, Revalidated};
+
+use super::{PUTTING, S3Store};
+use crate::clients::failure::{failure, kind};
+
+/// Most puts of one call that end in a race without a winner.
+pub(super) const CONFLICTS_MAX: u32 = 6;
+
+/// The wait after the first race, before jitter takes up to half of it; it doubles.
+pub(super) const CONFLICT_WAIT: Duration = Duration::from_millis(50);
+
+/// How one put ended.
+enum Ended {
+    Written(ETag),
+    /// 409: nobody has won; the id of the answer.
+    Conflict(u64),
+    /// The condition does not hold.
+    Lost(PortError),
+    Failed(PortError),
+}
+
+/// A put that is tried until its fate is known.
+pub(super) struct Put<'a> {
+    pub(super) store: &'a S3Store,
+    pub(super) key: &'a str,
+    pub(super) bytes: Bytes,
+    pub(super) condition: PutCondition,
+}
+
+impl Put<'_> {
+    pub(super) async fn run(self) -> Result<ETag, PortError> {
+        let mut may_be_written = false;
+        for conflict in 0..CONFLICTS_MAX {
+            let attempts = Attempts::default();
+            let ended = self.once(&attempts).await;
+            // The last attempt was answered; those before it were not.
+            may_be_written |= attempts.count() > 1;
+            match ended {
+                Ended::Written(etag) => return Ok(etag),
+                Ended::Lost(error) if may_be_written => return self.own_or(error).await,
+                Ended::Lost(error) | Ended::Failed(error) => return Err(error),
+                Ended::Conflict(chance) => self.store.sleep.sleep(wait(conflict, chance)).await,
+            }
+        }
+        Err(PortError::caused(PUTTING, ErrorKind::Other, NoWinner))
+    }
+
+    async fn once(&self, attempts: &Attempts) -> Ended {
+        let S3Store { client, bucket, .. } = self.store;
+        let request = client.put_object().bucket(bucket).key(self.key);
+        let request = request.content_type(content_type(self.key)).body(ByteStream::from(self.bytes.clone()));
+        let request = match &self.condition {
+            PutCondition::Always => request,
+            PutCondition::IfAbsent => request.if_none_match("*"),
+            PutCondition::IfMatch(etag) => request.if_match(&etag.0),
+        };
+        match request.customize().interceptor(attempts.clone()).send().await {
+            Ok(answer) => match answer.e_tag {
+                Some(etag) => Ended::Written(ETag(etag)),
+                None => Ended::Failed(PortError::caused(PUTTING, ErrorKind::Other, NoETag)),
+            },
+            Err(error) => self.ended(error),
+        }
+    }
+
+    fn ended(&self, error: SdkError<PutObjectError, HttpResponse>) -> Ended {
+        let code = error.as_service_error().and_then(ProvideErrorMetadata::code);
+        let is_conditional = self.condition != PutCondition::Always;
+        match (kind(&error), code) {
+            (ErrorKind::PreconditionFailed, _) => Ended::Lost(failure(PUTTING, error)),
+            // Under If-Match, an object that is gone is a condition that does not hold.
+            (ErrorKind::NotFound, Some("NoSuchKey")) => {
+                Ended::Lost(PortError::caused(PUTTING, ErrorKind::PreconditionFailed, error))
+            }
+            (_, Some("ConditionalRequestConflict" | "OperationAborted")) if is_conditional => {
+                Ended::Conflict(chance_in(error.request_id()))
+            }
+            _ => Ended::Failed(failure(PUTTING, error)),
+        }
+    }
+
+    /// The version of the object if it is what we wrote; else the put is lost.
+    async fn own_or(&self, lost: PortError) -> Result<ETag, PortError> {
+        match self.store.read(PUTTING, self.key, None).await? {
+            Revalidated::Changed(object) if object.bytes == self.bytes => Ok(object.etag),
+            _ => Err(lost),
+        }
+    }
+}
+
+/// A put ran into a race every time.
+#[derive(Debug, thiserror::Error)]
+#[error("{CONFLICTS_MAX} races in a row had no winner")]
+struct NoWinner;
+
+/// A put was answered without a version, so nothing could be put over it.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer has no ETag")]
+struct NoETag;
+
+/// Counts the attempts that the SDK makes for one operation.
+#[derive(Debug, Clone, Default)]
+struct Attempts(Arc<AtomicUsize>);
+
+impl Attempts {
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Intercept for Attempts {
+    fn name(&self) -> &'static str {
+        "Attempts"
+    }
+
+    fn read_before_attempt(
+        &self,
+        _context: &BeforeTransmitInterceptorContextRef<'_>,
+        _components: &RuntimeComponents,
+        _config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// A person who opens a dead letter in a browser or the console is shown JSON.
+fn content_type(key: &str) -> &'static str {
+    match key.rsplit_once('.') {
+        Some((_, "json")) => "application/json",
+        _ => "application/octet-stream",
+    }
+}
+
+/// Racers must not wait equally long. The answers' ids differ, so they serve as the chance, which thus needs no port.
+fn chance_in(request_id: Option<&str>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    request_id.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Between half of the doubled wait and all of it.
+fn wait(conflict: u32, chance: u64) -> Duration {
+    let whole = CONFLICT_WAIT * 2_u32.saturating_pow(conflict);
+    let part = u32::try_from(chance % 1024).unwrap_or_default();
+    whole / 2 + whole / 2 * part / 1024
+}
