@@ -6,6 +6,7 @@ pub mod both_queues;
 pub mod environment;
 mod launch;
 pub mod sampling;
+pub mod webhooks;
 pub mod wiring;
 
 pub use launch::launch;

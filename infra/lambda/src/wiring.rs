@@ -15,7 +15,7 @@ use posthaste_core::pressure::SettingsError;
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
-use posthaste_http::{ClientSettings, HyperWebhookClient, TlsSetupError};
+use posthaste_http::ClientSettings;
 use posthaste_local::{SystemClock, SystemEntropy};
 use posthaste_manage::Manage;
 use posthaste_monitor::{Monitor, MonitorPorts};
@@ -31,6 +31,7 @@ use crate::environment::{
     PublishEnvironment, WakeEnvironment,
 };
 use crate::sampling::{MINUTE, Sampling};
+use crate::webhooks::LazyWebhooks;
 
 /// How old the pressure may be before it is read again. The monitor writes every ten seconds here, so that reading it
 /// more often than this would cost requests and tell nothing.
@@ -40,7 +41,7 @@ const PRESSURE_MAX_AGE: Duration = Duration::from_secs(5);
 const IDLE_CONNECTIONS_MAX: usize = 128;
 
 type Queue = SqsQueue<SystemClock>;
-type Webhooks = HyperWebhookClient<SystemClock>;
+type Webhooks = LazyWebhooks<SystemClock>;
 
 /// deliver, as it is wired here.
 pub type AwsDeliver = Deliver<Queue, S3Store, Webhooks, SystemClock, SystemEntropy>;
@@ -91,10 +92,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
 }
 
 /// deliver, and what tells how fast it is.
-pub fn deliver(
-    environment: &DeliverEnvironment,
-    clients: &Clients,
-) -> Result<(AwsDeliver, AwsDrainPost), TlsSetupError> {
+pub fn deliver(environment: &DeliverEnvironment, clients: &Clients) -> (AwsDeliver, AwsDrainPost) {
     let urls = QueueUrls {
         deliveries: Some(environment.deliveries_queue_url.clone()),
         dead_letters: Some(environment.dead_letters_queue_url.clone()),
@@ -111,13 +109,13 @@ pub fn deliver(
         queue: clients.queue(QueueName::Deliveries, urls, SystemClock),
         state: state.clone(),
         registry: Registry::new(state.clone(), SystemClock, environment.registry_max_age),
-        webhook: HyperWebhookClient::new(client, SystemClock)?,
+        webhook: LazyWebhooks::new(client, SystemClock),
         clock: SystemClock,
         entropy: SystemEntropy,
         drain: drain.clone(),
     };
     let deliver = Deliver::new(ports, environment.settings.clone());
-    Ok((deliver, DrainPost::new(drain, state, SystemClock, &instance)))
+    (deliver, DrainPost::new(drain, state, SystemClock, &instance))
 }
 
 /// deadletter, over both of its queues.

@@ -26,7 +26,7 @@ impl BatchHandler for Handler {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     launch(async |environment: DeliverEnvironment, clients| {
-        let (deliver, post) = wiring::deliver(&environment, &clients)?;
+        let (deliver, post) = wiring::deliver(&environment, &clients);
         run_batches(Handler { deliver, post }, SystemClock).await
     })
     .await

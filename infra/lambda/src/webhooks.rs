@@ -1,0 +1,74 @@
+//! The webhook client, made at the first request. It reads the platform's root certificates, which takes longer than
+//! all the rest of a program's start, and an instance may be started for a batch that posts nothing.
+
+use std::time::Duration;
+
+use posthaste_core::outcome::SendFailure;
+use posthaste_http::{ClientSettings, HyperWebhookClient, TlsSetupError};
+use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest};
+use tokio::sync::OnceCell;
+
+/// A webhook client that is made when it is first needed.
+pub struct LazyWebhooks<C> {
+    settings: ClientSettings,
+    clock: C,
+    client: OnceCell<HyperWebhookClient<C>>,
+}
+
+impl<C: Clock> LazyWebhooks<C> {
+    /// Reads nothing yet.
+    pub fn new(settings: ClientSettings, clock: C) -> Self {
+        Self { settings, clock, client: OnceCell::new() }
+    }
+
+    async fn client(&self) -> Result<&HyperWebhookClient<C>, TlsSetupError> {
+        let make = async || HyperWebhookClient::new(self.settings.clone(), self.clock.clone());
+        self.client.get_or_try_init(make).await
+    }
+}
+
+impl<C: Clock> WebhookClient for LazyWebhooks<C> {
+    /// Where the client cannot be made, that is no attempt of the endpoint's: the event goes back and is tried again.
+    async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+        match self.client().await {
+            Ok(client) => client.send(request).await,
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "no webhook client");
+                WebhookAnswer { result: Err(SendFailure::Exhausted), took: Duration::ZERO }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posthaste_core::endpoint::EndpointUrl;
+    use posthaste_local::SystemClock;
+
+    async fn check(settings: ClientSettings, expected: SendFailure) {
+        let webhooks = LazyWebhooks::new(settings, SystemClock);
+        for _ in 0..2 {
+            let request = WebhookRequest {
+                method: http::Method::POST,
+                url: EndpointUrl::parse("https://10.0.0.1/").unwrap(),
+                headers: http::HeaderMap::new(),
+                body: Vec::new(),
+                timeout: Duration::from_secs(1),
+            };
+            assert_eq!(webhooks.send(request).await.result.unwrap_err(), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_client_keeps_its_settings() {
+        check(ClientSettings::default(), SendFailure::AddressRefused).await;
+    }
+
+    #[tokio::test]
+    async fn a_client_that_cannot_be_made_is_no_attempt() {
+        let settings =
+            ClientSettings { extra_root_file: Some("/no/such/file".into()), ..ClientSettings::default() };
+        check(settings, SendFailure::Exhausted).await;
+    }
+}
