@@ -52,6 +52,7 @@ pub struct QueueSet<Q> {
 }
 
 /// What differs between backends.
+#[expect(clippy::struct_excessive_bools, reason = "each is a difference of its own")]
 #[derive(Debug, Clone, Copy)]
 pub struct Backend {
     /// The longest time a case may pass; cases that need more are left out. Real time is dear.

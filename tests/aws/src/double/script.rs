@@ -13,6 +13,8 @@ pub enum Fault {
     RequestLost,
     /// It happens; the connection closes without an answer.
     AnswerLost,
+    /// It happens; the connection closes in the middle of the answer's body.
+    AnswerCut,
     /// Nothing happens, and no answer ever comes.
     SilentBefore,
     /// It happens, and no answer ever comes.

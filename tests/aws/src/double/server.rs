@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use super::Shared;
-use super::answer::Answer;
+use super::answer::{Answer, AnswerBody};
 use super::call::Call;
 use super::journal::NO_ANSWER;
 use super::script::Fault;
@@ -51,7 +51,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn handle(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Response<Full<Bytes>>, Closed> {
+async fn handle(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Response<AnswerBody>, Closed> {
     let (parts, body) = request.into_parts();
     let body = Limited::new(body, REQUEST_BYTES_MAX).collect().await.map_err(|_| Closed::Unreadable)?;
     let answer = answer(&parts, body.to_bytes(), &shared).await?;
@@ -82,6 +82,7 @@ async fn answer(parts: &Parts, body: Bytes, shared: &Shared) -> Result<Answer, C
             call.perform(&[], shared).await;
             Err(Closed::Scripted)
         }
+        Some(Fault::AnswerCut) => Ok(call.perform(&[], shared).await.cut()),
         Some(Fault::SilentAfter) => {
             call.perform(&[], shared).await;
             pending().await

@@ -4,4 +4,5 @@
 mod clients;
 mod doubled;
 mod emulated;
+mod faults;
 mod watched;
