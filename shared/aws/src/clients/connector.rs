@@ -17,6 +17,10 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 
+/// How long an idle connection is kept. A function that is frozen does not see its connections close; after a pause
+/// longer than this it makes new ones, where it would otherwise send its next request into a closed one.
+const IDLE_KEPT: Duration = Duration::from_secs(20);
+
 /// Connect timeout and read timeout: a connector has its own, and its own pool of connections.
 type Timeouts = (Option<Duration>, Option<Duration>);
 
@@ -62,7 +66,10 @@ impl ByScheme {
     }
 
     fn builder(&self) -> ConnectorBuilder {
-        Connector::builder().connector_settings(self.settings.clone()).sleep_impl(self.sleep.clone())
+        Connector::builder()
+            .connector_settings(self.settings.clone())
+            .sleep_impl(self.sleep.clone())
+            .pool_idle_timeout(IDLE_KEPT)
     }
 
     fn plain(&self) -> &Connector {
@@ -78,5 +85,43 @@ impl HttpConnector for ByScheme {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let is_plain = request.uri().starts_with("http:");
         if is_plain { self.plain().call(request) } else { self.tls().call(request) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use aws_smithy_async::rt::sleep::TokioSleep;
+    use aws_smithy_types::body::SdkBody;
+
+    use super::*;
+
+    fn by_scheme() -> ByScheme {
+        let timeout = Duration::from_secs(5);
+        let settings =
+            HttpConnectorSettings::builder().connect_timeout(timeout).read_timeout(timeout).build();
+        ByScheme::new(settings, SharedAsyncSleep::new(TokioSleep::new()))
+    }
+
+    /// The start of a URL on a port of this machine where nobody listens.
+    async fn fails(connector: &ByScheme, scheme: &str) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let mut request = HttpRequest::new(SdkBody::empty());
+        request.set_uri(format!("{scheme}://{address}/")).unwrap();
+        let error = connector.call(request).await.unwrap_err();
+        assert!(error.is_io(), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn only_what_a_request_needs_is_set_up() {
+        let connector = by_scheme();
+        assert!(connector.plain.get().is_none() && connector.tls.get().is_none());
+        fails(&connector, "http").await;
+        assert!(connector.plain.get().is_some() && connector.tls.get().is_none());
+        fails(&connector, "https").await;
+        assert!(connector.tls.get().is_some());
     }
 }

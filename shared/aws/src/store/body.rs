@@ -65,3 +65,89 @@ async fn collect(mut body: ByteStream) -> Result<Bytes, BodyError> {
     }
     Ok(whole.freeze())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use aws_smithy_async::rt::sleep::Sleep;
+    use aws_smithy_types::body::SdkBody;
+    use futures_util::{FutureExt, StreamExt, stream};
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+
+    use super::*;
+
+    /// Time that never passes, or has passed at once.
+    #[derive(Debug)]
+    struct Time {
+        has_passed: bool,
+    }
+
+    impl AsyncSleep for Time {
+        fn sleep(&self, _length: std::time::Duration) -> Sleep {
+            let has_passed = self.has_passed;
+            Sleep::new(async move {
+                if !has_passed {
+                    std::future::pending::<()>().await;
+                }
+            })
+        }
+    }
+
+    fn time(has_passed: bool) -> SharedAsyncSleep {
+        SharedAsyncSleep::new(Time { has_passed })
+    }
+
+    /// A body of pieces whose length is not announced.
+    fn pieces(pieces: impl IntoIterator<Item = Bytes, IntoIter: Send + Sync + 'static>) -> ByteStream {
+        let frames = stream::iter(pieces).map(|piece| Ok::<_, Infallible>(Frame::data(piece)));
+        ByteStream::new(SdkBody::from_body_1_x(StreamBody::new(frames)))
+    }
+
+    #[tokio::test]
+    async fn one_piece_is_not_copied() {
+        let bytes = Bytes::from(vec![7; 1000]);
+        let read = read(ByteStream::from(bytes.clone()), &time(false)).await.unwrap();
+        assert_eq!((read.as_ptr(), read.len()), (bytes.as_ptr(), 1000));
+    }
+
+    #[tokio::test]
+    async fn pieces_are_joined() {
+        let check = async |parts: &'static [&'static str]| {
+            let body = pieces(parts.iter().map(|part| Bytes::from(*part)));
+            assert_eq!(read(body, &time(false)).await.unwrap(), parts.concat());
+        };
+        check(&[]).await;
+        check(&["one"]).await;
+        check(&["one", "", "two", "three"]).await;
+        assert_eq!(read(ByteStream::from(Bytes::new()), &time(false)).await.unwrap(), "");
+    }
+
+    #[tokio::test]
+    async fn what_is_too_large_is_refused_by_what_it_announces_and_by_what_comes() {
+        let announced = ByteStream::from(Bytes::from(vec![0; OBJECT_BYTES_MAX + 1]));
+        assert!(matches!(read(announced, &time(false)).await, Err(BodyError::TooLarge)));
+        let mebibyte = Bytes::from(vec![0; 1024 * 1024]);
+        let endless = pieces(std::iter::repeat(mebibyte));
+        assert!(matches!(read(endless, &time(false)).await, Err(BodyError::TooLarge)));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_never_ends_is_timed_out() {
+        let silent = || {
+            let frames = stream::pending::<Result<Frame<Bytes>, Infallible>>();
+            ByteStream::new(SdkBody::from_body_1_x(StreamBody::new(frames)))
+        };
+        assert!(matches!(read(silent(), &time(true)).await, Err(BodyError::TimedOut)));
+        assert!(read(silent(), &time(false)).now_or_never().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_body_that_breaks_off_is_an_error_that_passes() {
+        let frames = [Ok(Frame::data(Bytes::from("half"))), Err(std::io::Error::other("reset"))];
+        let body = ByteStream::new(SdkBody::from_body_1_x(StreamBody::new(stream::iter(frames))));
+        let error = read(body, &time(false)).await.unwrap_err();
+        assert!(error.is_passing() && error.at("get").kind == ErrorKind::Other);
+    }
+}

@@ -166,3 +166,36 @@ fn wait(conflict: u32, chance: u64) -> Duration {
     let part = u32::try_from(chance % 1024).unwrap_or_default();
     whole / 2 + whole / 2 * part / 1024
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_and_their_jitter_takes_at_most_half() {
+        let check = |conflict, chance, expected_us| {
+            assert_eq!(wait(conflict, chance), Duration::from_micros(expected_us), "{conflict} {chance}");
+        };
+        check(0, 0, 25_000);
+        check(0, 512, 37_500);
+        check(0, 1024, 25_000);
+        check(1, 0, 50_000);
+        check(5, 512, 1_200_000);
+        assert!(wait(0, 1023) < CONFLICT_WAIT);
+    }
+
+    #[test]
+    fn answers_with_different_ids_lead_to_different_waits() {
+        let waits: std::collections::BTreeSet<_> =
+            (0..32).map(|racer| wait(0, chance_in(Some(&format!("request {racer}"))))).collect();
+        assert!(waits.len() > 24, "{waits:?}");
+    }
+
+    #[test]
+    fn json_is_called_json() {
+        let check = |key, expected| assert_eq!(content_type(key), expected, "{key}");
+        check("ORDERS/BILLING/2026/1/2/3/x.json", "application/json");
+        check("MALFORMED/x", "application/octet-stream");
+        check("payloads/json", "application/octet-stream");
+    }
+}
