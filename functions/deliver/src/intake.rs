@@ -12,7 +12,7 @@ use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::retry::Jitter;
 use posthaste_core::schema::Schema;
 use posthaste_core::settle::EntryVerdict;
-use posthaste_core::topic::{Status, Subscription};
+use posthaste_core::topic::{Status, Subscription, Topic};
 use posthaste_core::wire::{WireError, parse_delivery};
 use posthaste_ports::guard::{guarded, guarded_now};
 use posthaste_ports::{
@@ -129,9 +129,16 @@ where
     }
 
     /// Who receives a message's events; `None` if the subscription or its topic was deleted.
+    ///
+    /// Nobody is found missing, or gone, by what was known before the message was published: a subscription made, or
+    /// made active again, in the seconds between is not in it.
     async fn receiver(&self, delivery: &Delivery) -> Result<Option<Arc<Subscription>>, RegistryError> {
-        let topic = self.ports.registry.topic(&delivery.topic).await?;
-        Ok(topic.and_then(|topic| topic.subscription(&delivery.subscription).cloned()))
+        let (registry, topic) = (&self.ports.registry, &delivery.topic);
+        let known = subscription(registry.topic(topic).await?, delivery);
+        if known.as_ref().is_some_and(|subscription| subscription.status == Status::Active) {
+            return Ok(known);
+        }
+        Ok(subscription(registry.topic_seen_after(topic, delivery.published_at).await?, delivery))
     }
 
     /// A newer message waits for a newer reader; what is not ours goes, byte for byte, where it is kept.
@@ -160,6 +167,10 @@ where
             self.settle(invocation, job, &verdicts).await;
         }
     }
+}
+
+fn subscription(topic: Option<Arc<Topic>>, delivery: &Delivery) -> Option<Arc<Subscription>> {
+    topic?.subscription(&delivery.subscription).cloned()
 }
 
 /// The requests of all groups in turn: the first of each, then the second of each.

@@ -13,8 +13,9 @@ pub struct Panicked;
 
 /// Runs one part of a batch. Whatever it shares with other parts must stay usable when it ends in the middle: plain
 /// data behind a mutex whose poison is ignored.
-pub async fn guarded<T>(part: impl Future<Output = T>) -> Result<T, Panicked> {
-    AssertUnwindSafe(part).catch_unwind().await.map_err(|_| Panicked)
+pub fn guarded<T>(part: impl Future<Output = T>) -> impl Future<Output = Result<T, Panicked>> {
+    // Not an `async fn`, which would hold the part twice.
+    AssertUnwindSafe(part).catch_unwind().map(|ended| ended.map_err(|_| Panicked))
 }
 
 /// The same for a part that does not wait.

@@ -11,7 +11,7 @@ use posthaste_core::endpoint::EndpointUrl;
 use posthaste_core::time::Timestamp;
 
 use crate::{
-    ETag, ErrorKind, ListPage, MessageId, Object, ObjectMeta, ObjectStore, OutgoingMessage, PortError,
+    Clock, ETag, ErrorKind, ListPage, MessageId, Object, ObjectMeta, ObjectStore, OutgoingMessage, PortError,
     PutCondition, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
     ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
     vet,
@@ -216,6 +216,32 @@ impl QueueReceiver for MemoryQueue {
             }
         }
         Ok(counts)
+    }
+}
+
+/// A clock that shows what it is set to. Nobody sleeps by it. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SetClock(Arc<Mutex<Duration>>);
+
+impl SetClock {
+    const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+    pub(crate) fn advance(&self, length: Duration) {
+        *self.0.lock().unwrap() += length;
+    }
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> Timestamp {
+        Self::START + self.monotonic()
+    }
+
+    fn monotonic(&self) -> Duration {
+        *self.0.lock().unwrap()
+    }
+
+    fn sleep(&self, _: Duration) -> impl Future<Output = ()> + Send {
+        std::future::pending()
     }
 }
 

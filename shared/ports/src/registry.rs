@@ -10,23 +10,33 @@ use std::time::Duration;
 use posthaste_core::layout;
 use posthaste_core::name::TopicName;
 use posthaste_core::record::{RecordError, TopicRecord};
+use posthaste_core::time::Timestamp;
 use posthaste_core::topic::Topic;
 
 use crate::{Clock, ETag, Object, ObjectStore, PortError, Revalidated};
+
+mod flights;
+#[cfg(test)]
+mod tests;
+
+use flights::Flights;
 
 /// Most topics kept, present ones and ones known to be absent. Beyond it the cache is emptied and fills anew,
 /// which costs one read per topic in use.
 const TOPICS_KEPT_MAX: usize = 10_000;
 
+/// How far the clocks of two machines may be apart. AWS keeps them within a millisecond.
+const CLOCKS_APART_MAX: Duration = Duration::from_secs(1);
+
 /// Why a topic could not be looked up. It says nothing about whether the topic exists.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum RegistryError {
     /// The store failed and nothing was known before.
     #[error("failed to read the topic")]
-    Store(#[source] PortError),
+    Store(#[source] Arc<PortError>),
     /// The record is broken and nothing was known before.
     #[error("failed to understand the topic's record")]
-    Record(#[source] RecordError),
+    Record(#[source] Arc<RecordError>),
 }
 
 /// Looks topics up. Clones share one cache.
@@ -36,13 +46,25 @@ pub struct Registry<S, C> {
     clock: C,
     max_age: Duration,
     known: Arc<Mutex<HashMap<String, Known>>>,
+    flights: Flights,
 }
 
 #[derive(Debug, Clone)]
 struct Known {
     topic: Option<(ETag, Arc<Topic>)>,
-    checked_at: Duration,
+    /// When the store was asked last, by the clock's `monotonic`.
+    asked_at: Duration,
+    /// When the store last said so.
+    said_at: Timestamp,
 }
+
+impl Known {
+    fn topic(self) -> Option<Arc<Topic>> {
+        self.topic.map(|(_, topic)| topic)
+    }
+}
+
+type Found = Result<Option<Arc<Topic>>, RegistryError>;
 
 impl<S: Clone, C: Clone> Clone for Registry<S, C> {
     fn clone(&self) -> Self {
@@ -51,6 +73,7 @@ impl<S: Clone, C: Clone> Clone for Registry<S, C> {
             clock: self.clock.clone(),
             max_age: self.max_age,
             known: Arc::clone(&self.known),
+            flights: self.flights.clone(),
         }
     }
 }
@@ -59,20 +82,36 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     /// A registry over the state bucket. `max_age` zero asks the store every time, which is right where asking is
     /// cheap (embedded) and makes every change visible at once.
     pub fn new(store: S, clock: C, max_age: Duration) -> Self {
-        Self { store, clock, max_age, known: Arc::default() }
+        Self { store, clock, max_age, known: Arc::default(), flights: Flights::default() }
     }
 
     /// The topic of this name, without regard to case; `None` if there is none.
+    ///
+    /// Of many that ask for the same topic at once, one reads and the others take what it finds. With a `max_age` of
+    /// zero everybody reads, because a read that began earlier might not see the latest change.
     pub async fn topic(&self, name: &TopicName) -> Result<Option<Arc<Topic>>, RegistryError> {
         let key = layout::topic(name);
+        if self.max_age.is_zero() {
+            return self.read(&key).await;
+        }
+        match self.fresh(&key) {
+            Some(known) => Ok(known.topic()),
+            None => self.flights.share(&key, || self.read(&key)).await,
+        }
+    }
+
+    /// The topic as it was at `moment` or later. For whoever would take an old view for a change: a subscription that
+    /// was made a second ago is not in it. An `Err` where the store cannot say so, even if something is known.
+    pub async fn topic_seen_after(
+        &self,
+        name: &TopicName,
+        moment: Timestamp,
+    ) -> Result<Option<Arc<Topic>>, RegistryError> {
+        let key = layout::topic(name);
         let known = self.lock().get(&key).cloned();
-        let now = self.clock.monotonic();
         match known {
-            Some(known) if now.saturating_sub(known.checked_at) < self.max_age => {
-                Ok(known.topic.map(|(_, t)| t))
-            }
-            Some(Known { topic: Some((etag, topic)), .. }) => self.revalidate(key, etag, topic, now).await,
-            Some(Known { topic: None, .. }) | None => self.load(key, now).await,
+            Some(known) if known.said_at > moment + CLOCKS_APART_MAX => Ok(known.topic()),
+            known => self.ask(&key, known.and_then(|known| known.topic)).await,
         }
     }
 
@@ -84,51 +123,65 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         forgotten
     }
 
-    async fn revalidate(
-        &self,
-        key: String,
-        etag: ETag,
-        topic: Arc<Topic>,
-        now: Duration,
-    ) -> Result<Option<Arc<Topic>>, RegistryError> {
-        let next = match self.store.get_if_changed(&key, &etag).await {
-            Ok(Revalidated::Unchanged) => Some((etag, topic)),
-            Ok(Revalidated::Missing) => None,
-            Ok(Revalidated::Changed(object)) => Some(compile(&object).unwrap_or_else(|error| {
-                tracing::error!(%key, error = &error as &dyn std::error::Error, "topic record unusable, keeping the last known good one");
-                (etag, topic)
-            })),
-            Err(error) => {
-                tracing::warn!(%key, error = &error as &dyn std::error::Error, "topic not revalidated, keeping the last known good one");
-                Some((etag, topic))
+    /// What is known of a topic, if it is young enough.
+    fn fresh(&self, key: &str) -> Option<Known> {
+        let now = self.clock.monotonic();
+        self.lock().get(key).filter(|known| now.saturating_sub(known.asked_at) < self.max_age).cloned()
+    }
+
+    /// Asks the store if it is time to. If that fails, the last known good record stays in use.
+    async fn read(&self, key: &str) -> Found {
+        if let Some(known) = self.fresh(key) {
+            return Ok(known.topic());
+        }
+        let now = self.clock.monotonic();
+        let known = self.lock().get(key).and_then(|known| known.topic.clone());
+        match (self.ask(key, known.clone()).await, known) {
+            (Err(error), Some((_, topic))) => {
+                tracing::error!(%key, error = &error as &dyn std::error::Error, "keeping the last known good record of the topic");
+                if let Some(known) = self.lock().get_mut(key) {
+                    known.asked_at = now;
+                }
+                Ok(Some(topic))
             }
-        };
-        Ok(self.keep(key, next, now))
+            (found, _) => found,
+        }
     }
 
-    async fn load(&self, key: String, now: Duration) -> Result<Option<Arc<Topic>>, RegistryError> {
-        let next = match self.store.get(&key).await.map_err(RegistryError::Store)? {
-            Some(object) => Some(compile(&object).map_err(RegistryError::Record)?),
-            None => None,
+    /// Asks the store, and keeps what it says.
+    async fn ask(&self, key: &str, known: Option<(ETag, Arc<Topic>)>) -> Found {
+        let (asked_at, said_at) = (self.clock.monotonic(), self.clock.now());
+        let unread = |error| RegistryError::Store(Arc::new(error));
+        let object = match &known {
+            Some((etag, _)) => match self.store.get_if_changed(key, etag).await.map_err(unread)? {
+                Revalidated::Unchanged => {
+                    return Ok(self.keep(key, Known { topic: known, asked_at, said_at }));
+                }
+                Revalidated::Changed(object) => Some(object),
+                Revalidated::Missing => None,
+            },
+            None => self.store.get(key).await.map_err(unread)?,
         };
-        Ok(self.keep(key, next, now))
+        let compiled = object.as_ref().map(compile).transpose();
+        let topic = compiled.map_err(|error| RegistryError::Record(Arc::new(error)))?;
+        Ok(self.keep(key, Known { topic, asked_at, said_at }))
     }
 
-    fn keep(&self, key: String, next: Option<(ETag, Arc<Topic>)>, now: Duration) -> Option<Arc<Topic>> {
-        let topic = next.as_ref().map(|(_, topic)| Arc::clone(topic));
+    fn keep(&self, key: &str, next: Known) -> Option<Arc<Topic>> {
+        let topic = next.clone().topic();
         let mut known = self.lock();
-        if next.is_none() && self.max_age.is_zero() {
-            known.remove(&key);
+        if topic.is_none() && self.max_age.is_zero() {
+            known.remove(key);
             return None;
         }
-        if known.len() >= TOPICS_KEPT_MAX && !known.contains_key(&key) {
+        if known.len() >= TOPICS_KEPT_MAX && !known.contains_key(key) {
             // Names that are not there go first: anybody can ask for them.
             known.retain(|_, known| known.topic.is_some());
             if known.len() >= TOPICS_KEPT_MAX {
                 known.clear();
             }
         }
-        known.insert(key, Known { topic: next, checked_at: now });
+        known.insert(key.to_owned(), next);
         topic
     }
 

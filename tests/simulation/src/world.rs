@@ -88,6 +88,11 @@ impl World {
 
     /// A world with faults.
     pub fn with(faults: &Faults) -> Self {
+        Self::remembering(faults, Duration::ZERO)
+    }
+
+    /// A world with faults, in which what is known of a topic is asked for again only after so long, as on AWS.
+    pub fn remembering(faults: &Faults, topic_max_age: Duration) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (clock, entropy, calls) = (ManualClock::new(start()), SeededEntropy::new(7), Calls::default());
         let local = Local::open(folder.path(), LocalOptions::default(), clock.clone(), entropy.clone())
@@ -102,7 +107,7 @@ impl World {
             Faulty::new(Recorded::new(local.queue(name), label, &calls), label, &faults.queues)
         };
         let state = || Faulty::new(Recorded::new(local.state(), "state", &calls), "state", &faults.state);
-        let registry = || Registry::new(state(), clock.clone(), Duration::ZERO);
+        let registry = || Registry::new(state(), clock.clone(), topic_max_age);
         let endpoint = ScriptedEndpoint::new(clock.clone());
         let letters = |source: QueueName| {
             DeadLetters::new(DeadLetterPorts {
@@ -174,6 +179,12 @@ impl World {
         TopicRecord::parse(&object.expect("the topic").bytes).expect("a record")
     }
 
+    /// Writes these bytes where the topic's record is.
+    pub async fn write_record(&self, bytes: Bytes) {
+        let key = layout::topic(&topic_name());
+        self.local.state().put(&key, bytes, PutCondition::Always).await.expect("a write");
+    }
+
     async fn write_topic(&self, settings: TopicSettings) {
         let now = self.clock.now();
         let record = TopicRecord {
@@ -185,8 +196,7 @@ impl World {
             updated_at: now,
             settings,
         };
-        let key = layout::topic(&topic_name());
-        self.local.state().put(&key, record.render(), PutCondition::Always).await.expect("a write");
+        self.write_record(record.render()).await;
     }
 
     /// Puts one delivery of these events into the queue, as publish does.

@@ -1,43 +1,16 @@
 //! The reader over a store in memory and a clock that is set by hand.
 
-use std::future::{Future, pending};
+use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use posthaste_core::pressure::{Level, PressureSettings, Readings, Resource, Usage, evaluate};
-use posthaste_core::time::Timestamp;
 
 use super::*;
-use crate::memory::MemoryStore;
+use crate::memory::{MemoryStore, SetClock};
 use crate::recorded::Operation;
 use crate::{Calls, ErrorKind, Fault, Faulty, Plan, PutCondition, Recorded};
-
-const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
-
-/// A clock that shows what it is set to. Nobody sleeps by it.
-#[derive(Debug, Clone, Default)]
-struct SetClock(Arc<Mutex<Duration>>);
-
-impl SetClock {
-    fn advance(&self, length: Duration) {
-        *self.0.lock().unwrap() += length;
-    }
-}
-
-impl Clock for SetClock {
-    fn now(&self) -> Timestamp {
-        START + self.monotonic()
-    }
-
-    fn monotonic(&self) -> Duration {
-        *self.0.lock().unwrap()
-    }
-
-    fn sleep(&self, _: Duration) -> impl Future<Output = ()> + Send {
-        pending()
-    }
-}
 
 struct World {
     store: MemoryStore,
