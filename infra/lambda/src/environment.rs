@@ -52,7 +52,7 @@ pub(crate) const METRICS_BY: &str = "METRICS_BY";
 pub trait Environment: Sized {
     /// Reads it through `read`, which answers the value of a variable. Every variable that the function knows is
     /// asked for, whatever the others hold.
-    fn from(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError>;
+    fn read(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError>;
 
     /// What every function is told.
     fn common(&self) -> &CommonEnvironment;
@@ -60,14 +60,14 @@ pub trait Environment: Sized {
     /// Reads the environment of this process.
     fn from_env() -> Result<Self, EnvironmentError> {
         // What is no UTF-8 is read with replacement characters, so that it is refused by its name and not overlooked.
-        Self::from(&|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+        Self::read(&|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
 
     /// The names of all variables it reads, for holding a template against it.
     fn variables() -> BTreeSet<String> {
         let asked = RefCell::new(BTreeSet::new());
         // What is read from an empty environment is of no interest here, only what was asked for.
-        let _ = Self::from(&|name| {
+        let _ = Self::read(&|name| {
             asked.borrow_mut().insert(name.to_owned());
             None
         });

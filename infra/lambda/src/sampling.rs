@@ -25,7 +25,7 @@ pub trait Sampler: Send + 'static {
 #[derive(Debug)]
 pub struct Sampling<M, C> {
     sampler: Mutex<M>,
-    interval: Duration,
+    pub(crate) interval: Duration,
     clock: C,
 }
 

@@ -196,3 +196,56 @@ fn addresses(allowed: &[IpNet]) -> AddressPolicy {
 async fn not_found() -> Response<Body> {
     Problem::new(ProblemKind::NotFound).into_response().map(Body::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Environment;
+    use http::{Request, StatusCode};
+    use posthaste_aws::AwsSettings;
+    use tower::ServiceExt;
+
+    /// Whatever is asked for has a value; the functions' own variables only what they need.
+    fn variable(name: &str) -> Option<String> {
+        let value = match name {
+            "STATE_BUCKET" => "state",
+            "DELIVERIES_QUEUE_URL" | "DEADLETTERS_QUEUE_URL" => "http://127.0.0.1:1/000000000000/queue",
+            "AWS_REGION" | "AWS_ACCESS_KEY_ID" | "AWS_SECRET_ACCESS_KEY" => "anything",
+            _ => return None,
+        };
+        Some(value.to_owned())
+    }
+
+    fn clients() -> Clients {
+        Clients::new(&AwsSettings::from_env(variable).unwrap())
+    }
+
+    async fn check(method: &str, path: &str, status: StatusCode) {
+        let router = publish(&PublishEnvironment::read(&variable).unwrap(), &clients());
+        let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+        let response = router.oneshot(request).await.unwrap();
+        assert_eq!(response.status(), status);
+        assert_eq!(response.headers()["content-type"], "application/problem+json");
+    }
+
+    #[tokio::test]
+    async fn whoever_asks_publish_for_something_else_gets_a_problem() {
+        check("GET", "/", StatusCode::NOT_FOUND).await;
+        check("POST", "/topics/orders", StatusCode::NOT_FOUND).await;
+        check("GET", "/topics/orders/events", StatusCode::METHOD_NOT_ALLOWED).await;
+    }
+
+    #[tokio::test]
+    async fn a_monitor_that_is_switched_off_looks_once_an_invocation() {
+        let check = |profile: &'static str, secs| {
+            let read = |name: &str| match name {
+                "PRESSURE_PROFILE" => Some(profile.to_owned()),
+                name => variable(name),
+            };
+            let sampling = monitor(&MonitorEnvironment::read(&read).unwrap(), &clients()).unwrap();
+            assert_eq!(sampling.interval, Duration::from_secs(secs), "{profile}");
+        };
+        check("scaled", 10);
+        check("off", 60);
+    }
+}

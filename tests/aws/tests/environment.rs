@@ -23,7 +23,7 @@ struct Function {
 type Variables = BTreeMap<String, String>;
 
 fn function<E: Environment>(name: &'static str) -> Function {
-    let read = |variables: &Variables| E::from(&|name| variables.get(name).cloned()).map(|_| ());
+    let read = |variables: &Variables| E::read(&|name| variables.get(name).cloned()).map(|_| ());
     Function { name, variables: E::variables(), read }
 }
 

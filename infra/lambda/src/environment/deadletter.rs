@@ -23,7 +23,7 @@ pub struct DeadLetterEnvironment {
 }
 
 impl Environment for DeadLetterEnvironment {
-    fn from(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
+    fn read(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
         let mut variables = Variables::new(read);
         let environment = Self {
             common: CommonEnvironment::read(&mut variables),

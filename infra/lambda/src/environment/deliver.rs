@@ -40,7 +40,7 @@ pub struct DeliverEnvironment {
 }
 
 impl Environment for DeliverEnvironment {
-    fn from(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
+    fn read(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
         let mut variables = Variables::new(read);
         let environment = Self {
             common: CommonEnvironment::read(&mut variables),

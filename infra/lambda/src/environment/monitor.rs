@@ -32,7 +32,7 @@ pub struct MonitorEnvironment {
 }
 
 impl Environment for MonitorEnvironment {
-    fn from(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
+    fn read(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
         let mut variables = Variables::new(read);
         let environment = Self {
             common: CommonEnvironment::read(&mut variables),

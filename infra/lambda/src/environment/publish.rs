@@ -22,7 +22,7 @@ pub struct PublishEnvironment {
 }
 
 impl Environment for PublishEnvironment {
-    fn from(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
+    fn read(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
         let mut variables = Variables::new(read);
         let environment = Self {
             common: CommonEnvironment::read(&mut variables),

@@ -28,7 +28,7 @@ const REQUIRED: [(&str, &str); 6] = [
 /// Reads what is required, with these changes.
 fn read<E: Environment>(changes: &[(&str, &str)]) -> Result<E, EnvironmentError> {
     let all: BTreeMap<_, _> = REQUIRED.iter().chain(changes).copied().collect();
-    E::from(&|name| all.get(name).map(|value| (*value).to_owned()))
+    E::read(&|name| all.get(name).map(|value| (*value).to_owned()))
 }
 
 fn refused<E: Environment>(name: &str, value: &str) -> String {
@@ -215,7 +215,7 @@ fn manage_takes_its_url_and_its_networks() {
 fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
     fn check<E: Environment>(name: &str, expected: &str) {
         let all: BTreeMap<_, _> = REQUIRED.iter().filter(|(other, _)| *other != name).copied().collect();
-        let Err(absent) = E::from(&|name| all.get(name).map(|value| (*value).to_owned())) else {
+        let Err(absent) = E::read(&|name| all.get(name).map(|value| (*value).to_owned())) else {
             panic!("{name} is not needed")
         };
         assert_eq!(absent.to_string(), expected);

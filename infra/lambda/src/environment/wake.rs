@@ -12,7 +12,7 @@ pub struct WakeEnvironment {
 }
 
 impl Environment for WakeEnvironment {
-    fn from(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
+    fn read(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
         let mut variables = Variables::new(read);
         let environment = Self {
             common: CommonEnvironment::read(&mut variables),
