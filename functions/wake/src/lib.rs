@@ -85,8 +85,11 @@ where
         let Some(lease) = self.take_lease().await.map_err(WakeError::Lease)? else {
             return Ok(WakeReport { was_busy: true, ..WakeReport::default() });
         };
-        let report = self.release_all().await;
-        self.expire_payloads().await;
+        // The lease outlasts a run that ends in time, and the one that is killed at its timeout (60 s on AWS) costs the
+        // next run alone.
+        let ends_at = self.ports.clock.monotonic() + RUN_MAX;
+        let report = self.release_all(ends_at).await;
+        self.expire_payloads(ends_at).await;
         self.give_back(lease).await;
         if let Ok(WakeReport { sent, released, left, .. }) = report
             && sent + released + left > 0
@@ -97,9 +100,8 @@ where
     }
 
     /// Lists from the start, oldest first, through now.
-    async fn release_all(&self) -> Result<WakeReport, WakeError> {
+    async fn release_all(&self, ends_at: Duration) -> Result<WakeReport, WakeError> {
         let mut report = WakeReport::default();
-        let began = self.ports.clock.monotonic();
         let mut after: Option<String> = None;
         loop {
             if self.is_under_pressure().await {
@@ -112,7 +114,7 @@ where
             let is_last = due.len() < PAGE_MAX || next_after.is_none();
             for some in due.chunks(release::RELEASES_AT_ONCE) {
                 self.release_some(some, &mut report).await;
-                if self.ports.clock.monotonic().saturating_sub(began) >= RUN_MAX {
+                if self.ports.clock.monotonic() >= ends_at {
                     return Ok(report);
                 }
             }

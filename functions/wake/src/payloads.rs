@@ -1,5 +1,7 @@
 //! Payloads that no message can refer to any more. On AWS a lifecycle rule of the bucket does the same.
 
+use std::time::Duration;
+
 use futures_util::future::try_join_all;
 use posthaste_core::layout::{PAYLOADS, payloads_before};
 use posthaste_core::limits::PAYLOAD_KEPT;
@@ -24,13 +26,14 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Deletes old payloads, if this is the minute for it. What fails is found again an hour later.
-    pub(crate) async fn expire_payloads(&self) {
+    /// Deletes old payloads, if this is the minute for it and there is time left. What fails, or must wait, is found
+    /// again an hour later.
+    pub(crate) async fn expire_payloads(&self, ends_at: Duration) {
         let now = self.ports.clock.now();
         if !now.minute().is_multiple_of(MINUTES_BETWEEN) {
             return;
         }
-        match self.delete_payloads(now).await {
+        match self.delete_payloads(now, ends_at).await {
             Ok(0) => {}
             Ok(deleted) => tracing::info!(deleted, "old payloads deleted"),
             Err(error) => {
@@ -39,7 +42,7 @@ where
         }
     }
 
-    async fn delete_payloads(&self, now: Timestamp) -> Result<usize, PortError> {
+    async fn delete_payloads(&self, now: Timestamp, ends_at: Duration) -> Result<usize, PortError> {
         let kept_ms = u64::try_from(PAYLOAD_KEPT.as_millis()).unwrap_or(u64::MAX);
         let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(kept_ms));
         let first_kept = payloads_before(oldest);
@@ -49,9 +52,12 @@ where
             let keys = page.objects.into_iter().map(|object| object.key);
             let old: Vec<_> = keys.take_while(|key| *key < first_kept).collect();
             for some in old.chunks(DELETES_AT_ONCE) {
+                if self.ports.clock.monotonic() >= ends_at {
+                    return Ok(deleted);
+                }
                 try_join_all(some.iter().map(|key| self.ports.state.delete(key))).await?;
+                deleted += some.len();
             }
-            deleted += old.len();
             if old.len() < PAGE_MAX {
                 break;
             }

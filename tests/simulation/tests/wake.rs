@@ -1,9 +1,13 @@
 //! wake: what is parked comes back once, in time, and burdens nobody.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::layout;
+use posthaste_core::time::Timestamp;
+use posthaste_local::ManualClock;
 use posthaste_ports::faulty::{EntryFault, Fault, Plan};
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
@@ -85,6 +89,58 @@ async fn a_lease_that_is_held_keeps_a_second_run_out_until_it_lapses() {
     assert!(world.wake().await.was_busy);
     world.clock.advance(Duration::from_mins(1));
     assert_eq!(world.wake().await.sent, 1);
+}
+
+#[tokio::test]
+async fn a_run_that_is_killed_in_the_middle_costs_the_next_run_and_loses_nothing() {
+    let hangs = AtomicBool::new(true);
+    let plan = Plan::by(move |effect| {
+        let is_release = effect.operation == Operation::Get && effect.key.starts_with(layout::PARKED);
+        (is_release && hangs.swap(false, Ordering::Relaxed)).then_some(Fault::HangBefore)
+    });
+    let world = parked(&Faults { state: plan.clone(), ..Faults::none() }, 1).await;
+    world.clock.advance(Duration::from_mins(67));
+    let is_killed = async {
+        while plan.faults() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        report = world.wake() => panic!("it hangs, and not {report:?}"),
+        () = is_killed => {}
+    }
+    let mut reports = Vec::new();
+    for _ in 0..3 {
+        world.clock.advance(Duration::from_mins(1));
+        let report = world.wake().await;
+        reports.push((report.was_busy, report.sent));
+    }
+    assert_eq!(reports, [(true, 0), (false, 1), (false, 0)]);
+}
+
+#[tokio::test]
+async fn a_run_ends_in_time_whatever_is_left_to_delete() {
+    let clock: Arc<OnceLock<ManualClock>> = Arc::default();
+    let slow = Arc::clone(&clock);
+    let plan = Plan::by(move |effect| {
+        if let (Operation::Delete, Some(clock)) = (effect.operation, slow.get()) {
+            clock.advance(Duration::from_secs(1));
+        }
+        None
+    });
+    let world = World::with(&Faults { state: plan, ..Faults::none() });
+    let state = world.local.state();
+    for n in 0..200 {
+        let key = format!("payloads/20200101/{n:05}");
+        state.put(&key, Bytes::from_static(b"{}"), PutCondition::Always).await.expect("a write");
+    }
+    let minutes = world.clock.now().minute();
+    world.clock.advance_to(Timestamp::from_millis(minutes.next_multiple_of(60) * 60_000));
+    assert!(clock.set(world.clock.clone()).is_ok());
+    world.wake().await;
+    // 64 at once, a second each, are past the 50 s that a run may take.
+    let left = state.list(layout::PAYLOADS, None, 1000).await.expect("a listing");
+    assert_eq!(left.objects.len(), 200 - 64);
 }
 
 #[tokio::test]
