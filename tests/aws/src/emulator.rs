@@ -28,6 +28,15 @@ pub const ACCESS_KEY: &str = "test";
 /// The region of everything on an emulator.
 pub const REGION: &str = "us-east-1";
 
+/// Runs a program, and kills it with all that it started once standard input ends. That is a pipe from the test, so
+/// an interrupted or killed test leaves nothing behind. The watcher reads a copy of it, because a shell gives what it
+/// runs in the background no standard input.
+const SUPERVISED: &str = r#"exec 3<&0
+"$@" </dev/null 3<&- &
+program=$!
+{ cat <&3 >/dev/null; kill -KILL 0; } &
+wait "$program""#;
+
 /// How many lines of the log a failed test shows.
 const LOG_LINES_SHOWN: usize = 60;
 
@@ -46,11 +55,16 @@ impl Emulator {
         let folder = tempfile::tempdir().expect("a folder for the emulator's data");
         let port = free_port();
         let log = File::create(folder.path().join("log")).expect("the emulator's log");
-        let mut command = Command::new(program);
-        command.args(tool.arguments(port)).env_clear().envs(tool.environment(port, folder.path()));
-        command.current_dir(folder.path()).stdin(Stdio::null());
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", SUPERVISED, "sh"])
+            .arg(program)
+            .args(tool.arguments(port))
+            .env_clear()
+            .envs(tool.environment(port, folder.path()));
+        command.current_dir(folder.path()).stdin(Stdio::piped());
         command.stdout(log.try_clone().expect("the emulator's log, twice")).stderr(log);
-        // A group of its own, so that what it starts is killed with it.
+        // A group of its own, so that everything in it is killed at once.
         let process = command.process_group(0).spawn().expect("the emulator starts");
         let mut emulator = Self { process, endpoint: format!("http://127.0.0.1:{port}"), folder };
         emulator.wait_until_ready(tool, port);

@@ -1,5 +1,8 @@
-//! The adapters under test, for an endpoint on this machine.
+//! The adapters under test, and plain clients of the SDK, for an endpoint on this machine.
 
+use aws_credential_types::Credentials;
+use aws_sdk_s3::config::{BehaviorVersion, Region};
+use aws_smithy_types::retry::RetryConfig;
 use posthaste_aws::{AwsSettings, Clients};
 use posthaste_tests_aws::emulator::{ACCESS_KEY, REGION};
 
@@ -13,4 +16,36 @@ pub(crate) fn clients(endpoint: &str) -> Clients {
     };
     let settings = AwsSettings::from_env(|name| variable(name).map(str::to_owned));
     Clients::new(&settings.expect("settings that a function would have"))
+}
+
+/// Clients as the SDK makes them, for what the adapters do not do: make queues and buckets, and break rules.
+pub(crate) struct Sdk {
+    pub(crate) sqs: aws_sdk_sqs::Client,
+    pub(crate) s3: aws_sdk_s3::Client,
+}
+
+impl Sdk {
+    pub(crate) fn new(endpoint: &str) -> Self {
+        let credentials = Credentials::new(ACCESS_KEY, ACCESS_KEY, None, None, "test");
+        let http = aws_smithy_http_client::Builder::new().build_http();
+        let sqs = aws_sdk_sqs::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new(REGION))
+            .credentials_provider(credentials.clone())
+            .endpoint_url(endpoint)
+            .http_client(http.clone())
+            .retry_config(RetryConfig::disabled());
+        let s3 = aws_sdk_s3::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new(REGION))
+            .credentials_provider(credentials)
+            .endpoint_url(endpoint)
+            .http_client(http)
+            .force_path_style(true)
+            .retry_config(RetryConfig::disabled());
+        Self {
+            sqs: aws_sdk_sqs::Client::from_conf(sqs.build()),
+            s3: aws_sdk_s3::Client::from_conf(s3.build()),
+        }
+    }
 }

@@ -3,17 +3,15 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use aws_credential_types::Credentials;
-use aws_sdk_s3::config::{BehaviorVersion, Region};
 use aws_sdk_sqs::types::QueueAttributeName::{QueueArn, RedrivePolicy};
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::time::Timestamp;
 use posthaste_local::SystemClock;
 use posthaste_ports::conformance::{queue, store};
 use posthaste_ports::{Clock, QueueName};
-use posthaste_tests_aws::emulator::{ACCESS_KEY, Emulator, REGION, Tool};
+use posthaste_tests_aws::emulator::{Emulator, Tool};
 
-use crate::clients::clients;
+use crate::clients::{Sdk, clients};
 
 /// Low, so that the case that receives a message too often is short.
 const MAX_RECEIVE_COUNT: u32 = 4;
@@ -26,38 +24,16 @@ struct Emulated {
     _emulator: Emulator,
     tool: Tool,
     clients: Clients,
-    sqs: aws_sdk_sqs::Client,
-    s3: aws_sdk_s3::Client,
+    sdk: Sdk,
     made: AtomicU32,
 }
 
 impl Emulated {
     fn start(tool: Tool) -> Self {
         let emulator = Emulator::start(tool);
-        let endpoint = emulator.endpoint().to_owned();
-        let credentials = Credentials::new(ACCESS_KEY, ACCESS_KEY, None, None, "test");
-        let http = aws_smithy_http_client::Builder::new().build_http();
-        let sqs = aws_sdk_sqs::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new(REGION))
-            .credentials_provider(credentials.clone())
-            .endpoint_url(&endpoint)
-            .http_client(http.clone());
-        let s3 = aws_sdk_s3::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new(REGION))
-            .credentials_provider(credentials)
-            .endpoint_url(&endpoint)
-            .http_client(http)
-            .force_path_style(true);
-        Self {
-            clients: clients(&endpoint),
-            _emulator: emulator,
-            tool,
-            sqs: aws_sdk_sqs::Client::from_conf(sqs.build()),
-            s3: aws_sdk_s3::Client::from_conf(s3.build()),
-            made: AtomicU32::new(0),
-        }
+        let sdk = Sdk::new(emulator.endpoint());
+        let clients = clients(emulator.endpoint());
+        Self { _emulator: emulator, tool, clients, sdk, made: AtomicU32::new(0) }
     }
 
     /// A name that nothing had before.
@@ -67,7 +43,7 @@ impl Emulated {
 
     /// Makes a queue and answers its URL.
     async fn make_queue(&self, kind: &str, redrive_policy: Option<String>) -> String {
-        let request = self.sqs.create_queue().queue_name(self.name(kind));
+        let request = self.sdk.sqs.create_queue().queue_name(self.name(kind));
         let request = match redrive_policy {
             Some(policy) => request.attributes(RedrivePolicy, policy),
             None => request,
@@ -76,7 +52,7 @@ impl Emulated {
     }
 
     async fn arn(&self, url: &str) -> String {
-        let request = self.sqs.get_queue_attributes().queue_url(url).attribute_names(QueueArn);
+        let request = self.sdk.sqs.get_queue_attributes().queue_url(url).attribute_names(QueueArn);
         request.send().await.unwrap().attributes.unwrap()[&QueueArn].clone()
     }
 }
@@ -130,7 +106,7 @@ impl store::StoreHarness for Emulated {
 
     async fn fresh(&self) -> S3Store {
         let bucket = self.name("state");
-        self.s3.create_bucket().bucket(&bucket).send().await.unwrap();
+        self.sdk.s3.create_bucket().bucket(&bucket).send().await.unwrap();
         self.clients.store(&bucket)
     }
 }

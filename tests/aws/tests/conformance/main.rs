@@ -5,4 +5,5 @@ mod clients;
 mod doubled;
 mod emulated;
 mod faults;
+mod strict;
 mod watched;

@@ -1,0 +1,24 @@
+//! The double is as strict as it says: what breaks a rule of AWS is refused with AWS's own code. Where an emulator that
+//! others have made keeps a rule too, both are asked, so that the double is held against more than our own reading.
+
+mod objects;
+mod queues;
+
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+
+/// What came of a request that breaks a rule: the status and the code of the refusal, or none.
+type Refused = Option<(u16, String)>;
+
+fn refused<T, E: ProvideErrorMetadata>(result: Result<T, SdkError<E, HttpResponse>>) -> Refused {
+    let error = result.err()?;
+    let status = error.raw_response().map_or(0, |answer| answer.status().as_u16());
+    let code = error.code().unwrap_or_default();
+    // The JSON protocol has the same codes without this in front.
+    Some((status, code.trim_start_matches("AWS.SimpleQueueService.").to_owned()))
+}
+
+fn with(status: u16, code: &str) -> Refused {
+    Some((status, code.to_owned()))
+}
