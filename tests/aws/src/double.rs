@@ -61,6 +61,7 @@ struct State {
     script: Script,
     journal: Journal,
     waiting: usize,
+    answers: u64,
 }
 
 /// The task that accepts connections; it takes them with it.
@@ -149,6 +150,14 @@ impl Double {
     /// How many receives wait for a message or for their time to pass.
     pub fn waiting(&self) -> usize {
         self.shared.lock().waiting
+    }
+}
+
+impl State {
+    /// The number of an answer.
+    fn number(&mut self) -> u64 {
+        self.answers += 1;
+        self.answers
     }
 }
 

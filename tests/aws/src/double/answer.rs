@@ -36,6 +36,12 @@ impl Answer {
         Self { status, headers: vec![], body: Bytes::new(), is_cut: false }
     }
 
+    /// The same answer, with the id of its request, which no other has.
+    pub(super) fn numbered(self, number: u64) -> Self {
+        let id = format!("{number:016X}");
+        self.header("x-amz-request-id", id.clone()).header("x-amzn-requestid", id)
+    }
+
     pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self

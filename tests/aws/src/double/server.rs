@@ -55,7 +55,7 @@ async fn handle(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Respo
     let (parts, body) = request.into_parts();
     let body = Limited::new(body, REQUEST_BYTES_MAX).collect().await.map_err(|_| Closed::Unreadable)?;
     let answer = answer(&parts, body.to_bytes(), &shared).await?;
-    answer.into_response().map_err(Closed::Answer)
+    answer.numbered(shared.lock().number()).into_response().map_err(Closed::Answer)
 }
 
 async fn answer(parts: &Parts, body: Bytes, shared: &Shared) -> Result<Answer, Closed> {

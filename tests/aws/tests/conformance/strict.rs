@@ -8,17 +8,21 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
-/// What came of a request that breaks a rule: the status and the code of the refusal, or none.
-type Refused = Option<(u16, String)>;
+/// What came of a request: the status and the code of the refusal, or [`accepted`].
+type Outcome = (u16, String);
 
-fn refused<T, E: ProvideErrorMetadata>(result: Result<T, SdkError<E, HttpResponse>>) -> Refused {
-    let error = result.err()?;
+fn outcome<T, E: ProvideErrorMetadata>(result: Result<T, SdkError<E, HttpResponse>>) -> Outcome {
+    let Err(error) = result else { return accepted() };
     let status = error.raw_response().map_or(0, |answer| answer.status().as_u16());
     let code = error.code().unwrap_or_default();
     // The JSON protocol has the same codes without this in front.
-    Some((status, code.trim_start_matches("AWS.SimpleQueueService.").to_owned()))
+    refused(status, code.trim_start_matches("AWS.SimpleQueueService."))
 }
 
-fn with(status: u16, code: &str) -> Refused {
-    Some((status, code.to_owned()))
+fn accepted() -> Outcome {
+    refused(200, "")
+}
+
+fn refused(status: u16, code: &str) -> Outcome {
+    (status, code.to_owned())
 }

@@ -52,7 +52,8 @@ async fn what_is_sent_has_the_id_that_it_is_received_with() {
     let answers = world.queue.send_batch(three()).await.unwrap();
     let mut sent: Vec<_> = answers.into_iter().map(Result::unwrap).map(|id| id.0).collect();
     let mut received: Vec<_> = world.receive().await.into_iter().map(|message| message.id.0).collect();
-    (sent.sort(), received.sort());
+    sent.sort();
+    received.sort();
     assert_eq!(sent, received);
 }
 

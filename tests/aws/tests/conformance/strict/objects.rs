@@ -9,7 +9,7 @@ use posthaste_local::ManualClock;
 use posthaste_tests_aws::double::{Access, Double};
 use posthaste_tests_aws::emulator::{Emulator, Tool};
 
-use super::{Refused, refused, with};
+use super::{Outcome, accepted, outcome, refused};
 use crate::clients::Sdk;
 
 const BUCKET: &str = "strict";
@@ -42,38 +42,38 @@ impl Bucket {
         request.send().await.unwrap().e_tag.unwrap()
     }
 
-    async fn put_if_match(&self, key: &str, etag: &str) -> Refused {
+    async fn put_if_match(&self, key: &str, etag: &str) -> Outcome {
         let request = self.s3.put_object().bucket(BUCKET).key(key).if_match(etag);
-        refused(request.body(ByteStream::from_static(b"new")).send().await)
+        outcome(request.body(ByteStream::from_static(b"new")).send().await)
     }
 
-    async fn put_if_none_match(&self, key: &str, etag: &str) -> Refused {
+    async fn put_if_none_match(&self, key: &str, etag: &str) -> Outcome {
         let request = self.s3.put_object().bucket(BUCKET).key(key).if_none_match(etag);
-        refused(request.body(ByteStream::from_static(b"new")).send().await)
+        outcome(request.body(ByteStream::from_static(b"new")).send().await)
     }
 
-    async fn list(&self, token: &str) -> Refused {
-        refused(self.s3.list_objects_v2().bucket(BUCKET).continuation_token(token).send().await)
+    async fn list(&self, token: &str) -> Outcome {
+        outcome(self.s3.list_objects_v2().bucket(BUCKET).continuation_token(token).send().await)
     }
 }
 
 /// What the double and moto both refuse, in the same words.
 async fn check_common_rules(bucket: &Bucket) {
-    let lost = with(412, "PreconditionFailed");
+    let lost = refused(412, "PreconditionFailed");
     let etag = bucket.put("k", "one").await;
     assert_eq!(bucket.put_if_none_match("k", "*").await, lost);
-    assert_eq!(bucket.put_if_match("k", &etag).await, None);
+    assert_eq!(bucket.put_if_match("k", &etag).await, accepted());
     assert_eq!(bucket.put_if_match("k", &etag).await, lost);
-    assert_eq!(bucket.put_if_match("absent", &etag).await, with(404, "NoSuchKey"));
+    assert_eq!(bucket.put_if_match("absent", &etag).await, refused(404, "NoSuchKey"));
     let known = bucket.put("k", "two").await;
     let unchanged = bucket.s3.get_object().bucket(BUCKET).key("k").if_none_match(known).send().await;
-    assert_eq!(refused(unchanged).map(|(status, _)| status), Some(304));
+    assert_eq!(outcome(unchanged).0, 304);
     let absent = bucket.s3.get_object().bucket(BUCKET).key("absent").send().await;
-    assert_eq!(refused(absent), with(404, "NoSuchKey"));
+    assert_eq!(outcome(absent), refused(404, "NoSuchKey"));
     let elsewhere = bucket.s3.get_object().bucket("elsewhere").key("k").send().await;
-    assert_eq!(refused(elsewhere), with(404, "NoSuchBucket"));
+    assert_eq!(outcome(elsewhere), refused(404, "NoSuchBucket"));
     let deleted = bucket.s3.delete_object().bucket(BUCKET).key("absent").send().await;
-    assert_eq!(refused(deleted), None);
+    assert_eq!(outcome(deleted), accepted());
 }
 
 #[tokio::test]
@@ -89,24 +89,24 @@ async fn moto_refuses_what_the_double_refuses() {
 #[tokio::test]
 async fn the_double_refuses_what_aws_documents() {
     let bucket = Bucket::on_double().await;
-    assert_eq!(bucket.put_if_none_match("k", "\"etag\"").await, with(501, "NotImplemented"));
-    assert_eq!(bucket.list("no token of ours").await, with(400, "InvalidArgument"));
+    assert_eq!(bucket.put_if_none_match("k", "\"etag\"").await, refused(501, "NotImplemented"));
+    assert_eq!(bucket.list("no token of ours").await, refused(400, "InvalidArgument"));
     let long = "k".repeat(1025);
     let put =
         bucket.s3.put_object().bucket(BUCKET).key(long).body(ByteStream::from_static(b"x")).send().await;
-    assert_eq!(refused(put), with(400, "KeyTooLongError"));
+    assert_eq!(outcome(put), refused(400, "KeyTooLongError"));
 }
 
 #[tokio::test]
 async fn what_the_double_does_not_know_it_does_not_pretend_to_do() {
     let bucket = Bucket::on_double().await;
-    let unknown = with(501, "NotImplemented");
+    let unknown = refused(501, "NotImplemented");
     let folders = bucket.s3.list_objects_v2().bucket(BUCKET).delimiter("/").send().await;
-    assert_eq!(refused(folders), unknown);
+    assert_eq!(outcome(folders), unknown);
     let part = bucket.s3.get_object().bucket(BUCKET).key("k").range("bytes=0-1").send().await;
-    assert_eq!(refused(part), unknown);
+    assert_eq!(outcome(part), unknown);
     let copy = bucket.s3.copy_object().bucket(BUCKET).key("k").copy_source("strict/k").send().await;
-    assert_eq!(refused(copy), unknown);
+    assert_eq!(outcome(copy), unknown);
 }
 
 #[tokio::test]
@@ -133,5 +133,5 @@ async fn a_request_without_a_signature_is_denied() {
         .http_client(aws_smithy_http_client::Builder::new().build_http())
         .force_path_style(true);
     let s3 = Client::from_conf(open.build());
-    assert_eq!(refused(s3.get_object().bucket(BUCKET).key("k").send().await), with(403, "AccessDenied"));
+    assert_eq!(outcome(s3.get_object().bucket(BUCKET).key("k").send().await), refused(403, "AccessDenied"));
 }

@@ -9,7 +9,7 @@ use posthaste_local::ManualClock;
 use posthaste_tests_aws::double::Double;
 use posthaste_tests_aws::emulator::{Emulator, Tool};
 
-use super::{Refused, refused, with};
+use super::{Outcome, accepted, outcome, refused};
 use crate::clients::Sdk;
 
 const MEBIBYTE: usize = 1_048_576;
@@ -36,48 +36,48 @@ impl Queue {
         Self { sqs, url, _home: Arc::new(emulator) }
     }
 
-    async fn send(&self, body: &str) -> Refused {
-        refused(self.sqs.send_message().queue_url(&self.url).message_body(body).send().await)
+    async fn send(&self, body: &str) -> Outcome {
+        outcome(self.sqs.send_message().queue_url(&self.url).message_body(body).send().await)
     }
 
-    async fn send_delayed(&self, secs: i32) -> Refused {
+    async fn send_delayed(&self, secs: i32) -> Outcome {
         let request = self.sqs.send_message().queue_url(&self.url).message_body("x").delay_seconds(secs);
-        refused(request.send().await)
+        outcome(request.send().await)
     }
 
-    async fn send_grouped(&self, group: &str) -> Refused {
+    async fn send_grouped(&self, group: &str) -> Outcome {
         let request = self.sqs.send_message().queue_url(&self.url).message_body("x").message_group_id(group);
-        refused(request.send().await)
+        outcome(request.send().await)
     }
 
-    async fn send_batch(&self, entries: Vec<(&str, String)>) -> Refused {
+    async fn send_batch(&self, entries: Vec<(&str, String)>) -> Outcome {
         let entry = |(id, body): (&str, String)| {
             SendMessageBatchRequestEntry::builder().id(id).message_body(body).build().unwrap()
         };
         let entries = entries.into_iter().map(entry).collect();
-        refused(self.sqs.send_message_batch().queue_url(&self.url).set_entries(Some(entries)).send().await)
+        outcome(self.sqs.send_message_batch().queue_url(&self.url).set_entries(Some(entries)).send().await)
     }
 
-    async fn receive(&self, max: i32, visibility: i32, wait: i32) -> Refused {
+    async fn receive(&self, max: i32, visibility: i32, wait: i32) -> Outcome {
         let request = self.sqs.receive_message().queue_url(&self.url);
         let request = request.max_number_of_messages(max).visibility_timeout(visibility);
-        refused(request.wait_time_seconds(wait).send().await)
+        outcome(request.wait_time_seconds(wait).send().await)
     }
 
     /// Sends a message, receives it and answers its handle.
     async fn handle(&self) -> String {
-        assert_eq!(self.send("x").await, None);
+        assert_eq!(self.send("x").await, accepted());
         let answer = self.sqs.receive_message().queue_url(&self.url).visibility_timeout(600).send().await;
         answer.unwrap().messages.unwrap().remove(0).receipt_handle.unwrap()
     }
 
-    async fn hide(&self, handle: &str, secs: i32) -> Refused {
+    async fn hide(&self, handle: &str, secs: i32) -> Outcome {
         let request = self.sqs.change_message_visibility().queue_url(&self.url);
-        refused(request.receipt_handle(handle).visibility_timeout(secs).send().await)
+        outcome(request.receipt_handle(handle).visibility_timeout(secs).send().await)
     }
 
-    async fn delete(&self, handle: &str) -> Refused {
-        refused(self.sqs.delete_message().queue_url(&self.url).receipt_handle(handle).send().await)
+    async fn delete(&self, handle: &str) -> Outcome {
+        outcome(self.sqs.delete_message().queue_url(&self.url).receipt_handle(handle).send().await)
     }
 }
 
@@ -87,22 +87,22 @@ fn small(ids: &[&'static str]) -> Vec<(&'static str, String)> {
 
 /// What the double and moto both refuse, in the same words.
 async fn check_common_rules(queue: &Queue) {
-    let invalid = with(400, "InvalidParameterValue");
-    assert_eq!(queue.send_delayed(900).await, None);
+    let invalid = refused(400, "InvalidParameterValue");
+    assert_eq!(queue.send_delayed(900).await, accepted());
     assert_eq!(queue.send_delayed(901).await, invalid);
     assert_eq!(queue.receive(1, 43_201, 0).await, invalid);
     assert_eq!(queue.receive(1, 30, 21).await, invalid);
     assert_eq!(queue.receive(11, 30, 0).await, invalid);
-    assert_eq!(queue.send(&"x".repeat(MEBIBYTE)).await, None);
+    assert_eq!(queue.send(&"x".repeat(MEBIBYTE)).await, accepted());
     assert_eq!(queue.send(&"x".repeat(MEBIBYTE + 1)).await, invalid);
-    assert_eq!(queue.send_batch(small(&[])).await, with(400, "EmptyBatchRequest"));
+    assert_eq!(queue.send_batch(small(&[])).await, refused(400, "EmptyBatchRequest"));
     let eleven = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"];
-    assert_eq!(queue.send_batch(small(&eleven)).await, with(400, "TooManyEntriesInBatchRequest"));
-    assert_eq!(queue.send_batch(small(&["a", "b", "a"])).await, with(400, "BatchEntryIdsNotDistinct"));
-    assert_eq!(queue.send_batch(small(&["a.b"])).await, with(400, "InvalidBatchEntryId"));
+    assert_eq!(queue.send_batch(small(&eleven)).await, refused(400, "TooManyEntriesInBatchRequest"));
+    assert_eq!(queue.send_batch(small(&["a", "b", "a"])).await, refused(400, "BatchEntryIdsNotDistinct"));
+    assert_eq!(queue.send_batch(small(&["a.b"])).await, refused(400, "InvalidBatchEntryId"));
     let half = "x".repeat(MEBIBYTE / 2);
     let over = vec![("a", half.clone()), ("b", half), ("c", "x".to_owned())];
-    assert_eq!(queue.send_batch(over).await, with(400, "BatchRequestTooLong"));
+    assert_eq!(queue.send_batch(over).await, refused(400, "BatchRequestTooLong"));
 }
 
 #[tokio::test]
@@ -118,19 +118,19 @@ async fn moto_refuses_what_the_double_refuses() {
 #[tokio::test]
 async fn the_double_refuses_what_aws_documents() {
     let queue = Queue::on_double().await;
-    let invalid = with(400, "InvalidParameterValue");
+    let invalid = refused(400, "InvalidParameterValue");
     assert_eq!(queue.send_delayed(-1).await, invalid);
     assert_eq!(queue.receive(0, 30, 0).await, invalid);
-    assert_eq!(queue.send("").await, with(400, "MissingParameter"));
+    assert_eq!(queue.send("").await, refused(400, "MissingParameter"));
     for character in ["\0", "\u{b}", "\u{1f}", "\u{fffe}", "\u{ffff}"] {
-        assert_eq!(queue.send(character).await, with(400, "InvalidMessageContents"), "{character:?}");
+        assert_eq!(queue.send(character).await, refused(400, "InvalidMessageContents"), "{character:?}");
     }
     for group in ["a b", "ä", &"g".repeat(129)] {
         assert_eq!(queue.send_grouped(group).await, invalid, "{group}");
     }
-    assert_eq!(queue.send_grouped(&"g".repeat(128)).await, None);
+    assert_eq!(queue.send_grouped(&"g".repeat(128)).await, accepted());
     let fifo = queue.sqs.send_message().queue_url(&queue.url).message_body("x").message_deduplication_id("d");
-    assert_eq!(refused(fifo.send().await), invalid);
+    assert_eq!(outcome(fifo.send().await), invalid);
 }
 
 #[tokio::test]
@@ -158,25 +158,25 @@ async fn a_bad_entry_fails_alone_with_its_code() {
 #[tokio::test]
 async fn handles_go_stale() {
     let queue = Queue::on_double().await;
-    let (gone, never) = (with(400, "InvalidParameterValue"), with(404, "ReceiptHandleIsInvalid"));
+    let (gone, unknown) = (refused(400, "InvalidParameterValue"), refused(404, "ReceiptHandleIsInvalid"));
     let handle = queue.handle().await;
-    assert_eq!(queue.hide(&handle, 43_201).await, with(400, "InvalidParameterValue"));
-    assert_eq!(queue.hide(&handle, 0).await, None);
-    assert_eq!(queue.hide(&handle, 60).await, with(400, "MessageNotInflight"));
+    assert_eq!(queue.hide(&handle, 43_201).await, refused(400, "InvalidParameterValue"));
+    assert_eq!(queue.hide(&handle, 0).await, accepted());
+    assert_eq!(queue.hide(&handle, 60).await, refused(400, "MessageNotInflight"));
     let newer = queue.handle().await;
     assert_eq!(queue.hide(&handle, 60).await, gone);
-    assert_eq!(queue.delete(&handle).await, None);
-    assert_eq!(queue.hide(&newer, 60).await, None);
-    assert_eq!(queue.delete(&newer).await, None);
+    assert_eq!(queue.delete(&handle).await, accepted());
+    assert_eq!(queue.hide(&newer, 60).await, accepted());
+    assert_eq!(queue.delete(&newer).await, accepted());
     assert_eq!(queue.hide(&newer, 60).await, gone);
-    assert_eq!(queue.hide("never given out", 60).await, never);
-    assert_eq!(queue.delete("never given out").await, never);
+    assert_eq!(queue.hide("never given out", 60).await, unknown);
+    assert_eq!(queue.delete("never given out").await, unknown);
 }
 
 #[tokio::test]
 async fn what_is_not_asked_for_is_not_told() {
     let queue = Queue::on_double().await;
-    assert_eq!(queue.send("x").await, None);
+    assert_eq!(queue.send("x").await, accepted());
     let received =
         queue.sqs.receive_message().queue_url(&queue.url).visibility_timeout(0).send().await.unwrap();
     assert_eq!(received.messages.unwrap()[0].attributes, None);
@@ -184,7 +184,7 @@ async fn what_is_not_asked_for_is_not_told() {
     assert_eq!(counted.attributes.unwrap_or_default().len(), 0);
     let unknown = QueueAttributeName::from("Weight");
     let asked = queue.sqs.get_queue_attributes().queue_url(&queue.url).attribute_names(unknown).send().await;
-    assert_eq!(refused(asked), with(400, "InvalidAttributeName"));
+    assert_eq!(outcome(asked), refused(400, "InvalidAttributeName"));
 }
 
 #[tokio::test]
@@ -194,6 +194,6 @@ async fn another_url_is_another_queue() {
         [queue.url.replace("strict", "absent"), queue.url.replace("000000000000", "1"), "strict".to_owned()]
     {
         let sent = queue.sqs.send_message().queue_url(&url).message_body("x").send().await;
-        assert_eq!(refused(sent), with(400, "NonExistentQueue"), "{url}");
+        assert_eq!(outcome(sent), refused(400, "NonExistentQueue"), "{url}");
     }
 }
