@@ -5,7 +5,7 @@ use posthaste_core::dead_letter::record;
 use posthaste_core::decide::DeadLetterReason;
 use posthaste_core::delivery::{DeadLetter, Payload};
 use posthaste_core::layout;
-use posthaste_core::limits::SQS_DELAY_SECS_MAX;
+use posthaste_core::limits::{MAX_RECEIVE_COUNT, SQS_DELAY_SECS_MAX};
 use posthaste_core::wire::{WireError, parse_dead_letter, parse_delivery};
 use posthaste_ports::guard::guarded;
 use posthaste_ports::{
@@ -70,22 +70,36 @@ where
                 let entry = Letter { id: message.id, receipt: message.receipt, dead: letter, records };
                 sorted.letters.entry(place).or_default().push(entry);
             }
-            // An event whose payload is gone cannot be shown; what is known of it is kept as it is.
+            // An event whose payload is gone or altered cannot be shown; what is known of it is kept as it is.
             Ok(None) => sorted.raw.push(message),
             Err(error) => {
                 tracing::error!(message = %message.id.0, error = &error as &dyn std::error::Error, "payload of a dead letter not readable");
-                sorted.failures.push(message.id);
+                if self.ports.source == QueueName::Redrive && message.receive_count >= MAX_RECEIVE_COUNT {
+                    sorted.raw.push(message);
+                } else {
+                    sorted.failures.push(message.id);
+                }
             }
         }
     }
 
-    /// The records of a letter's events; `None` if a payload is gone.
+    /// A stored payload; `None` if it is gone, or is not what was stored.
+    async fn stored(&self, key: &str, payload: &Payload) -> Result<Option<Bytes>, PortError> {
+        let Some(object) = self.ports.state.get(key).await? else { return Ok(None) };
+        if !payload.is(&object.bytes) {
+            tracing::error!(%key, "payload of a dead letter is not what was stored");
+            return Ok(None);
+        }
+        Ok(Some(object.bytes))
+    }
+
+    /// The records of a letter's events; `None` if a payload is gone or altered.
     async fn records(&self, letter: &DeadLetter) -> Result<Option<Vec<Bytes>>, PortError> {
         let mut records = Vec::with_capacity(letter.delivery.events.len());
         for entry in &letter.delivery.events {
             let text = match &entry.payload {
                 Payload::Inline(json) => Some(json.clone()),
-                Payload::Stored { key, .. } => self.ports.state.get(key).await?.map(|object| object.bytes),
+                Payload::Stored { key, .. } => self.stored(key, &entry.payload).await?,
             };
             let Some(text) = text else { return Ok(None) };
             records.push(record(letter, &text));

@@ -27,7 +27,7 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// The texts of these events, and the verdicts over those whose payload is gone or cannot be read.
+    /// The texts of these events, and the verdicts over those whose payload is gone, altered or cannot be read.
     pub(crate) async fn load(
         &self,
         invocation: &Invocation,
@@ -50,7 +50,11 @@ where
             Payload::Stored { key, .. } => key,
         };
         match self.ports.state.get(key).await {
-            Ok(Some(object)) => Ok(object.bytes),
+            Ok(Some(object)) if payload.is(&object.bytes) => Ok(object.bytes),
+            Ok(Some(_)) => {
+                tracing::error!(%key, "payload is not what was stored, event given up");
+                Err(EntryVerdict::GiveUp { reason: DeadLetterReason::MalformedMessage, last: None })
+            }
             Ok(None) => Err(EntryVerdict::GiveUp { reason: DeadLetterReason::MalformedMessage, last: None }),
             Err(error) => {
                 tracing::warn!(%key, error = &error as &dyn std::error::Error, "payload not readable, event postponed");

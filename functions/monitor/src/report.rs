@@ -32,10 +32,12 @@ pub(crate) fn transition(change: Transition, state: &PressureState) {
     }
 }
 
-/// Sets the gauges: 0 Normal, 1 Medium, 2 High, as far as the level has consequences.
+/// Sets the gauges of the resources that could be read: 0 Normal, 1 Medium, 2 High, as far as the level has
+/// consequences. One that is never read here has none, because CloudWatch bills each.
 pub(crate) fn levels(state: &PressureState) {
     for resource in Resource::ALL {
-        let level = state.resource(resource).map(ResourceState::effective_level).unwrap_or_default();
-        metrics::gauge!("PressureLevel", "resource" => resource.as_str()).set(level.number());
+        if let Some(level) = state.resource(resource).map(ResourceState::effective_level) {
+            metrics::gauge!("PressureLevel", "resource" => resource.as_str()).set(level.number());
+        }
     }
 }

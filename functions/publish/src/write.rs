@@ -1,7 +1,7 @@
 //! Writing what a request became: the shared payloads first, then the messages that refer to them.
 
 use futures_util::future::try_join_all;
-use posthaste_core::delivery::Payload;
+use posthaste_core::delivery::{Payload, PayloadDigest};
 use posthaste_core::event::Event;
 use posthaste_core::layout;
 use posthaste_core::limits::INLINE_FAN_OUT_BYTES_MAX;
@@ -63,7 +63,8 @@ where
         let payload = |(index, event): (usize, &Event)| {
             let bytes = event.json().len();
             if fan_out.stores(index, bytes, dehydrate) {
-                Payload::Stored { key: layout::payload(at, &self.entropy.uuid().to_string()), bytes }
+                let key = layout::payload(at, &self.entropy.uuid().to_string());
+                Payload::Stored { key, bytes, digest: Some(PayloadDigest::of(event.json())) }
             } else {
                 Payload::Inline(event.json().clone())
             }

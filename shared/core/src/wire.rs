@@ -51,7 +51,8 @@ fn unreadable(body: &Bytes, error: serde_json::Error) -> WireError {
 mod tests {
     use super::*;
     use crate::decide::DeadLetterReason;
-    use crate::delivery::{DeadLetter, Delivery, Entry, LastAttempt, Payload, StorageTrouble};
+    use crate::delivery::{DeadLetter, Delivery, Entry, LastAttempt, Payload, PayloadDigest, StorageTrouble};
+    use crate::limits::ENTRY_OVERHEAD_BYTES;
     use crate::name::{SubscriptionName, TopicName};
     use crate::outcome::OutcomeName;
     use crate::schema::Schema;
@@ -59,6 +60,7 @@ mod tests {
 
     /// Version 1 as it was first written. Never edited.
     const DELIVERY_V1: &str = include_str!("wire/fixtures/delivery-v1.json");
+    const DELIVERY_V1_DIGEST: &str = include_str!("wire/fixtures/delivery-v1-digest.json");
     const DEAD_LETTER_V1: &str = include_str!("wire/fixtures/dead-letter-v1.json");
 
     fn delivery() -> Delivery {
@@ -86,10 +88,14 @@ mod tests {
                     key: "0b0e-1".to_owned(),
                     expires_at: Timestamp::from_millis(1_700_086_400_000),
                     traceparent: None,
-                    payload: Payload::Stored { key: "payloads/20231114/x".to_owned(), bytes: 900_000 },
+                    payload: stored(None),
                 },
             ],
         }
+    }
+
+    fn stored(digest: Option<PayloadDigest>) -> Payload {
+        Payload::Stored { key: "payloads/20231114/x".to_owned(), bytes: 900_000, digest }
     }
 
     fn dead_letter() -> DeadLetter {
@@ -104,6 +110,29 @@ mod tests {
     fn a_delivery_is_written_as_its_fixture_and_read_back() {
         assert_eq!(render_delivery(&delivery()), DELIVERY_V1.trim_end());
         assert_eq!(parse_delivery(&Bytes::from_static(DELIVERY_V1.as_bytes())).unwrap(), delivery());
+    }
+
+    #[test]
+    fn a_delivery_with_a_digest_is_written_as_its_fixture_and_read_back() {
+        let mut delivery = delivery();
+        delivery.events[1].payload = stored(Some(PayloadDigest::of(b"abc")));
+        assert_eq!(render_delivery(&delivery), DELIVERY_V1_DIGEST.trim_end());
+        let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_DIGEST.as_bytes()));
+        assert_eq!(read.unwrap(), delivery);
+        let broken = Bytes::from(DELIVERY_V1_DIGEST.replace("ba7816bf", "BA7816BF"));
+        assert!(matches!(parse_delivery(&broken), Err(WireError::Malformed(_))));
+    }
+
+    #[test]
+    fn no_entry_takes_more_than_is_reckoned_with() {
+        let mut delivery = delivery();
+        let key = "f".repeat(32) + "-999999";
+        let payload = stored(Some(PayloadDigest::of(b"abc")));
+        delivery.events = vec![Entry { key, traceparent: None, payload, ..delivery.events[0].clone() }];
+        let one = render_delivery(&delivery).len();
+        delivery.events.push(delivery.events[0].clone());
+        let more = render_delivery(&delivery).len() - one;
+        assert!(more <= delivery.events[0].payload.message_bytes() + ENTRY_OVERHEAD_BYTES, "{more}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::api::{SecretText, SubscriptionSettings, TopicSettings};
-use posthaste_core::delivery::{Delivery, Entry, Payload, group};
+use posthaste_core::delivery::{Delivery, Entry, Payload, PayloadDigest, group};
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::pressure::Drained;
@@ -205,9 +205,10 @@ impl World {
         self.publish_payloads(payloads.collect(), time_to_live).await;
     }
 
-    /// Puts one delivery into the queue whose event lies, or lay, in the state bucket under this key.
-    pub async fn publish_stored(&self, key: &str) {
-        let payload = Payload::Stored { key: key.to_owned(), bytes: 100 };
+    /// Puts one delivery into the queue whose event is, or was, in the state bucket under this key: this text.
+    pub async fn publish_stored(&self, key: &str, json: &str) {
+        let digest = Some(PayloadDigest::of(json.as_bytes()));
+        let payload = Payload::Stored { key: key.to_owned(), bytes: json.len(), digest };
         self.publish_payloads(vec![payload], Duration::from_hours(24)).await;
     }
 

@@ -254,7 +254,7 @@ async fn a_stored_payload_is_sent_like_any_other() {
     let key = "payloads/20231114/x";
     let text = Bytes::from(event("stored"));
     world.local.state().put(key, text.clone(), PutCondition::Always).await.expect("a write");
-    world.publish_stored(key).await;
+    world.publish_stored(key, &event("stored")).await;
     world.deliver().await;
     assert_eq!(world.endpoint.take()[0].body.as_bytes(), text);
 }
@@ -262,7 +262,7 @@ async fn a_stored_payload_is_sent_like_any_other() {
 #[tokio::test]
 async fn an_event_whose_payload_is_gone_is_kept_as_what_is_known_of_it() {
     let world = world(json!({})).await;
-    world.publish_stored("payloads/20231114/gone").await;
+    world.publish_stored("payloads/20231114/gone", &event("stored")).await;
     world.deliver().await;
     world.clock.advance(Duration::from_mins(5));
     world.bury().await;
@@ -278,7 +278,7 @@ async fn a_payload_that_cannot_be_read_postpones_its_event_without_an_attempt() 
         |effect: Effect<'_>| effect.key.starts_with("payloads/").then_some(Fault::Before(ErrorKind::Denied));
     let world = World::with(&Faults { state: Plan::by(rule), ..Faults::none() });
     world.subscribe(json!({})).await;
-    world.publish_stored("payloads/20231114/x").await;
+    world.publish_stored("payloads/20231114/x", &event("stored")).await;
     world.deliver().await;
     assert_eq!(
         (world.visible(QueueName::Deliveries).await, world.delayed(QueueName::Deliveries).await),

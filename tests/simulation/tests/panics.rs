@@ -76,7 +76,7 @@ async fn deliver_hands_back_the_message_whose_topic_makes_it_panic() {
 #[tokio::test]
 async fn deliver_hands_back_the_message_whose_payload_makes_it_panic() {
     let world = world(Faults { state: at_key("payloads/poison"), ..Faults::none() }).await;
-    world.publish_stored("payloads/poison").await;
+    world.publish_stored("payloads/poison", &event("stored")).await;
     publish(&world, &["a"]).await;
     one(&world.deliver().await);
     assert_eq!(arrived(&world, &["a"]), ["a"]);
@@ -133,7 +133,7 @@ async fn buried_under(world: &World, prefix: &str) -> usize {
 async fn deadletter_hands_back_the_message_whose_payload_makes_it_panic() {
     let world = world(Faults { state: at_key("payloads/poison"), ..Faults::none() }).await;
     // It expires before it is tried, so that deliver never reads its payload.
-    world.publish_stored("payloads/poison").await;
+    world.publish_stored("payloads/poison", &event("stored")).await;
     world.clock.advance(DAY);
     refuse(&world, &["a", "b"]).await;
     one(&world.bury().await);
@@ -146,7 +146,7 @@ async fn deadletter_hands_back_the_message_whose_payload_makes_it_panic() {
 #[tokio::test]
 async fn a_message_that_makes_deadletter_panic_again_and_again_is_kept_as_it_is() {
     let world = world(Faults { state: at_key("payloads/poison"), ..Faults::none() }).await;
-    world.publish_stored("payloads/poison").await;
+    world.publish_stored("payloads/poison", &event("stored")).await;
     world.clock.advance(DAY);
     world.deliver().await;
     world.clock.advance(Duration::from_mins(5));

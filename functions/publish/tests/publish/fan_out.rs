@@ -1,6 +1,6 @@
 //! Which subscription receives what, how it is packed, when it expires and what is stored once.
 
-use posthaste_core::delivery::Payload;
+use posthaste_core::delivery::{Payload, PayloadDigest};
 use posthaste_core::limits::SQS_MESSAGE_BYTES_MAX;
 use posthaste_core::time::Timestamp;
 use serde_json::{Value, json};
@@ -90,7 +90,8 @@ async fn an_event_with_many_large_copies_is_stored_once_and_referenced() {
     let [(key, stored)] = world.store.under("payloads/").try_into().unwrap();
     assert_eq!(stored, large);
     assert!(key.starts_with("payloads/20261121/"));
-    let payload = Payload::Stored { key, bytes: large.len() };
+    let digest = Some(PayloadDigest::of(large.as_bytes()));
+    let payload = Payload::Stored { key, bytes: large.len(), digest };
     let deliveries = world.deliveries();
     assert_eq!(deliveries.len(), 5);
     for delivery in deliveries {

@@ -1,17 +1,21 @@
 //! A fault at every effect: what the producer is told, and what may be left behind.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use bytes::Bytes;
 use http::HeaderValue;
 use posthaste_core::delivery::Payload;
 use posthaste_core::wire::parse_delivery;
-use posthaste_ports::ErrorKind;
 use posthaste_ports::faulty::{EntryFault, Fault, Faulty, Plan};
 use posthaste_ports::recorded::Operation;
+use posthaste_ports::{ErrorKind, ObjectStore, PutCondition};
+use posthaste_publish::router;
 use serde_json::json;
 
 use crate::refused::shown;
-use crate::world::{Answer, BATCH, KEY, World, event_of, request, send, subscriptions};
+use crate::world::{Answer, BATCH, KEY, MINIMAL, STRUCTURED, World, event_of, request, send, subscriptions};
 
 /// Publishes one event of so many bytes to twenty-five subscriptions, over ports that fail by `plan`.
 async fn publish(world: &World, plan: &Plan, bytes: usize) -> Answer {
@@ -21,7 +25,7 @@ async fn publish(world: &World, plan: &Plan, bytes: usize) -> Answer {
 async fn publish_all(world: &World, plan: &Plan, events: &[String]) -> Answer {
     let queue = Faulty::new(world.queue.clone(), "deliveries", plan);
     let store = Faulty::new(world.store.clone(), "state", plan);
-    let app = posthaste_publish::router(world.publish_over(queue, store).into());
+    let app = router(world.publish_over(queue, store).into());
     let body = format!("[{}]", events.join(","));
     send(app, request("/topics/orders/events", &[KEY, BATCH], body)).await
 }
@@ -135,4 +139,35 @@ async fn a_payload_that_is_not_stored_is_not_referred_to() {
     let answer = publish(&world, &failing(Operation::Put, ErrorKind::Denied), 900_000).await;
     assert_eq!(answer.status, 503);
     world.assert_untouched();
+}
+
+/// Everything that can be wrong with a topic's record.
+async fn broken_records(world: &World) -> Vec<Bytes> {
+    let good = world.store.get("topics/orders.json").await.unwrap().unwrap().bytes;
+    let text = String::from_utf8(good.to_vec()).unwrap();
+    let newer = text.replace("\"v\":1", "\"v\":2");
+    assert_ne!(newer, text);
+    vec![Bytes::new(), good.slice(..good.len() / 2), Bytes::from(newer), Bytes::from_static(b"{}")]
+}
+
+#[tokio::test]
+async fn a_broken_record_is_no_reason_to_refuse_where_a_good_one_was_known_and_else_a_503() {
+    for record in broken_records(&world().await).await {
+        let world = world().await;
+        let known = router(Arc::new(world.publish()));
+        let post = async |app: &Router| {
+            let request = request("/topics/orders/events", &[KEY, STRUCTURED], MINIMAL);
+            send(app.clone(), request).await
+        };
+        assert_eq!(post(&known).await.status, 200);
+        world.store.put("topics/orders.json", record.clone(), PutCondition::Always).await.unwrap();
+        assert_eq!(post(&known).await.status, 200, "{record:?}");
+        let unknown = post(&router(Arc::new(world.publish()))).await;
+        assert_eq!(
+            (unknown.status, unknown.headers["retry-after"].to_str().unwrap()),
+            (503, "5"),
+            "{record:?}"
+        );
+        assert_eq!(world.queue.messages().len(), 50);
+    }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{WIRE_VERSION, WireError, unreadable};
-use crate::delivery::{Delivery, Entry, LastAttempt, Payload};
+use crate::delivery::{Delivery, Entry, LastAttempt, Payload, PayloadDigest};
 use crate::limits::ENTRY_OVERHEAD_BYTES;
 use crate::name::{SubscriptionName, TopicName};
 use crate::outcome::OutcomeName;
@@ -64,6 +64,9 @@ struct EntryWire<'a> {
 struct PayloadWire {
     key: String,
     bytes: usize,
+    /// Later than version 1 itself: older messages do not have it, and older programs pass it over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
 }
 
 /// Renders a delivery as the body of a message.
@@ -135,13 +138,25 @@ impl EntryWire<'_> {
     fn into_entry(self, body: &Bytes) -> Result<Entry, WireError> {
         let payload = match (self.event, self.payload) {
             (Some(raw), None) => Payload::Inline(body.slice_ref(raw.get().as_bytes())),
-            (None, Some(stored)) => Payload::Stored { key: stored.key, bytes: stored.bytes },
-            _ => {
-                return Err(WireError::Malformed(serde::de::Error::custom("expected one of event, payload")));
-            }
+            (None, Some(stored)) => stored.into_payload()?,
+            _ => return Err(malformed("expected one of event, payload")),
         };
         Ok(Entry { key: self.key, expires_at: self.expires_at, traceparent: self.traceparent, payload })
     }
+}
+
+impl PayloadWire {
+    fn into_payload(self) -> Result<Payload, WireError> {
+        let parse = |text: String| {
+            PayloadDigest::parse(&text).ok_or_else(|| malformed("sha256: expected 64 hexadecimal digits"))
+        };
+        let digest = self.sha256.map(parse).transpose()?;
+        Ok(Payload::Stored { key: self.key, bytes: self.bytes, digest })
+    }
+}
+
+fn malformed(why: &str) -> WireError {
+    WireError::Malformed(serde::de::Error::custom(why))
 }
 
 /// Writes an object without its closing brace, so that a member with raw JSON can follow.
@@ -165,7 +180,10 @@ fn put_events(body: &mut BytesMut, events: &[Entry]) {
 fn put_entry(body: &mut BytesMut, entry: &Entry) {
     let (payload, inline) = match &entry.payload {
         Payload::Inline(json) => (None, Some(json)),
-        Payload::Stored { key, bytes } => (Some(PayloadWire { key: key.clone(), bytes: *bytes }), None),
+        Payload::Stored { key, bytes, digest } => {
+            let sha256 = digest.map(|digest| digest.to_string());
+            (Some(PayloadWire { key: key.clone(), bytes: *bytes, sha256 }), None)
+        }
     };
     let head = EntryWire {
         key: entry.key.clone(),

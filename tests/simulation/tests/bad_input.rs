@@ -1,0 +1,246 @@
+//! Bad input from where our own come: message bodies that are not ours, and stored payloads that are gone, forbidden or
+//! altered. What cannot be used is kept byte for byte, its neighbours do not notice, and nothing is dropped. Topic
+//! records have their tests in `registry.rs`.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::limits::MAX_RECEIVE_COUNT;
+use posthaste_ports::faulty::{Effect, Fault, Plan};
+use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
+use posthaste_simulation::{Answer, Faults, World, event};
+use serde_json::json;
+
+const DAY: Duration = Duration::from_hours(24);
+const KEY: &str = "payloads/20231114/x";
+const STORED: &str = r#"{"specversion":"1.0","id":"stored","source":"/s","type":"t","data":{"n":1}}"#;
+
+/// What may lie in a stored payload's place, other than what was stored.
+const ALTERED: [&str; 4] = [
+    "",
+    "{",
+    r#"{"specversion":"1.0","id":"stored","source":"/s","type":"t","data":{"n":2}}"#,
+    r#"{"specversion":"1.0","id":"stored","source":"/s","type":"t","data":{"n":1}} "#,
+];
+
+async fn world(faults: Faults) -> World {
+    let world = World::with(&faults);
+    world.subscribe(json!({})).await;
+    world
+}
+
+/// A delivery, a dead letter and their like as they lie in the queues.
+async fn ours() -> (String, String) {
+    let world = world(Faults::none()).await;
+    world.publish(&[event("a")], DAY).await;
+    let delivery = world.receive(QueueName::Deliveries).await.pop().expect("a delivery").body;
+    world.endpoint.answer([Answer::Status(400)]);
+    world.publish(&[event("b")], DAY).await;
+    world.deliver().await;
+    world.clock.advance(Duration::from_mins(5));
+    let letter = world.receive(QueueName::DeadLetters).await.pop().expect("a dead letter").body;
+    let text = |body: Bytes| String::from_utf8(body.to_vec()).expect("text");
+    (text(delivery), text(letter))
+}
+
+/// Bodies that are none of ours, given one that is.
+fn foreign(ours: &str, of_the_other_queue: Option<String>) -> Vec<Bytes> {
+    let truncated = ours[..ours.len() - 20].to_owned();
+    let no_events = ours.replace("\"events\":[", "\"none\":[");
+    let bad_name = ours.replace("\"orders\"", "\"../orders\"");
+    let bad_digest =
+        ours.replace("\"event\":{", "\"payload\":{\"key\":\"x\",\"bytes\":1,\"sha256\":\"x\"},\"e\":{");
+    let all =
+        [truncated, no_events, bad_name, bad_digest, "ü {".into(), "null".into(), "[]".into(), " ".into()];
+    assert!(all.iter().all(|body| body != ours));
+    all.into_iter().chain(of_the_other_queue).map(Bytes::from).collect()
+}
+
+/// What is kept as it is.
+async fn kept(world: &World) -> Vec<Bytes> {
+    let buried = world.buried().await.into_iter();
+    buried.filter(|(key, _)| key.starts_with("MALFORMED/")).map(|(_, bytes)| bytes).collect()
+}
+
+async fn buried_events(world: &World) -> usize {
+    let mut events = 0;
+    for (key, object) in world.buried().await {
+        if key.starts_with("ORDERS/BILLING/") {
+            events += serde_json::from_slice::<Vec<serde_json::Value>>(&object).expect("an array").len();
+        }
+    }
+    events
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_ours_is_kept_byte_for_byte_and_its_neighbours_are_delivered() {
+    let (delivery, letter) = ours().await;
+    for body in foreign(&delivery, Some(letter)) {
+        let world = world(Faults::none()).await;
+        world.send(QueueName::Deliveries, body.clone()).await;
+        world.publish(&[event("neighbour")], DAY).await;
+        assert_eq!(world.deliver().await.failures, [], "{body:?}");
+        assert_eq!(world.endpoint.take().len(), 1, "{body:?}");
+        if body.starts_with(b"{\"v\":1,\"reason\"") {
+            // A dead letter in the wrong queue is one in the right queue now.
+            world.bury().await;
+            assert_eq!(buried_events(&world).await, 1);
+            continue;
+        }
+        assert_eq!(world.bury().await.failures, [], "{body:?}");
+        assert_eq!(kept(&world).await, [body]);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_ours_among_dead_letters_is_kept_byte_for_byte_beside_them() {
+    let (delivery, letter) = ours().await;
+    for body in foreign(&letter, Some(delivery)) {
+        let world = world(Faults::none()).await;
+        world.send(QueueName::DeadLetters, body.clone()).await;
+        world.send(QueueName::DeadLetters, Bytes::from(letter.clone())).await;
+        assert_eq!(world.bury().await.failures, [], "{body:?}");
+        assert_eq!((kept(&world).await, buried_events(&world).await), (vec![body], 1));
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_ours_in_the_redrive_queue_is_kept_byte_for_byte_beside_what_is() {
+    let (delivery, letter) = ours().await;
+    for body in foreign(&letter, None).into_iter().chain(foreign(&delivery, None)) {
+        let world = world(Faults::none()).await;
+        for body in [body.clone(), Bytes::from(letter.clone()), Bytes::from(delivery.clone())] {
+            world.send(QueueName::Redrive, body).await;
+        }
+        assert_eq!(world.bury_redriven().await.failures, [], "{body:?}");
+        assert_eq!((kept(&world).await, buried_events(&world).await), (vec![body], 2));
+    }
+}
+
+#[tokio::test]
+async fn what_a_newer_program_wrote_waits_for_it_in_every_queue() {
+    let (delivery, letter) = ours().await;
+    let queues = [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive];
+    for (queue, body) in queues.into_iter().zip([&delivery, &letter, &letter]) {
+        let world = world(Faults::none()).await;
+        let newer = Bytes::from(body.replace("\"v\":1", "\"v\":2"));
+        world.send(queue, newer.clone()).await;
+        for _ in 0..60 {
+            let responses = [world.deliver().await, world.bury().await, world.bury_redriven().await];
+            assert!(responses.iter().all(|response| response.failures.is_empty()));
+            world.clock.advance(Duration::from_mins(15));
+        }
+        assert_eq!(world.receive(queue).await.pop().expect("a message").body, newer);
+        assert_eq!(world.buried().await, []);
+    }
+}
+
+async fn put(world: &World, text: &'static str) {
+    let bytes = Bytes::from_static(text.as_bytes());
+    world.local.state().put(KEY, bytes, PutCondition::Always).await.expect("a write");
+}
+
+/// A stored event and one beside it, of which the first cannot be delivered: the message about it is kept.
+async fn assert_kept(world: &World) {
+    world.publish_stored(KEY, STORED).await;
+    world.publish(&[event("neighbour")], DAY).await;
+    assert_eq!(world.deliver().await.failures, []);
+    let requests = world.endpoint.take();
+    assert!(requests.len() == 1 && requests[0].body.contains("neighbour"), "{requests:?}");
+    world.clock.advance(Duration::from_mins(5));
+    assert_eq!(world.bury().await.failures, []);
+    let kept = kept(world).await;
+    let text = String::from_utf8_lossy(&kept[0]);
+    assert!(kept.len() == 1 && text.contains(KEY) && text.contains("MalformedMessage"), "{kept:?}");
+}
+
+#[tokio::test]
+async fn an_event_whose_payload_is_gone_is_kept_and_its_neighbour_is_delivered() {
+    assert_kept(&world(Faults::none()).await).await;
+}
+
+#[tokio::test]
+async fn an_event_whose_payload_was_altered_is_kept_and_never_sent() {
+    for altered in ALTERED {
+        let world = world(Faults::none()).await;
+        put(&world, altered).await;
+        assert_kept(&world).await;
+        // What lies in its place stays there for whoever looks into it.
+        let object = world.local.state().get(KEY).await.expect("a read").expect("an object");
+        assert_eq!(object.bytes, altered);
+    }
+}
+
+#[tokio::test]
+async fn an_event_whose_payload_is_forbidden_waits_until_it_is_not() {
+    let denied = |effect: Effect<'_>| {
+        let is_payload = effect.key == KEY && effect.number < 30;
+        is_payload.then_some(Fault::Before(ErrorKind::Denied))
+    };
+    let world = world(Faults { state: Plan::by(denied), ..Faults::none() }).await;
+    put(&world, STORED).await;
+    world.publish_stored(KEY, STORED).await;
+    for _ in 0..40 {
+        assert_eq!(world.deliver().await.failures, []);
+        world.clock.advance(Duration::from_secs(30));
+    }
+    let requests = world.endpoint.take();
+    assert_eq!(requests.iter().map(|request| request.body.as_str()).collect::<Vec<_>>(), [STORED]);
+    assert_eq!(requests[0].headers["aeg-delivery-count"], "0");
+}
+
+/// A dead letter of a stored event and one beside it, both due.
+async fn give_up_stored(world: &World) {
+    world.publish_stored(KEY, STORED).await;
+    world.publish(&[event("neighbour")], DAY).await;
+    // They expire untried, so that only deadletter reads the payload.
+    world.clock.advance(DAY);
+    assert_eq!(world.deliver().await.failures, []);
+    world.clock.advance(Duration::from_mins(5));
+}
+
+#[tokio::test]
+async fn a_dead_letter_shows_its_stored_event_as_it_was_accepted() {
+    let world = world(Faults::none()).await;
+    put(&world, STORED).await;
+    give_up_stored(&world).await;
+    assert_eq!(world.bury().await.failures, []);
+    assert_eq!((kept(&world).await, buried_events(&world).await), (vec![], 2));
+}
+
+#[tokio::test]
+async fn a_dead_letter_whose_payload_is_gone_or_altered_is_kept_beside_the_others() {
+    for altered in ALTERED.map(Some).into_iter().chain([None]) {
+        let world = world(Faults::none()).await;
+        if let Some(altered) = altered {
+            put(&world, altered).await;
+        }
+        give_up_stored(&world).await;
+        assert_eq!(world.bury().await.failures, []);
+        let kept = kept(&world).await;
+        assert!(kept.len() == 1 && String::from_utf8_lossy(&kept[0]).contains(KEY), "{altered:?}: {kept:?}");
+        assert_eq!(buried_events(&world).await, 1, "{altered:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_dead_letter_whose_payload_is_forbidden_waits_and_is_kept_before_it_is_lost() {
+    let denied = |effect: Effect<'_>| (effect.key == KEY).then_some(Fault::Before(ErrorKind::Denied));
+    let world = world(Faults { state: Plan::by(denied), ..Faults::none() }).await;
+    give_up_stored(&world).await;
+    for _ in 0..=MAX_RECEIVE_COUNT {
+        world.bury().await;
+        world.clock.advance(Duration::from_mins(6));
+    }
+    // Its neighbour is where it belongs; it was handed back so often that it is in the redrive queue now.
+    assert_eq!((kept(&world).await.len(), buried_events(&world).await), (0, 1));
+    assert_eq!(world.visible(QueueName::Redrive).await, 1);
+    for _ in 0..MAX_RECEIVE_COUNT {
+        assert_eq!(kept(&world).await.len(), 0);
+        world.bury_redriven().await;
+        world.clock.advance(Duration::from_mins(6));
+    }
+    let kept = kept(&world).await;
+    assert!(kept.len() == 1 && String::from_utf8_lossy(&kept[0]).contains(KEY), "{kept:?}");
+    assert_eq!(world.visible(QueueName::Redrive).await, 0);
+}
