@@ -133,7 +133,7 @@ where
         match self.ports.bucket.put(&key, message.body, PutCondition::Always).await {
             Ok(_) => {
                 metrics::counter!("DeadLetteredCount", "reason" => "MalformedMessage").increment(1);
-                tracing::error!(%key, message = %message.id.0, "message not readable, kept as it is");
+                tracing::error!(%key, message_id = %message.id.0, "message not readable, kept as it is");
                 self.acknowledge(&message.id, &message.receipt).await;
             }
             Err(error) => {
@@ -148,7 +148,7 @@ where
         let acknowledged = guarded(self.ports.queue.acknowledge(receipt)).await;
         let panicked = |panicked| Err(PortError::caused("acknowledge", ErrorKind::Other, panicked));
         if let Err(error) = acknowledged.unwrap_or_else(panicked) {
-            tracing::error!(message = %id.0, error = &error as &dyn std::error::Error, "written dead letter not acknowledged");
+            tracing::error!(message_id = %id.0, error = &error as &dyn std::error::Error, "written dead letter not acknowledged");
         }
     }
 }

@@ -39,7 +39,7 @@ where
             vec![later(letter.dead, trouble)]
         };
         if let Err(error) = self.ports.queue.replace(&letter.receipt, successors).await {
-            tracing::error!(message = %letter.id.0, error = &error as &dyn std::error::Error, "dead letter left to its visibility timeout");
+            tracing::error!(message_id = %letter.id.0, error = &error as &dyn std::error::Error, "dead letter left to its visibility timeout");
             failures.push(letter.id);
         }
     }

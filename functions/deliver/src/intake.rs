@@ -55,7 +55,7 @@ where
         for message in batch {
             let id = message.id.clone();
             if guarded(self.take_in_one(invocation, message)).await.is_err() {
-                tracing::error!(message = %id.0, "message handed back, reading it panicked");
+                tracing::error!(message_id = %id.0, "message handed back, reading it panicked");
                 invocation.fail(&id);
             }
         }
@@ -147,7 +147,7 @@ where
             WireError::Newer(_) => (QueueName::Deliveries, SQS_DELAY_SECS_MAX),
             WireError::Malformed(_) | WireError::Empty => (QueueName::DeadLetters, 0),
         };
-        tracing::warn!(message = %message.id.0, %to, error = error as &dyn std::error::Error, "message not readable, moved as it is");
+        tracing::warn!(message_id = %message.id.0, %to, error = error as &dyn std::error::Error, "message not readable, moved as it is");
         let moved = OutgoingMessage { body: message.body, group: None, delay_secs };
         let successors = vec![Successor { to, message: moved }];
         self.replace(invocation, &message.id, &message.receipt, successors).await;

@@ -81,7 +81,7 @@ impl Invocation {
     pub(crate) fn hand_back(&self, job: &Job) {
         let delivery = &job.delivery;
         tracing::error!(
-            message = %job.id.0, topic = %delivery.topic, subscription = %delivery.subscription,
+            message_id = %job.id.0, topic = %delivery.topic, subscription = %delivery.subscription,
             "message handed back, settling it panicked"
         );
         job.close();

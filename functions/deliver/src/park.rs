@@ -64,7 +64,7 @@ where
                 successors.extend(message.deliveries.iter().map(|d| retry(d, SQS_DELAY_SECS_MAX)));
             }
             if guarded(self.replace(invocation, &message.id, &message.receipt, successors)).await.is_err() {
-                tracing::error!(message = %message.id.0, "message handed back, replacing it panicked");
+                tracing::error!(message_id = %message.id.0, "message handed back, replacing it panicked");
                 invocation.fail(&message.id);
             }
         }

@@ -69,10 +69,10 @@ where
         match self.ports.queue.replace(receipt, successors).await {
             Ok(()) => {}
             Err(error) if error.kind == ErrorKind::NotFound => {
-                tracing::warn!(message = %id.0, "message settled by somebody else, its visibility ran out");
+                tracing::warn!(message_id = %id.0, "message settled by somebody else, its visibility ran out");
             }
             Err(error) => {
-                tracing::error!(message = %id.0, error = &error as &dyn std::error::Error, "message handed back, its successors were not written");
+                tracing::error!(message_id = %id.0, error = &error as &dyn std::error::Error, "message handed back, its successors were not written");
                 invocation.fail(id);
             }
         }

@@ -189,7 +189,7 @@ where
             };
             if let Err(error) = settled {
                 let error = &error as &dyn std::error::Error;
-                tracing::error!(queue = %self.settings.queue, message = %id.0, error, "message left to its visibility timeout");
+                tracing::error!(queue = %self.settings.queue, message_id = %id.0, error, "message left to its visibility timeout");
             }
         }
     }
