@@ -124,7 +124,8 @@ impl Shared {
             .sleep_impl(self.sleep.clone())
             .time_source(SystemTimeSource::new())
             .timeout_config(timeouts())
-            .retry_config(retries());
+            .retry_config(retries())
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
         config.set_endpoint_url(self.settings.sqs_endpoint.clone().map(String::from));
         aws_sdk_sqs::Client::from_conf(config.build())
     }
@@ -146,7 +147,7 @@ impl Shared {
             // chunked form that not every emulator reads.
             .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
             .response_checksum_validation(ResponseChecksumValidation::WhenRequired)
-            // Bodies are read under a timeout of their own.
+            // The timeouts bound every attempt, and the reading of a body has its own.
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
         config.set_endpoint_url(self.settings.s3_endpoint.clone().map(String::from));
         aws_sdk_s3::Client::from_conf(config.build())

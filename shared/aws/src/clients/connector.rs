@@ -104,7 +104,7 @@ mod tests {
         ByScheme::new(settings, SharedAsyncSleep::new(TokioSleep::new()))
     }
 
-    /// The start of a URL on a port of this machine where nobody listens.
+    /// Sends a request to a port of this machine where nobody listens.
     async fn fails(connector: &ByScheme, scheme: &str) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

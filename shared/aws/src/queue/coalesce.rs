@@ -16,7 +16,7 @@ use posthaste_ports::{Clock, ErrorKind, PortError};
 use tokio::sync::oneshot;
 
 /// How long the first of a request waits for others. What waits has failed and rests ten seconds at least, so the
-/// moment delays no event; a request saved is worth some 150 ms of a 256 MB function.
+/// moment delays no event; a request saved is worth some 120 ms of a 256 MB function.
 pub(super) const LINGER: Duration = Duration::from_millis(20);
 
 /// Most requests of one lane that are under way at once.
