@@ -45,7 +45,7 @@ where
     /// A message that makes this function panic ends in the redrive queue, and there, where no queue comes after, it is
     /// kept as it is.
     fn hand_back(&self, sorted: &mut Sorted, message: ReceivedMessage) {
-        tracing::error!(message = %message.id.0, source = %self.ports.source, "reading a dead letter panicked");
+        tracing::error!(message_id = %message.id.0, source = %self.ports.source, "reading a dead letter panicked");
         match self.ports.source {
             QueueName::Redrive => sorted.raw.push(message),
             QueueName::Deliveries | QueueName::DeadLetters => sorted.failures.push(message.id),
@@ -73,7 +73,7 @@ where
             // An event whose payload is gone or altered cannot be shown; what is known of it is kept as it is.
             Ok(None) => sorted.raw.push(message),
             Err(error) => {
-                tracing::error!(message = %message.id.0, error = &error as &dyn std::error::Error, "payload of a dead letter not readable");
+                tracing::error!(message_id = %message.id.0, error = &error as &dyn std::error::Error, "payload of a dead letter not readable");
                 if self.ports.source == QueueName::Redrive && message.receive_count >= MAX_RECEIVE_COUNT {
                     sorted.raw.push(message);
                 } else {
@@ -108,7 +108,7 @@ where
     }
 
     async fn wait_for_newer(&self, sorted: &mut Sorted, message: ReceivedMessage, version: u32) {
-        tracing::warn!(message = %message.id.0, version, "message of a newer version handed back as it is");
+        tracing::warn!(message_id = %message.id.0, version, "message of a newer version handed back as it is");
         let again = OutgoingMessage { body: message.body, group: None, delay_secs: SQS_DELAY_SECS_MAX };
         let successors = vec![Successor { to: self.ports.source, message: again }];
         if let Err(error) = self.ports.queue.replace(&message.receipt, successors).await {

@@ -11,6 +11,8 @@ mod trouble;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use futures_util::future::ready;
+use futures_util::stream::{self, StreamExt};
 use posthaste_core::delivery::DeadLetter;
 use posthaste_core::layout;
 use posthaste_ports::guard::{Panicked, guarded};
@@ -20,6 +22,9 @@ use posthaste_ports::{
 };
 
 use gather::{Object, gather};
+
+/// Letters that are put off side by side.
+const PUT_OFF_AT_ONCE_MAX: usize = 100;
 
 /// What deadletter needs from outside.
 #[derive(Debug)]
@@ -119,13 +124,22 @@ where
             }
             Err(error) => {
                 tracing::error!(%key, events = object.events, error = &error as &dyn std::error::Error, "dead letters not written");
-                for letter in object.letters {
-                    let id = letter.id.clone();
-                    let put_off = guarded(self.try_later(letter, failures)).await;
-                    hand_back(put_off, &[id], failures);
-                }
+                failures.extend(self.put_off(object.letters).await);
             }
         }
+    }
+
+    /// Puts letters off side by side, so that they can share requests to the queue. Answers those that could not be.
+    async fn put_off(&self, letters: Vec<Letter>) -> Vec<MessageId> {
+        let put_off = letters.into_iter().map(|letter| async {
+            let id = letter.id.clone();
+            let is_put_off = guarded(self.try_later(letter)).await.unwrap_or_else(|_| {
+                tracing::error!(message_id = %id.0, "dead letter handed back, putting it off panicked");
+                false
+            });
+            (!is_put_off).then_some(id)
+        });
+        stream::iter(put_off).buffer_unordered(PUT_OFF_AT_ONCE_MAX).filter_map(ready).collect().await
     }
 
     async fn keep_raw(&self, message: ReceivedMessage, failures: &mut Vec<MessageId>) {

@@ -6,9 +6,7 @@ use posthaste_core::delivery::{DeadLetter, StorageTrouble};
 use posthaste_core::settle::dead_letter_delay_secs;
 use posthaste_core::time::Timestamp;
 use posthaste_core::wire::render_dead_letter;
-use posthaste_ports::{
-    Clock, Entropy, MessageId, ObjectStore, OutgoingMessage, QueueName, QueueReceiver, Successor,
-};
+use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, QueueName, QueueReceiver, Successor};
 
 use crate::{DeadLetters, Letter};
 
@@ -26,9 +24,9 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Puts a letter off. Its fresh message starts its receive count anew, so that a long outage of the bucket never
-    /// moves it to the redrive queue.
-    pub(crate) async fn try_later(&self, letter: Letter, failures: &mut Vec<MessageId>) {
+    /// Puts a letter off and answers whether that is durable. Its fresh message starts its receive count anew, so that
+    /// a long outage of the bucket never moves it to the redrive queue.
+    pub(crate) async fn try_later(&self, letter: Letter) -> bool {
         let now = self.ports.clock.now();
         let trouble = again(letter.dead.storage, now);
         let give_up_after = self.give_up_after(&letter.dead).await;
@@ -40,8 +38,9 @@ where
         };
         if let Err(error) = self.ports.queue.replace(&letter.receipt, successors).await {
             tracing::error!(message_id = %letter.id.0, error = &error as &dyn std::error::Error, "dead letter left to its visibility timeout");
-            failures.push(letter.id);
+            return false;
         }
+        true
     }
 
     /// How long the subscription lets its bucket refuse. While that cannot be read, and for one that was deleted,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::stream::{self, StreamExt};
 use posthaste_core::batch::Pack;
 use posthaste_core::decide::{DeadLetterReason, is_expired};
 use posthaste_core::delivery::Delivery;
@@ -22,6 +23,7 @@ use posthaste_ports::{
 
 use crate::Deliver;
 use crate::invocation::{EntryRef, Invocation, Job};
+use crate::settle::SETTLED_AT_ONCE_MAX;
 
 /// How long an event waits that could not be tried because of us (its payload object could not be read, no socket was
 /// left), so that an outage of ours is not a busy loop.
@@ -59,11 +61,14 @@ where
                 invocation.fail(&id);
             }
         }
-        for job in &invocation.jobs {
+        // Side by side, so that what is given up together shares requests to the queue.
+        let invocation = &*invocation;
+        let judge = |job| async move {
             if guarded(self.judge_without_attempt(invocation, job)).await.is_err() {
                 invocation.hand_back(job);
             }
-        }
+        };
+        stream::iter(&invocation.jobs).for_each_concurrent(SETTLED_AT_ONCE_MAX, judge).await;
     }
 
     async fn take_in_one(&self, invocation: &mut Invocation, message: ReceivedMessage) {

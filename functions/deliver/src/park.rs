@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use futures_util::stream::{self, StreamExt};
 use posthaste_core::batch::Pack;
 use posthaste_core::delivery::Delivery;
 use posthaste_core::layout;
@@ -15,7 +16,7 @@ use posthaste_ports::{
 
 use crate::Deliver;
 use crate::invocation::{Invocation, Parking};
-use crate::settle::retry;
+use crate::settle::{SETTLED_AT_ONCE_MAX, retry};
 
 /// Most deliveries in one object: more than an invocation can hold.
 const PARKED_PER_OBJECT_MAX: usize = 10_000;
@@ -57,16 +58,21 @@ where
                 }
             }
         }
-        for (message, is_written) in parking.into_iter().zip(is_written) {
-            let mut successors = message.successors;
-            if !is_written {
-                // The queue keeps them for as long as it can delay, with their attempts; then they are parked again.
-                successors.extend(message.deliveries.iter().map(|d| retry(d, SQS_DELAY_SECS_MAX)));
-            }
-            if guarded(self.replace(invocation, &message.id, &message.receipt, successors)).await.is_err() {
-                tracing::error!(message_id = %message.id.0, "message handed back, replacing it panicked");
-                invocation.fail(&message.id);
-            }
+        let messages = parking.into_iter().zip(is_written);
+        let end = |(message, is_written)| self.end_parked(invocation, message, is_written);
+        stream::iter(messages).for_each_concurrent(SETTLED_AT_ONCE_MAX, end).await;
+    }
+
+    /// Deletes a message whose deliveries were parked. Where they were not, the queue keeps them for as long as it can
+    /// delay, with their attempts; then they are parked again.
+    async fn end_parked(&self, invocation: &Invocation, message: Parking, is_written: bool) {
+        let mut successors = message.successors;
+        if !is_written {
+            successors.extend(message.deliveries.iter().map(|d| retry(d, SQS_DELAY_SECS_MAX)));
+        }
+        if guarded(self.replace(invocation, &message.id, &message.receipt, successors)).await.is_err() {
+            tracing::error!(message_id = %message.id.0, "message handed back, replacing it panicked");
+            invocation.fail(&message.id);
         }
     }
 

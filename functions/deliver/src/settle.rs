@@ -14,6 +14,9 @@ use crate::Deliver;
 use crate::invocation::{Invocation, Job, Parking};
 use crate::report;
 
+/// Messages that are settled side by side, so that their successors and deletions can share requests to the queue.
+pub(crate) const SETTLED_AT_ONCE_MAX: usize = 100;
+
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
     Q: QueueReceiver,
