@@ -1,0 +1,123 @@
+//! What a delivery costs on AWS: the exact requests to SQS and S3, counted at the strict double, and the dollars that
+//! they come to. README shows these tables; whoever changes a number here changes it there.
+
+#![expect(clippy::cast_precision_loss, reason = "counts become dollars, shown to the cent")]
+
+mod bill;
+mod event;
+mod prices;
+mod scenario;
+mod table;
+mod world;
+
+use std::thread;
+use std::time::Duration;
+
+use posthaste_ports::recorded::Operation;
+use serde_json::json;
+use tokio::runtime;
+
+use crate::bill::Requests;
+use crate::event::event;
+use crate::scenario::{ALL, Outcome, Scenario};
+use crate::world::{IDLE_WAKE, START, World};
+
+/// What the functions' futures take unoptimised, and more.
+const STACK_BYTES: usize = 16 << 20;
+
+/// Samples of the monitor in a minute, and the time between them: the template's default.
+const SAMPLES: u64 = 6;
+const SAMPLED_EVERY: Duration = Duration::from_secs(10);
+
+const REQUESTS: &str = "\
+| per 1,000 deliveries | publish: send | mapping: receive | mapping: delete | deliver: send | deliver: delete | wake: send | S3 PUT, LIST | S3 GET | invocations of publish | of deliver | POSTs |
+|---|---|---|---|---|---|---|---|---|---|---|---|
+| one subscriber, 100 events/s | 1000 | 100 | 100 | 0 | 0 | 0 | 0 | 9 | 1000 | 100 | 1000 |
+| one subscriber, an event every 10 s | 1000 | 1000 | 1000 | 0 | 0 | 0 | 0 | 3000 | 1000 | 1000 | 1000 |
+| one subscriber, published by the hundred | 20 | 20 | 10 | 0 | 0 | 0 | 0 | 6 | 10 | 10 | 1000 |
+| ten subscribers, 10 events/s | 100 | 100 | 100 | 0 | 0 | 0 | 0 | 9 | 100 | 100 | 1000 |
+| batching, 100 events/s | 1000 | 100 | 100 | 0 | 0 | 0 | 0 | 9 | 1000 | 100 | 100 |
+| batching, published by the hundred | 20 | 20 | 10 | 0 | 0 | 0 | 0 | 6 | 10 | 10 | 20 |
+| 10 % retried, 100 events/s | 1000 | 118 | 118 | 100 | 100 | 0 | 0 | 16 | 1000 | 118 | 1100 |
+| an outage of an hour, 100 events/s | 1000 | 800 | 800 | 500 | 700 | 200 | 202 | 259 | 1000 | 800 | 8000 |
+| an outage of an hour, batching, by the hundred | 20 | 158 | 46 | 104 | 54 | 39 | 10 | 32 | 10 | 46 | 146 |
+";
+
+const DOLLARS: &str = "\
+| per million deliveries | SQS | S3 | Lambda | all |
+|---|---|---|---|---|
+| one subscriber, 100 events/s | $0.48 | $0.00 | $0.38 | $0.87 |
+| one subscriber, an event every 10 s | $1.20 | $1.20 | $1.28 | $3.68 |
+| one subscriber, published by the hundred | $0.02 | $0.00 | $0.01 | $0.04 |
+| ten subscribers, 10 events/s | $0.12 | $0.00 | $0.13 | $0.25 |
+| batching, 100 events/s | $0.48 | $0.00 | $0.38 | $0.87 |
+| batching, published by the hundred | $0.02 | $0.00 | $0.01 | $0.04 |
+| 10 % retried, 100 events/s | $0.57 | $0.01 | $0.40 | $0.98 |
+| an outage of an hour, 100 events/s | $1.60 | $1.11 | $1.08 | $3.80 |
+| an outage of an hour, batching, by the hundred | $0.17 | $0.06 | $0.05 | $0.28 |
+";
+
+const MONTH: &str = "\
+| per month, whatever is published | |
+|---|---|
+| wake | $0.70 |
+| monitor | $5.58 |
+| empty receives of the three mappings | $0.78 |
+| all | $7.05 |
+";
+
+#[test]
+fn a_thousand_deliveries_ask_for_exactly_this_and_cost_so_much() {
+    let outcomes = outcomes();
+    assert_eq!(table::requests(&outcomes), REQUESTS);
+    assert_eq!(table::dollars(&outcomes), DOLLARS);
+}
+
+#[tokio::test]
+async fn a_minute_in_which_nothing_is_published_has_its_price_too() {
+    let mut world = World::new(&json!({})).await;
+    // The first sample makes the state, which later ones only compare and replace.
+    world.sample().await;
+    let first = std::mem::take(&mut world.bill.monitor);
+    for _ in 0..SAMPLES {
+        world.clock.advance(SAMPLED_EVERY);
+        world.sample().await;
+    }
+    let minute = Requests { others: 2 * SAMPLES, puts: SAMPLES, gets: SAMPLES, ..Requests::default() };
+    assert_eq!((first.others, first.puts, first.gets), (2, 1, 1));
+    assert_eq!(world.bill.monitor, minute);
+    world.wake().await;
+    assert_eq!(world.bill.wake, Requests::default(), "{IDLE_WAKE:?} is what a run asks that finds nothing");
+    assert_eq!(table::month(minute), MONTH);
+}
+
+#[tokio::test]
+async fn each_call_of_the_object_store_is_one_request() {
+    let mut world = World::new(&json!({ "s": { "endpoint": { "url": "https://s.example.com/" } } })).await;
+    for id in 0..30 {
+        world.publish(&[event(id, START)]).await;
+        world.deliver_all().await;
+        world.clock.advance(Duration::from_secs(3));
+    }
+    let calls = |operation| world.calls.count(operation) as u64;
+    let requests = world.bill.requests();
+    assert_eq!(requests.gets, calls(Operation::Get) + calls(Operation::GetIfChanged));
+    assert_eq!(requests.puts, calls(Operation::Put) + calls(Operation::List));
+    assert_eq!((requests.sends, world.posts()), (calls(Operation::SendBatch), 30));
+    assert!(requests.gets > 0, "topics are looked up");
+}
+
+/// All scenarios side by side, each on a thread and a clock of its own.
+fn outcomes() -> Vec<Outcome> {
+    thread::scope(|scope| {
+        let run = |scenario: Scenario| {
+            let thread = thread::Builder::new().stack_size(STACK_BYTES);
+            thread.spawn_scoped(scope, move || {
+                let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+                runtime.block_on(scenario.run())
+            })
+        };
+        let threads = ALL.map(|scenario| run(scenario).expect("a thread"));
+        threads.into_iter().map(|thread| thread.join().expect("a scenario that ends")).collect()
+    })
+}

@@ -1,0 +1,100 @@
+//! From requests to dollars: AWS's list prices in us-east-1, without the free tier, as of 2026.
+
+use crate::bill::{Bill, Requests};
+use crate::scenario::DELIVERED;
+use crate::world::IDLE_WAKE;
+
+/// One SQS request of up to 64 KB, standard queues. <https://aws.amazon.com/sqs/pricing/>
+const SQS_REQUEST: f64 = 0.40 / MILLION;
+
+/// One PUT or LIST of S3 Standard. <https://aws.amazon.com/s3/pricing/>
+const S3_PUT: f64 = 5.0 / MILLION;
+
+/// One GET of S3 Standard. <https://aws.amazon.com/s3/pricing/>
+const S3_GET: f64 = 0.40 / MILLION;
+
+/// One invocation. <https://aws.amazon.com/lambda/pricing/>
+const INVOCATION: f64 = 0.20 / MILLION;
+
+/// One GB for one second on arm64. <https://aws.amazon.com/lambda/pricing/>
+const GB_SECOND: f64 = 0.000_013_333_4;
+
+const MILLION: f64 = 1e6;
+
+/// Minutes of a month of 30 days.
+const MINUTES_PER_MONTH: f64 = 43_200.0;
+
+/// The template's memory, in GB.
+const PUBLISH_GB: f64 = 0.25;
+const DELIVER_GB: f64 = 0.5;
+const WAKE_GB: f64 = 0.25;
+const MONITOR_GB: f64 = 0.125;
+
+/// Assumed, not measured: how long an invocation lasts. S3 and SQS answer in some 10 ms, an endpoint in 100 ms, and the
+/// events of one batch are posted side by side. Our own CPU is below a millisecond (`tests/bench/cold_start`).
+const PUBLISH_SECONDS: f64 = 0.025;
+const DELIVER_SECONDS: f64 = 0.120;
+const WAKE_SECONDS: f64 = 0.060;
+
+/// The monitor samples through its minute.
+const MONITOR_SECONDS: f64 = 55.0;
+
+/// Pollers that Lambda keeps on each queue while nothing is there, each in a receive that waits 20 s. AWS documents the
+/// first number as that of concurrent batches, and neither as a promise.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html>
+const POLLERS: f64 = 5.0;
+const RECEIVES_PER_MINUTE: f64 = 3.0;
+
+/// Queues with an event source mapping.
+const QUEUES: f64 = 3.0;
+
+/// Dollars by service.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dollars {
+    /// SQS.
+    pub(crate) sqs: f64,
+    /// S3.
+    pub(crate) s3: f64,
+    /// Lambda: invocations and their time.
+    pub(crate) lambda: f64,
+}
+
+impl Dollars {
+    /// Of a million deliveries, at the rate of a scenario's bill.
+    pub(crate) fn per_million(bill: &Bill) -> Self {
+        let all = bill.requests();
+        let publish = number(bill.publish_invocations) * invocation(PUBLISH_GB, PUBLISH_SECONDS);
+        let deliver = number(bill.deliver_invocations) * invocation(DELIVER_GB, DELIVER_SECONDS);
+        let thousands = MILLION / DELIVERED as f64;
+        Self {
+            sqs: number(all.sqs()) * SQS_REQUEST * thousands,
+            s3: (number(all.puts) * S3_PUT + number(all.gets) * S3_GET) * thousands,
+            lambda: (publish + deliver) * thousands,
+        }
+    }
+
+    /// Everything.
+    pub(crate) fn total(&self) -> f64 {
+        self.sqs + self.s3 + self.lambda
+    }
+}
+
+/// What a month costs in which nothing is published, by what costs it. `monitor` is what it asks in a minute.
+pub(crate) fn idle_month(monitor: Requests) -> [(&'static str, f64); 3] {
+    let requests = |requests: Requests| {
+        number(requests.sqs()) * SQS_REQUEST + number(requests.puts) * S3_PUT + number(requests.gets) * S3_GET
+    };
+    let wake = requests(IDLE_WAKE) + invocation(WAKE_GB, WAKE_SECONDS);
+    let monitor = requests(monitor) + invocation(MONITOR_GB, MONITOR_SECONDS);
+    let pollers = QUEUES * POLLERS * RECEIVES_PER_MINUTE * SQS_REQUEST;
+    [("wake", wake), ("monitor", monitor), ("empty receives of the three mappings", pollers)]
+        .map(|(name, minute)| (name, minute * MINUTES_PER_MONTH))
+}
+
+fn invocation(gb: f64, seconds: f64) -> f64 {
+    INVOCATION + gb * seconds * GB_SECOND
+}
+
+fn number(count: u64) -> f64 {
+    count as f64
+}

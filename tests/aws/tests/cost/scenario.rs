@@ -1,0 +1,170 @@
+//! What happens until 1,000 events are delivered.
+
+use std::time::Duration;
+
+use posthaste_core::time::Timestamp;
+use posthaste_ports::Clock;
+use serde_json::{Map, Value, json};
+
+use crate::bill::Bill;
+use crate::event::event;
+use crate::world::{START, World};
+
+/// Events that every scenario delivers.
+pub(crate) const DELIVERED: usize = 1000;
+
+const SECOND_MS: u64 = 1_000;
+const MINUTE_MS: u64 = 60 * SECOND_MS;
+
+/// No scenario takes longer.
+const LENGTH_MAX: Duration = Duration::from_hours(24);
+
+/// What happens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scenario {
+    /// What it is called in the tables.
+    pub(crate) name: &'static str,
+    /// How many subscriptions receive every event.
+    pub(crate) subscribers: usize,
+    /// Whether they want batches of up to 100 events and 64 KB.
+    pub(crate) is_batching: bool,
+    /// Events of one publish request.
+    pub(crate) events_per_publish: usize,
+    /// The time between two publish requests.
+    pub(crate) pace: Duration,
+    /// Publish requests after which deliver is invoked: a busy queue is received in full batches.
+    pub(crate) publishes_per_receive: usize,
+    /// What the endpoint refuses.
+    pub(crate) refused: Refused,
+}
+
+/// Which events an endpoint refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// None.
+    Nothing,
+    /// The first attempt of each tenth event.
+    TenPercentOnce,
+    /// Everything, for an hour from the first event on.
+    AnHour,
+}
+
+/// One subscriber, one event per publish request.
+const ONE: Scenario = Scenario {
+    name: "one subscriber, 100 events/s",
+    subscribers: 1,
+    is_batching: false,
+    events_per_publish: 1,
+    pace: Duration::from_millis(10),
+    publishes_per_receive: 10,
+    refused: Refused::Nothing,
+};
+
+/// One subscriber, a hundred events in each publish request.
+const TOGETHER: Scenario = Scenario {
+    name: "one subscriber, published by the hundred",
+    events_per_publish: 100,
+    pace: Duration::from_secs(1),
+    publishes_per_receive: 1,
+    ..ONE
+};
+
+/// All scenarios, in the order of the tables.
+pub(crate) const ALL: [Scenario; 9] = [
+    ONE,
+    Scenario {
+        name: "one subscriber, an event every 10 s",
+        pace: Duration::from_secs(10),
+        publishes_per_receive: 1,
+        ..ONE
+    },
+    TOGETHER,
+    Scenario {
+        name: "ten subscribers, 10 events/s",
+        subscribers: 10,
+        pace: Duration::from_millis(100),
+        publishes_per_receive: 1,
+        ..ONE
+    },
+    Scenario { name: "batching, 100 events/s", is_batching: true, ..ONE },
+    Scenario { name: "batching, published by the hundred", is_batching: true, ..TOGETHER },
+    Scenario { name: "10 % retried, 100 events/s", refused: Refused::TenPercentOnce, ..ONE },
+    Scenario { name: "an outage of an hour, 100 events/s", refused: Refused::AnHour, ..ONE },
+    Scenario {
+        name: "an outage of an hour, batching, by the hundred",
+        refused: Refused::AnHour,
+        is_batching: true,
+        ..TOGETHER
+    },
+];
+
+/// What a scenario came to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outcome {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What was asked.
+    pub(crate) bill: Bill,
+    /// Requests to the endpoint.
+    pub(crate) posts: usize,
+}
+
+impl Scenario {
+    /// Runs it until everything is delivered.
+    pub(crate) async fn run(&self) -> Outcome {
+        let mut world = World::new(&self.subscriptions()).await;
+        let publishes = DELIVERED / self.subscribers / self.events_per_publish;
+        for n in 0..publishes {
+            world.publish(&self.events(n, &world)).await;
+            if (n + 1) % self.publishes_per_receive == 0 {
+                world.deliver_all().await;
+            }
+            world.clock.advance(self.pace);
+        }
+        world.deliver_all().await;
+        let mut delivered = world.take_delivered();
+        while delivered < DELIVERED {
+            pass_time(&mut world).await;
+            delivered += world.take_delivered();
+        }
+        assert_eq!(delivered, DELIVERED, "no event is delivered twice");
+        Outcome { name: self.name, bill: world.bill, posts: world.posts() }
+    }
+
+    fn subscriptions(&self) -> Value {
+        let batching = self.is_batching.then(|| json!({ "maxEventsPerBatch": 100 }));
+        let subscription = |n: usize| {
+            let endpoint = json!({ "url": format!("https://s{n}.example.com/hook") });
+            (format!("s{n}"), json!({ "endpoint": endpoint, "batching": batching }))
+        };
+        (0..self.subscribers).map(subscription).collect::<Map<_, _>>().into()
+    }
+
+    fn events(&self, publish: usize, world: &World) -> Vec<String> {
+        let first = publish * self.events_per_publish;
+        let refused_until = |id: usize| match self.refused {
+            Refused::TenPercentOnce if id.is_multiple_of(10) => world.clock.now() + Duration::from_secs(1),
+            Refused::Nothing | Refused::TenPercentOnce => START,
+            Refused::AnHour => START + Duration::from_hours(1),
+        };
+        (first..first + self.events_per_publish).map(|id| event(id, refused_until(id))).collect()
+    }
+}
+
+/// Moves the clock to the next whole second at which something is due, or wake runs, and lets it happen.
+async fn pass_time(world: &mut World) {
+    let now = world.clock.now();
+    let next_minute = Timestamp::from_millis((now.minute() + 1) * MINUTE_MS);
+    let next = world.next_due().map_or(next_minute, |due| next_second(due.max(now)).min(next_minute));
+    world.clock.advance_to(next);
+    assert!(world.clock.monotonic() < LENGTH_MAX, "something is never delivered");
+    if next == next_minute {
+        world.wake().await;
+    }
+    world.deliver_all().await;
+}
+
+/// The first whole second after a time: the delays of messages are whole seconds, rounded up.
+fn next_second(time: Timestamp) -> Timestamp {
+    Timestamp::from_millis((time.as_millis() / SECOND_MS + 1) * SECOND_MS)
+}

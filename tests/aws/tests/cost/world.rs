@@ -1,0 +1,293 @@
+//! The functions over the AWS adapters and the strict double, the event source mapping between them, and what each of
+//! them asks of SQS and S3.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::future::{Either, join_all, select};
+use http::Request;
+use posthaste_aws::{AwsSettings, Clients, QueueUrls, S3Store, SqsQueue};
+use posthaste_core::api::{SecretText, TopicSettings};
+use posthaste_core::layout;
+use posthaste_core::name::TopicName;
+use posthaste_core::pressure::PressureSettings;
+use posthaste_core::record::{RECORD_VERSION, TopicRecord};
+use posthaste_core::time::Timestamp;
+use posthaste_core::wire::parse_delivery;
+use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
+use posthaste_local::{ManualClock, SeededEntropy};
+use posthaste_monitor::{Monitor, MonitorPorts};
+use posthaste_ports::recorded::{Calls, Operation};
+use posthaste_ports::{
+    Clock, DrainMeter, DrainPost, DrainReports, NoMachine, PressureReader, QueueName, QueueReceiver,
+    ReceiveRequest, ReceivedMessage, Recorded, Registry,
+};
+use posthaste_publish::{BodyBudget, Publish, PublishSettings};
+use posthaste_simulation::{Answer, ScriptedEndpoint};
+use posthaste_tests_aws::double::{Access, Double};
+use posthaste_wake::{Wake, WakePorts};
+use serde_json::{Value, json};
+
+use crate::bill::{Bill, Requests};
+use crate::event::{events_in, status_of};
+
+/// How old a topic may be before a function looks it up again: the template's default.
+const TOPIC_MAX_AGE: Duration = Duration::from_secs(5);
+
+/// How old the pressure may be before a function reads it again, as `infra/lambda` wires it.
+const PRESSURE_MAX_AGE: Duration = Duration::from_secs(5);
+
+/// Most messages that one invocation of deliver takes: the template's default.
+pub(crate) const BATCH_MAX: usize = 10;
+
+/// The visibility timeout of the delivery queue in the template.
+const VISIBILITY: Duration = Duration::from_secs(730);
+
+/// The timeout of deliver in the template.
+const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// Sleeps up to so long are waited out while a function runs: nothing else can happen meanwhile.
+const LINGER_MAX: Duration = Duration::from_secs(1);
+
+/// What a run of wake asks that finds nothing: the lease is read, taken and given back, the pressure read, what is
+/// parked listed.
+pub(crate) const IDLE_WAKE: Requests =
+    Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 3, gets: 2 };
+
+const TOPIC: &str = "orders";
+const KEY: &str = "the-key";
+const STATE: &str = "state";
+const DELIVERIES: &str = "deliveries";
+
+type Queue = Recorded<SqsQueue<ManualClock>>;
+type Store = Recorded<S3Store>;
+
+/// The functions, wired up as in Lambda, one instance of each.
+pub(crate) struct World {
+    /// The time.
+    pub(crate) clock: ManualClock,
+    /// What was asked until now, by whom.
+    pub(crate) bill: Bill,
+    /// Every call of a port.
+    pub(crate) calls: Calls,
+    endpoint: ScriptedEndpoint,
+    double: Double,
+    mapping: SqsQueue<ManualClock>,
+    publish: Publish<Queue, Store, ManualClock, SeededEntropy>,
+    deliver: Deliver<Queue, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>,
+    drain: DrainPost<Store, ManualClock>,
+    wake: Wake<Queue, Store, ManualClock, SeededEntropy>,
+    monitor: Monitor<Queue, Store, NoMachine, ManualClock, DrainReports<Store, ManualClock>>,
+}
+
+/// When every world begins: a whole minute.
+pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_040_000);
+
+impl World {
+    /// A world with one topic of these subscriptions.
+    pub(crate) async fn new(subscriptions: &Value) -> Self {
+        let (clock, entropy, calls) = (ManualClock::new(START), SeededEntropy::new(7), Calls::default());
+        let double = Double::start(clock.clone()).await;
+        double.bucket(STATE, Access::Full);
+        double.put(STATE, &layout::topic(&topic_name()), record(subscriptions).render());
+        let urls = QueueUrls {
+            deliveries: Some(double.queue(DELIVERIES, None)),
+            dead_letters: Some(double.queue("deadletters", None)),
+            redrive: None,
+        };
+        let clients = Clients::new(&settings(&double.endpoint()));
+        let queue = |name| clients.queue(name, urls.clone(), clock.clone());
+        let recorded = |name| Recorded::new(queue(name), "queue", &calls);
+        let state = || Recorded::new(clients.store(STATE), STATE, &calls);
+        let registry = || Registry::new(state(), clock.clone(), TOPIC_MAX_AGE);
+        let pressure = || PressureReader::new(state(), clock.clone(), PRESSURE_MAX_AGE);
+        let endpoint = ScriptedEndpoint::new(clock.clone());
+        endpoint.answer([Answer::By(status_of)]);
+        let meter = DrainMeter::default();
+        Self {
+            publish: Publish {
+                deliveries: recorded(QueueName::Deliveries),
+                registry: registry(),
+                payloads: state(),
+                pressure: pressure(),
+                clock: clock.clone(),
+                entropy: entropy.clone(),
+                bodies: BodyBudget::new(6 << 20),
+                settings: PublishSettings::default(),
+            },
+            deliver: Deliver::new(
+                DeliverPorts {
+                    queue: recorded(QueueName::Deliveries),
+                    state: state(),
+                    registry: registry(),
+                    webhook: Recorded::new(endpoint.clone(), "webhook", &calls),
+                    clock: clock.clone(),
+                    entropy: entropy.clone(),
+                    drain: meter.clone(),
+                },
+                DeliverSettings::default(),
+            ),
+            drain: DrainPost::new(meter, state(), clock.clone(), "one"),
+            wake: Wake::new(WakePorts {
+                deliveries: recorded(QueueName::Deliveries),
+                state: state(),
+                pressure: pressure(),
+                clock: clock.clone(),
+                entropy,
+            }),
+            monitor: Monitor::new(
+                MonitorPorts {
+                    deliveries: recorded(QueueName::Deliveries),
+                    dead_letters: recorded(QueueName::DeadLetters),
+                    state: state(),
+                    probe: NoMachine,
+                    clock: clock.clone(),
+                    drain: DrainReports::new(state(), clock.clone()),
+                },
+                PressureSettings::default(),
+            )
+            .expect("settings that make sense"),
+            mapping: queue(QueueName::Deliveries),
+            clock,
+            endpoint,
+            bill: Bill::default(),
+            calls,
+            double,
+        }
+    }
+
+    /// One invocation of publish with these events in one request.
+    pub(crate) async fn publish(&mut self, events: &[String]) {
+        let body = format!("[{}]", events.join(","));
+        let request = Request::post("/")
+            .header("aeg-sas-key", KEY)
+            .header("content-type", "application/cloudevents-batch+json")
+            .body(Body::from(body))
+            .expect("a request");
+        self.publish.publish(TOPIC, request).await.expect("a publish");
+        self.bill.publish += self.take();
+        self.bill.publish_invocations += 1;
+    }
+
+    /// What the event source mapping does while there are messages: receives a batch, invokes deliver, and deletes what
+    /// was not reported as failed.
+    pub(crate) async fn deliver_all(&mut self) {
+        loop {
+            let batch = self.receive().await;
+            if batch.is_empty() {
+                return;
+            }
+            let receipts: Vec<_> = batch.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
+            let deadline = self.clock.monotonic() + DELIVER_TIMEOUT;
+            let invocation = async {
+                let response = self.deliver.handle(batch, deadline).await;
+                self.drain.post_if_due().await;
+                response
+            };
+            let response = lingering(&self.clock, Box::pin(invocation)).await;
+            self.bill.deliver += self.take();
+            self.bill.deliver_invocations += 1;
+            assert_eq!(response.failures, [], "nothing fails here");
+            // The mapping cannot know which of them the function has deleted already.
+            let deleting = receipts.iter().map(|(_, receipt)| self.mapping.replace(receipt, vec![]));
+            let deleted = lingering(&self.clock, join_all(deleting)).await;
+            deleted.into_iter().collect::<Result<Vec<_>, _>>().expect("deletes");
+            self.bill.mapping += self.take();
+        }
+    }
+
+    /// A receive that brings nothing is no part of what a delivery costs: it is asked all the time.
+    async fn receive(&mut self) -> Vec<ReceivedMessage> {
+        let request = ReceiveRequest { max: BATCH_MAX, visibility: VISIBILITY, wait: Duration::ZERO };
+        let batch = self.mapping.receive(request).await.expect("a receive");
+        let asked = self.take();
+        if !batch.is_empty() {
+            self.bill.mapping += asked;
+        }
+        batch
+    }
+
+    /// One run of wake. What every run costs belongs to the minute and not to a delivery.
+    pub(crate) async fn wake(&mut self) {
+        self.wake.run().await.expect("a run of wake");
+        self.bill.wake += self.take().beside(IDLE_WAKE);
+    }
+
+    /// One sample of the monitor.
+    pub(crate) async fn sample(&mut self) {
+        self.monitor.sample().await.expect("a sample");
+        self.bill.monitor += self.take();
+    }
+
+    /// How many requests the endpoint was sent.
+    pub(crate) fn posts(&self) -> usize {
+        self.calls.count(Operation::Post)
+    }
+
+    /// How many events the endpoint took since the last question.
+    pub(crate) fn take_delivered(&self) -> usize {
+        let taken =
+            self.endpoint.take().into_iter().filter(|request| status_of(&request.body, request.at) == 204);
+        taken.map(|request| events_in(&request.body).len()).sum()
+    }
+
+    /// When the next message of those that wait is due.
+    pub(crate) fn next_due(&self) -> Option<Timestamp> {
+        let bodies = self.double.bodies(DELIVERIES);
+        let due = |body: String| parse_delivery(&Bytes::from(body)).expect("a delivery").not_before;
+        bodies.into_iter().map(due).min()
+    }
+
+    fn take(&self) -> Requests {
+        Requests::of(&self.double.take_journal())
+    }
+}
+
+/// Runs `work`, and moves the clock over the short sleeps in it once nothing else moves.
+async fn lingering<T>(clock: &ManualClock, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    loop {
+        let idle = pin!(tokio::task::yield_now());
+        match select(work, idle).await {
+            Either::Left((done, _)) => return done,
+            Either::Right(((), unfinished)) => work = unfinished,
+        }
+        if clock.next_due().is_some_and(|due| due <= clock.now() + LINGER_MAX) {
+            clock.advance_to_next();
+        }
+    }
+}
+
+fn settings(endpoint: &str) -> AwsSettings {
+    AwsSettings::from_env(|name| {
+        let value = match name {
+            "AWS_REGION" => "us-east-1",
+            "AWS_ACCESS_KEY_ID" => "AKIDEXAMPLE",
+            "AWS_SECRET_ACCESS_KEY" => "secret",
+            "AWS_ENDPOINT_URL" => endpoint,
+            _ => return None,
+        };
+        Some(value.to_owned())
+    })
+    .expect("settings that make sense")
+}
+
+fn record(subscriptions: &Value) -> TopicRecord {
+    let settings = json!({ "subscriptions": subscriptions });
+    let settings: TopicSettings = serde_json::from_value(settings).expect("settings of a topic");
+    TopicRecord {
+        v: RECORD_VERSION,
+        name: topic_name(),
+        key1: SecretText::new(KEY),
+        key2: SecretText::new("another"),
+        created_at: START,
+        updated_at: START,
+        settings,
+    }
+}
+
+fn topic_name() -> TopicName {
+    TopicName::parse(TOPIC).expect("a name")
+}
