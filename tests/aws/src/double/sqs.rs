@@ -5,6 +5,7 @@ mod error;
 mod fields;
 mod handle;
 mod queue;
+mod queues;
 mod receive;
 mod request;
 mod rules;
@@ -18,8 +19,8 @@ use super::journal::Seen;
 use super::script::EntryFault;
 
 pub(super) use error::Error;
-pub(super) use queue::Queues;
 pub use queue::Redrive;
+pub(super) use queues::Queues;
 pub(super) use request::{Call, TARGET};
 
 use request::Request;

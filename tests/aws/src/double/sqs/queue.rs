@@ -1,6 +1,7 @@
-//! Standard queues: messages, their visibility, their handles, and the redrive of those received too often.
+//! A standard queue: its messages, their visibility and their handles.
 
-use std::collections::{BTreeMap, HashMap};
+mod taking;
+
 use std::time::Duration;
 
 use posthaste_core::limits::SQS_VISIBILITY_SECS_MAX;
@@ -8,7 +9,6 @@ use posthaste_core::time::Timestamp;
 use posthaste_ports::Clock;
 use serde_json::{Value, json};
 
-use super::super::Shared;
 use super::super::digest::md5_of;
 use super::error::Error;
 use super::handle::Handle;
@@ -27,15 +27,11 @@ pub struct Redrive {
     pub max_receive_count: u32,
 }
 
-/// All queues, by name.
-#[derive(Debug, Default)]
-pub(in super::super) struct Queues(BTreeMap<String, Queue>);
-
 /// One queue.
 #[derive(Debug)]
 pub(super) struct Queue {
-    name: String,
-    redrive: Option<Redrive>,
+    pub(super) name: String,
+    pub(super) redrive: Option<Redrive>,
     /// In the order in which they came.
     messages: Vec<Stored>,
     numbers: u64,
@@ -59,43 +55,15 @@ pub(super) struct Stored {
     receive: Option<u64>,
 }
 
-impl Queues {
-    pub(in super::super) fn make(&mut self, name: &str, redrive: Option<Redrive>) {
-        let queue = Queue { name: name.to_owned(), redrive, messages: vec![], numbers: 0 };
-        self.0.insert(name.to_owned(), queue);
-    }
-
-    pub(in super::super) fn bodies(&self, name: &str) -> Vec<String> {
-        let messages = self.0.get(name).map(|queue| queue.messages.as_slice()).unwrap_or_default();
-        messages.iter().map(|message| message.body.clone()).collect()
-    }
-
-    /// The queue of a URL, which must be exactly the one the double gave.
-    pub(super) fn named(&mut self, url: &str, shared: &Shared) -> Result<&mut Queue, Error> {
-        let name = url.rsplit('/').next().unwrap_or_default();
-        let queue = self.0.get_mut(name).filter(|_| url == shared.queue_url(name));
-        queue.ok_or_else(Error::no_such_queue)
-    }
-
-    /// Takes at most `max` messages, after moving away those received too often.
-    pub(super) fn receive(
-        &mut self,
-        url: &str,
-        max: usize,
-        visibility: Duration,
-        shared: &Shared,
-    ) -> Result<Vec<(String, &Stored)>, Error> {
-        let queue = self.named(url, shared)?;
-        let (name, to) = (queue.name.clone(), queue.redrive.as_ref().map(|redrive| redrive.to.clone()));
-        let moved = queue.worn_out(&shared.clock);
-        if let Some(target) = to.and_then(|to| self.0.get_mut(&to)) {
-            target.adopt(moved, &name);
-        }
-        Ok(self.named(url, shared)?.take(max, visibility, &shared.clock))
-    }
-}
-
 impl Queue {
+    pub(super) fn new(name: &str, redrive: Option<Redrive>) -> Self {
+        Self { name: name.to_owned(), redrive, messages: vec![], numbers: 0 }
+    }
+
+    pub(super) fn bodies(&self) -> Vec<String> {
+        self.messages.iter().map(|message| message.body.clone()).collect()
+    }
+
     pub(super) fn send(&mut self, outgoing: &Outgoing, clock: &impl Clock) -> Result<Value, Error> {
         let body = rules::outgoing(outgoing)?.to_owned();
         let number = self.number();
@@ -187,66 +155,6 @@ impl Queue {
     fn handle(&self, text: Option<&str>) -> Result<Handle, Error> {
         let text = text.ok_or_else(|| Error::missing("ReceiptHandle"))?;
         Handle::parse(text).filter(|handle| handle.queue == self.name).ok_or_else(|| Error::bad_handle(text))
-    }
-
-    /// Removes the visible messages that were received too often.
-    fn worn_out(&mut self, clock: &impl Clock) -> Vec<Stored> {
-        let Some(redrive) = &self.redrive else { return vec![] };
-        let (now, max) = (clock.monotonic(), redrive.max_receive_count);
-        self.messages.extract_if(.., |m| m.visible_from <= now && m.receive_count >= max).collect()
-    }
-
-    fn adopt(&mut self, messages: Vec<Stored>, from: &str) {
-        for message in messages {
-            let (number, moved_from) = (self.number(), Some(from.to_owned()));
-            self.messages.push(Stored { number, moved_from, receive: None, ..message });
-        }
-    }
-
-    /// Takes visible messages, those of groups with few in flight first.
-    fn take(&mut self, max: usize, visibility: Duration, clock: &impl Clock) -> Vec<(String, &Stored)> {
-        let now = clock.monotonic();
-        let mut in_flight = self.in_flight_by_group(now);
-        let mut taken = Vec::new();
-        while taken.len() < max {
-            let load =
-                |m: &Stored| m.group.as_ref().and_then(|group| in_flight.get(group)).copied().unwrap_or(0);
-            let visible =
-                self.messages.iter().enumerate().filter(|(i, m)| m.visible_from <= now && !taken.contains(i));
-            let Some((index, _)) = visible.min_by_key(|(_, m)| (load(m), m.number)) else { break };
-            if let Some(group) = &self.messages[index].group {
-                *in_flight.entry(group.clone()).or_default() += 1;
-            }
-            taken.push(index);
-        }
-        for index in &taken {
-            self.mark_received(*index, now + visibility, clock);
-        }
-        let handle = |m: &Stored| Handle {
-            queue: self.name.clone(),
-            message: m.number,
-            receive: m.receive.unwrap_or(0),
-        };
-        taken.into_iter().map(|i| &self.messages[i]).map(|m| (handle(m).to_string(), m)).collect()
-    }
-
-    fn mark_received(&mut self, index: usize, visible_from: Duration, clock: &impl Clock) {
-        let receive = self.number();
-        let message = &mut self.messages[index];
-        message.receive = Some(receive);
-        message.receive_count += 1;
-        message.first_received_at.get_or_insert(clock.now());
-        (message.received_at, message.visible_from) = (clock.monotonic(), visible_from);
-    }
-
-    fn in_flight_by_group(&self, now: Duration) -> HashMap<String, usize> {
-        let mut in_flight = HashMap::new();
-        for message in self.messages.iter().filter(|m| m.receive.is_some() && m.visible_from > now) {
-            if let Some(group) = &message.group {
-                *in_flight.entry(group.clone()).or_default() += 1;
-            }
-        }
-        in_flight
     }
 }
 

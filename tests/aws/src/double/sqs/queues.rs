@@ -1,0 +1,46 @@
+//! All queues: found by their URLs, and the redrive from one to another.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::super::Shared;
+use super::error::Error;
+use super::queue::{Queue, Redrive, Stored};
+
+/// All queues, by name.
+#[derive(Debug, Default)]
+pub(in super::super) struct Queues(BTreeMap<String, Queue>);
+
+impl Queues {
+    pub(in super::super) fn make(&mut self, name: &str, redrive: Option<Redrive>) {
+        self.0.insert(name.to_owned(), Queue::new(name, redrive));
+    }
+
+    pub(in super::super) fn bodies(&self, name: &str) -> Vec<String> {
+        self.0.get(name).map(Queue::bodies).unwrap_or_default()
+    }
+
+    /// The queue of a URL, which must be exactly the one the double gave.
+    pub(super) fn named(&mut self, url: &str, shared: &Shared) -> Result<&mut Queue, Error> {
+        let name = url.rsplit('/').next().unwrap_or_default();
+        let queue = self.0.get_mut(name).filter(|_| url == shared.queue_url(name));
+        queue.ok_or_else(Error::no_such_queue)
+    }
+
+    /// Takes at most `max` messages, after moving away those received too often.
+    pub(super) fn receive(
+        &mut self,
+        url: &str,
+        max: usize,
+        visibility: Duration,
+        shared: &Shared,
+    ) -> Result<Vec<(String, &Stored)>, Error> {
+        let queue = self.named(url, shared)?;
+        let (name, to) = (queue.name.clone(), queue.redrive.as_ref().map(|redrive| redrive.to.clone()));
+        let moved = queue.worn_out(&shared.clock);
+        if let Some(to) = to {
+            self.0.get_mut(&to).expect("the test made the queue to move to").adopt(moved, &name);
+        }
+        Ok(self.named(url, shared)?.take(max, visibility, &shared.clock))
+    }
+}
