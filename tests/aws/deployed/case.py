@@ -14,6 +14,9 @@ import waiting
 # Made once by `main`, because a stack takes longer to make than most tests take to run.
 STACK = SINK = SERVE = None
 
+# What the lines have in them that functions log of failures which tests have caused.
+CAUSED = set()
+
 CLOUD_EVENT = "application/cloudevents+json"
 
 DAY_MILLIS = 24 * 60 * 60 * 1000

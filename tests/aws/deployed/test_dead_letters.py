@@ -2,10 +2,14 @@
 
 import json
 
+import case
 import waiting
 from case import Case, cloud_event, delivery
 
 AT_ONCE = {"delay": "PT0S"}
+
+# So many subscriptions make publish store an event of this size once instead of sending it to each.
+STORED_FROM = 6
 
 
 class DeadLetters(Case):
@@ -36,11 +40,36 @@ class DeadLetters(Case):
         [dead] = self.dead_letters()
         self.assertEqual((dead["deadletterreason"], dead["deliveryattempts"]), ("MaxDeliveryAttemptsExceeded", 2))
 
+    def test_an_event_that_was_stored_is_whole_in_its_dead_letter(self):
+        paths = {f"s{n}": f"{self.path}/{n}" for n in range(STORED_FROM)}
+        self.apply_all({
+            name: {"endpoint": {"url": self.sink.url(path)}, "deadLetter": AT_ONCE} for name, path in paths.items()
+        })
+        self.sink.answer(paths["s1"], 400)
+        event = cloud_event("1", data="x" * 500_000)
+        self.post_event(event)
+        [dead] = self.dead_letters("s1")
+        self.assertEqual((dead["id"], dead["data"]), (event["id"], event["data"]))
+
+    def test_a_dead_letter_that_its_bucket_refuses_is_written_when_it_takes_it(self):
+        self.apply(deadLetter=AT_ONCE)
+        s3, bucket = self.stack.client("s3"), self.stack.dead_letter_bucket
+        refusal = {
+            "Effect": "Deny", "Principal": "*", "Action": "s3:PutObject",
+            "Resource": f"arn:aws:s3:::{bucket}/{self.topic.upper()}/*",
+        }
+        s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps({"Version": "2012-10-17", "Statement": [refusal]}))
+        self.sink.answer(self.path, 400)
+        case.CAUSED.add(f"{self.topic.upper()}/ALL/")
+        self.post_and_wait_for_a_delayed_dead_letter()
+        s3.delete_bucket_policy(Bucket=bucket)
+        [dead] = self.dead_letters()
+        self.assertEqual(dead["deadletterreason"], "UndeliverableDueToClientError")
+
     def test_a_dead_letter_waits_for_its_neighbours_in_the_queue(self):
         self.apply()
         self.sink.answer(self.path, 400)
-        self.post_event(cloud_event("1"))
-        waiting.until(lambda: self.count("DeadLettersQueueUrl", "Delayed") == 1, "a dead letter that waits")
+        self.post_and_wait_for_a_delayed_dead_letter()
 
     def test_garbage_in_the_delivery_queue_is_kept_byte_for_byte(self):
         garbage = '{"v":1, "not ours": "zoë \t"} ' + self.topic
@@ -74,6 +103,11 @@ class DeadLetters(Case):
         self.send("RedriveQueueUrl", garbage)
         self.assertEqual(self.malformed(garbage), garbage.encode())
 
+    def post_and_wait_for_a_delayed_dead_letter(self):
+        before = self.count("DeadLettersQueueUrl", "Delayed")
+        self.post_event(cloud_event("1"))
+        waiting.until(lambda: self.count("DeadLettersQueueUrl", "Delayed") > before, "a dead letter that waits")
+
     def count(self, queue, kind):
         """How many messages of a kind a queue says it has."""
         name = f"ApproximateNumberOfMessages{kind}"
@@ -82,6 +116,7 @@ class DeadLetters(Case):
 
     def malformed(self, text):
         """The object under MALFORMED/ that holds this text, which is found by being looked at."""
+        case.CAUSED.add("not a message of posthaste")
         bucket = self.stack.dead_letter_bucket
 
         def found():
