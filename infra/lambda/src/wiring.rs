@@ -119,12 +119,17 @@ pub fn deliver(environment: &DeliverEnvironment, clients: &Clients) -> (AwsDeliv
 }
 
 /// deadletter, over both of its queues.
+///
+/// Its messages carry no trace header. While the bucket refuses, a letter is sent to deadletter's own queue again and
+/// again, at last every 15 minutes, for as long as its subscription allows. Lambda would take that for a loop after about
+/// 16 turns, some hours into an outage, and the letter would end in the redrive queue under a wrong reason.
 pub fn dead_letters(environment: &DeadLetterEnvironment, clients: &Clients) -> BothQueues<AwsDeadLetters> {
     let urls = QueueUrls {
         dead_letters: Some(environment.dead_letters_queue_url.clone()),
         redrive: Some(environment.redrive_queue_url.clone()),
         ..QueueUrls::default()
     };
+    let clients = &clients.untraced();
     let state = state(&environment.common, clients);
     let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
     let over = |source| {

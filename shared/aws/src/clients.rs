@@ -6,6 +6,7 @@
 mod connector;
 pub(crate) mod failure;
 mod settings;
+mod untraced;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use aws_smithy_async::rt::sleep::{SharedAsyncSleep, TokioSleep};
 use aws_smithy_async::time::SystemTimeSource;
 use aws_smithy_runtime_api::client::behavior_version::BehaviorVersion;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use aws_smithy_runtime_api::client::interceptors::SharedInterceptor;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 use posthaste_ports::vet::RECEIVE_WAIT_MAX;
@@ -27,6 +29,7 @@ use crate::queue::SqsQueue;
 use crate::store::S3Store;
 use connector::LazyClient;
 pub use settings::{AwsSettings, AwsSettingsError};
+use untraced::Untraced;
 
 /// How long a connection may take, TLS included. Within a region it takes a few milliseconds; a function with little
 /// CPU needs some hundred for its first handshake.
@@ -63,6 +66,7 @@ struct Shared {
     settings: AwsSettings,
     http: SharedHttpClient,
     sleep: SharedAsyncSleep,
+    is_traced: bool,
     sqs: OnceLock<aws_sdk_sqs::Client>,
     s3: OnceLock<aws_sdk_s3::Client>,
 }
@@ -94,8 +98,31 @@ impl Clients {
     pub fn new(settings: &AwsSettings) -> Self {
         let sleep = SharedAsyncSleep::new(TokioSleep::new());
         let http = SharedHttpClient::new(LazyClient::new(sleep.clone()));
-        let shared =
-            Shared { settings: settings.clone(), http, sleep, sqs: OnceLock::new(), s3: OnceLock::new() };
+        let shared = Shared {
+            settings: settings.clone(),
+            http,
+            sleep,
+            is_traced: true,
+            sqs: OnceLock::new(),
+            s3: OnceLock::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The same, whose messages do not tell Lambda which chain of invocations sent them. It counts each function's
+    /// turns in a chain and stops the function after about 16 of them, unless its `RecursiveLoop` is `Allow`. This is
+    /// for a function that sends to its own queue on purpose and sets the pace of that itself.
+    /// <https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html>
+    pub fn untraced(&self) -> Self {
+        let Shared { settings, http, sleep, s3, .. } = &*self.shared;
+        let shared = Shared {
+            settings: settings.clone(),
+            http: http.clone(),
+            sleep: sleep.clone(),
+            is_traced: false,
+            sqs: OnceLock::new(),
+            s3: s3.clone(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -127,6 +154,9 @@ impl Shared {
             .retry_config(retries())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
         config.set_endpoint_url(self.settings.sqs_endpoint.clone().map(String::from));
+        if !self.is_traced {
+            config.push_interceptor(SharedInterceptor::permanent(Untraced));
+        }
         aws_sdk_sqs::Client::from_conf(config.build())
     }
 
