@@ -70,9 +70,9 @@ pub(crate) fn unauthorized() -> Vec<u8> {
     function_url("POST", &path, &headers, EVENT)
 }
 
-/// The question whether all is well.
-pub(crate) fn health() -> Vec<u8> {
-    function_url("GET", "/health", &json!({}), "")
+/// A question to manage without its key.
+pub(crate) fn without_key() -> Vec<u8> {
+    function_url("GET", "/topics", &json!({}), "")
 }
 
 /// A request to a Function URL, payload format 2.0.

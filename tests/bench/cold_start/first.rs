@@ -49,6 +49,7 @@ pub(crate) fn deliver(world: &World, tls: &Arc<ServerConfig>, starts: usize, now
         invocation.push(first.answered.duration_since(first.given));
         let next = api.invoke(&event, 1);
         second.push(next.answered.duration_since(next.given));
+        assert_eq!(hook.log.len(), 2, "both events were posted");
     }
     let [store, post, invocation, second] = [store, post, invocation, second].map(Figures::new);
     First { store, post, invocation, second }
@@ -66,6 +67,8 @@ pub(crate) fn publish(world: &World, tls: &Arc<ServerConfig>, starts: usize) -> 
             let invoked = api.invoke(&event, 1);
             took.push(invoked.answered.duration_since(invoked.given));
         }
+        // Once the topic and the pressure, and each event.
+        assert_eq!(aws.log.len(), 4, "both events were sent");
     }
     FirstPublish { invocation: Figures::new(invocation), second: Figures::new(second) }
 }

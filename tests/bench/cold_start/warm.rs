@@ -11,7 +11,7 @@ pub(crate) fn measure(world: &World, program: &str, invocations: usize) -> Optio
     let event = match program {
         NOTHING | "deliver" | "deadletter" => events::empty_batch(),
         "publish" => events::unauthorized(),
-        "manage" => events::health(),
+        "manage" => events::without_key(),
         _ => return None,
     };
     let (api, process) = world.start(program);

@@ -61,9 +61,9 @@ const MONTH: &str = "\
 | per month, whatever is published | |
 |---|---|
 | wake | $0.70 |
-| monitor | $5.58 |
+| monitor | $5.22 |
 | empty receives of the three mappings | $0.78 |
-| all | $7.05 |
+| all | $6.69 |
 ";
 
 #[test]
