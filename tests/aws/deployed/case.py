@@ -105,6 +105,10 @@ class Case(unittest.TestCase):
         """Puts a message straight into a queue of the stack, by the name of its output."""
         self.stack.client("sqs").send_message(QueueUrl=self.stack.outputs[queue], MessageBody=body)
 
+    def stored(self):
+        """How many payloads were stored instead of being sent in messages."""
+        return len(self.stack.objects(self.stack.state_bucket, "payloads/"))
+
     def dead_letter_keys(self, subscription="all", count=1):
         """The keys of a subscription's dead-letter objects, once there are so many."""
         prefix = f"{self.topic.upper()}/{subscription.upper()}/"
