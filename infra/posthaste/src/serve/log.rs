@@ -2,7 +2,9 @@
 
 use std::io::{self, IsTerminal};
 
+use posthaste_log::JsonLines;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::JsonFields;
 
 use crate::cli::LogFormat;
 
@@ -14,7 +16,7 @@ pub fn start(format: Option<LogFormat>, filter: &str) {
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     // An error means that there is a log already.
     let _ = match format {
-        LogFormat::Json => subscriber.json().flatten_event(true).with_current_span(false).try_init(),
+        LogFormat::Json => subscriber.fmt_fields(JsonFields::new()).event_format(JsonLines).try_init(),
         LogFormat::Pretty => subscriber.with_ansi(is_terminal).with_target(false).try_init(),
     };
 }

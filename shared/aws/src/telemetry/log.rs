@@ -2,10 +2,12 @@
 
 use std::panic;
 
+use posthaste_log::JsonLines;
 use tracing::Metadata;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -33,11 +35,9 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let lines = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        // The runtime's span around an invocation: it brings the request id into every line.
-        .with_current_span(true)
-        .with_span_list(false)
+        // The span is the runtime's, around an invocation: it brings the request id into every line.
+        .fmt_fields(JsonFields::new())
+        .event_format(JsonLines)
         .with_max_level(level)
         .with_writer(writer);
     lines.finish().with(filter_fn(may_be_logged))

@@ -1,0 +1,183 @@
+//! A log line as one JSON object: the time, the level, who speaks, the text, and every field under its own name.
+//!
+//! Not by `tracing_subscriber`'s own JSON format: it writes the outermost text of an error and leaves its causes out, so
+//! that a line says "failed to write the deliveries" and not that access was denied.
+
+use std::error::Error;
+use std::fmt;
+
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::{JsonFields, Writer};
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// The most causes of one error that are written. A chain that goes round ends here.
+const CAUSES_MAX: usize = 16;
+
+/// The format of a line. Spans' fields must be kept by [`JsonFields`]; those of the innermost one are the member `span`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct JsonLines;
+
+impl<S> FormatEvent<S, JsonFields> for JsonLines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, JsonFields>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut time = String::new();
+        SystemTime.format_time(&mut Writer::new(&mut time))?;
+        let mut line = Line(Map::new());
+        line.put("timestamp", time);
+        line.put("level", event.metadata().level().as_str());
+        event.record(&mut line);
+        line.put("target", event.metadata().target());
+        if let Some(span) = context.lookup_current() {
+            let extensions = span.extensions();
+            let fields = extensions.get::<FormattedFields<JsonFields>>();
+            line.put("span", fields.map_or(Value::Null, |fields| span_fields(&fields.fields)));
+        }
+        writeln!(writer, "{}", Value::Object(line.0))
+    }
+}
+
+/// What [`JsonFields`] kept of a span: an object, or as it is if it should be none.
+fn span_fields(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| text.into())
+}
+
+/// The members of a line.
+struct Line(Map<String, Value>);
+
+impl Line {
+    fn put(&mut self, name: &str, value: impl Into<Value>) {
+        self.0.insert(name.to_owned(), value.into());
+    }
+}
+
+impl Visit for Line {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field.name(), value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field.name(), value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field.name(), value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field.name(), value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field.name(), value);
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        self.put(field.name(), with_causes(value));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field.name(), format!("{value:?}"));
+    }
+}
+
+/// The error's text and those of its causes, outermost first.
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.take(CAUSES_MAX).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The one line that is logged while `work` runs.
+    fn logged(work: impl FnOnce()) -> Value {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .fmt_fields(JsonFields::new())
+            .event_format(JsonLines)
+            .with_writer(move || writer.clone())
+            .finish();
+        tracing::subscriber::with_default(subscriber, work);
+        let bytes = lines.0.lock().unwrap();
+        assert!(bytes.ends_with(b"\n"));
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    #[derive(Debug)]
+    struct Caused(&'static str, Option<Box<Caused>>);
+
+    impl fmt::Display for Caused {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Caused {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            self.1.as_deref().map(|cause| cause as _)
+        }
+    }
+
+    #[test]
+    fn an_error_is_written_with_all_its_causes() {
+        let error = Caused(
+            "failed to write",
+            Some(Box::new(Caused("failed to send", Some(Box::new(Caused("denied", None)))))),
+        );
+        let line = logged(|| tracing::error!(error = &error as &dyn Error, "not published"));
+        assert_eq!(line["error"], "failed to write: failed to send: denied");
+        assert_eq!((&line["message"], &line["level"]), (&"not published".into(), &"ERROR".into()));
+        assert_eq!(line["target"], "posthaste_log::tests");
+        assert!(line["timestamp"].as_str().unwrap().ends_with('Z'));
+    }
+
+    #[test]
+    fn every_kind_of_field_is_its_own_kind_of_json() {
+        let line = logged(
+            || tracing::info!(n = -1, m = u64::MAX, x = 0.5, ok = true, s = "\"\n", d = ?Some(1), t = %"v", "a"),
+        );
+        let expected = serde_json::json!({ "n": -1, "m": u64::MAX, "x": 0.5, "ok": true, "s": "\"\n", "d": "Some(1)", "t": "v" });
+        for (name, value) in expected.as_object().unwrap() {
+            assert_eq!(&line[name], value, "{name}");
+        }
+        assert_eq!(line["span"], Value::Null);
+    }
+
+    #[test]
+    fn the_innermost_span_s_fields_are_in_every_line() {
+        let line = logged(|| {
+            let outer = tracing::info_span!("outer", id = "o");
+            outer.in_scope(|| tracing::info_span!("inner", id = "i").in_scope(|| tracing::info!("a")));
+        });
+        assert_eq!(line["span"]["id"], "i");
+    }
+}
