@@ -14,19 +14,19 @@ impl Figures {
         Self(all)
     }
 
-    /// Half of them are below, in milliseconds.
-    pub(crate) fn median_ms(&self) -> f64 {
+    /// Half of them are below.
+    pub(crate) fn median(&self) -> Duration {
         self.at(0.5)
     }
 
-    /// Nine in ten are below, in milliseconds.
-    pub(crate) fn p90_ms(&self) -> f64 {
+    /// Nine in ten are below.
+    pub(crate) fn p90(&self) -> Duration {
         self.at(0.9)
     }
 
     /// By nearest rank.
-    fn at(&self, share: f64) -> f64 {
+    fn at(&self, share: f64) -> Duration {
         let rank = (self.0.len() as f64 * share).ceil() as usize;
-        self.0[rank.clamp(1, self.0.len()) - 1].as_secs_f64() * 1e3
+        self.0[rank.clamp(1, self.0.len()) - 1]
     }
 }

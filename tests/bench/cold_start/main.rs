@@ -67,15 +67,14 @@ fn main() {
     let world = World { folder, aws: format!("http://{}", aws.address), roots, shows_log: arguments.log };
     let programs = arguments.programs();
     let cold = cold::measure(&world, &programs, arguments.starts);
-    let warm: Vec<_> =
-        programs.iter().map(|program| warm::measure(&world, program, arguments.invocations)).collect();
+    let warm = warm::measure(&world, &programs, arguments.invocations);
     println!("{}", table::programs(&cold, &warm));
+    print!("{}", table::HTTPS);
     if programs.contains(&"deliver") {
-        let first = first::deliver(&world, &tls, arguments.starts, now());
-        println!("{}", table::first_delivery(&first));
+        print!("{}", table::first_delivery(&first::deliver(&world, &tls, arguments.starts, now())));
     }
     if programs.contains(&"publish") {
-        println!("{}", table::first_publish(&first::publish(&world, &tls, arguments.starts)));
+        print!("{}", table::first_publish(&first::publish(&world, &tls, arguments.starts)));
     }
 }
 

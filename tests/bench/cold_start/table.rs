@@ -1,33 +1,41 @@
 //! What was measured, as Markdown.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use crate::cold::Cold;
 use crate::figures::Figures;
 use crate::first::{First, FirstPublish};
 
 const HEADER: &str = "\
-| program | to first `/next`, median ms | p90 ms | × nothing | file MB | resident MiB | most MiB | warm CPU µs | beside nothing's |
+| program | to first `/next`, median ms | p90 ms | × nothing | file MB | resident MiB | most MiB | warm CPU, median µs | beside nothing's |
 |---|---|---|---|---|---|---|---|---|
 ";
 
+/// The head of what follows the programs.
+pub(crate) const HTTPS: &str = "\
+| first requests, over https | median ms | p90 ms |
+|---|---|---|
+";
+
 /// One row for each program; the first does nothing, and the others are compared with it.
-pub(crate) fn programs(cold: &[Cold], warm: &[Option<f64>]) -> String {
-    let least_ms = cold.first().map_or(f64::NAN, |nothing| nothing.to_next.median_ms());
-    let nothing_us = warm.first().copied().flatten().unwrap_or(f64::NAN);
+pub(crate) fn programs(cold: &[Cold], warm: &[Option<Duration>]) -> String {
+    let least_ms = cold.first().map_or(f64::NAN, |nothing| ms(nothing.to_next.median()));
+    let nothing_us = warm.first().copied().flatten().map_or(f64::NAN, us);
     let mut table = HEADER.to_owned();
     for (cold, warm) in cold.iter().zip(warm) {
-        let (median, p90) = (cold.to_next.median_ms(), cold.to_next.p90_ms());
+        let (median, p90) = (ms(cold.to_next.median()), ms(cold.to_next.p90()));
         let mb = cold.file_bytes as f64 / 1e6;
         let [resident, most] = [cold.resident.now_kib, cold.resident.most_kib].map(|kib| kib as f64 / 1024.0);
-        let us = |value: Option<f64>| value.map_or("–".to_owned(), |us| format!("{us:.0}"));
+        let shown = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.0}"));
+        let warm = warm.map(us);
         let _ = writeln!(
             table,
             "| {} | {median:.2} | {p90:.2} | {:.1} | {mb:.1} | {resident:.1} | {most:.1} | {} | {} |",
             cold.program,
             median / least_ms,
-            us(*warm),
-            us(warm.map(|warm| warm - nothing_us)),
+            shown(warm),
+            shown(warm.map(|warm| warm - nothing_us)),
         );
     }
     table
@@ -41,7 +49,7 @@ pub(crate) fn first_delivery(first: &First) -> String {
         ("deliver: first invocation", &first.invocation),
         ("deliver: second invocation", &first.second),
     ];
-    format!("| https | median ms | p90 ms |\n|---|---|---|\n{}", rows.map(row).concat())
+    rows.map(row).concat()
 }
 
 /// The first publish of a new process.
@@ -54,5 +62,13 @@ pub(crate) fn first_publish(first: &FirstPublish) -> String {
 }
 
 fn row((name, figures): (&str, &Figures)) -> String {
-    format!("| {name} | {:.2} | {:.2} |\n", figures.median_ms(), figures.p90_ms())
+    format!("| {name} | {:.2} | {:.2} |\n", ms(figures.median()), ms(figures.p90()))
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+fn us(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
 }
