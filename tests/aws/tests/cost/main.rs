@@ -1,5 +1,5 @@
 //! What a delivery costs on AWS: the exact requests to SQS and S3, counted at the strict double, and the dollars that
-//! they come to. README shows these tables; whoever changes a number here changes it there.
+//! they come to. README shows the dollars; whoever changes a number here changes it there.
 
 #![expect(clippy::cast_precision_loss, reason = "counts become dollars, shown to the cent")]
 

@@ -1,4 +1,4 @@
-//! The tables, as README shows them.
+//! The tables, in Markdown.
 
 use std::fmt::Write;
 
