@@ -18,6 +18,7 @@ pub mod outcome;
 pub mod pressure;
 pub mod problem;
 pub mod record;
+pub mod rest;
 pub mod retry;
 pub mod schema;
 pub mod secret;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::limits::SQS_BATCH_ENTRIES_MAX;
+use posthaste_core::rest::failure_rest;
 use posthaste_ports::{
     BatchResponse, Clock, MessageId, QueueName, QueueReceiver, Receipt, ReceiveRequest, ReceivedMessage,
 };
@@ -22,12 +23,6 @@ const VISIBILITY_PER_TIMEOUT: u32 = 6;
 
 /// How long one receive waits for a message. A stop is noticed between receives, so it is short.
 const RECEIVE_WAIT: Duration = Duration::from_secs(1);
-
-/// How long a message rests after a function failed on it for the first time.
-const FAILURE_REST_FIRST: Duration = Duration::from_secs(10);
-
-/// After so many doublings the rest is longer than any visibility timeout here.
-const FAILURE_DOUBLINGS_MAX: u32 = 8;
 
 /// How long a poller rests after the queue failed.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -95,13 +90,6 @@ impl Taken {
         let (id, receipt) = (message.id.clone(), message.receipt.clone());
         Self { id, receipt, receive_count: message.receive_count }
     }
-}
-
-/// How long a message rests that a function reported as failed: short at first, so that a store which failed for a
-/// moment does not hold what was in flight for the whole visibility timeout, and doubling, so that an outage of hours
-/// does not use up the receives. Lambda's mapping always waits for the timeout.
-fn failure_rest(receive_count: u32) -> Duration {
-    FAILURE_REST_FIRST * 2_u32.pow(receive_count.saturating_sub(1).min(FAILURE_DOUBLINGS_MAX))
 }
 
 #[derive(Debug, Clone)]
@@ -182,7 +170,7 @@ where
         for Taken { id, receipt, receive_count } in received {
             // A message that the function has settled itself has a stale receipt by now, which is no error.
             let settled = if failures.contains(&id) {
-                let rest = failure_rest(receive_count).min(self.settings.timeout * VISIBILITY_PER_TIMEOUT);
+                let rest = failure_rest(receive_count, self.settings.timeout * VISIBILITY_PER_TIMEOUT);
                 self.queue.change_visibility(&receipt, rest).await
             } else {
                 self.queue.acknowledge(&receipt).await
