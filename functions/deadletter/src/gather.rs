@@ -1,36 +1,79 @@
-//! Gathering: the dead letters of one subscription, in objects of a bounded size. A message is never split.
+//! Gathering: which dead letters of one subscription go into one object. It is decided before their payloads are read,
+//! so that an object's bytes are held only while it is being worked on. A message is never split.
 
-use bytes::Bytes;
-use posthaste_core::dead_letter::Gathered;
+use posthaste_core::delivery::DeadLetter;
 use posthaste_core::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
 
 use crate::Letter;
 
-/// An object to be written and the messages it came from.
-#[derive(Debug)]
-pub(crate) struct Object {
-    pub(crate) json: Bytes,
-    pub(crate) events: usize,
-    pub(crate) letters: Vec<Letter>,
-}
+/// What a record has more than its event, at most: six members with the longest names and values, and a comma.
+const RECORD_EXTRA_BYTES_MAX: usize = 320;
 
-/// Gathers letters of one subscription.
-pub(crate) fn gather(letters: Vec<Letter>) -> Vec<Object> {
+/// The letters of one subscription, by object. An object is larger than preferred only if it holds a single letter that
+/// is; that letter is not larger than what one publish request brought, because its events came in one.
+pub(crate) fn gather(letters: Vec<Letter>) -> Vec<Vec<Letter>> {
     let mut objects = Vec::new();
-    let (mut gathered, mut inside) = (Gathered::default(), Vec::new());
+    let (mut inside, mut bytes) = (Vec::new(), 0);
     for letter in letters {
-        if gathered.bytes() >= DEAD_LETTER_OBJECT_BYTES_PREFERRED {
-            objects.push(finish(std::mem::take(&mut gathered), std::mem::take(&mut inside)));
+        let more = object_bytes(&letter.dead);
+        if !inside.is_empty() && bytes + more > DEAD_LETTER_OBJECT_BYTES_PREFERRED {
+            objects.push(std::mem::take(&mut inside));
+            bytes = 0;
         }
-        letter.records.iter().for_each(|record| gathered.push(record));
+        bytes += more;
         inside.push(letter);
     }
-    if gathered.count() > 0 {
-        objects.push(finish(gathered, inside));
+    if !inside.is_empty() {
+        objects.push(inside);
     }
     objects
 }
 
-fn finish(gathered: Gathered, letters: Vec<Letter>) -> Object {
-    Object { events: gathered.count(), json: gathered.finish(), letters }
+/// The bytes that a letter takes in an object, at most.
+fn object_bytes(letter: &DeadLetter) -> usize {
+    letter.delivery.events.iter().map(|event| event.payload.len() + RECORD_EXTRA_BYTES_MAX).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{letter, stored};
+    use bytes::Bytes;
+    use posthaste_core::dead_letter::record;
+    use posthaste_core::decide::DeadLetterReason;
+    use posthaste_core::delivery::LastAttempt;
+    use posthaste_core::outcome::OutcomeName;
+    use posthaste_core::schema::Schema;
+
+    fn check(event_bytes: &[usize], expected: &[usize]) {
+        let letters = event_bytes.iter().map(|bytes| letter("a", vec![stored("payloads/x", *bytes)]));
+        let counts: Vec<_> = gather(letters.collect()).iter().map(Vec::len).collect();
+        assert_eq!(counts, expected, "{event_bytes:?}");
+    }
+
+    #[test]
+    fn an_object_is_closed_before_it_grows_too_large() {
+        let half = DEAD_LETTER_OBJECT_BYTES_PREFERRED / 2 - RECORD_EXTRA_BYTES_MAX;
+        check(&[], &[]);
+        check(&[1, 1, 1], &[3]);
+        check(&[half, half, 1], &[2, 1]);
+        check(&[half, half + 1, 1], &[1, 2]);
+        check(&[1, 3 * half, 1], &[1, 1, 1]);
+    }
+
+    #[test]
+    fn no_record_has_more_than_it_was_taken_for() {
+        for schema in [Schema::EventGrid, Schema::CloudEvents] {
+            let mut dead = letter("a", Vec::new()).dead;
+            dead.reason = DeadLetterReason::UndeliverableDueToClientError;
+            dead.delivery.schema = schema;
+            dead.delivery.attempts = u16::MAX;
+            let (at, name_was_unknown) = (dead.delivery.published_at, false);
+            let outcome = OutcomeName::ResolutionError;
+            dead.delivery.last = Some(LastAttempt { outcome, status: Some(u16::MAX), at, name_was_unknown });
+            let bytes = record(&dead, &Bytes::from_static(b"{}")).len();
+            assert!(bytes < "{}".len() + RECORD_EXTRA_BYTES_MAX, "{bytes}");
+            assert!(bytes > RECORD_EXTRA_BYTES_MAX * 2 / 3, "the bound is far from what it bounds: {bytes}");
+        }
+    }
 }

@@ -6,25 +6,42 @@
 
 mod gather;
 mod intake;
+mod read;
 mod trouble;
+mod unreadable;
+mod write;
 
-use std::collections::BTreeMap;
+#[cfg(test)]
+mod tests;
 
-use bytes::Bytes;
-use futures_util::future::ready;
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::delivery::DeadLetter;
-use posthaste_core::layout;
+use posthaste_core::limits::SQS_DELAY_SECS_MAX;
 use posthaste_ports::guard::{Panicked, guarded};
 use posthaste_ports::{
-    BatchResponse, Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, PutCondition, QueueName,
-    QueueReceiver, Receipt, ReceivedMessage, Registry,
+    BatchResponse, Clock, Entropy, ErrorKind, MessageId, ObjectStore, OutgoingMessage, PortError, QueueName,
+    QueueReceiver, ReceivedMessage, Registry, Successor,
 };
 
-use gather::{Object, gather};
+use intake::{Sorted, Work, sort};
 
-/// Letters that are put off side by side.
-const PUT_OFF_AT_ONCE_MAX: usize = 100;
+/// Objects that are worked on side by side. It bounds the payloads that are read at once, to eight times as many, and
+/// what is held of them: an object's records and the object made of them, 8 MiB as preferred, so 64 MiB in all. Besides
+/// lie the batch's own messages, 6 MB at most, and their parsed events. The function has 512 MB, or 256 at least.
+const WORK_AT_ONCE_MAX: usize = 8;
+
+/// What is kept of the time for writing what was read: how long one call to S3 takes at most, its repetitions included
+/// (`OPERATION_TIMEOUT` of posthaste-aws).
+const WRITING_TIME: Duration = Duration::from_secs(20);
+
+/// The least time for reading with which something is begun. Eight payloads at a time, an object of them is read in
+/// about a second.
+const READING_TIME_MIN: Duration = Duration::from_secs(5);
 
 /// What deadletter needs from outside.
 #[derive(Debug)]
@@ -51,24 +68,11 @@ pub struct DeadLetters<Q, S, D, C, E> {
     ports: DeadLetterPorts<Q, S, D, C, E>,
 }
 
-/// A message that was understood, with its events' records.
+/// A message that was understood.
 #[derive(Debug)]
 pub(crate) struct Letter {
-    pub(crate) id: MessageId,
-    pub(crate) receipt: Receipt,
+    pub(crate) message: ReceivedMessage,
     pub(crate) dead: DeadLetter,
-    pub(crate) records: Vec<Bytes>,
-}
-
-/// What a batch became.
-#[derive(Debug, Default)]
-pub(crate) struct Sorted {
-    /// By topic and subscription, as the object's key has them.
-    pub(crate) letters: BTreeMap<String, Vec<Letter>>,
-    /// Kept byte for byte.
-    pub(crate) raw: Vec<ReceivedMessage>,
-    /// Nothing durable done.
-    pub(crate) failures: Vec<MessageId>,
 }
 
 impl<Q, S, D, C, E> DeadLetters<Q, S, D, C, E>
@@ -84,105 +88,84 @@ where
         Self { ports }
     }
 
-    /// Works on a batch. The answer names the messages for which nothing durable could be done.
-    pub async fn handle(&self, batch: Vec<ReceivedMessage>) -> BatchResponse {
-        let Sorted { letters, raw, mut failures } = self.sort(batch).await;
-        for message in raw {
-            let id = message.id.clone();
-            let kept = guarded(self.keep_raw(message, &mut failures)).await;
-            hand_back(kept, &[id], &mut failures);
-        }
-        for letters in letters.into_values() {
-            let ids: Vec<_> = letters.iter().map(|letter| letter.id.clone()).collect();
-            let written = guarded(self.write_all(letters, &mut failures)).await;
-            hand_back(written, &ids, &mut failures);
+    /// Works on a batch until `deadline`, a time of the clock's `monotonic`. The answer names the messages for which
+    /// nothing durable was done, be it that there was no time to begin.
+    ///
+    /// A deadline less than 25 seconds away is one with which nothing is begun.
+    pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
+        let Sorted { work, mut failures } = sort(self.ports.source, batch);
+        let parts = work.into_iter().map(|work| self.work_on(work, deadline));
+        let mut failed = pin!(stream::iter(parts).buffer_unordered(WORK_AT_ONCE_MAX));
+        while let Some(failed) = failed.next().await {
+            failures.extend(failed);
         }
         BatchResponse { failures }
     }
 
-    /// Writes the letters of one subscription.
-    async fn write_all(&self, letters: Vec<Letter>, failures: &mut Vec<MessageId>) {
-        for object in gather(letters) {
-            let ids: Vec<_> = object.letters.iter().map(|letter| letter.id.clone()).collect();
-            let written = guarded(self.write(object, failures)).await;
-            hand_back(written, &ids, failures);
+    /// Works on a part of the batch if there is time, and answers what is to come again.
+    async fn work_on(&self, work: Work, deadline: Duration) -> Vec<MessageId> {
+        let ids = work.ids();
+        if self.ports.clock.monotonic() + READING_TIME_MIN + WRITING_TIME > deadline {
+            tracing::warn!(
+                messages = ids.len(),
+                "dead letters handed back, no time is left to begin with them"
+            );
+            return ids;
         }
+        let worked = match work {
+            Work::Object(letters) => guarded(self.bury(letters, deadline)).await,
+            Work::Raw(message) => guarded(self.keep_raw(message, deadline)).await.map(Vec::from_iter),
+            Work::Newer(message, version) => {
+                guarded(self.wait_for_newer(message, version, deadline)).await.map(Vec::from_iter)
+            }
+        };
+        worked.unwrap_or_else(|Panicked| {
+            tracing::error!(messages = ids.len(), "dead letters handed back, working on them panicked");
+            ids
+        })
     }
 
-    async fn write(&self, object: Object, failures: &mut Vec<MessageId>) {
-        let Some(first) = object.letters.first() else { return };
-        let delivery = &first.dead.delivery;
-        let id = self.ports.entropy.uuid().to_string();
-        let key = layout::dead_letter(&delivery.topic, &delivery.subscription, self.ports.clock.now(), &id);
-        match self.ports.bucket.put(&key, object.json, PutCondition::Always).await {
-            Ok(_) => {
-                count(&object.letters);
-                tracing::info!(%key, events = object.events, "dead letters written");
-                for letter in &object.letters {
-                    self.acknowledge(&letter.id, &letter.receipt).await;
-                }
-            }
-            Err(error) => {
-                tracing::error!(%key, events = object.events, error = &error as &dyn std::error::Error, "dead letters not written");
-                failures.extend(self.put_off(object.letters).await);
-            }
+    /// Reads the letters of one object and writes it.
+    async fn bury(&self, letters: Vec<Letter>, deadline: Duration) -> Vec<MessageId> {
+        let read = self.read_letters(letters, deadline.saturating_sub(WRITING_TIME)).await;
+        let mut failures = read.failures;
+        failures.extend(self.write(read.letters, deadline).await);
+        for message in read.raw {
+            let id = message.id.clone();
+            failures.extend(guarded(self.keep_raw(message, deadline)).await.unwrap_or(Some(id)));
         }
+        failures
     }
 
-    /// Puts letters off side by side, so that they can share requests to the queue. Answers those that could not be.
-    async fn put_off(&self, letters: Vec<Letter>) -> Vec<MessageId> {
-        let put_off = letters.into_iter().map(|letter| async {
-            let id = letter.id.clone();
-            let is_put_off = guarded(self.try_later(letter)).await.unwrap_or_else(|_| {
-                tracing::error!(message_id = %id.0, "dead letter handed back, putting it off panicked");
-                false
-            });
-            (!is_put_off).then_some(id)
-        });
-        stream::iter(put_off).buffer_unordered(PUT_OFF_AT_ONCE_MAX).filter_map(ready).collect().await
+    /// Sends a message of a newer version back to its own queue, where only a newer program knows what it is.
+    async fn wait_for_newer(
+        &self,
+        message: ReceivedMessage,
+        version: u32,
+        deadline: Duration,
+    ) -> Option<MessageId> {
+        tracing::warn!(message_id = %message.id.0, version, "message of a newer version handed back as it is");
+        let again = OutgoingMessage { body: message.body, group: None, delay_secs: SQS_DELAY_SECS_MAX };
+        let successors = vec![Successor { to: self.ports.source, message: again }];
+        let replaced = self.ports.queue.replace(&message.receipt, successors);
+        let error = self.in_time(deadline, replaced).await.err()?;
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "message of a newer version left to its visibility timeout"
+        );
+        Some(message.id)
     }
 
-    async fn keep_raw(&self, message: ReceivedMessage, failures: &mut Vec<MessageId>) {
-        let key = layout::malformed(self.ports.clock.now(), &self.ports.entropy.uuid().to_string());
-        match self.ports.bucket.put(&key, message.body, PutCondition::Always).await {
-            Ok(_) => {
-                metrics::counter!("DeadLetteredCount", "reason" => "MalformedMessage").increment(1);
-                tracing::error!(%key, message_id = %message.id.0, "message not readable, kept as it is");
-                self.acknowledge(&message.id, &message.receipt).await;
-            }
-            Err(error) => {
-                tracing::error!(%key, error = &error as &dyn std::error::Error, "unreadable message not written");
-                failures.push(message.id);
-            }
+    /// A call's result, or that the time was over before it had one. Whether it had an effect is not known then.
+    pub(crate) async fn in_time<T>(
+        &self,
+        deadline: Duration,
+        call: impl Future<Output = Result<T, PortError>> + Send,
+    ) -> Result<T, PortError> {
+        let left = deadline.saturating_sub(self.ports.clock.monotonic());
+        match select(pin!(call), pin!(self.ports.clock.sleep(left))).await {
+            Either::Left((result, _)) => result,
+            Either::Right(_) => Err(PortError::new("get an answer in time", ErrorKind::TimedOut)),
         }
-    }
-
-    /// A failure leaves a copy to be written again: at least once.
-    async fn acknowledge(&self, id: &MessageId, receipt: &Receipt) {
-        let acknowledged = guarded(self.ports.queue.acknowledge(receipt)).await;
-        let panicked = |panicked| Err(PortError::caused("acknowledge", ErrorKind::Other, panicked));
-        if let Err(error) = acknowledged.unwrap_or_else(panicked) {
-            tracing::error!(message_id = %id.0, error = &error as &dyn std::error::Error, "written dead letter not acknowledged");
-        }
-    }
-}
-
-/// Hands messages back that were being worked on when something panicked.
-fn hand_back(worked: Result<(), Panicked>, ids: &[MessageId], failures: &mut Vec<MessageId>) {
-    if worked.is_err() {
-        tracing::error!(messages = ids.len(), "dead letters handed back, writing them panicked");
-        failures.extend(ids.iter().filter(|id| !failures.contains(id)).cloned().collect::<Vec<_>>());
-    }
-}
-
-fn count(letters: &[Letter]) {
-    for letter in letters {
-        let delivery = &letter.dead.delivery;
-        let labels = [
-            ("topic", delivery.topic.to_string()),
-            ("subscription", delivery.subscription.to_string()),
-            ("reason", format!("{:?}", letter.dead.reason)),
-        ];
-        metrics::counter!("DeadLetteredCount", &labels).increment(letter.records.len() as u64);
     }
 }

@@ -6,7 +6,9 @@ use posthaste_core::delivery::{DeadLetter, StorageTrouble};
 use posthaste_core::settle::dead_letter_delay_secs;
 use posthaste_core::time::Timestamp;
 use posthaste_core::wire::render_dead_letter;
-use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, QueueName, QueueReceiver, Successor};
+use posthaste_ports::{
+    Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueName, QueueReceiver, Successor,
+};
 
 use crate::{DeadLetters, Letter};
 
@@ -24,9 +26,9 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Puts a letter off and answers whether that is durable. Its fresh message starts its receive count anew, so that
-    /// a long outage of the bucket never moves it to the redrive queue.
-    pub(crate) async fn try_later(&self, letter: Letter) -> bool {
+    /// Puts a letter off. Its fresh message starts its receive count anew, so that a long outage of the bucket never
+    /// moves it to the redrive queue.
+    pub(crate) async fn try_later(&self, letter: Letter) -> Result<(), PortError> {
         let now = self.ports.clock.now();
         let trouble = again(letter.dead.storage, now);
         let give_up_after = self.give_up_after(&letter.dead).await;
@@ -36,11 +38,7 @@ where
         } else {
             vec![later(letter.dead, trouble)]
         };
-        if let Err(error) = self.ports.queue.replace(&letter.receipt, successors).await {
-            tracing::error!(message_id = %letter.id.0, error = &error as &dyn std::error::Error, "dead letter left to its visibility timeout");
-            return false;
-        }
-        true
+        self.ports.queue.replace(&letter.message.receipt, successors).await
     }
 
     /// How long the subscription lets its bucket refuse. While that cannot be read, and for one that was deleted,

@@ -10,8 +10,13 @@ use posthaste_ports::{BatchResponse, Clock, Entropy, ObjectStore, QueueReceiver,
 
 /// Works on messages of one queue.
 pub trait OneQueue: Send + Sync + 'static {
-    /// Works on a batch, and names the messages for which nothing durable was done.
-    fn handle(&self, messages: Vec<ReceivedMessage>) -> impl Future<Output = BatchResponse> + Send;
+    /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and names the messages for which nothing
+    /// durable was done.
+    fn handle(
+        &self,
+        messages: Vec<ReceivedMessage>,
+        deadline: Duration,
+    ) -> impl Future<Output = BatchResponse> + Send;
 }
 
 /// A handler for each of the two queues.
@@ -41,10 +46,10 @@ fn name_of(url: &str) -> &str {
 impl<H: OneQueue> BatchHandler for BothQueues<H> {
     /// A batch of another queue means that the function is wired to a queue it does not know. It fails as a whole and
     /// comes again: to take a delivery for a dead letter, or the other way round, would be worse than to wait.
-    async fn handle(&self, batch: SqsBatch, _deadline: Duration) -> BatchResponse {
+    async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
         let SqsBatch { queue, messages } = batch;
         if let Some(handler) = self.of(&queue) {
-            return handler.handle(messages).await;
+            return handler.handle(messages, deadline).await;
         }
         tracing::error!(queue, messages = messages.len(), "messages of a queue that is none of deadletter's");
         BatchResponse { failures: messages.into_iter().map(|message| message.id).collect() }
@@ -59,10 +64,9 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Writing an object is short, and what is not written goes back to the queue by itself: no deadline.
-    async fn handle(&self, messages: Vec<ReceivedMessage>) -> BatchResponse {
+    async fn handle(&self, messages: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
         // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends the depth.
-        Box::pin(DeadLetters::handle(self, messages)).await
+        Box::pin(DeadLetters::handle(self, messages, deadline)).await
     }
 }
 
@@ -73,13 +77,13 @@ mod tests {
     use posthaste_core::time::Timestamp;
     use posthaste_ports::{MessageId, Receipt};
 
-    /// Fails every message, under a name of its own.
+    /// Fails every message, under a name of its own and with the deadline it was given.
     struct Fails(&'static str);
 
     impl OneQueue for Fails {
-        async fn handle(&self, messages: Vec<ReceivedMessage>) -> BatchResponse {
-            let failures = messages.into_iter().map(|message| MessageId(message.id.0 + self.0)).collect();
-            BatchResponse { failures }
+        async fn handle(&self, messages: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
+            let failed = |message: ReceivedMessage| format!("{}{} by {deadline:?}", message.id.0, self.0);
+            BatchResponse { failures: messages.into_iter().map(failed).map(MessageId).collect() }
         }
     }
 
@@ -102,15 +106,15 @@ mod tests {
             ("http://127.0.0.1:4566/000000000000/shop-redrive", Fails(" as redriven")),
         );
         let batch = SqsBatch { queue: queue.to_owned(), messages: vec![message("a"), message("b")] };
-        let response = BatchHandler::handle(&both, batch, Duration::ZERO).await;
+        let response = BatchHandler::handle(&both, batch, Duration::from_secs(55)).await;
         let failures: Vec<_> = response.failures.into_iter().map(|id| id.0).collect();
         assert_eq!(failures, expected, "{queue}");
     }
 
     #[tokio::test]
     async fn a_batch_goes_to_the_handler_of_its_queue() {
-        check("shop-deadletters", ["a as dead letter", "b as dead letter"]).await;
-        check("shop-redrive", ["a as redriven", "b as redriven"]).await;
+        check("shop-deadletters", ["a as dead letter by 55s", "b as dead letter by 55s"]).await;
+        check("shop-redrive", ["a as redriven by 55s", "b as redriven by 55s"]).await;
     }
 
     #[tokio::test]

@@ -28,6 +28,11 @@ pub const SQS_GROUP_ID_CHARS_MAX: usize = 128;
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html>
 pub const SQS_IN_FLIGHT_MAX: u64 = 120_000;
 
+/// Longest time for which SQS keeps a message, and the time that our queues keep theirs (14 days). It counts from when
+/// the message was first sent, also after it has moved to a redrive queue.
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html>
+pub const SQS_RETENTION: Duration = Duration::from_hours(14 * 24);
+
 /// Bytes of a message that SQS bills as one request (64 KB).
 /// <https://aws.amazon.com/sqs/pricing/>
 pub const SQS_BILLED_CHUNK_BYTES: usize = 65_536;
@@ -132,8 +137,10 @@ pub const DEAD_LETTER_DELAY_DEFAULT: Duration = Duration::from_mins(5);
 /// Longest such time: what SQS can delay.
 pub const DEAD_LETTER_DELAY_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
 
-/// Largest dead-letter object that is gathered before the next one is begun, in bytes.
-pub const DEAD_LETTER_OBJECT_BYTES_PREFERRED: usize = 8 * 1024 * 1024;
+/// Largest dead-letter object that is gathered from more than one message, in bytes. In base64, which takes a third
+/// more, it still fits into the 6 MB in which a Lambda function answers, so that manage can show every object.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+pub const DEAD_LETTER_OBJECT_BYTES_PREFERRED: usize = 4 * 1024 * 1024;
 
 /// Largest parked or held object that is gathered before the next one is begun, in bytes.
 pub const PARKED_OBJECT_BYTES_PREFERRED: usize = 4 * 1024 * 1024;

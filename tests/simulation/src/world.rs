@@ -282,14 +282,21 @@ impl World {
         told.expect("a meter always tells")
     }
 
-    /// One invocation of deadletter with what is visible.
+    /// One invocation of deadletter with what is visible, a minute before its deadline.
     pub async fn bury(&self) -> BatchResponse {
-        self.dead_letters.handle(self.receive(QueueName::DeadLetters).await).await
+        self.bury_within(Duration::from_mins(1)).await
     }
 
-    /// One invocation of deadletter for the redrive queue.
+    /// One invocation of deadletter with what is visible.
+    pub async fn bury_within(&self, left: Duration) -> BatchResponse {
+        let batch = self.receive(QueueName::DeadLetters).await;
+        self.dead_letters.handle(batch, self.clock.monotonic() + left).await
+    }
+
+    /// One invocation of deadletter for the redrive queue, a minute before its deadline.
     pub async fn bury_redriven(&self) -> BatchResponse {
-        self.redrive.handle(self.receive(QueueName::Redrive).await).await
+        let deadline = self.clock.monotonic() + Duration::from_mins(1);
+        self.redrive.handle(self.receive(QueueName::Redrive).await, deadline).await
     }
 
     /// One run of wake.

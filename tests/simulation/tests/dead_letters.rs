@@ -102,3 +102,15 @@ async fn what_a_function_failed_on_is_shown_with_its_events() {
     assert_eq!((&events[0]["id"], &events[0]["deadletterreason"]), (&json!("a"), &json!("HandlerFailed")));
     assert_eq!(world.visible(QueueName::Redrive).await, 0);
 }
+
+#[tokio::test]
+async fn what_there_is_no_time_for_comes_again() {
+    let world = World::new();
+    world.subscribe(json!({})).await;
+    refuse(&world, &["a", "b"]).await;
+    assert_eq!(world.bury_within(Duration::from_secs(10)).await.failures.len(), 2);
+    assert_eq!(world.buried().await, []);
+    world.clock.advance(Duration::from_mins(6));
+    assert_eq!(world.bury().await.failures, []);
+    assert_eq!(world.buried().await.len(), 1);
+}

@@ -136,8 +136,7 @@ impl Handler for EmbeddedDeliver {
 }
 
 impl Handler for EmbeddedDeadLetters {
-    /// Writing an object is short, and what is not written goes back to the queue by itself: no deadline.
-    async fn handle(&self, batch: Vec<ReceivedMessage>, _deadline: Duration) -> BatchResponse {
-        DeadLetters::handle(self, batch).await
+    async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
+        DeadLetters::handle(self, batch, deadline).await
     }
 }

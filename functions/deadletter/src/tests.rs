@@ -1,0 +1,51 @@
+//! What is shared by this crate's tests.
+
+mod stores;
+mod time;
+
+use bytes::Bytes;
+use posthaste_core::decide::DeadLetterReason;
+use posthaste_core::delivery::{DeadLetter, Delivery, Entry, Payload};
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::schema::Schema;
+use posthaste_core::time::Timestamp;
+use posthaste_core::wire::render_dead_letter;
+use posthaste_ports::{MessageId, Receipt, ReceivedMessage};
+
+use crate::Letter;
+
+/// An event of so many bytes that is, or was, stored under this key.
+pub(crate) fn stored(key: &str, bytes: usize) -> Payload {
+    Payload::Stored { key: key.to_owned(), bytes, digest: None }
+}
+
+/// A letter of the subscription `billing` with these events, in a message of this id.
+pub(crate) fn letter(id: &str, payloads: Vec<Payload>) -> Letter {
+    let entry =
+        |payload| Entry { key: "k".to_owned(), expires_at: Timestamp::EPOCH, traceparent: None, payload };
+    let delivery = Delivery {
+        topic: TopicName::parse("orders").unwrap(),
+        subscription: SubscriptionName::parse("billing").unwrap(),
+        schema: Schema::CloudEvents,
+        published_at: Timestamp::EPOCH,
+        not_before: Timestamp::EPOCH,
+        attempts: 1,
+        last: None,
+        events: payloads.into_iter().map(entry).collect(),
+    };
+    let dead = DeadLetter { reason: DeadLetterReason::TimeToLiveExceeded, delivery, storage: None };
+    let message = ReceivedMessage {
+        id: MessageId(id.to_owned()),
+        receipt: Receipt(id.to_owned()),
+        body: Bytes::new(),
+        receive_count: 1,
+        sent_at: Timestamp::EPOCH,
+    };
+    Letter { message, dead }
+}
+
+/// The message in which such a letter comes.
+pub(crate) fn message(id: &str, payloads: Vec<Payload>) -> ReceivedMessage {
+    let Letter { message, dead } = letter(id, payloads);
+    ReceivedMessage { body: render_dead_letter(&dead), ..message }
+}

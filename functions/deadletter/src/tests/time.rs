@@ -1,0 +1,179 @@
+//! What is done by the deadline, and what is held until then.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::delivery::Payload;
+use posthaste_core::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
+use posthaste_core::time::Timestamp;
+use posthaste_local::{ManualClock, SeededEntropy};
+use posthaste_ports::{Clock, QueueName, ReceivedMessage, Registry};
+
+use super::stores::{Deaf, Seen, Slow};
+use super::{message, stored};
+use crate::read::READS_PER_OBJECT_MAX;
+use crate::{DeadLetterPorts, DeadLetters, WORK_AT_ONCE_MAX};
+
+/// What Lambda leaves of the function's minute.
+const LEFT: Duration = Duration::from_secs(55);
+
+/// As many events as one message can refer to: fewer bytes each, and the fan-out of a request would hold them.
+const STORED_MAX: usize = 115;
+
+/// The bytes of such an event.
+const STORED_BYTES: usize = 8_690;
+
+/// Whether something moved.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+struct Bench {
+    store: Slow,
+    function: DeadLetters<Deaf, Slow, Slow, ManualClock, SeededEntropy>,
+}
+
+impl Bench {
+    fn new(read_time: fn(&str) -> Duration) -> Self {
+        Self::writing(read_time, Duration::from_millis(50))
+    }
+
+    fn writing(read_time: fn(&str) -> Duration, write_time: Duration) -> Self {
+        let clock = ManualClock::new(Timestamp::from_millis(1_700_000_000_000));
+        let payload =
+            Bytes::from(format!("{{\"a\":\"{}\"}}", "x".repeat(STORED_BYTES - r#"{"a":""}"#.len())));
+        let store = Slow { clock: clock.clone(), payload, read_time, write_time, seen: Arc::default() };
+        let function = DeadLetters::new(DeadLetterPorts {
+            queue: Deaf,
+            source: QueueName::DeadLetters,
+            state: store.clone(),
+            bucket: store.clone(),
+            registry: Registry::new(store.clone(), clock.clone(), Duration::ZERO),
+            clock,
+            entropy: SeededEntropy::new(7),
+        });
+        Self { store, function }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.store.seen.lock().unwrap()
+    }
+
+    /// One invocation with so much time. Answers who failed and how long it took.
+    fn handle(&self, batch: Vec<ReceivedMessage>, left: Duration) -> (Vec<String>, Duration) {
+        let clock = &self.store.clock;
+        let began = clock.monotonic();
+        let mut handled = pin!(self.function.handle(batch, began + left));
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let response = loop {
+            let polled = handled.as_mut().poll(&mut Context::from_waker(&waker));
+            if let Poll::Ready(response) = polled {
+                break response;
+            }
+            // Time goes on when nothing moves any more.
+            if !woken.0.swap(false, Ordering::SeqCst) {
+                assert!(clock.advance_to_next().is_some(), "it waits for nothing");
+            }
+        };
+        (response.failures.into_iter().map(|id| id.0).collect(), clock.monotonic().saturating_sub(began))
+    }
+}
+
+fn large(id: &str) -> ReceivedMessage {
+    message(id, (0..STORED_MAX).map(|n| stored(&format!("payloads/{id}-{n}"), STORED_BYTES)).collect())
+}
+
+fn small(id: &str) -> ReceivedMessage {
+    message(id, vec![Payload::Inline(Bytes::from_static(b"{}"))])
+}
+
+fn ids(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("{number:03}")).collect()
+}
+
+#[test]
+fn a_full_batch_of_stored_payloads_is_written_in_time_within_bounds() {
+    let bench = Bench::new(|_| Duration::from_millis(100));
+    let batch = ids(100).iter().map(|id| large(id)).collect();
+    let (failures, took) = bench.handle(batch, LEFT);
+    assert_eq!(failures, [""; 0]);
+    assert!(took < Duration::from_secs(25), "{took:?}");
+    let seen = bench.seen();
+    assert_eq!(seen.reads, [0, WORK_AT_ONCE_MAX * READS_PER_OBJECT_MAX]);
+    assert!(seen.held[1] <= WORK_AT_ONCE_MAX * DEAD_LETTER_OBJECT_BYTES_PREFERRED, "{:?}", seen.held);
+    assert!(seen.written.values().all(|object| object.len() <= DEAD_LETTER_OBJECT_BYTES_PREFERRED));
+    let records = |object: &Bytes| serde_json::from_slice::<Vec<serde_json::Value>>(object).unwrap().len();
+    assert_eq!(seen.written.values().map(records).sum::<usize>(), 100 * STORED_MAX);
+}
+
+#[test]
+fn however_slow_the_bucket_is_a_letter_is_finished_every_time() {
+    let bench = Bench::new(|_| Duration::from_secs(2));
+    let mut waiting = ids(9);
+    let mut invocations = 0;
+    while !waiting.is_empty() {
+        let (failures, took) = bench.handle(waiting.iter().map(|id| large(id)).collect(), LEFT);
+        assert!(failures.len() < waiting.len() && took <= LEFT, "{failures:?} {took:?}");
+        waiting = failures;
+        invocations += 1;
+    }
+    assert!(invocations > 1, "nothing was slow");
+}
+
+#[test]
+fn a_payload_that_never_comes_delays_its_own_letter_only() {
+    let hangs = |key: &str| if key.contains("hung") { Duration::MAX / 4 } else { Duration::ZERO };
+    let bench = Bench::new(hangs);
+    let hung = message("hung", vec![stored("payloads/hung", STORED_BYTES)]);
+    let (failures, took) = bench.handle(vec![small("a"), hung, small("b")], LEFT);
+    assert_eq!(failures, ["hung"]);
+    assert!(took < LEFT, "{took:?}");
+}
+
+#[test]
+fn a_write_that_never_ends_is_left_at_the_deadline() {
+    let bench = Bench::writing(|_| Duration::ZERO, Duration::MAX / 4);
+    let raw = ReceivedMessage { body: Bytes::from_static(b"not ours"), ..small("raw") };
+    let (mut failures, took) = bench.handle(vec![small("a"), raw, small("b")], LEFT);
+    failures.sort();
+    assert_eq!((failures, took), (vec!["a".to_owned(), "b".to_owned(), "raw".to_owned()], LEFT));
+}
+
+#[test]
+fn without_time_for_it_nothing_is_begun() {
+    let check = |left, expected: &[&str]| {
+        let bench = Bench::new(|_| Duration::ZERO);
+        let newer = ReceivedMessage { body: Bytes::from_static(br#"{"v":2}"#), ..small("newer") };
+        let raw = ReceivedMessage { body: Bytes::from_static(b"not ours"), ..small("raw") };
+        let (mut failures, _) = bench.handle(vec![small("a"), raw, newer], left);
+        failures.sort();
+        assert_eq!(failures, expected, "{left:?}");
+    };
+    // The queue never takes the newer message's successor.
+    check(Duration::from_secs(25), &["newer"]);
+    for left in [Duration::from_millis(24_999), Duration::ZERO] {
+        check(left, &["a", "newer", "raw"]);
+    }
+}
+
+#[test]
+fn what_came_most_often_is_begun_first() {
+    let bench = Bench::new(|_| Duration::from_secs(2));
+    let often = |mut message: ReceivedMessage, receive_count| {
+        message.receive_count = receive_count;
+        message
+    };
+    let batch = ids(20).iter().map(|id| often(large(id), id.parse().unwrap())).collect();
+    let (failures, _) = bench.handle(batch, LEFT);
+    assert!(failures.contains(&"000".to_owned()) && !failures.contains(&"019".to_owned()), "{failures:?}");
+}
