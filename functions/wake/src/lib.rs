@@ -4,22 +4,25 @@
 //! loses nothing. It never runs twice at once (a lease object), and it releases nothing while the pressure is Medium
 //! or High: what waits in the object store burdens nobody.
 
+mod course;
 mod lease;
+mod limits;
+mod list;
 mod payloads;
 mod release;
 
 use std::time::Duration;
 
-use posthaste_core::layout;
-use posthaste_core::pressure::Level;
-use posthaste_core::time::Timestamp;
-use posthaste_ports::{Clock, Entropy, ListPage, ObjectStore, PortError, PressureReader, QueueSender};
+use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, PressureReader, QueueSender};
+
+use course::Course;
+use limits::{Limits, within};
 
 /// Most objects listed at a time.
 const PAGE_MAX: usize = 1000;
 
-/// How long one run may go on; the next one comes a minute after it began.
-const RUN_MAX: Duration = Duration::from_secs(50);
+/// How long a run may go on that is given no deadline; the next one comes a minute after it began.
+const RUN_MAX: Duration = Duration::from_secs(55);
 
 /// What wake needs from outside.
 #[derive(Debug)]
@@ -40,6 +43,7 @@ pub struct WakePorts<Q, S, C, E> {
 #[derive(Debug)]
 pub struct Wake<Q, S, C, E> {
     ports: WakePorts<Q, S, C, E>,
+    deletes_payloads: bool,
 }
 
 /// What a run did.
@@ -66,6 +70,9 @@ pub enum WakeError {
     /// The parked objects could not be listed.
     #[error("failed to list what is parked")]
     List(#[source] PortError),
+    /// A call of the object store had not come back when the run had to end.
+    #[error("failed to end in time")]
+    OutOfTime,
 }
 
 impl<Q, S, C, E> Wake<Q, S, C, E>
@@ -77,61 +84,39 @@ where
 {
     /// Wires the function up.
     pub fn new(ports: WakePorts<Q, S, C, E>) -> Self {
-        Self { ports }
+        Self { ports, deletes_payloads: true }
     }
 
-    /// Runs once.
+    /// The same, for a state bucket whose lifecycle deletes old payloads.
+    #[must_use]
+    pub fn leaving_payloads(self) -> Self {
+        Self { deletes_payloads: false, ..self }
+    }
+
+    /// Runs once, for less than a minute.
     pub async fn run(&self) -> Result<WakeReport, WakeError> {
-        let Some(lease) = self.take_lease().await.map_err(WakeError::Lease)? else {
+        self.run_until(self.ports.clock.monotonic() + RUN_MAX).await
+    }
+
+    /// Runs once, and ends before `deadline`, a time of [`Clock::monotonic`].
+    pub async fn run_until(&self, deadline: Duration) -> Result<WakeReport, WakeError> {
+        let (clock, limits) = (&self.ports.clock, Limits::before(deadline));
+        let began = clock.now();
+        let taken = within(clock, limits.work, self.take_lease()).await.ok_or(WakeError::OutOfTime)?;
+        let Some(lease) = taken.map_err(WakeError::Lease)? else {
             return Ok(WakeReport { was_busy: true, ..WakeReport::default() });
         };
-        // The lease outlasts a run that ends in time, and the one that is killed at its timeout (60 s on AWS) costs the
-        // next run alone.
-        let ends_at = self.ports.clock.monotonic() + RUN_MAX;
-        let report = self.release_all(ends_at).await;
-        self.expire_payloads(ends_at).await;
-        self.give_back(lease).await;
-        if let Ok(WakeReport { sent, released, left, .. }) = report
-            && sent + released + left > 0
-        {
+        let mut course = Course::new(lease.notes, began);
+        let ended = within(clock, limits.work, self.release_due(limits, &mut course)).await;
+        if self.deletes_payloads {
+            self.expire_payloads(limits).await;
+        }
+        // If this hangs the lease lapses by itself.
+        let _ = within(clock, limits.deadline, self.give_back(lease, course.notes())).await;
+        let WakeReport { sent, released, left, .. } = course.report;
+        if sent + released + left > 0 {
             tracing::info!(sent, released, left, "parked deliveries released");
         }
-        report
+        ended.ok_or(WakeError::OutOfTime)?.map_err(WakeError::List).map(|()| course.report)
     }
-
-    /// Lists from the start, oldest first, through now.
-    async fn release_all(&self, ends_at: Duration) -> Result<WakeReport, WakeError> {
-        let mut report = WakeReport::default();
-        let mut after: Option<String> = None;
-        loop {
-            if self.is_under_pressure().await {
-                return Ok(WakeReport { was_held_back: true, ..report });
-            }
-            let page = self.ports.state.list(layout::PARKED, after.as_deref(), PAGE_MAX).await;
-            let ListPage { objects, next_after } = page.map_err(WakeError::List)?;
-            let now = self.ports.clock.now();
-            let due: Vec<_> = objects.into_iter().map(|o| o.key).take_while(|key| is_due(key, now)).collect();
-            let is_last = due.len() < PAGE_MAX || next_after.is_none();
-            for some in due.chunks(release::RELEASES_AT_ONCE) {
-                self.release_some(some, &mut report).await;
-                if self.ports.clock.monotonic() >= ends_at {
-                    return Ok(report);
-                }
-            }
-            if is_last {
-                return Ok(report);
-            }
-            after = next_after;
-        }
-    }
-
-    async fn is_under_pressure(&self) -> bool {
-        self.ports.pressure.state().await.is_some_and(|state| state.level() != Level::Normal)
-    }
-}
-
-/// Whether a parked object's minute has come. A key that is none of ours counts as due, so that its object is looked
-/// at and reported instead of holding up the list.
-fn is_due(key: &str, now: Timestamp) -> bool {
-    layout::parked_due_minute(key).is_none_or(|minute| minute <= now.minute())
 }

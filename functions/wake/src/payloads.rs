@@ -1,6 +1,4 @@
-//! Payloads that no message can refer to any more. On AWS a lifecycle rule of the bucket does the same.
-
-use std::time::Duration;
+//! Payloads that no message can refer to any more. On AWS a lifecycle rule of the bucket does the same, instead of this.
 
 use futures_util::future::try_join_all;
 use posthaste_core::layout::{PAYLOADS, payloads_before};
@@ -8,6 +6,7 @@ use posthaste_core::limits::PAYLOAD_KEPT;
 use posthaste_core::time::Timestamp;
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};
 
+use crate::limits::{Limits, within};
 use crate::{PAGE_MAX, Wake};
 
 /// Most pages deleted in one run: as many payloads in an hour as 1,600 a minute make.
@@ -28,39 +27,44 @@ where
 {
     /// Deletes old payloads, if this is the minute for it and there is time left. What fails, or must wait, is found
     /// again an hour later.
-    pub(crate) async fn expire_payloads(&self, ends_at: Duration) {
-        let now = self.ports.clock.now();
+    pub(crate) async fn expire_payloads(&self, limits: Limits) {
+        let clock = &self.ports.clock;
+        let now = clock.now();
         if !now.minute().is_multiple_of(MINUTES_BETWEEN) {
             return;
         }
-        match self.delete_payloads(now, ends_at).await {
-            Ok(0) => {}
-            Ok(deleted) => tracing::info!(deleted, "old payloads deleted"),
-            Err(error) => {
+        match within(clock, limits.work, self.delete_payloads(now, limits)).await {
+            Some(Ok(0)) => {}
+            Some(Ok(deleted)) => tracing::info!(deleted, "old payloads deleted"),
+            Some(Err(error)) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "old payloads not deleted");
             }
+            None => tracing::warn!("old payloads not deleted in time"),
         }
     }
 
-    async fn delete_payloads(&self, now: Timestamp, ends_at: Duration) -> Result<usize, PortError> {
+    async fn delete_payloads(&self, now: Timestamp, limits: Limits) -> Result<usize, PortError> {
         let kept_ms = u64::try_from(PAYLOAD_KEPT.as_millis()).unwrap_or(u64::MAX);
         let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(kept_ms));
         let first_kept = payloads_before(oldest);
-        let mut deleted = 0;
+        let (mut deleted, mut after) = (0, None);
         for _ in 0..PAGES_MAX {
-            let page = self.ports.state.list(PAYLOADS, None, PAGE_MAX).await?;
+            let page = self.ports.state.list(PAYLOADS, after.as_deref(), PAGE_MAX).await?;
+            let listed = page.objects.len();
             let keys = page.objects.into_iter().map(|object| object.key);
             let old: Vec<_> = keys.take_while(|key| *key < first_kept).collect();
             for some in old.chunks(DELETES_AT_ONCE) {
-                if self.ports.clock.monotonic() >= ends_at {
+                if self.ports.clock.monotonic() >= limits.begin {
                     return Ok(deleted);
                 }
                 try_join_all(some.iter().map(|key| self.ports.state.delete(key))).await?;
                 deleted += some.len();
             }
-            if old.len() < PAGE_MAX {
+            // A page may be short and yet not the last.
+            if old.len() < listed || page.next_after.is_none() {
                 break;
             }
+            after = page.next_after;
         }
         Ok(deleted)
     }

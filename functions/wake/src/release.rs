@@ -2,19 +2,29 @@
 
 use bytes::Bytes;
 use futures_util::future::join_all;
+use posthaste_core::batch::Pack;
 use posthaste_core::delivery::Delivery;
+use posthaste_core::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
 use posthaste_core::time::Timestamp;
 use posthaste_core::wire::{WireError, parse_delivery, parse_parked, render_delivery, render_parked};
 use posthaste_ports::guard::{Panicked, guarded};
-use posthaste_ports::sending::send_all;
+use posthaste_ports::sending::{BATCHES_AT_ONCE_MAX, send_all};
 use posthaste_ports::{
     Clock, ETag, Entropy, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender,
 };
 
-use crate::{Wake, WakeReport};
+use crate::Wake;
+use crate::course::Course;
+use crate::limits::{Limits, within};
 
 /// Objects released at once.
 pub(crate) const RELEASES_AT_ONCE: usize = 8;
+
+/// What is sent between two looks at the clock: as much as is under way at once.
+const WAVE: Pack = Pack {
+    items_max: SQS_BATCH_ENTRIES_MAX * BATCHES_AT_ONCE_MAX,
+    bytes_preferred: SQS_MESSAGE_BYTES_MAX * BATCHES_AT_ONCE_MAX,
+};
 
 /// Why an object stays where it is until the next run.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +42,25 @@ enum ReleaseError {
         #[source]
         first: PortError,
     },
+    #[error("failed to send {unsent} of {messages} messages in time")]
+    OutOfTime { unsent: usize, messages: usize },
+}
+
+impl ReleaseError {
+    /// Whether the object will be no better in a minute. It is then tried again with what was written late: if the next
+    /// lists began at it, they would walk for days past everything that was released since.
+    fn is_lasting(&self) -> bool {
+        // A newer program can read what is merely newer.
+        matches!(self, Self::Object(error) if !matches!(error, WireError::Newer(_)))
+    }
+}
+
+/// What is left of an object's messages.
+#[derive(Debug, Default)]
+struct Unsent {
+    messages: Vec<Bytes>,
+    /// The first error; without one there was no time.
+    first: Option<PortError>,
 }
 
 impl<Q, S, C, E> Wake<Q, S, C, E>
@@ -42,46 +71,72 @@ where
     E: Entropy,
 {
     /// Releases the objects of these keys at once.
-    pub(crate) async fn release_some(&self, keys: &[String], report: &mut WakeReport) {
-        let releases = join_all(keys.iter().map(|key| guarded(self.release(key)))).await;
+    pub(crate) async fn release_some(&self, keys: &[String], limits: Limits, course: &mut Course) {
+        let releases = join_all(keys.iter().map(|key| guarded(self.release(key, limits)))).await;
         for (released, key) in releases.into_iter().zip(keys) {
             match released.map_err(ReleaseError::Panicked).flatten() {
                 Ok(sent) => {
-                    report.released += 1;
-                    report.sent += sent;
+                    course.report.released += 1;
+                    course.report.sent += sent;
                 }
                 Err(error) => {
-                    report.left += 1;
+                    course.report.left += 1;
+                    if !error.is_lasting() {
+                        course.hold(std::slice::from_ref(key));
+                    }
                     tracing::error!(%key, error = &error as &dyn std::error::Error, "parked deliveries not released");
                 }
             }
         }
+        course.tried(keys);
     }
 
-    async fn release(&self, key: &str) -> Result<usize, ReleaseError> {
+    async fn release(&self, key: &str, limits: Limits) -> Result<usize, ReleaseError> {
         let Some(object) = self.ports.state.get(key).await.map_err(ReleaseError::Store)? else {
             return Ok(0);
         };
         let messages = parse_parked(&object.bytes).map_err(ReleaseError::Object)?;
         let count = messages.len();
-        let now = self.ports.clock.now();
-        let outgoing = messages.iter().map(|message| outgoing(message, now)).collect();
-        let sent = send_all(&self.ports.deliveries, outgoing).await;
-        let (mut unsent, mut first) = (Vec::new(), None);
-        for (message, sent) in messages.into_iter().zip(sent) {
-            if let Err(error) = sent {
-                unsent.push(message);
-                first.get_or_insert(error);
-            }
-        }
-        let Some(first) = first else {
+        let Unsent { messages: unsent, first } = self.send_in_waves(messages, limits).await;
+        if unsent.is_empty() {
             self.ports.state.delete(key).await.map_err(ReleaseError::Store)?;
             return Ok(count);
-        };
+        }
         if unsent.len() < count {
             self.keep_unsent(key, &unsent, object.etag).await;
         }
-        Err(ReleaseError::Send { failed: unsent.len(), messages: count, first })
+        let failed = unsent.len();
+        Err(first.map_or(ReleaseError::OutOfTime { unsent: failed, messages: count }, |first| {
+            ReleaseError::Send { failed, messages: count, first }
+        }))
+    }
+
+    /// Sends while there is time. What a wave was about when it was given up counts as not sent, although some of it may
+    /// have been: at least once.
+    async fn send_in_waves(&self, messages: Vec<Bytes>, limits: Limits) -> Unsent {
+        let clock = &self.ports.clock;
+        let mut left = Unsent::default();
+        for wave in WAVE.cut(messages.iter().map(Bytes::len)) {
+            let wave = &messages[wave];
+            if clock.monotonic() >= limits.begin {
+                left.messages.extend_from_slice(wave);
+                continue;
+            }
+            let now = clock.now();
+            let outgoing = wave.iter().map(|message| outgoing(message, now)).collect();
+            let Some(sent) = within(clock, limits.send, send_all(&self.ports.deliveries, outgoing)).await
+            else {
+                left.messages.extend_from_slice(wave);
+                continue;
+            };
+            for (message, sent) in wave.iter().zip(sent) {
+                if let Err(error) = sent {
+                    left.messages.push(message.clone());
+                    left.first.get_or_insert(error);
+                }
+            }
+        }
+        left
     }
 
     /// Leaves in the object what was not sent, so that the next run does not send the rest once more. If that fails it

@@ -149,7 +149,7 @@ pub fn dead_letters(environment: &DeadLetterEnvironment, clients: &Clients) -> B
     )
 }
 
-/// wake.
+/// wake. It leaves old payloads to the state bucket's lifecycle, and may not delete them.
 pub fn wake(environment: &WakeEnvironment, clients: &Clients) -> AwsWake {
     let urls =
         QueueUrls { deliveries: Some(environment.deliveries_queue_url.clone()), ..QueueUrls::default() };
@@ -161,6 +161,7 @@ pub fn wake(environment: &WakeEnvironment, clients: &Clients) -> AwsWake {
         clock: SystemClock,
         entropy: SystemEntropy,
     })
+    .leaving_payloads()
 }
 
 /// monitor, sampling for the length of an invocation.

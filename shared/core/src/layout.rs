@@ -32,6 +32,12 @@ pub fn parked(due: Timestamp, topic: &TopicName, subscription: &SubscriptionName
     format!("{PARKED}{minute}/{}.{}/{id}.json", topic.folded(), subscription.folded())
 }
 
+/// A key greater than that of every object parked for an earlier minute, and less than those of this one, for listing
+/// from there. `minute` counts from the epoch.
+pub fn parked_before(minute: u64) -> String {
+    format!("{PARKED}{}", minute_key(minute))
+}
+
 /// The due minute of a parked object's key, in minutes since the epoch. `None` if it is not such a key.
 pub fn parked_due_minute(key: &str) -> Option<u64> {
     let minute = key.strip_prefix(PARKED)?.split('/').next()?;
@@ -130,6 +136,9 @@ mod tests {
             let (a, b) = (a.min(b), a.max(b));
             prop_assert!(key(a) <= key(b));
             prop_assert_eq!(parked_due_minute(&key(a)), Some(Timestamp::from_millis(a).minute_rounded_up()));
+            let minute = Timestamp::from_millis(b).minute_rounded_up();
+            prop_assert!(parked_before(minute) < key(b));
+            prop_assert_eq!(parked_before(minute) > key(a), Timestamp::from_millis(a).minute_rounded_up() < minute);
         }
     }
 }

@@ -124,7 +124,7 @@ async fn a_run_ends_in_time_whatever_is_left_to_delete() {
     let slow = Arc::clone(&clock);
     let plan = Plan::by(move |effect| {
         if let (Operation::Delete, Some(clock)) = (effect.operation, slow.get()) {
-            clock.advance(Duration::from_secs(1));
+            clock.advance(Duration::from_millis(700));
         }
         None
     });
@@ -138,7 +138,7 @@ async fn a_run_ends_in_time_whatever_is_left_to_delete() {
     world.clock.advance_to(Timestamp::from_millis(minutes.next_multiple_of(60) * 60_000));
     assert!(clock.set(world.clock.clone()).is_ok());
     world.wake().await;
-    // 64 at once, a second each, are past the 50 s that a run may take.
+    // 64 at once, 0.7 s each, are past the 42 s after which a run begins nothing new.
     let left = state.list(layout::PAYLOADS, None, 1000).await.expect("a listing");
     assert_eq!(left.objects.len(), 200 - 64);
 }

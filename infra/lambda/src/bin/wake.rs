@@ -13,9 +13,8 @@ use posthaste_local::SystemClock;
 struct Minute(AwsWake);
 
 impl Scheduled for Minute {
-    /// A run bounds itself, and ends before the function's timeout.
-    async fn run(&self, _deadline: Duration) -> Result<(), Error> {
-        Box::pin(self.0.run()).await?;
+    async fn run(&self, deadline: Duration) -> Result<(), Error> {
+        Box::pin(self.0.run_until(deadline)).await?;
         Ok(())
     }
 }

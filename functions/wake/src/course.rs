@@ -1,0 +1,94 @@
+//! How far a run has come, from which the next one goes on.
+//!
+//! Every object that is released leaves a delete marker in a versioned bucket, for a day or two, and a listing must walk
+//! past all of them: at a million it takes minutes. A list that begins where something may still lie walks past none. A new
+//! object's due minute is never before the minute in which it was written, so what was found empty stays empty.
+
+use std::time::Duration;
+
+use posthaste_core::layout;
+use posthaste_core::time::Timestamp;
+
+use crate::WakeReport;
+use crate::lease::Notes;
+
+/// How far before the open minute a list begins: as much as the clocks of two workers may be apart, and an object be
+/// written late.
+const STEP_BACK_MINUTES: u64 = 10;
+
+/// How often what lies before the list's beginning is looked at: for objects that were written later still.
+const SCAN_EVERY: Duration = Duration::from_hours(24);
+
+/// How soon that is tried again if it did not come to its end.
+const SCAN_AGAIN_AFTER: Duration = Duration::from_hours(1);
+
+/// One run's way through the list.
+#[derive(Debug)]
+pub(crate) struct Course {
+    /// What was done.
+    pub(crate) report: WakeReport,
+    began: Timestamp,
+    /// Everything due before this minute was tried, by this run or an earlier one.
+    reached: Option<u64>,
+    /// The oldest minute of what was tried and must be tried again.
+    held: Option<u64>,
+    scan_at: Option<Timestamp>,
+}
+
+impl Course {
+    /// A run that begins now, with what the last one left. A minute that has not come yet is from a clock that was ahead.
+    pub(crate) fn new(notes: Notes, began: Timestamp) -> Self {
+        Self {
+            report: WakeReport::default(),
+            began,
+            reached: notes.open_from_minute.map(|minute| minute.min(began.minute())),
+            held: None,
+            scan_at: notes.scan_at,
+        }
+    }
+
+    /// The key after which the list begins; `None` for its start.
+    pub(crate) fn beginning(&self) -> Option<String> {
+        self.reached.map(|minute| layout::parked_before(minute.saturating_sub(STEP_BACK_MINUTES)))
+    }
+
+    /// Whether what lies before the beginning must be looked at. A time that is further off than any we set is from a
+    /// clock that was ahead.
+    pub(crate) fn is_scan_due(&self) -> bool {
+        self.scan_at.is_none_or(|at| at <= self.began || at > self.began + SCAN_EVERY)
+    }
+
+    /// The start of the list is being looked at; it counts as done once that is said.
+    pub(crate) fn scan_begins(&mut self) {
+        self.scan_at = Some(self.began + SCAN_AGAIN_AFTER);
+    }
+
+    /// Everything from the start was looked at.
+    pub(crate) fn was_scanned(&mut self) {
+        self.scan_at = Some(self.began + SCAN_EVERY);
+    }
+
+    /// Everything from the beginning through now was tried.
+    pub(crate) fn was_completed(&mut self) {
+        self.reached = self.reached.max(Some(self.began.minute()));
+    }
+
+    /// These were tried, and everything before them.
+    pub(crate) fn tried(&mut self, keys: &[String]) {
+        let last = keys.iter().rev().find_map(|key| layout::parked_due_minute(key));
+        self.reached = self.reached.max(last);
+    }
+
+    /// These must be tried again.
+    pub(crate) fn hold(&mut self, keys: &[String]) {
+        let first = keys.iter().find_map(|key| layout::parked_due_minute(key));
+        self.held = self.held.into_iter().chain(first).min();
+    }
+
+    /// What the next run must know.
+    pub(crate) fn notes(&self) -> Notes {
+        let open_from_minute =
+            self.reached.map(|reached| self.held.map_or(reached, |held| held.min(reached)));
+        Notes { open_from_minute, scan_at: self.scan_at }
+    }
+}

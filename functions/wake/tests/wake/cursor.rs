@@ -1,0 +1,148 @@
+//! Where a list begins: not at what was released and is walked past for days.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::layout;
+use posthaste_ports::recorded::Operation;
+use posthaste_ports::{Clock, ErrorKind, Fault, Plan};
+
+use crate::world::{World, from};
+
+const MINUTE: Duration = Duration::from_mins(1);
+const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
+
+/// A plan that makes these operations fail while the flag is set.
+fn failing(operation: Operation) -> (Plan, Arc<AtomicBool>) {
+    let fails = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&fails);
+    let is_meant = move |key: &str| key.is_empty() || key.starts_with(layout::PARKED);
+    let plan = Plan::by(move |effect| {
+        let is_hit = effect.operation == operation && is_meant(effect.key) && flag.load(Ordering::Relaxed);
+        is_hit.then_some(Fault::Before(ErrorKind::Other))
+    });
+    (plan, fails)
+}
+
+#[tokio::test]
+async fn the_first_list_begins_at_the_start_and_the_next_ten_minutes_before_the_last_run() {
+    let world = World::new();
+    assert_eq!(world.begun_after(Duration::ZERO).await, [None]);
+    assert_eq!(world.begun_after(MINUTE).await, [from("2026-03-07T03:55:00Z")]);
+    assert_eq!(world.begun_after(MINUTE).await, [from("2026-03-07T03:56:00Z")]);
+}
+
+#[tokio::test]
+async fn a_list_begins_ten_minutes_before_the_oldest_object_that_was_left() {
+    let (plan, fails) = failing(Operation::SendBatch);
+    let world = World::with(&Plan::none(), &plan);
+    world.run_after(Duration::ZERO).await;
+    world.park(20 * MINUTE, "left", 1).await;
+    fails.store(true, Ordering::Relaxed);
+    assert_eq!(world.run_after(HOUR).await.left, 1);
+    // It does not go back further with every run that fails.
+    for _ in 0..3 {
+        assert_eq!(world.begun_after(MINUTE).await, [from("2026-03-07T04:15:00Z")]);
+    }
+    fails.store(false, Ordering::Relaxed);
+    assert_eq!(world.run_after(MINUTE).await.released, 1);
+    assert_eq!(world.begun_after(MINUTE).await, [from("2026-03-07T04:59:00Z")]);
+}
+
+#[tokio::test]
+async fn a_run_whose_list_fails_in_the_middle_leaves_how_far_it_came() {
+    let lists = Arc::new(AtomicBool::new(false));
+    let after_first = Arc::clone(&lists);
+    let plan = Plan::by(move |effect| {
+        let is_list = effect.operation == Operation::List && effect.key == layout::PARKED;
+        (is_list && after_first.swap(true, Ordering::Relaxed)).then_some(Fault::Before(ErrorKind::TimedOut))
+    });
+    let world = World::with(&plan, &Plan::none());
+    for n in 1..=5 {
+        world.park(n * 20 * MINUTE, "x", 1).await;
+    }
+    world.clock.advance(2 * HOUR);
+    world.wake.run().await.unwrap_err();
+    lists.store(false, Ordering::Relaxed);
+    // The first page held three objects, the last of 05:05.
+    assert_eq!(world.lease().await["openFromMinute"], (world.clock.now().minute() - 60));
+    assert_eq!(world.store.under(layout::PARKED).len(), 2);
+    world.wake.run().await.unwrap();
+    assert_eq!(world.store.under(layout::PARKED).len(), 0);
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_understood_holds_no_list_back() {
+    let world = World::new();
+    world.run_after(Duration::ZERO).await;
+    let key = world.park(20 * MINUTE, "broken", 1).await;
+    world.write(&key, Bytes::from_static(b"{")).await;
+    assert_eq!(world.run_after(HOUR).await.left, 1);
+    assert_eq!(world.begun_after(MINUTE).await, [from("2026-03-07T04:55:00Z")]);
+    assert_eq!(world.store.under(layout::PARKED), [key]);
+}
+
+#[tokio::test]
+async fn an_object_that_was_written_late_is_released_within_a_day() {
+    let world = World::new();
+    world.run_after(Duration::ZERO).await;
+    let late = world.key(world.clock.now(), "late");
+    world.run_after(HOUR).await;
+    world.write(&late, posthaste_core::wire::render_parked(&[Bytes::from_static(b"\"late\"")])).await;
+    assert_eq!(world.run_after(DAY - HOUR - MINUTE).await.released, 0);
+    assert_eq!(world.run_after(MINUTE).await.released, 1);
+    assert_eq!(world.queue.take(), ["\"late\""]);
+    // Then it is a day again.
+    assert_eq!(world.begun_after(MINUTE).await.len(), 1);
+    assert_eq!(world.begun_after(DAY).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_look_at_the_start_that_fails_fails_no_run_and_is_taken_again_in_an_hour() {
+    let lists = Arc::new(AtomicBool::new(false));
+    let is_second = Arc::clone(&lists);
+    let plan = Plan::by(move |effect| {
+        let is_list = effect.operation == Operation::List && effect.key == layout::PARKED;
+        (is_list && is_second.fetch_xor(true, Ordering::Relaxed))
+            .then_some(Fault::Before(ErrorKind::TimedOut))
+    });
+    let world = World::with(&plan, &Plan::none());
+    world.run_after(Duration::ZERO).await;
+    lists.store(false, Ordering::Relaxed);
+    let soon = world.key(world.clock.now() + DAY, "soon");
+    world.write(&soon, posthaste_core::wire::render_parked(&[Bytes::from_static(b"\"soon\"")])).await;
+    assert_eq!(world.run_after(DAY).await.released, 1);
+    let scan_at = (world.clock.now() + HOUR).as_millis();
+    assert_eq!(world.lease().await["scanAt"], scan_at);
+    assert_eq!(world.begun_after(HOUR).await.len(), 1);
+    assert_eq!(plan.faults(), 2);
+}
+
+#[tokio::test]
+async fn what_a_clock_that_was_ahead_left_hides_nothing() {
+    let world = World::new();
+    let (next_year, now) = (world.clock.now() + 365 * DAY, world.clock.now());
+    let lease = format!(
+        r#"{{"lapsesAt":0,"holder":"x","openFromMinute":{},"scanAt":{}}}"#,
+        next_year.minute(),
+        next_year.as_millis()
+    );
+    world.write(layout::WAKE_LEASE, Bytes::from(lease)).await;
+    world.park(Duration::ZERO, "due", 1).await;
+    assert_eq!(world.begun_after(Duration::ZERO).await, [from("2026-03-07T03:55:00Z"), None]);
+    assert_eq!(world.lease().await["openFromMinute"], now.minute());
+    assert_eq!(world.queue.take().len(), 1);
+}
+
+#[tokio::test]
+async fn a_lease_of_an_older_program_or_none_of_ours_starts_from_the_beginning() {
+    for lease in [r#"{"lapsesAt":0}"#, "{", r#"{"lapsesAt":0,"openFromMinute":"x"}"#] {
+        let world = World::new();
+        world.write(layout::WAKE_LEASE, Bytes::from(lease)).await;
+        assert_eq!(world.begun_after(Duration::ZERO).await, [None], "{lease}");
+        assert_eq!(world.lease().await["openFromMinute"], world.clock.now().minute(), "{lease}");
+    }
+}

@@ -1,0 +1,89 @@
+//! A run ends by itself before its deadline, and says what it sent.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use posthaste_core::layout;
+use posthaste_ports::recorded::Operation;
+use posthaste_ports::{Clock, Fault, Plan};
+use posthaste_wake::{WakeError, WakeReport};
+
+use crate::world::{RUN, World};
+
+/// One run, while the clock goes on whenever nothing else can.
+async fn run(world: &World) -> (Result<WakeReport, WakeError>, Duration) {
+    let began = world.clock.monotonic();
+    let run = world.wake.run_until(began + RUN);
+    let time = async {
+        loop {
+            // As many turns as the longest chain of calls that are answered at once.
+            for _ in 0..1000 {
+                tokio::task::yield_now().await;
+            }
+            world.clock.advance(Duration::from_secs(1));
+        }
+    };
+    let ended = tokio::select! {
+        ended = run => ended,
+        () = time => unreachable!("time has no end"),
+    };
+    (ended, world.clock.monotonic() - began)
+}
+
+fn hangs_once(operation: Operation, key: &'static str, nth: u64) -> Plan {
+    let seen = AtomicU64::new(0);
+    Plan::by(move |effect| {
+        let is_meant = effect.operation == operation && effect.key.starts_with(key);
+        (is_meant && seen.fetch_add(1, Ordering::Relaxed) == nth).then_some(Fault::HangBefore)
+    })
+}
+
+#[tokio::test]
+async fn what_was_sent_before_a_send_that_hangs_is_not_sent_again() {
+    // Eighty are under way at once: the second wave's second batch never comes back.
+    let world = World::with(&Plan::none(), &hangs_once(Operation::SendBatch, "", 9));
+    world.park(Duration::ZERO, "x", 200).await;
+    let (ended, took) = run(&world).await;
+    assert_eq!((ended.unwrap().left, took < RUN), (1, true), "{took:?}");
+    assert_eq!(world.queue.take().len(), 150);
+    let report = world.run_after(Duration::from_secs(5)).await;
+    assert_eq!((report.was_busy, report.sent), (false, 120));
+    let rest: BTreeSet<_> = world.queue.take().into_iter().collect();
+    assert!(!rest.contains("\"x-0\"".as_bytes()) && rest.contains("\"x-199\"".as_bytes()));
+}
+
+#[tokio::test]
+async fn a_listing_a_read_or_a_lease_that_hangs_ends_the_run_in_time() {
+    for (operation, key) in [
+        (Operation::List, layout::PARKED),
+        (Operation::Get, layout::PARKED),
+        (Operation::Get, layout::WAKE_LEASE),
+        (Operation::Put, layout::WAKE_LEASE),
+    ] {
+        let world = World::with(&hangs_once(operation, key, 0), &Plan::none());
+        world.park(Duration::ZERO, "x", 1).await;
+        let (ended, took) = run(&world).await;
+        assert!(ended.is_err() && took < RUN, "{operation:?} {key}: {took:?}");
+        let report = world.run_after(Duration::from_secs(5)).await;
+        assert_eq!((report.was_busy, report.sent), (false, 1), "{operation:?} {key}");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_that_cannot_be_given_back_ends_the_run_in_time_as_well() {
+    let world = World::with(&hangs_once(Operation::Put, layout::WAKE_LEASE, 1), &Plan::none());
+    world.park(Duration::ZERO, "x", 1).await;
+    let (ended, took) = run(&world).await;
+    assert_eq!((ended.unwrap().sent, took <= RUN), (1, true), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_run_with_no_time_left_begins_nothing() {
+    let world = World::new();
+    world.park(Duration::ZERO, "x", 1).await;
+    world.clock.advance(Duration::from_mins(1));
+    let report = world.wake.run_until(world.clock.monotonic() + Duration::from_secs(10)).await;
+    assert!(matches!(report, Err(WakeError::List(_))), "{report:?}");
+    assert_eq!(world.queue.take().len(), 0);
+}

@@ -1,0 +1,16 @@
+//! Who holds the lease.
+
+use std::time::Duration;
+
+use crate::world::World;
+
+#[tokio::test]
+async fn of_two_runs_that_begin_in_one_millisecond_one_goes_on() {
+    let world = World::new();
+    world.park(Duration::ZERO, "x", 3).await;
+    let second = world.second();
+    let (one, other) = tokio::join!(world.wake.run(), second.run());
+    let (one, other) = (one.unwrap(), other.unwrap());
+    assert_eq!((one.was_busy, other.was_busy), (false, true));
+    assert_eq!(world.queue.take().len(), 3);
+}

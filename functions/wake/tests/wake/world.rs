@@ -1,0 +1,107 @@
+//! wake, wired up, and what the tests do with it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::layout;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::time::Timestamp;
+use posthaste_core::wire::render_parked;
+use posthaste_local::{ManualClock, SeededEntropy};
+use posthaste_ports::{Clock, Faulty, ObjectStore, Plan, PressureReader, PutCondition};
+use posthaste_wake::{Wake, WakePorts, WakeReport};
+use serde_json::Value;
+
+use crate::queue::Queue;
+use crate::store::Store;
+
+pub(crate) type TestWake = Wake<Faulty<Queue>, Faulty<Store>, ManualClock, SeededEntropy>;
+
+/// How long a run may take.
+pub(crate) const RUN: Duration = Duration::from_secs(55);
+
+pub(crate) struct World {
+    pub(crate) clock: ManualClock,
+    pub(crate) store: Store,
+    pub(crate) queue: Queue,
+    pub(crate) wake: TestWake,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(&Plan::none(), &Plan::none())
+    }
+
+    /// A world in which the store and the queue fail by these plans.
+    pub(crate) fn with(store_plan: &Plan, queue_plan: &Plan) -> Self {
+        let clock = ManualClock::new(Timestamp::parse("2026-03-07T04:05:00Z").unwrap());
+        let (store, queue) = (Store::default(), Queue::default());
+        let wake = wake(&clock, &store, store_plan, &queue, queue_plan, 1);
+        Self { clock, store, queue, wake }
+    }
+
+    /// Another instance over the same store and queue.
+    pub(crate) fn second(&self) -> TestWake {
+        wake(&self.clock, &self.store, &Plan::none(), &self.queue, &Plan::none(), 2)
+    }
+
+    /// Parks so many deliveries in one object, due this long from now.
+    pub(crate) async fn park(&self, wait: Duration, id: &str, deliveries: usize) -> String {
+        let key = self.key(self.clock.now() + wait, id);
+        let messages: Vec<_> = (0..deliveries).map(|n| Bytes::from(format!(r#""{id}-{n}""#))).collect();
+        self.write(&key, render_parked(&messages)).await;
+        key
+    }
+
+    /// The key of an object that is due then.
+    pub(crate) fn key(&self, due: Timestamp, id: &str) -> String {
+        let (topic, subscription) = (TopicName::parse("orders"), SubscriptionName::parse("billing"));
+        layout::parked(due, &topic.unwrap(), &subscription.unwrap(), id)
+    }
+
+    pub(crate) async fn write(&self, key: &str, bytes: Bytes) {
+        self.store.put(key, bytes, PutCondition::Always).await.unwrap();
+    }
+
+    /// One run, `later` than now.
+    pub(crate) async fn run_after(&self, later: Duration) -> WakeReport {
+        self.clock.advance(later);
+        self.wake.run_until(self.clock.monotonic() + RUN).await.unwrap()
+    }
+
+    /// After which keys the listings of one run began, `later` than now.
+    pub(crate) async fn begun_after(&self, later: Duration) -> Vec<Option<String>> {
+        self.store.take_begun();
+        self.run_after(later).await;
+        self.store.take_begun()
+    }
+
+    /// The lease as it is stored.
+    pub(crate) async fn lease(&self) -> Value {
+        let object = self.store.get(layout::WAKE_LEASE).await.unwrap().unwrap();
+        serde_json::from_slice(&object.bytes).unwrap()
+    }
+}
+
+/// The key that a list begins after which starts at this time's minute.
+pub(crate) fn from(time: &str) -> Option<String> {
+    Some(layout::parked_before(Timestamp::parse(time).unwrap().minute()))
+}
+
+fn wake(
+    clock: &ManualClock,
+    store: &Store,
+    store_plan: &Plan,
+    queue: &Queue,
+    queue_plan: &Plan,
+    seed: u64,
+) -> TestWake {
+    let store = Faulty::new(store.clone(), "state", store_plan);
+    Wake::new(WakePorts {
+        deliveries: Faulty::new(queue.clone(), "deliveries", queue_plan),
+        state: store.clone(),
+        pressure: PressureReader::new(store, clock.clone(), Duration::ZERO),
+        clock: clock.clone(),
+        entropy: SeededEntropy::new(seed),
+    })
+}
