@@ -12,7 +12,7 @@ use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectMeta, PortError};
 use serde::Deserialize;
 
 use crate::answer::{Failure, Shown, store_problem};
-use crate::document::{BadRequests, NoObject, Problems};
+use crate::document::{BadRequests, LargeObject, NoObject, Problems};
 use crate::input::{Asked, At, SubscriptionPath, page_items};
 use crate::{Manage, Managed, Store, cursor};
 
@@ -81,7 +81,7 @@ pub(crate) async fn list_dead_letters<S: Store, D: Store, C: Clock, E: Entropy>(
 #[utoipa::path(get, path = "/dead-letters/{*key}", tag = "dead letters", params(DeadLetterPath),
     responses((status = 200, description = "The object", content(
             (Vec<serde_json::Value> = "application/json"), (serde_json::Value = "application/octet-stream"))),
-        NoObject, BadRequests, Problems))]
+        NoObject, LargeObject, BadRequests, Problems))]
 pub(crate) async fn show_dead_letter<S: Store, D: Store, C: Clock, E: Entropy>(
     State(manage): Managed<S, D, C, E>,
     At(path): At<DeadLetterPath>,

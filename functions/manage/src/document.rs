@@ -18,7 +18,7 @@ use utoipa::{OpenApi, PartialSchema};
 use self::nowhere::Nowhere;
 use self::problems::PublishProblems;
 pub(crate) use self::problems::{
-    BadRequests, BadWrites, FailedPrecondition, NoObject, Problems, StoreDown, Unchanged,
+    BadRequests, BadWrites, FailedPrecondition, LargeObject, NoObject, Problems, StoreDown, Unchanged,
     UnknownSubscription, UnknownTopic,
 };
 use crate::{guarded_routes, open_routes};

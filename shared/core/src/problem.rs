@@ -41,6 +41,8 @@ pub enum ProblemKind {
     TooLarge,
     /// A content type or encoding that is not taken here (415).
     UnsupportedMediaType,
+    /// What was asked for is larger than can be answered here (422).
+    AnswerTooLarge,
     /// A fault of the program or of what it has stored (500).
     Internal,
     /// Producers are slowed or refused before the system is overwhelmed (503).
@@ -63,6 +65,7 @@ impl ProblemKind {
             Self::Conflict => "urn:posthaste:problem:conflict",
             Self::PreconditionFailed => "urn:posthaste:problem:precondition-failed",
             Self::TooLarge => "urn:posthaste:problem:too-large",
+            Self::AnswerTooLarge => "urn:posthaste:problem:answer-too-large",
             Self::BackPressure => "urn:posthaste:problem:back-pressure",
             Self::Unavailable => "urn:posthaste:problem:unavailable",
             Self::StorageFull => "urn:posthaste:problem:storage-full",
@@ -88,6 +91,7 @@ impl ProblemKind {
             Self::Conflict => "It was changed at the same moment",
             Self::PreconditionFailed => "It is not the version that was asked for",
             Self::TooLarge => "The request is too large",
+            Self::AnswerTooLarge => "What was asked for is too large to be answered here",
             Self::UnsupportedMediaType => "Unsupported Media Type",
             Self::Internal => "Internal Server Error",
             Self::BackPressure => "Back pressure: too much is waiting already",
@@ -106,6 +110,7 @@ impl ProblemKind {
             Self::Conflict => StatusCode::CONFLICT,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::AnswerTooLarge => StatusCode::UNPROCESSABLE_ENTITY,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::BackPressure | Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,

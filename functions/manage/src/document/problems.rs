@@ -44,6 +44,8 @@ problems! {
     UnknownSubscription: 404 "There is no such topic or subscription";
     /// Of a dead letter's route.
     NoObject: 404 "There is no such object";
+    /// Of what Lambda may be unable to answer.
+    LargeObject: 422 "The object is larger than a Lambda function can answer; read it from its bucket";
     /// Of every delete.
     FailedPrecondition: 412 "`If-Match` does not hold";
     /// Of every put.

@@ -35,7 +35,7 @@ async fn answer(router: Router, request: UrlRequest) -> UrlResponse {
         Ok(answer) => answer,
         Err(error) => {
             tracing::error!(error = &error as &dyn std::error::Error, "an answer could not be sent");
-            UrlResponse::of(Problem::new(ProblemKind::Internal).detail(error.to_string()).into_response())
+            UrlResponse::of(error.problem().into_response())
         }
     }
 }

@@ -11,8 +11,8 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 
-/// A request as Lambda hands it over.
-#[derive(Debug, Deserialize)]
+/// A request as Lambda hands it over. It holds keys, cookies and events, and has no `Debug` that could tell them.
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UrlRequest {
     raw_path: String,
@@ -26,12 +26,12 @@ pub(super) struct UrlRequest {
     is_base64_encoded: bool,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 struct RequestContext {
     http: HttpContext,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 struct HttpContext {
     method: String,
 }

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, Response};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
+use posthaste_core::problem::{Problem, ProblemKind};
 use serde::Serialize;
 
 /// Most bytes of a function's answer, as the JSON that it is sent in.
@@ -17,6 +18,9 @@ const LAMBDA_ANSWER_BYTES_MAX: usize = 6 * 1024 * 1024;
 
 /// What of an answer is kept for status, headers and the JSON around them. Ours take a few hundred bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Most bytes of a body, as the JSON text that it is sent in.
+const BODY_BYTES_MAX: usize = LAMBDA_ANSWER_BYTES_MAX - HEAD_BYTES_MAX;
 
 /// An answer as Lambda takes it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -31,13 +35,24 @@ pub(super) struct UrlResponse {
     is_base64_encoded: bool,
 }
 
-/// Why an answer cannot be sent. Its client is answered 500 with this text.
+/// Why an answer cannot be sent. Its client is answered with this text.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ResponseError {
     #[error("the answer broke off")]
     Body(#[source] axum::Error),
     #[error("the answer has {0} bytes, more than Lambda carries; read the object from its bucket")]
     TooLarge(usize),
+}
+
+impl ResponseError {
+    /// What the client is told instead.
+    pub(super) fn problem(&self) -> Problem {
+        let kind = match self {
+            Self::Body(_) => ProblemKind::Internal,
+            Self::TooLarge(_) => ProblemKind::AnswerTooLarge,
+        };
+        Problem::new(kind).detail(self.to_string())
+    }
 }
 
 impl UrlResponse {
@@ -48,8 +63,7 @@ impl UrlResponse {
         let body = axum::body::to_bytes(body, usize::MAX).await.map_err(ResponseError::Body)?;
         let bytes = body.len();
         let answer = Self::of(Response::from_parts(head, body));
-        let room = LAMBDA_ANSWER_BYTES_MAX - HEAD_BYTES_MAX;
-        if answer.body_bytes() > room { Err(ResponseError::TooLarge(bytes)) } else { Ok(answer) }
+        if answer.body_bytes() > BODY_BYTES_MAX { Err(ResponseError::TooLarge(bytes)) } else { Ok(answer) }
     }
 
     /// The answer, of whatever size.
@@ -67,18 +81,25 @@ impl UrlResponse {
 
     /// How long the body is as a JSON string.
     fn body_bytes(&self) -> usize {
-        let bytes_of = |byte: u8| match byte {
-            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => r"\n".len(),
-            0..=0x1f => r"\u0000".len(),
-            _ => 1,
-        };
-        self.body.bytes().map(bytes_of).sum()
+        json_bytes(&self.body)
     }
 }
 
-/// The body as text if it is some, whatever its content type says, and in base64 otherwise: no byte is lost.
+/// How long a text is as a JSON string, without its quotes.
+fn json_bytes(text: &str) -> usize {
+    let bytes_of = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => r"\n".len(),
+        0..=0x1f => r"\u0000".len(),
+        _ => 1,
+    };
+    text.bytes().map(bytes_of).sum()
+}
+
+/// The body as text if it is some, whatever its content type says, and in base64 otherwise: no byte is lost. Text in
+/// which so much is escaped that it would not fit goes in base64 too, which never takes more than a third.
 fn text(body: Bytes) -> (String, bool) {
     match String::from_utf8(Vec::from(body)) {
+        Ok(text) if json_bytes(&text) > BODY_BYTES_MAX => (BASE64_STANDARD.encode(text), true),
         Ok(text) => (text, false),
         Err(error) => (BASE64_STANDARD.encode(FromUtf8Error::as_bytes(&error)), true),
     }
@@ -112,6 +133,7 @@ fn lossy(value: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use posthaste_core::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
 
     async fn check(body: &[u8], is_base64_encoded: bool) {
         let answer = UrlResponse::read(Response::new(Body::from(body.to_vec()))).await.unwrap();
@@ -136,12 +158,20 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_larger_than_lambda_carries_is_refused_by_its_size_in_json() {
-        let room = LAMBDA_ANSWER_BYTES_MAX - HEAD_BYTES_MAX;
+        let room = BODY_BYTES_MAX;
         let read = async |body: Vec<u8>| UrlResponse::read(Response::new(Body::from(body))).await;
         assert!(read(vec![b'a'; room]).await.is_ok());
         assert!(matches!(read(vec![b'a'; room + 1]).await, Err(ResponseError::TooLarge(n)) if n == room + 1));
-        assert!(matches!(read(vec![b'"'; room / 2 + 1]).await, Err(ResponseError::TooLarge(_))));
-        assert!(matches!(read(vec![0xff; room / 4 * 3 + 3]).await, Err(ResponseError::TooLarge(_))));
+        for byte in [b'"', 0xff] {
+            assert!(matches!(read(vec![byte; room / 4 * 3 + 3]).await, Err(ResponseError::TooLarge(_))));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_dead_letter_object_fits_whatever_is_in_it() {
+        for (byte, is_base64_encoded) in [(b'a', false), (b'"', true), (0x01, true), (0xff, true)] {
+            check(&vec![byte; DEAD_LETTER_OBJECT_BYTES_PREFERRED], is_base64_encoded).await;
+        }
     }
 
     #[test]

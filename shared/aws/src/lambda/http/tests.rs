@@ -16,6 +16,7 @@ fn router() -> Router {
     Router::new()
         .route("/empty", any(|| async { StatusCode::NO_CONTENT }))
         .route("/panic", any(panics))
+        .route("/large", any(|| async { vec![b'a'; 6 << 20] }))
         .route("/bytes", any(|body: Bytes| async move { body }))
         .route("/json", get(|| async { ([("content-type", "application/json"), ("etag", "\"1\"")], "{}") }))
         .fallback(echo)
@@ -130,6 +131,17 @@ async fn a_panic_is_answered_as_a_problem() {
     assert_eq!(answer["statusCode"], 500);
     assert_eq!(answer["headers"]["content-type"], "application/problem+json");
     assert_eq!(answer["body"], r#"{"type":"about:blank","title":"Internal Server Error","status":500}"#);
+}
+
+#[tokio::test]
+async fn what_is_too_large_for_an_answer_is_answered_as_a_problem() {
+    let answer = answer_to(&event_for("/large")).await;
+    assert_eq!(answer["statusCode"], 422);
+    assert_eq!(answer["headers"]["content-type"], "application/problem+json");
+    let problem: Value = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
+    assert_eq!(problem["type"], "urn:posthaste:problem:answer-too-large");
+    let detail = "the answer has 6291456 bytes, more than Lambda carries; read the object from its bucket";
+    assert_eq!(problem["detail"], detail);
 }
 
 #[tokio::test]
