@@ -21,7 +21,7 @@ use crate::intake::{OUR_FAULT_WAIT, Planned};
 use crate::invocation::{EntryRef, Invocation};
 use crate::lanes::Permit;
 use crate::report;
-use crate::texts::Loaded;
+use crate::texts::{Loaded, Texts};
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
@@ -43,7 +43,7 @@ where
             if let Some(complete) = job.judge(at.entry, verdict)
                 && guarded(self.settle(invocation, job, &complete)).await.is_err()
             {
-                invocation.hand_back(job);
+                job.hand_back();
             }
         }
     }
@@ -66,10 +66,9 @@ where
         }
     }
 
-    /// How long the attempt's start may still wait; `None` if it would end after the deadline.
+    /// How long the attempt's start may still wait; `None` if it would end too late.
     fn time_to_start(&self, invocation: &Invocation, planned: &Planned) -> Option<Duration> {
-        let now = self.ports.clock.monotonic();
-        invocation.deadline.checked_sub(planned.subscription.timeout)?.checked_sub(now)
+        invocation.last_start(planned.subscription.timeout)?.checked_sub(self.ports.clock.monotonic())
     }
 
     /// Posts the entries; a batch refused for its content is posted again in halves, down to single events.
@@ -79,7 +78,7 @@ where
         planned: &Planned,
         permit: Permit,
     ) -> Vec<(EntryRef, EntryVerdict)> {
-        let (loaded, mut verdicts) = self.load(invocation, &planned.entries).await;
+        let Texts { loaded, unloadable: mut verdicts, held } = self.load(invocation, planned).await;
         let mut waiting: Vec<&[Loaded]> = if loaded.is_empty() { vec![] } else { vec![&loaded] };
         while let Some(run) = waiting.pop() {
             if self.lanes.is_closed() || self.time_to_start(invocation, planned).is_none() {
@@ -101,11 +100,12 @@ where
                 verdicts
                     .extend(waiting.drain(..).flat_map(|run| self.judge(invocation, planned, run, outcome)));
                 if planned.subscription.retry.disable_on_gone {
-                    self.retire(&planned.subscription).await;
+                    // Cut off, it is left to the next event, which meets the same answer.
+                    self.before(invocation.attempts_end(), self.retire(&planned.subscription)).await;
                 }
             }
         }
-        drop(permit);
+        drop((permit, held));
         verdicts
     }
 

@@ -1,6 +1,7 @@
 //! From messages to work: each is read by itself, looked up, and its events judged that need no attempt.
 
 use std::collections::HashMap;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,10 +25,14 @@ use posthaste_ports::{
 use crate::Deliver;
 use crate::invocation::{EntryRef, Invocation, Job};
 use crate::settle::SETTLED_AT_ONCE_MAX;
+use crate::times::TAKING_IN_TIME;
 
 /// How long an event waits that could not be tried because of us (its payload object could not be read, no socket was
 /// left), so that an outage of ours is not a busy loop.
 pub(crate) const OUR_FAULT_WAIT: Duration = Duration::from_secs(30);
+
+/// Messages that are read side by side: as many topics are looked up at once.
+const READ_AT_ONCE_MAX: usize = 32;
 
 /// A request to be made: events of one subscription with the same number of attempts behind them.
 #[derive(Debug)]
@@ -54,27 +59,64 @@ where
     /// Reads every message. One that cannot be read, or not yet, is put elsewhere at once; its neighbours do not
     /// notice.
     pub(crate) async fn take_in(&self, invocation: &mut Invocation, batch: Vec<ReceivedMessage>) {
-        for message in batch {
-            let id = message.id.clone();
-            if guarded(self.take_in_one(invocation, message)).await.is_err() {
-                tracing::error!(message_id = %id.0, "message handed back, reading it panicked");
-                invocation.fail(&id);
-            }
-        }
-        // Side by side, so that what is given up together shares requests to the queue.
+        let end = (self.ports.clock.monotonic() + TAKING_IN_TIME).min(invocation.parking_ends());
+        invocation.jobs = self.read_all(invocation, batch, end).await;
         let invocation = &*invocation;
-        let judge = |job| async move {
-            if guarded(self.judge_without_attempt(invocation, job)).await.is_err() {
-                invocation.hand_back(job);
+        let judge = |job| {
+            guarded_now(|| self.judge_without_attempt(job)).unwrap_or_else(|_| {
+                job.hand_back();
+                None
+            })
+        };
+        let judged: Vec<_> = invocation.jobs.iter().filter_map(|job| Some((job, judge(job)?))).collect();
+        // Side by side, so that what is given up together shares requests to the queue.
+        let settle = |(job, verdicts): (_, Vec<_>)| async move {
+            if guarded(self.settle(invocation, job, &verdicts)).await.is_err() {
+                job.hand_back();
             }
         };
-        stream::iter(&invocation.jobs).for_each_concurrent(SETTLED_AT_ONCE_MAX, judge).await;
+        let settled = stream::iter(judged).for_each_concurrent(SETTLED_AT_ONCE_MAX, settle);
+        if self.before(end, settled).await.is_none() {
+            tracing::error!("messages handed back, the queue did not take what follows them in time");
+        }
     }
 
-    async fn take_in_one(&self, invocation: &mut Invocation, message: ReceivedMessage) {
+    /// Reads the messages side by side, so that a cold topic is not waited for by the others. The order stays.
+    async fn read_all(
+        &self,
+        invocation: &Invocation,
+        batch: Vec<ReceivedMessage>,
+        end: Duration,
+    ) -> Vec<Job> {
+        let read = |(index, message): (usize, ReceivedMessage)| async move {
+            let id = message.id.clone();
+            let job = match self.before(end, guarded(self.take_in_one(invocation, message))).await {
+                Some(Ok(job)) => job?,
+                Some(Err(_)) => {
+                    tracing::error!(message_id = %id.0, "message handed back, reading it panicked");
+                    return None;
+                }
+                None => {
+                    tracing::error!(message_id = %id.0, "message handed back, it was not looked up in time");
+                    return None;
+                }
+            };
+            Some((index, job))
+        };
+        let read = stream::iter(batch.into_iter().enumerate()).map(read).buffer_unordered(READ_AT_ONCE_MAX);
+        let mut jobs: Vec<_> = read.filter_map(ready).collect().await;
+        jobs.sort_unstable_by_key(|(index, _)| *index);
+        jobs.into_iter().map(|(_, job)| job).collect()
+    }
+
+    /// What is to be done for a message, unless it was put elsewhere or is handed back.
+    async fn take_in_one(&self, invocation: &Invocation, message: ReceivedMessage) -> Option<Job> {
         match parse_delivery(&message.body) {
-            Ok(delivery) => self.look_up(invocation, message, delivery).await,
-            Err(error) => self.put_elsewhere(invocation, message, &error).await,
+            Ok(delivery) => self.look_up(message, delivery).await,
+            Err(error) => {
+                self.put_elsewhere(invocation, message, &error).await;
+                None
+            }
         }
     }
 
@@ -112,15 +154,13 @@ where
         pack.cut(sizes).into_iter().map(planned).collect()
     }
 
-    async fn look_up(&self, invocation: &mut Invocation, message: ReceivedMessage, delivery: Delivery) {
+    async fn look_up(&self, message: ReceivedMessage, delivery: Delivery) -> Option<Job> {
         self.note_wait(message.receive_count, &delivery);
         match self.receiver(&delivery).await {
-            Ok(subscription) => {
-                invocation.jobs.push(Job::new(message.id, message.receipt, delivery, subscription));
-            }
+            Ok(subscription) => Some(Job::new(message.id, message.receipt, delivery, subscription)),
             Err(error) => {
                 tracing::error!(topic = %delivery.topic, error = &error as &dyn std::error::Error, "delivery handed back: its topic cannot be read");
-                invocation.fail(&message.id);
+                None
             }
         }
     }
@@ -158,8 +198,8 @@ where
         self.replace(invocation, &message.id, &message.receipt, successors).await;
     }
 
-    /// Judges the events of one message that are not tried now.
-    async fn judge_without_attempt(&self, invocation: &Invocation, job: &Job) {
+    /// Judges the events of one message that are not tried now. Answers all verdicts if none is to be tried.
+    fn judge_without_attempt(&self, job: &Job) -> Option<Vec<EntryVerdict>> {
         let now = self.ports.clock.now();
         let mut complete = None;
         for (index, entry) in job.delivery.events.iter().enumerate() {
@@ -168,9 +208,7 @@ where
                 complete = job.judge(index, EntryVerdict::GiveUp { reason, last: None });
             }
         }
-        if let Some(verdicts) = complete {
-            self.settle(invocation, job, &verdicts).await;
-        }
+        complete
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use posthaste_core::delivery::{Delivery, Entry, Payload};
 use posthaste_core::settle::EntryVerdict;
 use posthaste_core::topic::Subscription;
-use posthaste_ports::{BatchResponse, MessageId, Receipt, Successor};
+use posthaste_ports::{BatchResponse, MessageId, Receipt, ReceivedMessage, Successor};
 
 /// One invocation.
 #[derive(Debug)]
@@ -16,7 +16,9 @@ pub(crate) struct Invocation {
     pub(crate) deadline: Duration,
     /// The messages that were understood.
     pub(crate) jobs: Vec<Job>,
-    failures: Mutex<Vec<MessageId>>,
+    /// All messages, understood or not.
+    ids: Vec<MessageId>,
+    settled: Mutex<HashSet<MessageId>>,
     parking: Mutex<Vec<Parking>>,
 }
 
@@ -57,8 +59,14 @@ pub(crate) struct Parking {
 }
 
 impl Invocation {
-    pub(crate) fn new(deadline: Duration) -> Self {
-        Self { deadline, jobs: Vec::new(), failures: Mutex::default(), parking: Mutex::default() }
+    pub(crate) fn new(deadline: Duration, batch: &[ReceivedMessage]) -> Self {
+        Self {
+            deadline,
+            jobs: Vec::new(),
+            ids: batch.iter().map(|message| message.id.clone()).collect(),
+            settled: Mutex::default(),
+            parking: Mutex::default(),
+        }
     }
 
     /// An event of one of the messages.
@@ -71,21 +79,9 @@ impl Invocation {
         &self.entry(at).payload
     }
 
-    /// Notes a message for which nothing durable was done.
-    pub(crate) fn fail(&self, id: &MessageId) {
-        lock(&self.failures).push(id.clone());
-    }
-
-    /// Hands a message back whose events were being judged, or which was being settled, when something panicked.
-    /// Nothing of it is tried any more: what was tried already may be tried again.
-    pub(crate) fn hand_back(&self, job: &Job) {
-        let delivery = &job.delivery;
-        tracing::error!(
-            message_id = %job.id.0, topic = %delivery.topic, subscription = %delivery.subscription,
-            "message handed back, settling it panicked"
-        );
-        job.close();
-        self.fail(&job.id);
+    /// Notes a message that is done with: it arrived, or what follows it is durable.
+    pub(crate) fn settled(&self, id: &MessageId) {
+        lock(&self.settled).insert(id.clone());
     }
 
     /// Notes a message that is settled at the invocation's end.
@@ -98,19 +94,11 @@ impl Invocation {
         std::mem::take(&mut lock(&self.parking))
     }
 
-    /// Notes the messages that were left without a verdict, because an attempt panicked.
-    pub(crate) fn fail_unfinished(&self) {
-        for job in self.jobs.iter().filter(|job| !job.is_complete()) {
-            self.fail(&job.id);
-        }
-    }
-
-    /// The answer. It names each message once.
-    pub(crate) fn response(&self) -> BatchResponse {
-        let mut failures = lock(&self.failures).clone();
-        let mut named = HashSet::new();
-        failures.retain(|id| named.insert(id.clone()));
-        BatchResponse { failures }
+    /// The answer: it names every message that is not done with, once, whatever it was that kept it.
+    pub(crate) fn response(self) -> BatchResponse {
+        let mut named = self.settled.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let failures = self.ids.into_iter().filter(|id| named.insert(id.clone()));
+        BatchResponse { failures: failures.collect() }
     }
 }
 
@@ -132,15 +120,17 @@ impl Job {
         verdicts.iter().copied().collect()
     }
 
-    /// Leaves no event open.
-    fn close(&self) {
+    /// Leaves the message alone: its events were being judged, or it was being settled, when something panicked. Nothing
+    /// of it is tried any more. It is handed back, and what was tried already may be tried again.
+    pub(crate) fn hand_back(&self) {
+        let delivery = &self.delivery;
+        tracing::error!(
+            message_id = %self.id.0, topic = %delivery.topic, subscription = %delivery.subscription,
+            "message handed back, settling it panicked"
+        );
         for verdict in lock(&self.verdicts).iter_mut() {
             verdict.get_or_insert(EntryVerdict::NotStarted);
         }
-    }
-
-    fn is_complete(&self) -> bool {
-        lock(&self.verdicts).iter().all(Option::is_some)
     }
 
     /// Whether an event still needs an attempt.

@@ -9,10 +9,12 @@ mod intake;
 mod invocation;
 mod lanes;
 mod park;
+mod payloads;
 mod report;
 mod retire;
 mod settle;
 mod texts;
+mod times;
 
 use std::time::Duration;
 
@@ -26,6 +28,8 @@ use posthaste_ports::{
 
 use invocation::Invocation;
 use lanes::Lanes;
+use payloads::PayloadBudget;
+pub use times::{QUEUE_TIME, SETTLING_TIME, TAKING_IN_TIME};
 
 /// Most requests of one invocation that are under way or wait for their link's lane. They begin in turn over the
 /// subscriptions, so that a long row of one does not keep another's from beginning.
@@ -57,6 +61,11 @@ pub struct DeliverSettings {
     pub requests_max: usize,
     /// Most requests open at once to one link, so that a slow one cannot take all.
     pub requests_per_link_max: usize,
+    /// Most bytes of stored payloads held at once, over all requests. A request that needs more is made alone. Its
+    /// body takes as much again.
+    pub payload_bytes_max: u32,
+    /// Most stored payloads read at once.
+    pub payload_reads_max: usize,
     /// Who asks, for `WebHook-Request-Origin` and `Origin`.
     pub origin: HeaderValue,
 }
@@ -67,11 +76,18 @@ pub struct Deliver<Q, S, W, C, E> {
     ports: DeliverPorts<Q, S, W, C, E>,
     settings: DeliverSettings,
     lanes: Lanes,
+    payloads: PayloadBudget,
 }
 
 impl Default for DeliverSettings {
     fn default() -> Self {
-        Self { requests_max: 8192, requests_per_link_max: 64, origin: HeaderValue::from_static("posthaste") }
+        Self {
+            requests_max: 8192,
+            requests_per_link_max: 64,
+            payload_bytes_max: 256 << 20,
+            payload_reads_max: 64,
+            origin: HeaderValue::from_static("posthaste"),
+        }
     }
 }
 
@@ -86,7 +102,8 @@ where
     /// Wires the function up.
     pub fn new(ports: DeliverPorts<Q, S, W, C, E>, settings: DeliverSettings) -> Self {
         let lanes = Lanes::new(settings.requests_max, settings.requests_per_link_max);
-        Self { ports, settings, lanes }
+        let payloads = PayloadBudget::new(settings.payload_bytes_max, settings.payload_reads_max);
+        Self { ports, settings, lanes, payloads }
     }
 
     /// Begins no attempt any more: what has not begun goes back to the queue. For a process that is to end.
@@ -94,21 +111,26 @@ where
         self.lanes.close();
     }
 
-    /// Works on a batch. `deadline` is a time of the clock's `monotonic`; an attempt is begun only if its timeout
-    /// ends before it, and what was not begun goes back to the queue without delay.
+    /// Works on a batch, and answers by `deadline`, a time of the clock's `monotonic`. An attempt is begun only if its
+    /// timeout ends [`SETTLING_TIME`] before that, and what was not begun goes back to the queue without delay.
     ///
     /// Each message is settled by itself as soon as its last event has a verdict. The answer names those for which
-    /// nothing durable could be done.
+    /// nothing durable could be done in time.
     pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
-        let mut invocation = Invocation::new(deadline);
-        self.take_in(&mut invocation, batch).await;
-        let requests = self.plan(&invocation);
-        let invocation = &invocation;
+        let mut invocation = Invocation::new(deadline, &batch);
+        if self.before(deadline, self.work(&mut invocation, batch)).await.is_none() {
+            tracing::error!("out of time, messages handed back that are not settled yet");
+        }
+        invocation.response()
+    }
+
+    async fn work(&self, invocation: &mut Invocation, batch: Vec<ReceivedMessage>) {
+        self.take_in(invocation, batch).await;
+        let requests = self.plan(invocation);
+        let invocation = &*invocation;
         stream::iter(requests)
             .for_each_concurrent(REQUESTS_PER_INVOCATION_MAX, |request| self.attempt(invocation, request))
             .await;
         self.park(invocation).await;
-        invocation.fail_unfinished();
-        invocation.response()
     }
 }

@@ -21,6 +21,11 @@ use crate::settle::{SETTLED_AT_ONCE_MAX, retry};
 /// Most deliveries in one object: more than an invocation can hold.
 const PARKED_PER_OBJECT_MAX: usize = 10_000;
 
+/// Objects that are written side by side. Each is 4 MiB at most, and all together hold less than the batch did.
+const PUTS_AT_ONCE_MAX: usize = 16;
+
+const PARKING: &str = "park deliveries";
+
 /// The deliveries that share an object: the owner's index and the message.
 type Shared<'a> = (&'a Delivery, Vec<(usize, Bytes)>);
 
@@ -36,31 +41,34 @@ where
     /// of a message one of which could not be written wait in the queue instead; those that were written are copies.
     pub(crate) async fn park(&self, invocation: &Invocation) {
         let parking = invocation.take_parking();
-        let ids: Vec<_> = parking.iter().map(|message| message.id.clone()).collect();
+        let count = parking.len();
         if guarded(self.park_all(invocation, parking)).await.is_err() {
-            tracing::error!(messages = ids.len(), "messages handed back, parking them panicked");
-            for id in &ids {
-                invocation.fail(id);
-            }
+            tracing::error!(messages = count, "messages handed back, parking them panicked");
         }
     }
 
     async fn park_all(&self, invocation: &Invocation, parking: Vec<Parking>) {
-        let mut is_written = vec![true; parking.len()];
-        for (delivery, messages) in gather(&parking).into_values() {
-            for run in objects(&messages) {
-                let put = guarded(self.put(delivery, run)).await;
-                if let Err(error) = put.unwrap_or_else(|panicked| Err(unwritten(panicked))) {
-                    tracing::error!(topic = %delivery.topic, subscription = %delivery.subscription, error = &error as &dyn std::error::Error, "deliveries not parked, they wait in the queue");
-                    for (owner, _) in run {
-                        is_written[*owner] = false;
-                    }
-                }
-            }
-        }
+        let is_written = self.write_all(invocation, &parking).await;
         let messages = parking.into_iter().zip(is_written);
         let end = |(message, is_written)| self.end_parked(invocation, message, is_written);
         stream::iter(messages).for_each_concurrent(SETTLED_AT_ONCE_MAX, end).await;
+    }
+
+    /// Writes the objects side by side, and answers of which messages everything was written.
+    async fn write_all(&self, invocation: &Invocation, parking: &[Parking]) -> Vec<bool> {
+        let gathered = gather(parking);
+        let runs = gathered.values().flat_map(|(delivery, messages)| {
+            objects(messages).into_iter().map(|run| self.put_in_time(invocation, delivery, run))
+        });
+        let runs: Vec<_> = runs.collect();
+        let mut unwritten = stream::iter(runs).buffer_unordered(PUTS_AT_ONCE_MAX);
+        let mut is_written = vec![true; parking.len()];
+        while let Some(owners) = unwritten.next().await {
+            for owner in owners {
+                is_written[owner] = false;
+            }
+        }
+        is_written
     }
 
     /// Deletes a message whose deliveries were parked. Where they were not, the queue keeps them for as long as it can
@@ -72,8 +80,21 @@ where
         }
         if guarded(self.replace(invocation, &message.id, &message.receipt, successors)).await.is_err() {
             tracing::error!(message_id = %message.id.0, "message handed back, replacing it panicked");
-            invocation.fail(&message.id);
         }
+    }
+
+    /// Writes an object, and answers the owners of what was not written in time.
+    async fn put_in_time(
+        &self,
+        invocation: &Invocation,
+        delivery: &Delivery,
+        run: &[(usize, Bytes)],
+    ) -> Vec<usize> {
+        let put = self.before(invocation.parking_ends(), guarded(self.put(delivery, run))).await;
+        let put = put.unwrap_or_else(|| Ok(Err(PortError::new(PARKING, ErrorKind::TimedOut))));
+        let Err(error) = put.unwrap_or_else(|panicked| Err(unwritten(panicked))) else { return Vec::new() };
+        tracing::error!(topic = %delivery.topic, subscription = %delivery.subscription, error = &error as &dyn std::error::Error, "deliveries not parked, they wait in the queue");
+        run.iter().map(|(owner, _)| *owner).collect()
     }
 
     async fn put(&self, delivery: &Delivery, run: &[(usize, Bytes)]) -> Result<(), PortError> {
@@ -85,7 +106,7 @@ where
 }
 
 fn unwritten(panicked: Panicked) -> PortError {
-    PortError::caused("park deliveries", ErrorKind::Other, panicked)
+    PortError::caused(PARKING, ErrorKind::Other, panicked)
 }
 
 /// Gathers deliveries by the minute and subscription they share.

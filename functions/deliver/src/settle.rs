@@ -54,7 +54,7 @@ where
             return invocation.park(Parking { id, receipt, deliveries: parked, successors });
         }
         if successors.is_empty() {
-            self.acknowledge(&job.receipt).await;
+            self.acknowledge(invocation, &job.id, &job.receipt).await;
         } else {
             self.replace(invocation, &job.id, &job.receipt, successors).await;
         }
@@ -70,19 +70,20 @@ where
         successors: Vec<Successor>,
     ) {
         match self.ports.queue.replace(receipt, successors).await {
-            Ok(()) => {}
+            Ok(()) => invocation.settled(id),
             Err(error) if error.kind == ErrorKind::NotFound => {
+                invocation.settled(id);
                 tracing::warn!(message_id = %id.0, "message settled by somebody else, its visibility ran out");
             }
             Err(error) => {
                 tracing::error!(message_id = %id.0, error = &error as &dyn std::error::Error, "message handed back, its successors were not written");
-                invocation.fail(id);
             }
         }
     }
 
     /// A message that arrived whole. If the queue does not take it, it is delivered again: at least once.
-    async fn acknowledge(&self, receipt: &Receipt) {
+    async fn acknowledge(&self, invocation: &Invocation, id: &MessageId, receipt: &Receipt) {
+        invocation.settled(id);
         if let Err(error) = self.ports.queue.acknowledge(receipt).await {
             tracing::error!(error = &error as &dyn std::error::Error, "delivered message not acknowledged");
         }

@@ -13,14 +13,23 @@ use super::{
 /// Most requests open at once where nothing is set. One instance of a Lambda function works on one batch at a time.
 const REQUESTS_DEFAULT: u16 = 256;
 
-/// Most requests open at once that may be set. Lambda gives a process 1,024 file descriptors; a request can take two
-/// at once (a payload from the store, then the endpoint), 128 are kept for idle connections, and the rest for the
-/// queue and the process itself.
+/// Most requests open at once that may be set. Lambda gives a process 1,024 file descriptors. A request takes one, or
+/// two while it tries a second address of its endpoint; 128 are kept for idle connections, and the rest is for the
+/// payloads that are read ([`PAYLOAD_READS_MAX`]), the topics that are looked up (as many), the queue and the process
+/// itself.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 const REQUESTS_LIMIT: u16 = 400;
 
 /// Most requests open at once to one link where nothing is set: as embedded.
 const REQUESTS_PER_LINK_DEFAULT: u16 = 64;
+
+/// Most bytes of stored payloads held at once. A request's body takes as much again, so that 128 MiB of the function's
+/// 512 MB, or of the 256 it has at least, are filled by them. A batch of messages has 6 MB, and its bodies as much.
+const PAYLOAD_BYTES_MAX: u32 = 64 << 20;
+
+/// Most stored payloads read at once. One takes S3 some 30 ms, so that these are a thousand a second: more than a
+/// function of this size posts.
+const PAYLOAD_READS_MAX: usize = 32;
 
 /// What deliver is told.
 #[derive(Debug, Clone)]
@@ -66,6 +75,8 @@ fn deliver_settings(variables: &mut Variables<'_>) -> DeliverSettings {
     DeliverSettings {
         requests_max: requests_max.into(),
         requests_per_link_max: per_link_max.into(),
+        payload_bytes_max: PAYLOAD_BYTES_MAX,
+        payload_reads_max: PAYLOAD_READS_MAX,
         origin: variables.optional(WEBHOOK_ORIGIN, &kinds::ORIGIN).unwrap_or(default.origin),
     }
 }
