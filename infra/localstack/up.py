@@ -71,16 +71,19 @@ def deployed(cloud, options, binaries):
     environment = {
         "POSTHASTE_URL": manage, "POSTHASTE_KEY": given["AdminKey"], "AWS_ENDPOINT_URL": cloud.url,
         "AWS_ACCESS_KEY_ID": emulator.ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": emulator.SECRET_KEY,
-        "AWS_DEFAULT_REGION": emulator.REGION,
+        "AWS_DEFAULT_REGION": emulator.REGION, "PUBLISH_URL": publish,
+        "DEAD_LETTER_BUCKET": stack["outputs"]["DeadLetterBucketName"],
+        "STATE_BUCKET": stack["outputs"]["StateBucketName"],
     }
     return {**stack, "publishUrl": publish, "manageUrl": manage, "environment": environment}
 
 
 def show(stack):
-    print(f"# publish URL          {stack['publishUrl']}")
-    print(f"# manage URL           {stack['manageUrl']}")
-    print(f"# state bucket         s3://{stack['outputs']['StateBucketName']}")
-    print(f"# dead-letter bucket   s3://{stack['outputs']['DeadLetterBucketName']}")
+    """What people want to know on standard error, which `eval` leaves alone, and what shells want on standard output."""
+    tell(f"publish URL          {stack['publishUrl']}")
+    tell(f"manage URL           {stack['manageUrl']}")
+    tell(f"state bucket         s3://{stack['outputs']['StateBucketName']}")
+    tell(f"dead-letter bucket   s3://{stack['outputs']['DeadLetterBucketName']}")
     print(folder.exports(stack), end="")
 
 

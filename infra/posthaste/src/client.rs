@@ -9,7 +9,7 @@ use std::time::Duration;
 use posthaste_core::secret::Secret;
 use serde::de::DeserializeOwned;
 use ureq::http::{HeaderMap, Method, Request, header};
-use url::Url;
+use url::{Host, Url};
 
 pub use problem::Refusal;
 
@@ -132,6 +132,16 @@ impl Client {
         &self.base
     }
 
+    /// Whether the server is on this machine, by its address alone: nothing is resolved but `localhost`.
+    pub fn is_on_this_machine(&self) -> bool {
+        match self.base.host() {
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            Some(Host::Domain(name)) => name == "localhost",
+            None => false,
+        }
+    }
+
     /// Sends a request and answers its success.
     pub fn send(&self, call: Call<'_>) -> Result<Answer, ClientError> {
         let url = self.url(&call);
@@ -198,6 +208,21 @@ mod tests {
     fn what_is_not_a_server_s_address_is_refused() {
         for bad in ["", "localhost:8080", "ftp://h", "http://h/?a=b", "/topics"] {
             assert!(matches!(Client::new(bad), Err(ClientError::Address { .. })), "{bad}");
+        }
+    }
+
+    #[test]
+    fn this_machine_is_told_by_the_address() {
+        let check = |url: &str, expected| {
+            assert_eq!(Client::new(url).unwrap().is_on_this_machine(), expected, "{url}")
+        };
+        for here in ["http://127.0.0.1:8080", "http://127.1.2.3", "http://[::1]:1", "https://LOCALHOST/x"] {
+            check(here, true);
+        }
+        for elsewhere in
+            ["https://x.lambda-url.eu-central-1.on.aws", "http://10.0.0.1", "http://localhost.example.com"]
+        {
+            check(elsewhere, false);
         }
     }
 }

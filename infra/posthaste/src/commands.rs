@@ -58,11 +58,15 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session with the key that was given or, failing that, the data folder's.
+    /// A session with the key that was given or, failing that, the data folder's. The key of a folder that nobody named
+    /// is shown to a server on this machine alone: elsewhere it would be given away.
     pub fn open(global: &Global, key: Option<String>) -> Result<Self, CommandError> {
         let client = Client::new(&global.url)?;
         let key = match key.filter(|key| !key.is_empty()) {
             Some(key) => Secret::new(key),
+            None if global.data_dir.is_none() && !client.is_on_this_machine() => {
+                return Err(CommandError::KeyOfAnother { folder: data_dir(global) });
+            }
             None => read_admin_key(&data_dir(global))?,
         };
         Ok(Self { client, key })

@@ -46,6 +46,12 @@ pub enum CommandError {
         #[source]
         source: io::Error,
     },
+    /// No admin key was given, and the one of the folder here is not sent to another machine.
+    #[error("no key was given, and the one in {} is for a server on this machine", folder.display())]
+    KeyOfAnother {
+        /// The folder whose key it is.
+        folder: PathBuf,
+    },
     /// No admin key was given and none was found.
     #[error("no key was given, and there is none in {}", path.display())]
     NoKey {
@@ -65,7 +71,7 @@ impl CommandError {
             (_, Some(ClientError::Unreachable { .. })) => 7,
             (_, Some(ClientError::Refused(refusal))) => refused_exit_code(refusal),
             (Self::Apply(_), _) => 3,
-            (Self::NoKey { .. }, _) => 5,
+            (Self::NoKey { .. } | Self::KeyOfAnother { .. }, _) => 5,
             _ => 1,
         }
     }
@@ -121,7 +127,7 @@ impl CommandError {
                 "is `posthaste serve` running there? --url or POSTHASTE_URL says where to look".to_owned(),
             ),
             (_, Some(ClientError::Refused(refusal))) => refused_hint(refusal),
-            (Self::NoKey { .. }, _) => {
+            (Self::NoKey { .. } | Self::KeyOfAnother { .. }, _) => {
                 Some("--key or POSTHASTE_KEY, or --data-dir with the folder that the server uses".to_owned())
             }
             _ => None,
