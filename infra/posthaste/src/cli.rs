@@ -72,7 +72,8 @@ pub struct Global {
 #[derive(Debug, Clone, Args)]
 pub struct AdminKey {
     /// The admin key [default: what <data-dir>/admin.key holds].
-    #[arg(long, global = true, env = "POSTHASTE_KEY", hide_env_values = true)]
+    // A key may begin with a hyphen.
+    #[arg(long, global = true, env = "POSTHASTE_KEY", hide_env_values = true, allow_hyphen_values = true)]
     pub key: Option<String>,
 }
 
@@ -123,11 +124,11 @@ pub struct PublishArgs {
     pub content_type: Option<String>,
     /// One of the topic's two publish keys [default: asked of the server with the admin key]. With it alone, --url is
     /// where to publish; with the admin key too, the server is asked where that is.
-    #[arg(long, env = "POSTHASTE_PUBLISH_KEY", hide_env_values = true)]
+    #[arg(long, env = "POSTHASTE_PUBLISH_KEY", hide_env_values = true, allow_hyphen_values = true)]
     pub key: Option<String>,
     /// The admin key, to ask for the topic's endpoint and key [default, where no publish key is given: what
     /// <data-dir>/admin.key holds].
-    #[arg(long, env = "POSTHASTE_KEY", hide_env_values = true)]
+    #[arg(long, env = "POSTHASTE_KEY", hide_env_values = true, allow_hyphen_values = true)]
     pub admin_key: Option<String>,
 }
 
@@ -254,6 +255,13 @@ pub struct PressureArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_may_begin_with_a_hyphen() {
+        let read = |line: &str| Cli::read(line.split(' ').map(OsString::from)).is_ok();
+        assert!(read("posthaste topics --key -k"));
+        assert!(read("posthaste publish orders --file - --key -k --admin-key --k"));
+    }
 
     #[test]
     fn the_definitions_agree_with_each_other() {

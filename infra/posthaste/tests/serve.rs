@@ -119,6 +119,7 @@ fn the_admin_key_is_made_once_and_opens_the_next_run_too() {
     let server = Server::start(folder.path(), &[]);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), key);
     let output = run(&["topics", "--json", "--url", &server.url, "--key", key.trim()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(listed["topics"][0]["name"], "orders");
 }
