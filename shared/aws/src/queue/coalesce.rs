@@ -218,16 +218,64 @@ impl<T> Gathered<T> {
         self.waiting.len() >= SQS_BATCH_ENTRIES_MAX || self.bytes >= SQS_MESSAGE_BYTES_MAX
     }
 
-    /// As many of those who waited longest as fit into one request.
+    /// As many of those who waited longest as fit into one request. One that is too large by itself goes alone and is
+    /// refused: left here, it would be taken for ever.
     fn take(&mut self) -> Vec<Waiting<T>> {
         let (mut together, mut bytes) = (Vec::new(), 0);
         while together.len() < SQS_BATCH_ENTRIES_MAX
-            && let Some(one) = self.waiting.pop_front_if(|one| bytes + one.bytes <= SQS_MESSAGE_BYTES_MAX)
+            && let Some(one) = self
+                .waiting
+                .pop_front_if(|one| together.is_empty() || bytes + one.bytes <= SQS_MESSAGE_BYTES_MAX)
         {
             bytes += one.bytes;
             together.push(one);
         }
         self.bytes -= bytes;
         together
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_core::time::Timestamp;
+    use posthaste_local::ManualClock;
+
+    use super::*;
+
+    /// A request of sizes, which refuses what is too large for it.
+    struct Sizes;
+
+    impl Request for Sizes {
+        type Item = usize;
+        const DOING: &'static str = "ask for sizes";
+
+        fn bytes(item: &usize) -> usize {
+            *item
+        }
+
+        async fn call(&self, items: Vec<usize>) -> Result<Vec<Result<(), PortError>>, PortError> {
+            if items.iter().sum::<usize>() > SQS_MESSAGE_BYTES_MAX {
+                return Err(PortError::new(Self::DOING, ErrorKind::Invalid));
+            }
+            Ok(items.into_iter().map(|_| Ok(())).collect())
+        }
+    }
+
+    #[tokio::test]
+    async fn an_item_that_is_too_large_by_itself_is_refused_and_holds_up_no_other() {
+        let clock = ManualClock::new(Timestamp::EPOCH);
+        let lane = Arc::new(Lane::new(Sizes, clock.clone()));
+        let (one, other) = tokio::join!(lane.ask(SQS_MESSAGE_BYTES_MAX + 1), async {
+            let asked = lane.ask(1);
+            tokio::pin!(asked);
+            loop {
+                tokio::select! {
+                    answer = &mut asked => return answer,
+                    () = tokio::task::yield_now() => clock.advance(LINGER),
+                }
+            }
+        });
+        let kind = one.map_err(|failed| PortError::from(failed).kind);
+        assert_eq!((kind, other.is_ok()), (Err(ErrorKind::Invalid), true));
     }
 }
