@@ -88,7 +88,7 @@ pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_040_000);
 impl World {
     /// A world with one topic of these subscriptions.
     pub(crate) async fn new(subscriptions: &Value) -> Self {
-        let (clock, entropy, calls) = (ManualClock::new(START), SeededEntropy::new(7), Calls::default());
+        let (clock, calls) = (ManualClock::new(START), Calls::default());
         let double = Double::start(clock.clone()).await;
         double.bucket(STATE, Access::Full);
         double.put(STATE, &layout::topic(&topic_name()), record(subscriptions).render());
@@ -113,7 +113,7 @@ impl World {
                 payloads: state(),
                 pressure: pressure(),
                 clock: clock.clone(),
-                entropy: entropy.clone(),
+                entropy: SeededEntropy::new(1),
                 bodies: BodyBudget::new(6 << 20),
                 settings: PublishSettings::default(),
             },
@@ -124,7 +124,8 @@ impl World {
                     registry: registry(),
                     webhook: Recorded::new(endpoint.clone(), "webhook", &calls),
                     clock: clock.clone(),
-                    entropy: entropy.clone(),
+                    // Its own, so that what others draw changes none of its jitter.
+                    entropy: SeededEntropy::new(2),
                     drain: meter.clone(),
                 },
                 DeliverSettings::default(),
@@ -135,7 +136,7 @@ impl World {
                 state: state(),
                 pressure: pressure(),
                 clock: clock.clone(),
-                entropy,
+                entropy: SeededEntropy::new(3),
             }),
             monitor: Monitor::new(
                 MonitorPorts {
