@@ -28,7 +28,7 @@ async fn run(world: &World) -> (Result<WakeReport, WakeError>, Duration) {
         ended = run => ended,
         () = time => unreachable!("time has no end"),
     };
-    (ended, world.clock.monotonic() - began)
+    (ended, world.clock.monotonic().saturating_sub(began))
 }
 
 fn hangs_once(operation: Operation, key: &'static str, nth: u64) -> Plan {

@@ -13,7 +13,7 @@ use crate::world::World;
 #[tokio::test]
 async fn everything_due_is_released_however_short_the_pages_are() {
     let world = World::new();
-    for n in 0..3 * SHORT_PAGE + 1 {
+    for n in 0..=3 * SHORT_PAGE {
         world.park(Duration::ZERO, &n.to_string(), 2).await;
     }
     let later = world.park(Duration::from_mins(1), "later", 1).await;

@@ -21,10 +21,10 @@ impl QueueSender for Queue {
         &self,
         entries: Vec<OutgoingMessage>,
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
-        let mut sent = self.0.lock().unwrap();
+        let mut bodies = self.0.lock().unwrap();
         let mut send = |entry: OutgoingMessage| {
-            sent.push(entry.body);
-            Ok(MessageId(sent.len().to_string()))
+            bodies.push(entry.body);
+            Ok(MessageId(bodies.len().to_string()))
         };
         Ok(entries.into_iter().map(&mut send).collect())
     }

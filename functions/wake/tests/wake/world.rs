@@ -47,16 +47,10 @@ impl World {
 
     /// Parks so many deliveries in one object, due this long from now.
     pub(crate) async fn park(&self, wait: Duration, id: &str, deliveries: usize) -> String {
-        let key = self.key(self.clock.now() + wait, id);
+        let key = key(self.clock.now() + wait, id);
         let messages: Vec<_> = (0..deliveries).map(|n| Bytes::from(format!(r#""{id}-{n}""#))).collect();
         self.write(&key, render_parked(&messages)).await;
         key
-    }
-
-    /// The key of an object that is due then.
-    pub(crate) fn key(&self, due: Timestamp, id: &str) -> String {
-        let (topic, subscription) = (TopicName::parse("orders"), SubscriptionName::parse("billing"));
-        layout::parked(due, &topic.unwrap(), &subscription.unwrap(), id)
     }
 
     pub(crate) async fn write(&self, key: &str, bytes: Bytes) {
@@ -84,8 +78,14 @@ impl World {
 }
 
 /// The key that a list begins after which starts at this time's minute.
-pub(crate) fn from(time: &str) -> Option<String> {
-    Some(layout::parked_before(Timestamp::parse(time).unwrap().minute()))
+pub(crate) fn from(time: &str) -> String {
+    layout::parked_before(Timestamp::parse(time).unwrap().minute())
+}
+
+/// The key of an object that is due then.
+pub(crate) fn key(due: Timestamp, id: &str) -> String {
+    let (topic, subscription) = (TopicName::parse("orders"), SubscriptionName::parse("billing"));
+    layout::parked(due, &topic.unwrap(), &subscription.unwrap(), id)
 }
 
 fn wake(
