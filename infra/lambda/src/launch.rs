@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use lambda_runtime::Error;
 use posthaste_aws::telemetry::{self, MetricsBy, TelemetrySettings};
 use posthaste_aws::{AwsSettings, AwsSettingsError, Clients};
+use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
 use crate::environment::{Environment, EnvironmentError};
@@ -29,9 +30,19 @@ pub async fn launch<E: Environment>(run: impl AsyncFnOnce(E, Clients) -> Result<
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{error}");
+            tell(&error);
             ExitCode::FAILURE
         }
+    }
+}
+
+/// A log that is switched off hides what goes on, but not why nothing does.
+#[expect(clippy::print_stderr, reason = "the log is off, and Lambda keeps this as well")]
+fn tell(error: &Error) {
+    if tracing::enabled!(Level::ERROR) {
+        tracing::error!("{error}");
+    } else {
+        eprintln!("{error}");
     }
 }
 

@@ -53,6 +53,21 @@ fn what_lambda_itself_should_have_set_is_named_too() {
 }
 
 #[test]
+fn a_program_whose_log_is_off_says_all_the_same_why_it_ends() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wake"));
+    command.env_clear().envs([
+        ("STATE_BUCKET", "state"),
+        ("DELIVERIES_QUEUE_URL", QUEUE),
+        ("LOG_LEVEL", "off"),
+    ]);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("failed to read the environment: AWS_REGION is not set"), "{said}");
+}
+
+#[test]
 fn a_value_that_is_not_utf_8_is_refused_by_its_name() {
     let queue = OsString::from(QUEUE);
     let level = OsString::from_vec(b"inf\xff".to_vec());
