@@ -39,7 +39,7 @@ impl<H> BothQueues<H> {
 }
 
 /// A queue's URL ends in its name, as its ARN does.
-fn name_of(url: &str) -> &str {
+pub(crate) fn name_of(url: &str) -> &str {
     url.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
 }
 

@@ -5,6 +5,7 @@
 pub mod both_queues;
 pub mod environment;
 mod launch;
+pub mod resting;
 pub mod sampling;
 pub mod webhooks;
 pub mod wiring;

@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use http::Response;
 use ipnet::IpNet;
+use posthaste_aws::lambda::BatchHandler;
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::limits::REQUEST_BYTES_MAX;
@@ -30,6 +31,7 @@ use crate::environment::{
     CommonEnvironment, DeadLetterEnvironment, DeliverEnvironment, ManageEnvironment, MonitorEnvironment,
     PublishEnvironment, WakeEnvironment,
 };
+use crate::resting::{Resting, Source};
 use crate::sampling::{MINUTE, Sampling};
 use crate::webhooks::LazyWebhooks;
 
@@ -40,11 +42,19 @@ const PRESSURE_MAX_AGE: Duration = Duration::from_secs(5);
 /// Idle connections that deliver keeps to endpoints; each is a file descriptor.
 const IDLE_CONNECTIONS_MAX: usize = 128;
 
+/// The visibility timeouts of the queues that feed functions, as template.yaml has them.
+const DELIVERIES_VISIBILITY: Duration = Duration::from_secs(730);
+const DEAD_LETTERS_VISIBILITY: Duration = Duration::from_mins(11);
+const REDRIVE_VISIBILITY: Duration = Duration::from_mins(6);
+
 type Queue = SqsQueue<SystemClock>;
 type Webhooks = LazyWebhooks<SystemClock>;
 
 /// deliver, as it is wired here.
 pub type AwsDeliver = Deliver<Queue, S3Store, Webhooks, SystemClock, SystemEntropy>;
+
+/// A handler of messages whose failures rest.
+pub type AwsResting<H> = Resting<H, Queue, SystemClock>;
 
 /// What tells the monitor how fast this process of deliver is.
 pub type AwsDrainPost = DrainPost<S3Store, SystemClock>;
@@ -91,8 +101,12 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
     posthaste_manage::router(Arc::new(manage))
 }
 
-/// deliver, and what tells how fast it is.
-pub fn deliver(environment: &DeliverEnvironment, clients: &Clients) -> (AwsDeliver, AwsDrainPost) {
+/// deliver with its queue: the handler that `handler` makes of the function and of what tells how fast it is.
+pub fn deliver<H: BatchHandler>(
+    environment: &DeliverEnvironment,
+    clients: &Clients,
+    handler: impl FnOnce(AwsDeliver, AwsDrainPost) -> H,
+) -> AwsResting<H> {
     let urls = QueueUrls {
         deliveries: Some(environment.deliveries_queue_url.clone()),
         dead_letters: Some(environment.dead_letters_queue_url.clone()),
@@ -105,8 +119,10 @@ pub fn deliver(environment: &DeliverEnvironment, clients: &Clients) -> (AwsDeliv
     };
     let (state, drain) = (state(&environment.common, clients), DrainMeter::default());
     let instance = SystemEntropy.uuid().to_string();
+    let queue = clients.queue(QueueName::Deliveries, urls, SystemClock);
+    let source = Source::new(&environment.deliveries_queue_url, queue.clone(), DELIVERIES_VISIBILITY);
     let ports = DeliverPorts {
-        queue: clients.queue(QueueName::Deliveries, urls, SystemClock),
+        queue,
         state: state.clone(),
         registry: Registry::new(state.clone(), SystemClock, environment.registry_max_age),
         webhook: LazyWebhooks::new(client, SystemClock),
@@ -115,7 +131,8 @@ pub fn deliver(environment: &DeliverEnvironment, clients: &Clients) -> (AwsDeliv
         drain: drain.clone(),
     };
     let deliver = Deliver::new(ports, environment.settings.clone());
-    (deliver, DrainPost::new(drain, state, SystemClock, &instance))
+    let post = DrainPost::new(drain, state, SystemClock, &instance);
+    Resting::new(handler(deliver, post), vec![source], SystemClock)
 }
 
 /// deadletter, over both of its queues.
@@ -123,7 +140,10 @@ pub fn deliver(environment: &DeliverEnvironment, clients: &Clients) -> (AwsDeliv
 /// Its messages carry no trace header. While the bucket refuses, a letter is sent to deadletter's own queue again and
 /// again, at last every 15 minutes, for as long as its subscription allows. Lambda would take that for a loop after about
 /// 16 turns, some hours into an outage, and the letter would end in the redrive queue under a wrong reason.
-pub fn dead_letters(environment: &DeadLetterEnvironment, clients: &Clients) -> BothQueues<AwsDeadLetters> {
+pub fn dead_letters(
+    environment: &DeadLetterEnvironment,
+    clients: &Clients,
+) -> AwsResting<BothQueues<AwsDeadLetters>> {
     let urls = QueueUrls {
         dead_letters: Some(environment.dead_letters_queue_url.clone()),
         redrive: Some(environment.redrive_queue_url.clone()),
@@ -132,9 +152,11 @@ pub fn dead_letters(environment: &DeadLetterEnvironment, clients: &Clients) -> B
     let clients = &clients.untraced();
     let state = state(&environment.common, clients);
     let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
-    let over = |source| {
+    let [dead_letters, redrive] = [QueueName::DeadLetters, QueueName::Redrive]
+        .map(|name| clients.queue(name, urls.clone(), SystemClock));
+    let over = |source, queue: &Queue| {
         DeadLetters::new(DeadLetterPorts {
-            queue: clients.queue(source, urls.clone(), SystemClock),
+            queue: queue.clone(),
             source,
             state: state.clone(),
             bucket: clients.store(&environment.dead_letter_bucket),
@@ -143,10 +165,15 @@ pub fn dead_letters(environment: &DeadLetterEnvironment, clients: &Clients) -> B
             entropy: SystemEntropy,
         })
     };
-    BothQueues::new(
-        (&environment.dead_letters_queue_url, over(QueueName::DeadLetters)),
-        (&environment.redrive_queue_url, over(QueueName::Redrive)),
-    )
+    let both = BothQueues::new(
+        (&environment.dead_letters_queue_url, over(QueueName::DeadLetters, &dead_letters)),
+        (&environment.redrive_queue_url, over(QueueName::Redrive, &redrive)),
+    );
+    let sources = vec![
+        Source::new(&environment.dead_letters_queue_url, dead_letters, DEAD_LETTERS_VISIBILITY),
+        Source::new(&environment.redrive_queue_url, redrive, REDRIVE_VISIBILITY),
+    ];
+    Resting::new(both, sources, SystemClock)
 }
 
 /// wake. It leaves old payloads to the state bucket's lifecycle, and may not delete them.

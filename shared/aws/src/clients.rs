@@ -42,8 +42,10 @@ pub const READ_TIMEOUT: Duration = Duration::from_secs(9);
 /// How long one attempt may take.
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an operation may take with all its attempts. Below the shortest function timeout (manage, 30 s), so that
-/// a service that hangs is an error which the function can still report.
+/// How long an operation may take with all its attempts: two that hang, or three that fail sooner. It is for one
+/// operation, so that a service that hangs becomes an error at all. What has several one after the other, or must answer
+/// by some time, bounds them itself: deliver by the parts of its invocation (`posthaste_deliver::SETTLING_TIME`, which
+/// is longer than this), deadletter by what it keeps for writing, manage by a limit on each request.
 pub const OPERATION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Most attempts of one operation.

@@ -13,7 +13,7 @@ mod invocations;
 mod scheduled;
 
 pub use batch::run_batches;
-pub use deadline::SETTLING_MARGIN;
+pub use deadline::{ANSWER_MARGIN, LATE_MAX};
 pub use http::run_http;
 pub use scheduled::run_scheduled;
 
@@ -28,8 +28,9 @@ pub struct SqsBatch {
 
 /// A function that works on messages of a queue.
 pub trait BatchHandler: Send + Sync + 'static {
-    /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and names the messages for which nothing
-    /// durable was done. The time to answer and to write metrics is taken off the deadline already.
+    /// Works on a batch, answers by `deadline`, a time of the clock's `monotonic`, and names the messages for which
+    /// nothing durable was done. The time to write metrics and to tell Lambda is taken off the deadline already. Who
+    /// answers later than [`LATE_MAX`] after it is dropped, and every message of the batch is handed back.
     fn handle(&self, batch: SqsBatch, deadline: Duration) -> impl Future<Output = BatchResponse> + Send;
 }
 

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::routing::{get, post};
 use lambda_runtime::Error;
 use posthaste_aws::lambda::{
-    BatchHandler, SETTLING_MARGIN, Scheduled, SqsBatch, run_batches, run_http, run_scheduled,
+    ANSWER_MARGIN, BatchHandler, Scheduled, SqsBatch, run_batches, run_http, run_scheduled,
 };
 use posthaste_aws::telemetry::{self, MetricsBy, TelemetrySettings};
 use posthaste_local::SystemClock;
@@ -52,7 +52,7 @@ impl BatchHandler for Obedient {
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
         let left = deadline.saturating_sub(SystemClock.monotonic());
         // The process may take a while to look at its clock.
-        assert!(left + SETTLING_MARGIN <= TIMEOUT && left > TIMEOUT / 2, "{left:?}");
+        assert!(left + ANSWER_MARGIN <= TIMEOUT && left > TIMEOUT / 2, "{left:?}");
         assert_eq!(batch.queue, "deliveries");
         let mut response = BatchResponse::default();
         for message in batch.messages {

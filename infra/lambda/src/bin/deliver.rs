@@ -8,7 +8,7 @@ use posthaste_lambda::environment::DeliverEnvironment;
 use posthaste_lambda::launch;
 use posthaste_lambda::wiring::{self, AwsDeliver, AwsDrainPost};
 use posthaste_local::SystemClock;
-use posthaste_ports::BatchResponse;
+use posthaste_ports::{BatchResponse, DRAIN_POST_TIMEOUT};
 
 struct Handler {
     deliver: AwsDeliver,
@@ -17,6 +17,7 @@ struct Handler {
 
 impl BatchHandler for Handler {
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
+        let deadline = deadline.saturating_sub(DRAIN_POST_TIMEOUT);
         let response = Box::pin(self.deliver.handle(batch.messages, deadline)).await;
         Box::pin(self.post.post_if_due()).await;
         response
@@ -26,8 +27,8 @@ impl BatchHandler for Handler {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     launch(async |environment: DeliverEnvironment, clients| {
-        let (deliver, post) = wiring::deliver(&environment, &clients);
-        run_batches(Handler { deliver, post }, SystemClock).await
+        let handler = |deliver, post| Handler { deliver, post };
+        run_batches(wiring::deliver(&environment, &clients, handler), SystemClock).await
     })
     .await
 }

@@ -33,8 +33,77 @@ async fn answer<H: BatchHandler, C: Clock>(
     if batch.messages.is_empty() {
         return Ok(SqsBatchResponse::new(&ids, &BatchResponse::default()));
     }
-    let response = contained(async { handler.handle(batch, deadline).await }).await;
-    // What the handler had replaced before it panicked is deleted; reporting it as well does nothing.
-    let response = response.unwrap_or_else(|_| BatchResponse { failures: ids.all.clone() });
+    let work = contained(async { handler.handle(batch, deadline).await });
+    let left = deadline.saturating_sub(clock.monotonic()) + deadline::LATE_MAX;
+    let response = tokio::select! {
+        biased;
+        response = work => response.ok(),
+        () = clock.sleep(left) => {
+            tracing::error!("the handler has not answered in time, its messages are handed back");
+            None
+        }
+    };
+    // What the handler had replaced before it ended is deleted; reporting it as well does nothing.
+    let response = response.unwrap_or_else(|| BatchResponse { failures: ids.all.clone() });
     Ok(SqsBatchResponse::new(&ids, &response))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lambda::SqsBatch;
+    use posthaste_core::time::Timestamp;
+    use posthaste_local::ManualClock;
+    use std::time::Duration;
+
+    /// Answers so long after it was asked that all is well.
+    struct Answers(ManualClock, Duration);
+
+    impl BatchHandler for Answers {
+        async fn handle(&self, _: SqsBatch, deadline: Duration) -> BatchResponse {
+            assert_eq!(deadline, Duration::from_secs(115));
+            self.0.sleep(self.1).await;
+            BatchResponse::default()
+        }
+    }
+
+    fn event() -> SqsEvent {
+        let record = serde_json::json!({
+            "messageId": "a", "receiptHandle": "r", "body": "b",
+            "eventSourceARN": "arn:aws:sqs:eu-west-1:1:deliveries",
+            "attributes": { "ApproximateReceiveCount": "1", "SentTimestamp": "1545082649183" },
+        });
+        serde_json::from_str(&serde_json::json!({ "Records": [record] }).to_string()).unwrap()
+    }
+
+    /// The answer of an invocation with two minutes, and when it came.
+    async fn check(handler_secs: u64, expected: &str, expected_secs: u64) {
+        let clock = ManualClock::new(Timestamp::from_millis(1_000_000));
+        let handler = Answers(clock.clone(), Duration::from_secs(handler_secs));
+        let mut context = Context::default();
+        context.deadline = (clock.now() + Duration::from_mins(2)).as_millis();
+        let ticks = async {
+            while clock.advance_to_next().is_some() {
+                tokio::task::yield_now().await;
+            }
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = answer(&handler, &clock, event(), &context) => answer.unwrap(),
+            () = ticks => panic!("nobody waits for the clock"),
+        };
+        assert_eq!(serde_json::to_string(&answer).unwrap(), expected);
+        assert_eq!(clock.monotonic(), Duration::from_secs(expected_secs));
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_comes_a_little_late_is_heard() {
+        check(114, r#"{"batchItemFailures":[]}"#, 114).await;
+        check(116, r#"{"batchItemFailures":[]}"#, 116).await;
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_does_not_answer_has_its_messages_handed_back_before_lambda_ends_it() {
+        check(600, r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#, 117).await;
+    }
 }

@@ -6,15 +6,22 @@ use lambda_runtime::Context;
 use posthaste_core::time::Timestamp;
 use posthaste_ports::Clock;
 
-/// What is kept of an invocation's time for what follows the handler's last attempt: settling its messages, writing
-/// metrics, and answering. An invocation that Lambda cuts off answers nothing, and every message of it comes again.
-pub const SETTLING_MARGIN: Duration = Duration::from_secs(5);
+/// What is kept of an invocation's time for what follows the handler's answer: [`LATE_MAX`] for a handler that comes
+/// late, and three seconds for metrics and the way to Lambda, which a function with little CPU may need. An invocation
+/// that Lambda cuts off answers nothing, and every message of it comes again. A handler that talks to others keeps time
+/// of its own before its deadline, so that this margin is no part of its work.
+pub const ANSWER_MARGIN: Duration = Duration::from_secs(5);
 
-/// The end of the handler's work as a time of `clock.monotonic()`. An invocation that has less than the margin left
+/// How long after its deadline a handler of messages may still answer; then everything is handed back without it.
+pub const LATE_MAX: Duration = Duration::from_secs(2);
+
+const _: () = assert!(LATE_MAX.as_secs() + 3 <= ANSWER_MARGIN.as_secs());
+
+/// When the handler must have answered, as a time of `clock.monotonic()`. An invocation that has less than the margin left
 /// gets a deadline that is now: it then starts nothing and hands everything back.
 pub(super) fn of<C: Clock>(context: &Context, clock: &C) -> Duration {
     let left = Timestamp::from_millis(context.deadline).since(clock.now());
-    clock.monotonic() + left.saturating_sub(SETTLING_MARGIN)
+    clock.monotonic() + left.saturating_sub(ANSWER_MARGIN)
 }
 
 #[cfg(test)]

@@ -1,0 +1,141 @@
+//! What was handed back rests as long as it does embedded. Lambda's mapping leaves a message that a function reports as
+//! failed to the queue's visibility timeout, which is six times the function's own: a read that was throttled for a
+//! moment would hold healthy events for twelve minutes.
+//!
+//! An invocation of deliver, backwards from the 120 s after which Lambda ends it:
+//!
+//! | | what | where |
+//! |---|---|---|
+//! | 5 s | metrics, and the answer's way to Lambda | `posthaste_aws::lambda::ANSWER_MARGIN` |
+//! | 3 s | what was handed back is told to rest | [`RESTING_TIME`] |
+//! | 1 s | how fast this process is, is reported | `posthaste_ports::drain::DRAIN_POST_TIMEOUT` |
+//! | 25 s | messages are settled | `posthaste_deliver::SETTLING_TIME` |
+//! | 60 s | the longest attempt | `posthaste_core::limits::ATTEMPT_TIMEOUT_MAX` |
+//! | 15 s | messages are looked up, at the beginning | `posthaste_deliver::TAKING_IN_TIME` |
+//! | 11 s | waiting for a link's lane, and for stored payloads | the rest |
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt};
+use posthaste_aws::lambda::{ANSWER_MARGIN, BatchHandler, SqsBatch};
+use posthaste_core::limits::ATTEMPT_TIMEOUT_MAX;
+use posthaste_core::rest::failure_rest;
+use posthaste_deliver::{SETTLING_TIME, TAKING_IN_TIME};
+use posthaste_ports::{BatchResponse, Clock, DRAIN_POST_TIMEOUT, ErrorKind, QueueReceiver, Receipt};
+
+use crate::both_queues::name_of;
+
+/// How long telling the queue may take. What it was not told by then waits for the visibility timeout.
+pub const RESTING_TIME: Duration = Duration::from_secs(3);
+
+/// deliver's timeout, as template.yaml has it.
+const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// Messages that the queue is told of side by side.
+const TOLD_AT_ONCE_MAX: usize = 32;
+
+/// The least time that the parts of an invocation leave for waiting.
+const WAITING_TIME_MIN: Duration = Duration::from_secs(10);
+
+const _: () = assert!(
+    ANSWER_MARGIN.as_secs()
+        + RESTING_TIME.as_secs()
+        + DRAIN_POST_TIMEOUT.as_secs()
+        + SETTLING_TIME.as_secs()
+        + ATTEMPT_TIMEOUT_MAX.as_secs()
+        + TAKING_IN_TIME.as_secs()
+        + WAITING_TIME_MIN.as_secs()
+        <= DELIVER_TIMEOUT.as_secs()
+);
+
+/// A handler of messages whose failures rest.
+#[derive(Debug)]
+pub struct Resting<H, Q, C> {
+    handler: H,
+    queues: Vec<Source<Q>>,
+    clock: C,
+}
+
+/// A queue that feeds the function.
+#[derive(Debug)]
+pub struct Source<Q> {
+    name: String,
+    queue: Q,
+    visibility: Duration,
+}
+
+impl<Q> Source<Q> {
+    /// The queue at `url`, whose messages are hidden for `visibility` when they are received.
+    pub fn new(url: &str, queue: Q, visibility: Duration) -> Self {
+        Self { name: name_of(url).to_owned(), queue, visibility }
+    }
+}
+
+impl<H, Q, C> Resting<H, Q, C>
+where
+    Q: QueueReceiver,
+    C: Clock,
+{
+    /// The handler, and the queues it is fed by.
+    pub fn new(handler: H, queues: Vec<Source<Q>>, clock: C) -> Self {
+        Self { handler, queues, clock }
+    }
+
+    async fn rest(&self, source: &Source<Q>, failed: Vec<(Receipt, u32)>, deadline: Duration) {
+        let left = deadline.saturating_sub(self.clock.monotonic()).min(RESTING_TIME);
+        let tell = |(receipt, receive_count): (Receipt, u32)| async move {
+            source.tell(&receipt, receive_count).await;
+        };
+        tokio::select! {
+            biased;
+            () = stream::iter(failed).for_each_concurrent(TOLD_AT_ONCE_MAX, tell) => {}
+            () = self.clock.sleep(left) => {
+                tracing::warn!(queue = source.name, "messages handed back are left to their visibility timeout");
+            }
+        }
+    }
+}
+
+impl<Q: QueueReceiver> Source<Q> {
+    async fn tell(&self, receipt: &Receipt, receive_count: u32) {
+        let rest = failure_rest(receive_count, self.visibility);
+        if rest >= self.visibility {
+            return;
+        }
+        match self.queue.change_visibility(receipt, rest).await {
+            Ok(()) => {}
+            // Its successors are durable and it is gone, which the handler could not know any more.
+            Err(error) if error.kind == ErrorKind::NotFound => {}
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(queue = self.name, error, "message left to its visibility timeout");
+            }
+        }
+    }
+}
+
+impl<H, Q, C> BatchHandler for Resting<H, Q, C>
+where
+    H: BatchHandler,
+    Q: QueueReceiver + 'static,
+    C: Clock,
+{
+    async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
+        let source = self.queues.iter().find(|source| source.name == batch.queue);
+        let received: Vec<_> =
+            batch.messages.iter().map(|m| (m.id.clone(), m.receipt.clone(), m.receive_count)).collect();
+        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends the depth.
+        let response = Box::pin(self.handler.handle(batch, deadline.saturating_sub(RESTING_TIME))).await;
+        let named: HashSet<_> = response.failures.iter().collect();
+        let failed = received.into_iter().filter(|(id, ..)| named.contains(id));
+        let failed: Vec<_> = failed.map(|(_, receipt, receive_count)| (receipt, receive_count)).collect();
+        if let Some(source) = source.filter(|_| !failed.is_empty()) {
+            Box::pin(self.rest(source, failed, deadline)).await;
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests;
