@@ -13,7 +13,7 @@ use posthaste_ports::{ErrorKind, PortError};
 use serde::Serialize;
 
 /// How long a client should wait when a store does not answer and says nothing itself.
-const UNAVAILABLE_RETRY_AFTER: Duration = Duration::from_secs(5);
+pub(crate) const UNAVAILABLE_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// A problem as an answer.
 #[derive(Debug)]

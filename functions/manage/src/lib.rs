@@ -16,6 +16,7 @@ mod status;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
+mod time_limit;
 mod topics;
 
 use std::sync::Arc;
@@ -67,8 +68,10 @@ pub fn router<S: Store, D: Store, C: Clock, E: Entropy>(manage: Arc<Manage<S, D,
     let guard = from_fn_with_state(Arc::clone(&manage), guard::require_admin_key::<S, D, C, E>);
     let guarded = guarded_routes().split_for_parts().0.route_layer(guard);
     let open = open_routes().split_for_parts().0;
+    let limit = from_fn_with_state(Arc::clone(&manage), time_limit::limit_time::<S, D, C, E>);
     guarded
         .merge(open)
+        .route_layer(limit)
         .method_not_allowed_fallback(|| async { Failure(Problem::new(ProblemKind::MethodNotAllowed)) })
         .fallback(|| async { Failure(Problem::new(ProblemKind::NotFound)) })
         .with_state(manage)

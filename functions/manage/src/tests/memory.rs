@@ -1,8 +1,9 @@
 //! Stores, a clock and chance in memory, for tests alone.
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -26,12 +27,18 @@ struct Inner {
     reads: AtomicU64,
     fault: Mutex<Option<ErrorKind>>,
     put_fault: Mutex<Option<ErrorKind>>,
+    hangs: AtomicBool,
 }
 
 impl Memory {
     /// Every call fails from now on.
     pub(crate) fn fail(&self, kind: ErrorKind) {
         *self.0.fault.lock().unwrap() = Some(kind);
+    }
+
+    /// No call ends from now on.
+    pub(crate) fn hang(&self) {
+        self.0.hangs.store(true, Ordering::Relaxed);
     }
 
     /// Every put fails from now on.
@@ -52,7 +59,10 @@ impl Memory {
         self.0.reads.load(Ordering::Relaxed)
     }
 
-    fn check(&self) -> Result<(), PortError> {
+    async fn check(&self) -> Result<(), PortError> {
+        if self.0.hangs.load(Ordering::Relaxed) {
+            pending::<()>().await;
+        }
         let fault = *self.0.fault.lock().unwrap();
         fault.map_or(Ok(()), |kind| Err(PortError::new("reach the store", kind)))
     }
@@ -60,7 +70,7 @@ impl Memory {
 
 impl ObjectStore for Memory {
     async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
-        self.check()?;
+        self.check().await?;
         if key.is_empty() || key.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
             return Err(PortError::new("read an object", ErrorKind::Invalid));
         }
@@ -80,7 +90,7 @@ impl ObjectStore for Memory {
     }
 
     async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
-        self.check()?;
+        self.check().await?;
         if let Some(kind) = *self.0.put_fault.lock().unwrap() {
             return Err(PortError::new("write an object", kind));
         }
@@ -100,13 +110,13 @@ impl ObjectStore for Memory {
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
-        self.check()?;
+        self.check().await?;
         self.0.objects.lock().unwrap().remove(key);
         Ok(())
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
-        self.check()?;
+        self.check().await?;
         let objects = self.0.objects.lock().unwrap();
         let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.to_owned()));
         let all = objects.range((start, Bound::Unbounded)).filter(|(key, _)| key.starts_with(prefix));
@@ -124,25 +134,34 @@ impl ObjectStore for Memory {
     }
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that stands still until it is moved. Who sleeps sleeps for ever, unless nights are short.
 #[derive(Debug, Clone)]
-pub(crate) struct FixedClock(Arc<AtomicU64>);
+pub(crate) struct FixedClock {
+    ms: Arc<AtomicU64>,
+    is_night_short: Arc<AtomicBool>,
+}
 
 impl Default for FixedClock {
     fn default() -> Self {
-        Self(Arc::new(AtomicU64::new(Timestamp::parse(MODIFIED_AT).unwrap().as_millis())))
+        let ms = Arc::new(AtomicU64::new(Timestamp::parse(MODIFIED_AT).unwrap().as_millis()));
+        Self { ms, is_night_short: Arc::default() }
     }
 }
 
 impl FixedClock {
     pub(crate) fn advance(&self, length: Duration) {
-        self.0.fetch_add(u64::try_from(length.as_millis()).unwrap(), Ordering::Relaxed);
+        self.ms.fetch_add(u64::try_from(length.as_millis()).unwrap(), Ordering::Relaxed);
+    }
+
+    /// Who sleeps wakes at once from now on, at the right time.
+    pub(crate) fn shorten_nights(&self) {
+        self.is_night_short.store(true, Ordering::Relaxed);
     }
 }
 
 impl Clock for FixedClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+        Timestamp::from_millis(self.ms.load(Ordering::Relaxed))
     }
 
     fn monotonic(&self) -> Duration {
@@ -150,6 +169,9 @@ impl Clock for FixedClock {
     }
 
     async fn sleep(&self, length: Duration) {
+        if !self.is_night_short.load(Ordering::Relaxed) {
+            pending::<()>().await;
+        }
         self.advance(length);
     }
 }

@@ -1,9 +1,10 @@
 use std::time::Duration;
 
-use posthaste_ports::ErrorKind;
+use posthaste_ports::{Clock, ErrorKind};
 use serde_json::{Value, json};
 
 use super::{Answer, Api, billing};
+use crate::time_limit::REQUEST_TIME_MAX;
 
 async fn every_read(api: &Api) -> Vec<Answer> {
     let mut answers = Vec::new();
@@ -48,6 +49,23 @@ async fn a_store_that_fails_is_unavailable_and_says_when_to_come_back() {
             assert_eq!((answer.header("retry-after"), problem.get("detail")), (wait, None));
         }
     }
+}
+
+#[tokio::test]
+async fn a_store_that_hangs_is_unavailable_in_time() {
+    let api = Api::with_billing().await;
+    api.state.hang();
+    api.dead_letters.hang();
+    api.clock.shorten_nights();
+    let began = api.clock.monotonic();
+    let mut answers = every_read(&api).await;
+    answers.extend(every_write(&api).await);
+    for answer in &answers {
+        answer.problem(503, "unavailable");
+        assert_eq!(answer.header("retry-after"), "5");
+    }
+    let requests = u32::try_from(answers.len()).unwrap();
+    assert_eq!(api.clock.monotonic(), began + REQUEST_TIME_MAX * requests);
 }
 
 #[tokio::test]

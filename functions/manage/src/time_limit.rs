@@ -1,0 +1,35 @@
+//! The time limit of a request: a store that hangs is an answer of 503, before the function is ended from outside and
+//! answers nothing.
+
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_ports::{Clock, Entropy};
+
+use crate::answer::{Failure, UNAVAILABLE_RETRY_AFTER};
+use crate::{Managed, Store};
+
+/// How long a request may take. On AWS the function has 30 s; the rest is for a cold start and for the answer's way. A
+/// request makes several calls to the stores, and each of them may take 20 s (`OPERATION_TIMEOUT` of posthaste-aws).
+pub(crate) const REQUEST_TIME_MAX: Duration = Duration::from_secs(25);
+
+/// Answers 503 for a request that takes too long. A write that was under way may have happened, as after any answer that
+/// is lost: who asks again with `If-Match` is told.
+pub(crate) async fn limit_time<S: Store, D: Store, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, C, E>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Failure> {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    tokio::select! {
+        biased;
+        response = next.run(request) => Ok(response),
+        () = manage.clock.sleep(REQUEST_TIME_MAX) => {
+            tracing::error!(%method, path, "request not answered in time");
+            Err(Failure(Problem::new(ProblemKind::Unavailable).retry_after(UNAVAILABLE_RETRY_AFTER)))
+        }
+    }
+}
