@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn this_machine_is_told_by_the_address() {
         let check = |url: &str, expected| {
-            assert_eq!(Client::new(url).unwrap().is_on_this_machine(), expected, "{url}")
+            assert_eq!(Client::new(url).unwrap().is_on_this_machine(), expected, "{url}");
         };
         for here in ["http://127.0.0.1:8080", "http://127.1.2.3", "http://[::1]:1", "https://LOCALHOST/x"] {
             check(here, true);
