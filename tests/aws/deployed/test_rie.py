@@ -25,7 +25,7 @@ class Binaries(unittest.TestCase):
         for bucket in (self.state, self.dead):
             self.s3.create_bucket(Bucket=bucket)
 
-    def run_function(self, function, timeout_secs=60, **variables):
+    def run_function(self, function, timeout_secs=120, **variables):
         credentials = {name: value for name, value in case.STACK.environment.items() if name.startswith("AWS_")}
         environment = {
             "AWS_REGION": credentials["AWS_DEFAULT_REGION"], "LOG_LEVEL": "info", "METRICS_NAMESPACE": "tests",
