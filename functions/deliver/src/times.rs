@@ -51,13 +51,14 @@ impl Invocation {
 }
 
 impl<Q, S, W, C: Clock, E> Deliver<Q, S, W, C, E> {
-    /// Does the work, but not past `end`, a time of the clock's `monotonic`: then it is dropped, and `None`.
+    /// Does the work, but not past `end`, a time of the clock's `monotonic`: then it is dropped, and `None`. What could
+    /// only begin at the end is not begun, also when somebody else's end has just made room for it.
     pub(crate) async fn before<T>(&self, end: Duration, work: impl Future<Output = T>) -> Option<T> {
         let left = end.saturating_sub(self.ports.clock.monotonic());
         tokio::select! {
             biased;
-            done = work => Some(done),
             () = self.ports.clock.sleep(left) => None,
+            done = work => Some(done),
         }
     }
 }

@@ -93,6 +93,15 @@ impl World {
 
     /// A world with faults, in which what is known of a topic is asked for again only after so long, as on AWS.
     pub fn remembering(faults: &Faults, topic_max_age: Duration) -> Self {
+        Self::wired(faults, topic_max_age, DeliverSettings::default())
+    }
+
+    /// A world with faults, in which deliver has other bounds.
+    pub fn bounded(faults: &Faults, settings: DeliverSettings) -> Self {
+        Self::wired(faults, Duration::ZERO, settings)
+    }
+
+    fn wired(faults: &Faults, topic_max_age: Duration, settings: DeliverSettings) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (clock, entropy, calls) = (ManualClock::new(start()), SeededEntropy::new(7), Calls::default());
         let local = Local::open(folder.path(), LocalOptions::default(), clock.clone(), entropy.clone())
@@ -135,7 +144,7 @@ impl World {
             drain: drain.clone(),
         };
         Self {
-            deliver: Deliver::new(ports, DeliverSettings::default()),
+            deliver: Deliver::new(ports, settings),
             dead_letters: letters(QueueName::DeadLetters),
             redrive: letters(QueueName::Redrive),
             wake: Wake::new(WakePorts {

@@ -1,0 +1,189 @@
+//! deliver while something hangs: it answers by its deadline, what hangs costs its own messages alone, and what is not
+//! settled by then is handed back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::wire::parse_delivery;
+use posthaste_deliver::{DeliverSettings, QUEUE_TIME, SETTLING_TIME, TAKING_IN_TIME};
+use posthaste_ports::faulty::{Effect, Fault, Plan};
+use posthaste_ports::recorded::Operation;
+use posthaste_ports::{BatchResponse, Clock, ObjectStore, PutCondition, QueueName};
+use posthaste_simulation::{Answer, Faults, World, event};
+use serde_json::json;
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// What an invocation has.
+const INVOCATION: Duration = Duration::from_mins(2);
+
+/// The timeout of a subscription that says nothing.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Calls that never end, for as long as the switch is on.
+struct Hanging {
+    plan: Plan,
+    is_on: Arc<AtomicBool>,
+}
+
+impl Hanging {
+    fn at(is_meant: impl Fn(Effect<'_>) -> bool + Send + Sync + 'static) -> Self {
+        let is_on = Arc::new(AtomicBool::new(true));
+        let switch = Arc::clone(&is_on);
+        let rule = move |effect: Effect<'_>| {
+            (switch.load(Ordering::Relaxed) && is_meant(effect)).then_some(Fault::HangBefore)
+        };
+        Self { plan: Plan::by(rule), is_on }
+    }
+
+    fn at_key(part: &'static str) -> Self {
+        Self::at(move |effect| effect.key.contains(part))
+    }
+
+    fn switch(&self, is_on: bool) {
+        self.is_on.store(is_on, Ordering::Relaxed);
+    }
+
+    fn in_state(&self) -> Faults {
+        Faults { state: self.plan.clone(), ..Faults::none() }
+    }
+}
+
+/// One invocation. Once so many calls hang, so much time passes; then it must end without any more.
+async fn deliver_while(world: &World, hanging: &Hanging, calls: u64, passes: Duration) -> BatchResponse {
+    let before = hanging.plan.faults();
+    let began = world.clock.monotonic();
+    let time = async {
+        while hanging.plan.faults() < before + calls {
+            tokio::task::yield_now().await;
+        }
+        world.clock.advance(passes);
+    };
+    let (response, ()) = tokio::join!(world.deliver_within(INVOCATION), time);
+    assert_eq!(world.clock.monotonic(), began + passes);
+    response
+}
+
+async fn store(world: &World, name: &str) {
+    let key = format!("payloads/20231114/{name}");
+    let text = Bytes::from(event(name));
+    world.local.state().put(&key, text, PutCondition::Always).await.expect("a write");
+    world.publish_stored(&key, &event(name)).await;
+}
+
+/// The numbers of attempts that waiting messages have behind them, the smallest first.
+async fn attempts(world: &World) -> Vec<u16> {
+    let messages = world.receive(QueueName::Deliveries).await;
+    let attempts = messages.iter().map(|message| parse_delivery(&message.body).expect("a delivery").attempts);
+    let mut attempts: Vec<_> = attempts.collect();
+    attempts.sort_unstable();
+    attempts
+}
+
+#[tokio::test]
+async fn a_payload_that_hangs_is_given_up_when_its_request_could_not_end_any_more() {
+    let hanging = Hanging::at_key("payloads/");
+    let world = World::with(&hanging.in_state());
+    world.subscribe(json!({})).await;
+    store(&world, "stored").await;
+    world.publish(&[event("inline")], DAY).await;
+    let last_start = INVOCATION.saturating_sub(SETTLING_TIME + ATTEMPT_TIMEOUT);
+    assert_eq!(deliver_while(&world, &hanging, 1, last_start).await.failures, []);
+    let requests = world.endpoint.take();
+    assert!(requests.len() == 1 && requests[0].body.contains("inline"), "{requests:?}");
+    assert_eq!(world.delayed(QueueName::Deliveries).await, 1);
+    world.clock.advance(Duration::from_secs(30));
+    assert_eq!(attempts(&world).await, [0]);
+}
+
+#[tokio::test]
+async fn requests_whose_payloads_exceed_the_budget_are_made_one_after_the_other() {
+    let hanging = Hanging::at_key("payloads/");
+    let settings = DeliverSettings { payload_bytes_max: 10, ..DeliverSettings::default() };
+    let world = World::bounded(&hanging.in_state(), settings);
+    world.subscribe(json!({})).await;
+    for name in ["one", "two", "three"] {
+        store(&world, name).await;
+    }
+    let last_start = INVOCATION.saturating_sub(SETTLING_TIME + ATTEMPT_TIMEOUT);
+    assert_eq!(deliver_while(&world, &hanging, 1, last_start).await.failures, []);
+    assert_eq!(hanging.plan.faults(), 1);
+    // The two that waited for the first are due at once.
+    assert_eq!(world.visible(QueueName::Deliveries).await, 2);
+    hanging.switch(false);
+    world.clock.advance(Duration::from_secs(30));
+    world.deliver_all().await;
+    assert_eq!(world.endpoint.take().len(), 3);
+}
+
+#[tokio::test]
+async fn so_many_payloads_are_read_at_once() {
+    let hanging = Hanging::at_key("payloads/");
+    let settings = DeliverSettings { payload_reads_max: 2, ..DeliverSettings::default() };
+    let world = World::bounded(&hanging.in_state(), settings);
+    world.subscribe(json!({})).await;
+    for name in ["one", "two", "three"] {
+        store(&world, name).await;
+    }
+    let last_start = INVOCATION.saturating_sub(SETTLING_TIME + ATTEMPT_TIMEOUT);
+    assert_eq!(deliver_while(&world, &hanging, 2, last_start).await.failures, []);
+    assert_eq!(hanging.plan.faults(), 2);
+}
+
+#[tokio::test]
+async fn a_queue_that_hangs_has_its_messages_handed_back_at_the_deadline() {
+    let hanging = Hanging::at(|effect| effect.operation == Operation::Replace);
+    let world = World::with(&Faults { queues: hanging.plan.clone(), ..Faults::none() });
+    world.subscribe(json!({})).await;
+    world.endpoint.answer([Answer::By(|body, _| if body.contains("busy") { 503 } else { 204 })]);
+    world.publish(&[event("good")], DAY).await;
+    world.publish(&[event("busy")], DAY).await;
+    assert_eq!(deliver_while(&world, &hanging, 1, INVOCATION).await.failures.len(), 1);
+    hanging.switch(false);
+    world.endpoint.take();
+    world.clock.advance(Duration::from_mins(6));
+    world.deliver().await;
+    let requests = world.endpoint.take();
+    assert!(requests.len() == 1 && requests[0].body.contains("busy"), "{requests:?}");
+}
+
+#[tokio::test]
+async fn a_topic_that_hangs_does_not_keep_the_others_from_being_delivered() {
+    let hanging = Hanging::at_key("poison");
+    let world = World::remembering(&hanging.in_state(), DAY);
+    world.subscribe(json!({})).await;
+    world.publish(&[event("known by now")], DAY).await;
+    world.deliver().await;
+    world.endpoint.take();
+    world.publish(&[event("poison")], DAY).await;
+    let message = world.receive(QueueName::Deliveries).await.pop().expect("a message");
+    let body = String::from_utf8(message.body.to_vec()).expect("text").replace("orders", "poison");
+    world.send(QueueName::Deliveries, Bytes::from(body)).await;
+    world.publish(&[event("good")], DAY).await;
+    assert_eq!(deliver_while(&world, &hanging, 1, TAKING_IN_TIME).await.failures.len(), 1);
+    let requests = world.endpoint.take();
+    assert!(requests.len() == 1 && requests[0].body.contains("good"), "{requests:?}");
+}
+
+#[tokio::test]
+async fn a_store_that_hangs_leaves_what_was_to_be_parked_in_the_queue() {
+    let hanging = Hanging::at(|e| e.operation == Operation::Put && e.key.starts_with("parked/"));
+    hanging.switch(false);
+    let world = World::with(&hanging.in_state());
+    world.subscribe(json!({ "retryPolicy": { "schedule": ["PT1H", "PT2H"] } })).await;
+    world.endpoint.answer([Answer::Status(500)]);
+    world.publish(&[event("second try")], DAY).await;
+    world.deliver().await;
+    world.clock.advance(Duration::from_mins(67));
+    assert_eq!(world.wake().await.sent, 1);
+    world.publish(&[event("first try")], DAY).await;
+    hanging.switch(true);
+    // They wait for different hours, so that they are two objects, and both are written at once.
+    let parking_ends = INVOCATION.saturating_sub(QUEUE_TIME);
+    assert_eq!(deliver_while(&world, &hanging, 2, parking_ends).await.failures, []);
+    assert_eq!(world.parked().await, Vec::<String>::new());
+    world.clock.advance(Duration::from_mins(15));
+    assert_eq!(attempts(&world).await, [1, 2]);
+}
