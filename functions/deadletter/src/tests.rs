@@ -5,7 +5,7 @@ mod time;
 
 use bytes::Bytes;
 use posthaste_core::decide::DeadLetterReason;
-use posthaste_core::delivery::{DeadLetter, Delivery, Entry, Payload};
+use posthaste_core::delivery::{DeadLetter, Delivery, Entry, Marks, Payload};
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::schema::Schema;
 use posthaste_core::time::Timestamp;
@@ -21,8 +21,13 @@ pub(crate) fn stored(key: &str, bytes: usize) -> Payload {
 
 /// A letter of the subscription `billing` with these events, in a message of this id.
 pub(crate) fn letter(id: &str, payloads: Vec<Payload>) -> Letter {
-    let entry =
-        |payload| Entry { key: "k".to_owned(), expires_at: Timestamp::EPOCH, traceparent: None, payload };
+    let entry = |payload| Entry {
+        key: "k".to_owned(),
+        expires_at: Timestamp::EPOCH,
+        traceparent: None,
+        marks: Marks::default(),
+        payload,
+    };
     let delivery = Delivery {
         topic: TopicName::parse("orders").unwrap(),
         subscription: SubscriptionName::parse("billing").unwrap(),
@@ -31,6 +36,7 @@ pub(crate) fn letter(id: &str, payloads: Vec<Payload>) -> Letter {
         not_before: Timestamp::EPOCH,
         attempts: 1,
         last: None,
+        timed_out: false,
         events: payloads.into_iter().map(entry).collect(),
     };
     let dead = DeadLetter { reason: DeadLetterReason::TimeToLiveExceeded, delivery, storage: None };

@@ -31,6 +31,9 @@ use crate::times::TAKING_IN_TIME;
 /// left), so that an outage of ours is not a busy loop.
 pub(crate) const OUR_FAULT_WAIT: Duration = Duration::from_secs(30);
 
+/// How long the events of a subscription that is not active wait before it is looked at again.
+const STANDSTILL_WAIT: Duration = Duration::from_mins(5);
+
 /// Messages that are read side by side: as many topics are looked up at once.
 const READ_AT_ONCE_MAX: usize = 32;
 
@@ -206,6 +209,8 @@ where
             let expired = is_expired(entry.expires_at, now).then_some(DeadLetterReason::TimeToLiveExceeded);
             if let Some(reason) = unsendable(job).or(expired) {
                 complete = job.judge(index, EntryVerdict::GiveUp { reason, last: None });
+            } else if job.subscription.as_ref().is_some_and(|subscription| subscription.status.waits()) {
+                complete = job.judge(index, EntryVerdict::Postponed { not_before: now + STANDSTILL_WAIT });
             }
         }
         complete
@@ -227,7 +232,7 @@ fn in_turn(groups: Vec<Vec<Planned>>) -> Vec<Planned> {
 fn unsendable(job: &Job) -> Option<DeadLetterReason> {
     match job.subscription.as_ref().map(|subscription| subscription.status) {
         None => Some(DeadLetterReason::SubscriptionDeleted),
-        Some(Status::Gone) => Some(DeadLetterReason::EndpointGone),
-        Some(Status::Active) => None,
+        Some(Status::Disabled) => Some(DeadLetterReason::EndpointGone),
+        Some(Status::Active | Status::Pending | Status::Paused | Status::Failed) => None,
     }
 }

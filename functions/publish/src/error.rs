@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use posthaste_core::event::PublishInputError;
 use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_ports::{ErrorKind, PortError, RegistryError};
+use posthaste_ports::{ErrorKind, FanOutError, PortError, RegistryError};
 
 use crate::body::BodyError;
 
@@ -48,18 +48,7 @@ pub enum PublishError {
     Input(#[source] PublishInputError),
     /// Not all of it was written.
     #[error("failed to write the deliveries")]
-    Write(#[source] WriteError),
-}
-
-/// Why not all of a request was written. What was written is delivered; a retry of the request may duplicate that.
-#[derive(Debug, thiserror::Error)]
-pub enum WriteError {
-    /// A payload that several messages were to share.
-    #[error("failed to store a payload")]
-    Payload(#[source] PortError),
-    /// A message.
-    #[error("failed to queue a delivery")]
-    Message(#[source] PortError),
+    Write(#[source] FanOutError),
 }
 
 impl PublishError {
@@ -86,28 +75,24 @@ impl PublishError {
                 .retry_after(*retry_after),
             Self::Body(error) => body_problem(error),
             Self::Input(error) => input_problem(error),
-            Self::Write(error) => error.problem(),
+            Self::Write(error) => write_problem(error.port_error()),
         }
     }
 }
 
-impl WriteError {
-    fn problem(&self) -> Problem {
-        let (Self::Payload(error) | Self::Message(error)) = self;
-        let detail =
-            "not every delivery could be stored; publish the request again, which may duplicate events";
-        let retry_after = match error.kind {
-            ErrorKind::Throttled { retry_after: Some(wait) } => wait,
-            _ => RETRY_AFTER_DEFAULT,
-        };
-        match error.kind {
-            // A message that breaks a limit is a fault of this program, which trying again does not mend.
-            ErrorKind::Invalid => {
-                Problem::new(ProblemKind::Internal).detail("not every delivery could be stored")
-            }
-            ErrorKind::Full => Problem::new(ProblemKind::StorageFull).detail(detail).retry_after(retry_after),
-            _ => Problem::new(ProblemKind::Unavailable).detail(detail).retry_after(retry_after),
+fn write_problem(error: &PortError) -> Problem {
+    let detail = "not every delivery could be stored; publish the request again, which may duplicate events";
+    let retry_after = match error.kind {
+        ErrorKind::Throttled { retry_after: Some(wait) } => wait,
+        _ => RETRY_AFTER_DEFAULT,
+    };
+    match error.kind {
+        // A message that breaks a limit is a fault of this program, which trying again does not mend.
+        ErrorKind::Invalid => {
+            Problem::new(ProblemKind::Internal).detail("not every delivery could be stored")
         }
+        ErrorKind::Full => Problem::new(ProblemKind::StorageFull).detail(detail).retry_after(retry_after),
+        _ => Problem::new(ProblemKind::Unavailable).detail(detail).retry_after(retry_after),
     }
 }
 

@@ -6,11 +6,9 @@
 
 mod body;
 mod error;
-mod fan_out;
 mod key;
 mod meter;
 mod router;
-mod write;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -19,15 +17,16 @@ use std::time::Duration;
 use axum::body::Body;
 use http::header::EXPECT;
 use http::{HeaderMap, Request};
+use posthaste_core::delivery::Marks;
 use posthaste_core::event::{Event, PublishRequest, parse_request};
 use posthaste_core::name::TopicName;
 use posthaste_core::pressure::{Admission, Tier};
 use posthaste_core::topic::Topic;
-use posthaste_ports::{Clock, Entropy, ObjectStore, PressureReader, QueueSender, Registry};
+use posthaste_ports::{Clock, Entropy, FanOut, ObjectStore, PressureReader, QueueSender, Registry};
 use tokio::sync::SemaphorePermit;
 
 pub use crate::body::{BodyBudget, BodyError};
-pub use crate::error::{PublishError, RETRY_AFTER_DEFAULT, WriteError};
+pub use crate::error::{PublishError, RETRY_AFTER_DEFAULT};
 pub use crate::router::{API_EVENTS_PATH, EVENTS_PATH, PRESSURE_HEADER, router};
 
 /// The header in which a producer declares its tier. The only value that means anything is `bulk`: a producer can step
@@ -134,7 +133,9 @@ where
         };
         let received = self.receive(&topic, headers, body).await.map_err(|error| fail(1, error))?;
         let events = received.events.len();
-        let written = self.write(&topic, &received.events, received.dehydrate).await;
+        let Self { deliveries, payloads, clock, entropy, .. } = self;
+        let fan_out = FanOut { deliveries, payloads, clock, entropy };
+        let written = fan_out.write(&topic, &received.events, received.dehydrate, Marks::default()).await;
         let written = written.map_err(|error| fail(events, PublishError::Write(error)))?;
         meter::published(name, events, written.matched, self.clock.monotonic().saturating_sub(started));
         tracing::debug!(topic = %name, events, written.matched, written.messages, "published");

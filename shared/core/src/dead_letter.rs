@@ -117,6 +117,7 @@ mod tests {
                     at: Timestamp::parse("2020-08-13T17:18:14.046Z").unwrap(),
                     name_was_unknown: false,
                 }),
+                timed_out: false,
                 events: vec![],
             },
         }

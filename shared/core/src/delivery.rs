@@ -28,6 +28,8 @@ pub struct Delivery {
     pub attempts: u16,
     /// How the last attempt ended; `None` before the first.
     pub last: Option<LastAttempt>,
+    /// Whether any attempt had no answer in time, so that one may have come late.
+    pub timed_out: bool,
     /// The events, at least one.
     pub events: Vec<Entry>,
 }
@@ -54,8 +56,19 @@ pub struct Entry {
     pub expires_at: Timestamp,
     /// The event's W3C trace context, where it has one.
     pub traceparent: Option<String>,
+    /// What it is besides an ordinary event.
+    pub marks: Marks,
     /// The event itself.
     pub payload: Payload,
+}
+
+/// What an event is besides an ordinary one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Marks {
+    /// A failure notice: if it cannot be delivered, there is no notice about it.
+    pub notice: bool,
+    /// A replayed dead letter.
+    pub replayed: bool,
 }
 
 /// Where an event's JSON text is.
@@ -176,6 +189,11 @@ impl LastAttempt {
         Self { at: other.at, ..self } == other
     }
 
+    /// Whether the endpoint did not answer in time: a 408 is an answer.
+    pub fn had_no_answer_in_time(self) -> bool {
+        self.outcome == OutcomeName::TimedOut && self.status.is_none()
+    }
+
     /// Notes an outcome that was not a success; `None` for a success.
     pub fn of(outcome: Outcome, at: Timestamp) -> Option<Self> {
         outcome.name().map(|name| Self {
@@ -198,6 +216,7 @@ impl Delivery {
             not_before: self.not_before,
             attempts: self.attempts,
             last: self.last,
+            timed_out: self.timed_out,
             events,
         }
     }

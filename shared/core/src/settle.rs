@@ -174,6 +174,7 @@ fn tried(delivery: &Delivery, last: Option<LastAttempt>, entries: Vec<Entry>) ->
     let mut tried = delivery.with_events(entries);
     if last.is_some() {
         tried.attempts = tried.attempts.saturating_add(1);
+        tried.timed_out |= last.is_some_and(LastAttempt::had_no_answer_in_time);
         tried.last = last;
     }
     tried
@@ -189,7 +190,7 @@ fn is_dropped(reason: DeadLetterReason, policy: Option<&DeadLetterPolicy>) -> bo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery::Payload;
+    use crate::delivery::{Marks, Payload};
     use crate::name::{SubscriptionName, TopicName};
     use crate::outcome::OutcomeName;
     use crate::schema::Schema;
@@ -207,6 +208,7 @@ mod tests {
             key: format!("k-{index}"),
             expires_at: NOW,
             traceparent: None,
+            marks: Marks::default(),
             payload: Payload::Inline(Bytes::from_static(b"{}")),
         };
         Delivery {
@@ -217,6 +219,7 @@ mod tests {
             not_before: NOW,
             attempts: 3,
             last: None,
+            timed_out: false,
             events: (0..events).map(entry).collect(),
         }
     }

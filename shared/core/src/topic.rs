@@ -84,8 +84,27 @@ pub struct DeadLetterPolicy {
 pub enum Status {
     /// They are.
     Active,
-    /// The endpoint is gone: new events pass by, waiting ones are dead-lettered with `EndpointGone`.
-    Gone,
+    /// The endpoint has not agreed yet: events wait, without an attempt.
+    Pending,
+    /// An operator paused it: events wait, without an attempt.
+    Paused,
+    /// The endpoint did not agree: new events pass by, and those that waited before go on waiting.
+    Failed,
+    /// The endpoint is gone, or an operator disabled it: new events pass by, waiting ones are dead-lettered with
+    /// `EndpointGone`.
+    Disabled,
+}
+
+impl Status {
+    /// Whether events that are published now are kept for the subscription.
+    pub fn takes_new_events(self) -> bool {
+        matches!(self, Self::Active | Self::Pending | Self::Paused)
+    }
+
+    /// Whether its events wait without an attempt.
+    pub fn waits(self) -> bool {
+        matches!(self, Self::Pending | Self::Paused | Self::Failed)
+    }
 }
 
 impl Topic {

@@ -51,7 +51,9 @@ fn unreadable(body: &Bytes, error: serde_json::Error) -> WireError {
 mod tests {
     use super::*;
     use crate::decide::DeadLetterReason;
-    use crate::delivery::{DeadLetter, Delivery, Entry, LastAttempt, Payload, PayloadDigest, StorageTrouble};
+    use crate::delivery::{
+        DeadLetter, Delivery, Entry, LastAttempt, Marks, Payload, PayloadDigest, StorageTrouble,
+    };
     use crate::limits::ENTRY_OVERHEAD_BYTES;
     use crate::name::{SubscriptionName, TopicName};
     use crate::outcome::OutcomeName;
@@ -61,6 +63,7 @@ mod tests {
     /// Version 1 as it was first written. Never edited.
     const DELIVERY_V1: &str = include_str!("wire/fixtures/delivery-v1.json");
     const DELIVERY_V1_DIGEST: &str = include_str!("wire/fixtures/delivery-v1-digest.json");
+    const DELIVERY_V1_MARKS: &str = include_str!("wire/fixtures/delivery-v1-marks.json");
     const DEAD_LETTER_V1: &str = include_str!("wire/fixtures/dead-letter-v1.json");
 
     fn delivery() -> Delivery {
@@ -77,22 +80,27 @@ mod tests {
                 at: Timestamp::from_millis(1_700_000_000_500),
                 name_was_unknown: false,
             }),
+            timed_out: false,
             events: vec![
                 Entry {
                     key: "0b0e-0".to_owned(),
                     expires_at: Timestamp::from_millis(1_700_086_400_000),
                     traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
+                    marks: Marks::default(),
                     payload: Payload::Inline(Bytes::from_static(b"{ \"id\":\"1\", \"n\": 1.00 }")),
                 },
                 Entry {
                     key: "0b0e-1".to_owned(),
                     expires_at: Timestamp::from_millis(1_700_086_400_000),
                     traceparent: None,
+                    marks: Marks::default(),
                     payload: stored(None),
                 },
             ],
         }
     }
+
+    const BOTH_MARKS: Marks = Marks { notice: true, replayed: true };
 
     fn stored(digest: Option<PayloadDigest>) -> Payload {
         Payload::Stored { key: "payloads/20231114/x".to_owned(), bytes: 900_000, digest }
@@ -124,11 +132,22 @@ mod tests {
     }
 
     #[test]
+    fn a_marked_delivery_is_written_as_its_fixture_and_read_back() {
+        let mut delivery = delivery();
+        delivery.timed_out = true;
+        delivery.events[0].marks = BOTH_MARKS;
+        assert_eq!(render_delivery(&delivery), DELIVERY_V1_MARKS.trim_end());
+        let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_MARKS.as_bytes()));
+        assert_eq!(read.unwrap(), delivery);
+    }
+
+    #[test]
     fn no_entry_takes_more_than_is_reckoned_with() {
         let mut delivery = delivery();
         let key = "f".repeat(32) + "-999999";
         let payload = stored(Some(PayloadDigest::of(b"abc")));
-        delivery.events = vec![Entry { key, traceparent: None, payload, ..delivery.events[0].clone() }];
+        delivery.events =
+            vec![Entry { key, traceparent: None, marks: BOTH_MARKS, payload, ..delivery.events[0].clone() }];
         let one = render_delivery(&delivery).len();
         delivery.events.push(delivery.events[0].clone());
         let more = render_delivery(&delivery).len() - one;

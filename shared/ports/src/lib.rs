@@ -8,6 +8,7 @@ pub mod conformance;
 pub mod drain;
 pub mod entropy;
 pub mod error;
+pub mod fan_out;
 pub mod faulty;
 pub mod guard;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use clock::Clock;
 pub use drain::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, DrainSource};
 pub use entropy::Entropy;
 pub use error::{ErrorKind, PortError};
+pub use fan_out::{FanOut, FanOutError, Written};
 pub use faulty::{Fault, Faulty, Plan};
 pub use pressure::{Admitted, PRESSURE_MAX_AGE, PressureReader};
 pub use probe::{Database, NoMachine, Probe, Sample};

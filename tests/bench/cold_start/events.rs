@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::delivery::{Delivery, Entry, Payload};
+use posthaste_core::delivery::{Delivery, Entry, Marks, Payload};
 use posthaste_core::name::SubscriptionName;
 use posthaste_core::schema::Schema;
 use posthaste_core::time::Timestamp;
@@ -25,6 +25,7 @@ pub(crate) fn delivery(now: Timestamp) -> Vec<u8> {
         key: "k-0".to_owned(),
         expires_at: now + Duration::from_hours(24),
         traceparent: None,
+        marks: Marks::default(),
         payload: Payload::Inline(Bytes::from(EVENT)),
     };
     let delivery = Delivery {
@@ -35,6 +36,7 @@ pub(crate) fn delivery(now: Timestamp) -> Vec<u8> {
         not_before: now,
         attempts: 0,
         last: None,
+        timed_out: false,
         events: vec![entry],
     };
     let record = json!({

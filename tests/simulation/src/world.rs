@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::api::{SecretText, SubscriptionSettings, TopicSettings};
-use posthaste_core::delivery::{Delivery, Entry, Payload, PayloadDigest, group};
+use posthaste_core::delivery::{Delivery, Entry, Marks, Payload, PayloadDigest, group};
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::pressure::Drained;
@@ -227,6 +227,7 @@ impl World {
             key: format!("k{}-{index}", now.as_millis()),
             expires_at: now + time_to_live,
             traceparent: None,
+            marks: Marks::default(),
             payload,
         };
         let delivery = Delivery {
@@ -237,6 +238,7 @@ impl World {
             not_before: now,
             attempts: 0,
             last: None,
+            timed_out: false,
             events: payloads.into_iter().enumerate().map(entry).collect(),
         };
         self.send(QueueName::Deliveries, render_delivery(&delivery)).await;

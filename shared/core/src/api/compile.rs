@@ -174,8 +174,11 @@ pub fn compile_subscription(
         dead_letter: dead_letter_policy(&settings.dead_letter)?,
         signing: signing(&settings.signing)?,
         status: match settings.status.as_ref().map(|status| status.state) {
-            Some(StatusState::Disabled) => Status::Gone,
             Some(StatusState::Active) | None => Status::Active,
+            Some(StatusState::Pending) => Status::Pending,
+            Some(StatusState::Paused) => Status::Paused,
+            Some(StatusState::Failed) => Status::Failed,
+            Some(StatusState::Disabled) => Status::Disabled,
         },
     })
 }

@@ -195,6 +195,12 @@ pub enum StatusState {
     /// Events are delivered.
     #[default]
     Active,
-    /// The endpoint answered 410: new events pass by, waiting ones are dead-lettered.
+    /// The endpoint has not agreed yet: events wait.
+    Pending,
+    /// An operator paused it: events wait.
+    Paused,
+    /// The endpoint did not agree: new events pass by.
+    Failed,
+    /// The endpoint answered 410, or an operator disabled it: new events pass by, waiting ones are dead-lettered.
     Disabled,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{WIRE_VERSION, WireError, unreadable};
-use crate::delivery::{Delivery, Entry, LastAttempt, Payload, PayloadDigest};
+use crate::delivery::{Delivery, Entry, LastAttempt, Marks, Payload, PayloadDigest};
 use crate::limits::ENTRY_OVERHEAD_BYTES;
 use crate::name::{SubscriptionName, TopicName};
 use crate::outcome::OutcomeName;
@@ -25,6 +25,9 @@ pub(super) struct Head {
     attempts: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     last: Option<LastWire>,
+    /// Later than version 1 itself, as are the marks of an entry.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    timed_out: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -56,6 +59,10 @@ struct EntryWire<'a> {
     traceparent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<PayloadWire>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    notice: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    replayed: bool,
     #[serde(borrow, skip_serializing)]
     event: Option<&'a RawValue>,
 }
@@ -102,6 +109,7 @@ impl Head {
                 at: last.at,
                 name_was_unknown: last.name_was_unknown,
             }),
+            timed_out: delivery.timed_out,
         }
     }
 
@@ -125,6 +133,7 @@ impl Head {
                 at: last.at,
                 name_was_unknown: last.name_was_unknown,
             }),
+            timed_out: self.timed_out,
             events,
         })
     }
@@ -141,7 +150,13 @@ impl EntryWire<'_> {
             (None, Some(stored)) => stored.into_payload()?,
             _ => return Err(malformed("expected one of event, payload")),
         };
-        Ok(Entry { key: self.key, expires_at: self.expires_at, traceparent: self.traceparent, payload })
+        Ok(Entry {
+            key: self.key,
+            expires_at: self.expires_at,
+            traceparent: self.traceparent,
+            marks: Marks { notice: self.notice, replayed: self.replayed },
+            payload,
+        })
     }
 }
 
@@ -190,6 +205,8 @@ fn put_entry(body: &mut BytesMut, entry: &Entry) {
         expires_at: entry.expires_at,
         traceparent: entry.traceparent.clone(),
         payload,
+        notice: entry.marks.notice,
+        replayed: entry.marks.replayed,
         event: None,
     };
     put_open_object(body, &head);

@@ -3,23 +3,23 @@
 
 use std::ops::Range;
 
+use crate::OutgoingMessage;
 use posthaste_core::decide;
-use posthaste_core::delivery::{Delivery, Entry, Payload};
+use posthaste_core::delivery::{Delivery, Entry, Marks, Payload};
 use posthaste_core::event::Event;
 use posthaste_core::limits::{
     ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, INLINE_FAN_OUT_BYTES_MAX, SQS_MESSAGE_BYTES_MAX,
 };
 use posthaste_core::time::Timestamp;
-use posthaste_core::topic::{Status, Subscription, Topic};
+use posthaste_core::topic::{Subscription, Topic};
 use posthaste_core::wire::render_delivery;
-use posthaste_ports::OutgoingMessage;
 
 /// Under pressure, an event of at most this many bytes stays in its messages: a reference would hardly be shorter.
 const DEHYDRATED_EVENT_BYTES_MIN: usize = 512;
 
 /// Which subscriptions receive which events of a request.
 #[derive(Debug)]
-pub(crate) struct FanOut<'a> {
+pub(super) struct Plan<'a> {
     /// Every subscription that receives something, with its part of `indexes`.
     receivers: Vec<(&'a Subscription, Range<usize>)>,
     /// The matched events of one receiver after the other, as positions in the request. One list for all, four bytes
@@ -31,24 +31,26 @@ pub(crate) struct FanOut<'a> {
 
 /// What all deliveries of one request share.
 #[derive(Debug)]
-pub(crate) struct Request<'a> {
+pub(super) struct Request<'a> {
     /// The topic.
-    pub(crate) topic: &'a Topic,
+    pub(super) topic: &'a Topic,
     /// The events.
-    pub(crate) events: &'a [Event],
+    pub(super) events: &'a [Event],
     /// Where the text of each event is.
-    pub(crate) payloads: &'a [Payload],
+    pub(super) payloads: &'a [Payload],
     /// When the events were accepted.
-    pub(crate) at: Timestamp,
+    pub(super) at: Timestamp,
     /// What identifies the request, and with its position every event in it.
-    pub(crate) id: &'a str,
+    pub(super) id: &'a str,
+    /// What every event of it is marked with.
+    pub(super) marks: Marks,
 }
 
-impl<'a> FanOut<'a> {
-    /// Matches every event with every active subscription of the topic.
-    pub(crate) fn of(topic: &'a Topic, events: &[Event]) -> Self {
+impl<'a> Plan<'a> {
+    /// Matches every event with every subscription of the topic that takes new ones.
+    pub(super) fn of(topic: &'a Topic, events: &[Event]) -> Self {
         let (mut receivers, mut indexes, mut copies) = (Vec::new(), Vec::new(), vec![0_u32; events.len()]);
-        for subscription in topic.subscriptions.values().filter(|s| s.status == Status::Active) {
+        for subscription in topic.subscriptions.values().filter(|s| s.status.takes_new_events()) {
             let start = indexes.len();
             for ((index, event), copies) in (0_u32..).zip(events).zip(&mut copies) {
                 if subscription.filter.matches(event) {
@@ -64,12 +66,12 @@ impl<'a> FanOut<'a> {
     }
 
     /// How many events at least one subscription receives.
-    pub(crate) fn matched(&self) -> usize {
+    pub(super) fn matched(&self) -> usize {
         self.copies.iter().filter(|&&copies| copies > 0).count()
     }
 
     /// Whether this event is written once to the object store and referenced (DESIGN, decision 2).
-    pub(crate) fn stores(&self, index: usize, bytes: usize, dehydrate: bool) -> bool {
+    pub(super) fn stores(&self, index: usize, bytes: usize, dehydrate: bool) -> bool {
         let copies = self.copies.get(index).map_or(0, |&copies| copies as usize);
         let inline_max = SQS_MESSAGE_BYTES_MAX - ENVELOPE_BYTES_RESERVED - ENTRY_OVERHEAD_BYTES;
         let costs_too_much = copies > 1 && bytes.saturating_mul(copies) > INLINE_FAN_OUT_BYTES_MAX;
@@ -79,7 +81,7 @@ impl<'a> FanOut<'a> {
 
     /// The messages, each rendered when it is asked for: all of them at once could take five hundred times the
     /// request.
-    pub(crate) fn messages(&self, request: &Request<'_>) -> impl Iterator<Item = OutgoingMessage> {
+    pub(super) fn messages(&self, request: &Request<'_>) -> impl Iterator<Item = OutgoingMessage> {
         self.receivers.iter().flat_map(move |(subscription, range)| {
             let indexes = &self.indexes[range.clone()];
             let payloads: Vec<_> = indexes.iter().map(|&index| &request.payloads[index as usize]).collect();
@@ -99,6 +101,7 @@ impl Request<'_> {
             not_before: self.at,
             attempts: 0,
             last: None,
+            timed_out: false,
             events: indexes.iter().map(|&index| self.entry(subscription, index as usize)).collect(),
         };
         OutgoingMessage { body: render_delivery(&delivery), group: Some(delivery.group()), delay_secs: 0 }
@@ -115,6 +118,7 @@ impl Request<'_> {
                 self.topic.default_time_to_live,
             ),
             traceparent: event.traceparent().map(str::to_owned),
+            marks: self.marks,
             payload: self.payloads[index].clone(),
         }
     }
@@ -156,7 +160,7 @@ mod tests {
 
     fn stores(copies: usize, bytes: usize, dehydrate: bool) -> bool {
         let topic = topic(&vec![('a', 0); copies]);
-        FanOut::of(&topic, &[event('a')]).stores(0, bytes, dehydrate)
+        Plan::of(&topic, &[event('a')]).stores(0, bytes, dehydrate)
     }
 
     #[test]
@@ -181,10 +185,10 @@ mod tests {
             let events: Vec<Event> = types.iter().copied().map(event).collect();
             let payloads: Vec<Payload> = events.iter().map(|e| Payload::Inline(e.json().clone())).collect();
             let at = Timestamp::from_millis(1);
-            let request = Request { topic: &topic, events: &events, payloads: &payloads, at, id: "r" };
-            let fan_out = FanOut::of(&topic, &events);
+            let request = Request { topic: &topic, events: &events, payloads: &payloads, at, id: "r", marks: Marks::default() };
+            let plan = Plan::of(&topic, &events);
             let mut received = vec![Vec::new(); subscriptions.len()];
-            for message in fan_out.messages(&request) {
+            for message in plan.messages(&request) {
                 let delivery = parse_delivery(&message.body).unwrap();
                 let number: usize = delivery.subscription.as_str()[1..].parse().unwrap();
                 let most = match subscriptions[number].1 { 0 => 10, batch => batch as usize };
@@ -196,7 +200,7 @@ mod tests {
                 prop_assert_eq!(received, of_type.map(|(n, _)| format!("r-{n}")).collect::<Vec<_>>());
             }
             let is_wanted = |event_type: &&char| subscriptions.iter().any(|(wanted, _)| wanted == *event_type);
-            prop_assert_eq!(fan_out.matched(), types.iter().filter(is_wanted).count());
+            prop_assert_eq!(plan.matched(), types.iter().filter(is_wanted).count());
         }
     }
 }

@@ -1,18 +1,19 @@
-//! Writing what a request became: the shared payloads first, then the messages that refer to them.
+//! Fanning events out: which subscription receives what, the shared payloads, then the messages that refer to them.
+//!
+//! Whoever brings events into the delivery queue does it here: publish, and what makes notices.
+
+mod plan;
 
 use futures_util::future::try_join_all;
-use posthaste_core::delivery::{Payload, PayloadDigest};
+use posthaste_core::delivery::{Marks, Payload, PayloadDigest};
 use posthaste_core::event::Event;
 use posthaste_core::layout;
 use posthaste_core::limits::INLINE_FAN_OUT_BYTES_MAX;
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::Topic;
-use posthaste_ports::sending::send_all;
-use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender};
 
-use crate::Publish;
-use crate::error::WriteError;
-use crate::fan_out::{FanOut, Request};
+use crate::{Clock, Entropy, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender, send_all};
+use plan::{Plan, Request};
 
 /// Most payloads of one request that are being stored at once.
 const PAYLOAD_PUTS_AT_ONCE: usize = 8;
@@ -21,48 +22,82 @@ const PAYLOAD_PUTS_AT_ONCE: usize = 8;
 /// event that is not stored fits with all its copies, so that nearly every request is sent in one go.
 const WAVE_BYTES_PREFERRED: usize = INLINE_FAN_OUT_BYTES_MAX;
 
-/// A request that was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Written {
-    /// How many of its events at least one subscription receives.
-    pub(crate) matched: usize,
-    /// How many messages they became.
-    pub(crate) messages: usize,
+/// What a fan-out needs from outside.
+#[derive(Debug, Clone, Copy)]
+pub struct FanOut<'a, Q, S, C, E> {
+    /// The delivery queue.
+    pub deliveries: &'a Q,
+    /// The state bucket, for payloads that are stored once.
+    pub payloads: &'a S,
+    /// Time.
+    pub clock: &'a C,
+    /// Chance.
+    pub entropy: &'a E,
 }
 
-impl<Q, S, C, E> Publish<Q, S, C, E>
+/// A fan-out that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// How many of the events at least one subscription receives.
+    pub matched: usize,
+    /// How many messages they became.
+    pub messages: usize,
+}
+
+/// Why not all of a fan-out was written. What was written is delivered; doing it again may duplicate that.
+#[derive(Debug, thiserror::Error)]
+pub enum FanOutError {
+    /// A payload that several messages were to share.
+    #[error("failed to store a payload")]
+    Payload(#[source] PortError),
+    /// A message.
+    #[error("failed to queue a delivery")]
+    Message(#[source] PortError),
+}
+
+impl FanOutError {
+    /// What failed.
+    pub fn port_error(&self) -> &PortError {
+        let (Self::Payload(error) | Self::Message(error)) = self;
+        error
+    }
+}
+
+impl<Q, S, C, E> FanOut<'_, Q, S, C, E>
 where
     Q: QueueSender,
     S: ObjectStore,
     C: Clock,
     E: Entropy,
 {
-    /// Fans the events out. When this returns `Ok`, every message is durable, and before it every payload was.
-    pub(crate) async fn write(
+    /// Fans events of one topic out to its subscriptions. When this returns `Ok`, every message is durable, and before
+    /// it every payload was. With `dehydrate`, payloads are stored and referenced wherever that makes messages shorter.
+    pub async fn write(
         &self,
         topic: &Topic,
         events: &[Event],
         dehydrate: bool,
-    ) -> Result<Written, WriteError> {
-        let fan_out = FanOut::of(topic, events);
-        let matched = fan_out.matched();
+        marks: Marks,
+    ) -> Result<Written, FanOutError> {
+        let plan = Plan::of(topic, events);
+        let matched = plan.matched();
         if matched == 0 {
             return Ok(Written { matched, messages: 0 });
         }
         let at = self.clock.now();
-        let payloads = self.place(&fan_out, events, dehydrate, at);
-        self.store(events, &payloads).await.map_err(WriteError::Payload)?;
+        let payloads = self.place(&plan, events, dehydrate, at);
+        self.store(events, &payloads).await.map_err(FanOutError::Payload)?;
         let id = self.entropy.uuid().simple().to_string();
-        let request = Request { topic, events, payloads: &payloads, at, id: &id };
-        let messages = self.send(fan_out.messages(&request)).await.map_err(WriteError::Message)?;
+        let request = Request { topic, events, payloads: &payloads, at, id: &id, marks };
+        let messages = self.send(plan.messages(&request)).await.map_err(FanOutError::Message)?;
         Ok(Written { matched, messages })
     }
 
     /// Decides where the text of each event is to be.
-    fn place(&self, fan_out: &FanOut<'_>, events: &[Event], dehydrate: bool, at: Timestamp) -> Vec<Payload> {
+    fn place(&self, plan: &Plan<'_>, events: &[Event], dehydrate: bool, at: Timestamp) -> Vec<Payload> {
         let payload = |(index, event): (usize, &Event)| {
             let bytes = event.json().len();
-            if fan_out.stores(index, bytes, dehydrate) {
+            if plan.stores(index, bytes, dehydrate) {
                 let key = layout::payload(at, &self.entropy.uuid().to_string());
                 Payload::Stored { key, bytes, digest: Some(PayloadDigest::of(event.json())) }
             } else {
@@ -103,6 +138,6 @@ where
     }
 
     async fn send_wave(&self, wave: Vec<OutgoingMessage>) -> Result<(), PortError> {
-        send_all(&self.deliveries, wave).await.into_iter().collect()
+        send_all(self.deliveries, wave).await.into_iter().collect()
     }
 }
