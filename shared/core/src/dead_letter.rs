@@ -6,6 +6,10 @@ use crate::delivery::DeadLetter;
 use crate::event::with_members;
 use crate::schema::Schema;
 
+mod restore;
+
+pub use restore::{NotDeadLetters, RestoreError, Restored, restore, restore_all};
+
 /// The names of the members, in the order they are written.
 struct Names {
     reason: &'static str,
@@ -100,7 +104,7 @@ mod tests {
     use crate::outcome::OutcomeName;
     use crate::time::Timestamp;
 
-    fn letter(schema: Schema, status: Option<u16>) -> DeadLetter {
+    pub(super) fn letter(schema: Schema, status: Option<u16>) -> DeadLetter {
         DeadLetter {
             reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
             storage: None,

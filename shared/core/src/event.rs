@@ -17,7 +17,7 @@ use bytes::Bytes;
 
 pub use self::error::{EventError, Expected, PublishInputError};
 pub use self::request::{PublishRequest, parse_request};
-pub use self::splice::with_members;
+pub use self::splice::{with_members, without_members};
 use crate::schema::Schema;
 use crate::time::Timestamp;
 

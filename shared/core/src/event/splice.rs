@@ -13,8 +13,9 @@ pub fn with_members(event: &Bytes, members: &[(&str, String)]) -> Bytes {
     let is_new = |name: &str| !members.iter().any(|(laid, _)| *laid == name);
     let room: usize = members.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
     let mut json = BytesMut::with_capacity(event.len() + room);
-    if present.iter().all(|(name, _)| is_new(name)) {
-        json.put_slice(event.trim_ascii_end().strip_suffix(b"}").unwrap_or(event).trim_ascii_end());
+    if present.iter().next().is_some() && present.iter().all(|(name, _)| is_new(name)) {
+        // White space before the brace stays, so that the members can be taken off again without a trace.
+        json.put_slice(event.trim_ascii_end().strip_suffix(b"}").unwrap_or(event));
     } else {
         json.put_u8(b'{');
         for (name, value) in present.iter().filter(|(name, _)| is_new(name)) {
@@ -23,6 +24,36 @@ pub fn with_members(event: &Bytes, members: &[(&str, String)]) -> Bytes {
     }
     for (name, value) in members {
         put_member(&mut json, name, value);
+    }
+    json.put_u8(b'}');
+    json.freeze()
+}
+
+/// The inverse of [`with_members`]: the event without these members, `first` among them, which is the one that was laid
+/// first. Behind `first` they are cut off, so that the rest is as it was written, byte for byte; where other members
+/// stand between them, as in files that others wrote, each is left out.
+///
+/// A text that is not an object, or has no `first`, comes back as it is.
+pub fn without_members(event: &Bytes, first: &str, members: &[&str]) -> Bytes {
+    let text = std::str::from_utf8(event).ok().and_then(|text| Some((text, Members::read(text).ok()?)));
+    let Some((text, present)) = text else { return event.clone() };
+    let all: Vec<_> = present.iter().collect();
+    let Some(at) = all.iter().position(|(name, _)| *name == first) else { return event.clone() };
+    let is_laid = |name: &str| members.contains(&name);
+    let mut json = BytesMut::with_capacity(event.len());
+    let before = at.checked_sub(1).map(|before| all[before].1.json());
+    match before.filter(|_| all[at..].iter().all(|(name, _)| is_laid(name))) {
+        Some(value) => {
+            let end = value.as_ptr().addr() - text.as_ptr().addr() + value.len();
+            let comma = text[end..].find(',').map_or(end, |comma| end + comma);
+            json.put_slice(&event[..comma]);
+        }
+        None => {
+            json.put_u8(b'{');
+            for (name, value) in all.iter().filter(|(name, _)| !is_laid(name)) {
+                put_member(&mut json, name, value.json());
+            }
+        }
     }
     json.put_u8(b'}');
     json.freeze()
@@ -49,14 +80,45 @@ mod tests {
 
     #[test]
     fn members_are_laid_over_the_text_as_it_is() {
-        check(r#"{"a": 1.00 }"#, r#"{"a": 1.00,"reason":"x","n":1}"#);
+        check(r#"{"a": 1.00 }"#, r#"{"a": 1.00 ,"reason":"x","n":1}"#);
         check("{}", r#"{"reason":"x","n":1}"#);
         check("{ }", r#"{"reason":"x","n":1}"#);
         check(r#"{"n":5,"a" : [ 1 ],"\u0072eason":"old"}"#, r#"{"a":[ 1 ],"reason":"x","n":1}"#);
         check("[]", "[]");
     }
 
+    fn check_without(event: &'static str, expected: &str) {
+        let event = Bytes::from_static(event.as_bytes());
+        assert_eq!(without_members(&event, "reason", &["reason", "n"]), expected);
+    }
+
+    #[test]
+    fn members_are_taken_off_wherever_they_stand() {
+        check_without(r#"{"a": 1.00 ,"reason":"x","n":1}"#, r#"{"a": 1.00 }"#);
+        check_without(r#"{"a": 1.00 ,"reason":"x"}"#, r#"{"a": 1.00 }"#);
+        check_without("{\"a\": 1.0,\n  \"reason\": \"x\",\n  \"n\": 1\n}", r#"{"a": 1.0}"#);
+        // What the producer wrote itself, before what was laid over it, is its own.
+        check_without(r#"{"n": 5, "reason":"x"}"#, r#"{"n": 5}"#);
+        check_without(r#"{"a": 1.0,"reason":"x","b" : [ 2 ], "n":1}"#, r#"{"a":1.0,"b":[ 2 ]}"#);
+        check_without(r#"{"reason":"x","n":1}"#, "{}");
+        check_without(r#"{"a":1,"n":1}"#, r#"{"a":1,"n":1}"#);
+        check_without("[]", "[]");
+    }
+
     proptest! {
+        #[test]
+        fn what_was_laid_over_is_taken_off_without_a_trace(
+            members in prop::collection::btree_map("[a-e\"\\\\é]{1,2}", "[ -~é]{0,6}", 1..6),
+            space in "[ \t\n\r]{0,3}",
+        ) {
+            let json = |text: &str| serde_json::Value::from(text).to_string();
+            let inside: Vec<_> =
+                members.iter().map(|(name, value)| format!("{space}{}{space}:{}", json(name), json(value))).collect();
+            let event = Bytes::from(format!("{{{}{space}}}", inside.join(",")));
+            let laid = with_members(&event, &[("reason", "1".to_owned()), ("n", "[2]".to_owned())]);
+            prop_assert_eq!(without_members(&laid, "reason", &["reason", "n"]), event);
+        }
+
         #[test]
         fn the_result_is_json_with_each_member_once(names in prop::collection::btree_set("[a-e\"é]{1,2}", 0..6)) {
             let event: serde_json::Map<_, _> = names.iter().map(|name| (name.clone(), 0.into())).collect();

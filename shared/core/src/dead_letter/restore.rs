@@ -1,0 +1,186 @@
+//! The inverse of [`record`](super::record): the event as it was, without the members that say what became of it.
+//!
+//! It reads Azure Event Grid's own dead letters too, whose members have the same names and stand in another order.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{CLOUD_EVENTS, EVENT_GRID, Names};
+use crate::event::{Event, EventError, without_members};
+use crate::limits::EVENT_BYTES_MAX;
+use crate::schema::Schema;
+
+/// A dead letter as it was read from its object.
+#[derive(Debug, Clone)]
+pub struct Restored {
+    /// Why it was given up, as it is written.
+    pub reason: Box<str>,
+    /// The event, byte for byte as it was. A member of the producer's own that had the name of one of ours is gone: the
+    /// record replaced it.
+    pub event: Event,
+}
+
+/// Why a part of a dead-letter object is no event that could be sent again.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// It does not say why it was given up.
+    #[error("not a dead letter: there is no deadLetterReason in it")]
+    NotADeadLetter,
+    /// It is larger than any event that is accepted.
+    #[error("larger than {EVENT_BYTES_MAX} bytes")]
+    TooLarge,
+    /// Without our members it is not as its schema says.
+    #[error("not an event of its schema")]
+    Event(#[source] EventError),
+}
+
+/// Why an object is no list of dead letters.
+#[derive(Debug, thiserror::Error)]
+#[error("not a JSON array of dead letters")]
+pub struct NotDeadLetters(#[source] serde_json::Error);
+
+/// The member that every dead letter has has another name in CloudEvents, which knows lower case only.
+#[derive(Deserialize)]
+struct Reason {
+    #[serde(rename = "deadLetterReason")]
+    event_grid: Option<String>,
+    #[serde(rename = "deadletterreason")]
+    cloud_events: Option<String>,
+}
+
+impl Names {
+    fn all(&self) -> [&'static str; 6] {
+        [self.reason, self.attempts, self.outcome, self.status, self.published, self.last_attempt]
+    }
+}
+
+/// The parts of an object, each restored by itself.
+pub fn restore_all(object: &Bytes) -> Result<Vec<Result<Restored, RestoreError>>, NotDeadLetters> {
+    let records: Vec<&RawValue> = serde_json::from_slice(object).map_err(NotDeadLetters)?;
+    Ok(records.iter().map(|raw| restore(&object.slice_ref(raw.get().as_bytes()))).collect())
+}
+
+/// The event of one dead letter.
+pub fn restore(record: &Bytes) -> Result<Restored, RestoreError> {
+    let written: Reason = serde_json::from_slice(record).map_err(|_| RestoreError::NotADeadLetter)?;
+    let (reason, names, schema) = match written {
+        Reason { event_grid: Some(reason), .. } => (reason, EVENT_GRID, Schema::EventGrid),
+        Reason { cloud_events: Some(reason), .. } => (reason, CLOUD_EVENTS, Schema::CloudEvents),
+        Reason { event_grid: None, cloud_events: None } => return Err(RestoreError::NotADeadLetter),
+    };
+    let text = without_members(record, names.reason, &names.all());
+    if text.len() > EVENT_BYTES_MAX {
+        return Err(RestoreError::TooLarge);
+    }
+    let event = Event::parse(schema, text).map_err(RestoreError::Event)?;
+    Ok(Restored { reason: reason.into(), event })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record;
+    use super::super::tests::letter;
+    use super::*;
+    use proptest::prelude::*;
+    use std::error::Error;
+
+    const CLOUD_EVENT: &str =
+        r#"{"specversion":"1.0","id":"1","source":"/s", "type":"t","data":{"deadletterreason":1.00} }"#;
+    const EVENT_GRID_EVENT: &str = r#"{"id":"1","eventType":"t","subject":"","eventTime":"2026-11-21T10:00:00Z","data":null, "publishtime":"mine"}"#;
+
+    fn check(schema: Schema, status: Option<u16>, event: &str) {
+        let event = Bytes::from(event.to_owned());
+        let restored = restore(&record(&letter(schema, status), &event)).unwrap();
+        assert_eq!((&*restored.reason, restored.event.json()), ("MaxDeliveryAttemptsExceeded", &event));
+        assert_eq!((restored.event.schema(), restored.event.id()), (schema, "1"));
+    }
+
+    #[test]
+    fn an_event_comes_back_byte_for_byte() {
+        for status in [None, Some(404)] {
+            check(Schema::CloudEvents, status, CLOUD_EVENT);
+            check(Schema::EventGrid, status, EVENT_GRID_EVENT);
+        }
+    }
+
+    #[test]
+    fn a_member_of_the_producer_s_own_that_was_not_replaced_stays() {
+        check(
+            Schema::CloudEvents,
+            None,
+            r#"{"lasthttpstatuscode":7,"specversion":"1.0","id":"1","source":"/s","type":"t","lasthttpstatus":1}"#,
+        );
+    }
+
+    /// The sample of Event Grid's page on dead letters, whose members stand among the event's own.
+    /// <https://learn.microsoft.com/azure/event-grid/manage-event-delivery>
+    #[test]
+    fn azure_s_own_dead_letter_is_an_event_again() {
+        let sample = r#"[
+  {
+    "id": "93902694-901e-008f-6f95-7153a806873c",
+    "eventTime": "2020-08-13T17:18:13.1647262Z",
+    "eventType": "Microsoft.Storage.BlobCreated",
+    "dataVersion": "",
+    "metadataVersion": "1",
+    "topic": "/subscriptions/000000000-0000-0000-0000-00000000000000/resourceGroups/rgwithoutpolicy",
+    "subject": "/blobServices/default/containers/testcontainer/blobs/readme.txt",
+    "deadLetterReason": "MaxDeliveryAttemptsExceeded",
+    "deliveryAttempts": 1,
+    "lastDeliveryOutcome": "NotFound",
+    "publishTime": "2020-08-13T17:18:14.0265758Z",
+    "lastDeliveryAttemptTime": "2020-08-13T17:18:14.0465788Z",
+    "data": { "api": "PutBlob" }
+  }
+]"#;
+        let restored = restore_all(&Bytes::from(sample)).unwrap().remove(0).unwrap();
+        assert_eq!(restored.event.event_type(), "Microsoft.Storage.BlobCreated");
+        let text = std::str::from_utf8(restored.event.json()).unwrap();
+        assert!(!text.contains("eliver") && text.ends_with(r#","data":{ "api": "PutBlob" }}"#), "{text}");
+    }
+
+    #[test]
+    fn what_is_no_dead_letter_says_why() {
+        let check = |record: &str, expected: &str| {
+            let restored = restore(&Bytes::from(record.to_owned()));
+            let error = restored.map(|_| ()).unwrap_err();
+            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            assert_eq!(format!("{error}{cause}"), expected, "{record}");
+        };
+        let none = "not a dead letter: there is no deadLetterReason in it";
+        check("{}", none);
+        check("[]", none);
+        check(r#"{"deadletterreason":7}"#, none);
+        check(
+            r#"{"id":"1","deadletterreason":"EndpointGone"}"#,
+            "not an event of its schema: specversion: expected \"1.0\"",
+        );
+        let large = CLOUD_EVENT.replace("1.00", &"7".repeat(EVENT_BYTES_MAX));
+        let large = record(&letter(Schema::CloudEvents, None), &Bytes::from(large));
+        assert!(matches!(restore(&large), Err(RestoreError::TooLarge)));
+        assert!(restore_all(&Bytes::from_static(b"{}")).is_err());
+        assert_eq!(restore_all(&Bytes::from_static(b"[{}, 1]")).unwrap().len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            let _ = (restore(&Bytes::from(bytes.clone())).is_ok(), restore_all(&Bytes::from(bytes)).is_ok());
+        }
+
+        #[test]
+        fn recording_and_restoring_changes_nothing(
+            extensions in prop::collection::btree_map("x[a-z0-9]{0,4}", "[ -~é\u{1F600}]{0,8}", 0..5),
+            space in "[ \t\n]{0,2}",
+            status in prop::option::of(200_u16..600),
+        ) {
+            let json = |text: &str| serde_json::Value::from(text).to_string();
+            let mut text = format!(r#"{{{space}"specversion":"1.0","id":"1","source":"/s","type":"t""#);
+            for (name, value) in &extensions {
+                text += &format!(",{space}\"{name}\"{space}: {}", json(value));
+            }
+            check(Schema::CloudEvents, status, &format!("{text}{space}}}"));
+        }
+    }
+}
