@@ -1,8 +1,10 @@
 //! The functions together in one process, on the embedded queue and store, against a scripted endpoint, on a clock
 //! that is moved by hand: a day passes in a moment, and every time is exact.
 
+mod chance;
 mod endpoint;
 mod world;
 
+pub use chance::Chance;
 pub use endpoint::{Answer, Request, ScriptedEndpoint};
 pub use world::{Faults, World, event, start};

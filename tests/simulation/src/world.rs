@@ -25,7 +25,7 @@ use posthaste_ports::{
 use posthaste_wake::{Wake, WakeError, WakePorts, WakeReport};
 use serde_json::Value;
 
-use crate::ScriptedEndpoint;
+use crate::{Chance, ScriptedEndpoint};
 
 type Queue = Faulty<Recorded<LocalQueue<ManualClock>>>;
 type State = Faulty<Recorded<StateStore>>;
@@ -56,7 +56,9 @@ pub struct World {
     pub bucket: FileStore,
     /// What deliver tells of the drain.
     pub drain: DrainMeter,
-    deliver: Deliver<Queue, State, ScriptedEndpoint, ManualClock, SeededEntropy>,
+    /// What deliver draws its jitter from.
+    pub chance: Chance,
+    deliver: Deliver<Queue, State, ScriptedEndpoint, ManualClock, Chance>,
     dead_letters: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
     redrive: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
     wake: Wake<Queue, State, ManualClock, SeededEntropy>,
@@ -133,14 +135,14 @@ impl World {
                 entropy: entropy.clone(),
             })
         };
-        let drain = DrainMeter::default();
+        let (drain, chance) = (DrainMeter::default(), Chance::new(7));
         let ports = DeliverPorts {
             queue: queue(QueueName::Deliveries),
             state: state(),
             registry: registry(),
             webhook: endpoint.clone(),
             clock: clock.clone(),
-            entropy: entropy.clone(),
+            entropy: chance.clone(),
             drain: drain.clone(),
         };
         Self {
@@ -160,6 +162,7 @@ impl World {
             local,
             bucket,
             drain,
+            chance,
             _folder: folder,
         }
     }
