@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::answer::{Failure, Shown, store_problem};
 use crate::document::{BadRequests, LargeObject, NoObject, Problems};
 use crate::input::{Asked, At, SubscriptionPath, page_items};
-use crate::{Manage, Managed, Store, cursor};
+use crate::{Manage, Managed, Store, Webhooks, cursor};
 
 /// Keys asked of the store at once; what S3 gives at most.
 const LIST_KEYS: usize = 1000;
@@ -63,8 +63,8 @@ pub(crate) struct DeadLetterPath {
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions/{name}/dead-letters", tag = "dead letters",
     params(SubscriptionPath, DeadLetterQuery),
     responses((status = 200, description = "One page of objects", body = DeadLetterPage), BadRequests, Problems))]
-pub(crate) async fn list_dead_letters<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn list_dead_letters<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
     At(path): At<SubscriptionPath>,
     Asked(query): Asked<DeadLetterQuery>,
 ) -> Result<Shown<DeadLetterPage>, Failure> {
@@ -82,8 +82,8 @@ pub(crate) async fn list_dead_letters<S: Store, D: Store, C: Clock, E: Entropy>(
     responses((status = 200, description = "The object", content(
             (Vec<serde_json::Value> = "application/json"), (serde_json::Value = "application/octet-stream"))),
         NoObject, LargeObject, BadRequests, Problems))]
-pub(crate) async fn show_dead_letter<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn show_dead_letter<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
     At(path): At<DeadLetterPath>,
 ) -> Result<Response, Failure> {
     let object = match manage.dead_letters.get(&path.key).await {
@@ -113,7 +113,7 @@ struct Search {
     after: Option<String>,
 }
 
-impl<S: Store, D: Store, C: Clock, E: Entropy> Manage<S, D, C, E> {
+impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
     async fn find(&self, mut search: Search) -> Result<DeadLetterPage, Problem> {
         let mut found = Vec::new();
         let mut reads_left = READS_MAX;

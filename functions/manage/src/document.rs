@@ -62,8 +62,8 @@ fn publish_events() {}
 
 /// The OpenAPI 3.1 document of the whole HTTP API.
 pub fn openapi() -> Document {
-    let guarded = guarded_routes::<Nowhere, Nowhere, Nowhere, Nowhere>().into_openapi();
-    let open = open_routes::<Nowhere, Nowhere, Nowhere, Nowhere>().into_openapi();
+    let guarded = guarded_routes::<Nowhere, Nowhere, Nowhere, Nowhere, Nowhere>().into_openapi();
+    let open = open_routes::<Nowhere, Nowhere, Nowhere, Nowhere, Nowhere>().into_openapi();
     let mut document = Around::openapi().merge_from(guarded).merge_from(open);
     let components = document.components.get_or_insert_default();
     components.schemas.insert("Problem".to_owned(), ProblemBody::schema());

@@ -8,14 +8,14 @@ use axum::response::Response;
 use posthaste_core::problem::{Problem, ProblemKind};
 
 use crate::answer::Failure;
-use crate::{Managed, Store};
+use crate::{Managed, Store, Webhooks};
 use posthaste_ports::{Clock, Entropy};
 
 const SCHEME: &str = "bearer";
 
 /// Lets a request pass that carries the admin key.
-pub(crate) async fn require_admin_key<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn require_admin_key<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
     request: Request,
     next: Next,
 ) -> Result<Response, Failure> {

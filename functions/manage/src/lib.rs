@@ -22,11 +22,12 @@ mod topics;
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::HeaderValue;
 use axum::middleware::from_fn_with_state;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::secret::Secret;
-use posthaste_ports::{Clock, Entropy, ObjectStore};
+use posthaste_ports::{Clock, Entropy, ObjectStore, WebhookClient};
 use url::Url;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -37,11 +38,13 @@ use crate::answer::Failure;
 
 /// What the manage function needs.
 #[derive(Debug)]
-pub struct Manage<S, D, C, E> {
+pub struct Manage<S, D, W, C, E> {
     /// The state bucket.
     pub state: S,
     /// The dead-letter bucket.
     pub dead_letters: D,
+    /// The way to the endpoints, for asking whether they want events.
+    pub webhooks: W,
     /// The time.
     pub clock: C,
     /// Chance, for keys and secrets.
@@ -53,6 +56,10 @@ pub struct Manage<S, D, C, E> {
     /// Where the publish function is, if that is elsewhere: on AWS the two have a URL each. Shown as every topic's
     /// `endpoint`.
     pub publish_url: Option<Url>,
+    /// Where this function itself is reached from outside, if that is known. Endpoints are asked to consent there.
+    pub public_url: Option<Url>,
+    /// Who asks, for `WebHook-Request-Origin`: the same as with every delivery.
+    pub origin: HeaderValue,
 }
 
 /// An object store that a handler can hold: the bound of [`router`].
@@ -60,15 +67,22 @@ pub trait Store: ObjectStore + 'static {}
 
 impl<T: ObjectStore + 'static> Store for T {}
 
+/// A webhook client that a handler can hold: the bound of [`router`].
+pub trait Webhooks: WebhookClient + 'static {}
+
+impl<T: WebhookClient + 'static> Webhooks for T {}
+
 /// How handlers receive what they need.
-pub(crate) type Managed<S, D, C, E> = State<Arc<Manage<S, D, C, E>>>;
+pub(crate) type Managed<S, D, W, C, E> = State<Arc<Manage<S, D, W, C, E>>>;
 
 /// The API. It answers unknown paths itself, so what is merged into it must have no fallback of its own.
-pub fn router<S: Store, D: Store, C: Clock, E: Entropy>(manage: Arc<Manage<S, D, C, E>>) -> axum::Router {
-    let guard = from_fn_with_state(Arc::clone(&manage), guard::require_admin_key::<S, D, C, E>);
+pub fn router<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    manage: Arc<Manage<S, D, W, C, E>>,
+) -> axum::Router {
+    let guard = from_fn_with_state(Arc::clone(&manage), guard::require_admin_key::<S, D, W, C, E>);
     let guarded = guarded_routes().split_for_parts().0.route_layer(guard);
     let open = open_routes().split_for_parts().0;
-    let limit = from_fn_with_state(Arc::clone(&manage), time_limit::limit_time::<S, D, C, E>);
+    let limit = from_fn_with_state(Arc::clone(&manage), time_limit::limit_time::<S, D, W, C, E>);
     guarded
         .merge(open)
         .route_layer(limit)
@@ -78,8 +92,8 @@ pub fn router<S: Store, D: Store, C: Clock, E: Entropy>(manage: Arc<Manage<S, D,
 }
 
 /// What needs the admin key.
-pub(crate) fn guarded_routes<S: Store, D: Store, C: Clock, E: Entropy>()
--> OpenApiRouter<Arc<Manage<S, D, C, E>>> {
+pub(crate) fn guarded_routes<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>()
+-> OpenApiRouter<Arc<Manage<S, D, W, C, E>>> {
     OpenApiRouter::new()
         .routes(routes!(topics::list_topics))
         .routes(routes!(topics::get_topic, topics::put_topic, topics::delete_topic))
@@ -97,7 +111,7 @@ pub(crate) fn guarded_routes<S: Store, D: Store, C: Clock, E: Entropy>()
 }
 
 /// What anybody may ask.
-pub(crate) fn open_routes<S: Store, D: Store, C: Clock, E: Entropy>() -> OpenApiRouter<Arc<Manage<S, D, C, E>>>
-{
+pub(crate) fn open_routes<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>()
+-> OpenApiRouter<Arc<Manage<S, D, W, C, E>>> {
     OpenApiRouter::new().routes(routes!(status::health)).routes(routes!(document::openapi_json))
 }

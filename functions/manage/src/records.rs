@@ -10,7 +10,7 @@ use posthaste_core::record::{RecordError, TopicRecord};
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, PutCondition};
 
 use crate::answer::store_problem;
-use crate::{Manage, Store};
+use crate::{Manage, Store, Webhooks};
 
 /// How often a change is tried anew when somebody else wrote in between. Each failed try means that another write
 /// to the same topic succeeded, so this many in a row need that many writers.
@@ -19,7 +19,7 @@ const CHANGE_TRIES_MAX: usize = 16;
 /// When to try again after so many writers were faster.
 const CONFLICT_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-impl<S: Store, D: Store, C: Clock, E: Entropy> Manage<S, D, C, E> {
+impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
     /// The record of a topic, and the version under which it is stored.
     pub(crate) async fn load(&self, topic: &TopicName) -> Result<Option<(TopicRecord, ETag)>, Problem> {
         let key = layout::topic(topic);

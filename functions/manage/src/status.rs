@@ -10,15 +10,15 @@ use posthaste_ports::{Clock, Entropy};
 
 use crate::answer::{Failure, Shown, store_problem};
 use crate::document::{Problems, StoreDown};
-use crate::{Managed, Store};
+use crate::{Managed, Store, Webhooks};
 
 /// Show the pressure
 ///
 /// What the monitor saw last: the level of each resource, and what producers are told because of it.
 #[utoipa::path(get, path = "/pressure", tag = "status",
     responses((status = 200, description = "The pressure", body = PressureView), Problems))]
-pub(crate) async fn pressure<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn pressure<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
 ) -> Result<Shown<PressureView>, Failure> {
     let object = manage.state.get(PRESSURE_KEY).await.map_err(|error| store_problem(&error))?;
     let state = object.map(|object| PressureState::parse(&object.bytes)).transpose();
@@ -35,8 +35,8 @@ pub(crate) async fn pressure<S: Store, D: Store, C: Clock, E: Entropy>(
 #[utoipa::path(get, path = "/health", tag = "status", security(()),
     responses((status = 200, description = "It works", body = HealthView),
         StoreDown))]
-pub(crate) async fn health<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn health<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
 ) -> Result<Shown<HealthView>, Failure> {
     // Any read will do; this object is small.
     manage.state.get(PRESSURE_KEY).await.map_err(|error| store_problem(&error))?;

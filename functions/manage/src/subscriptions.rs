@@ -16,7 +16,7 @@ use crate::edit::spelling;
 use crate::input::{Asked, At, PageQuery, SubscriptionPath, TopicPath, Written, page_items};
 use crate::records::unknown_topic;
 use crate::topics::reveal_made_secret;
-use crate::{Managed, Store, cursor};
+use crate::{Managed, Store, Webhooks, cursor};
 
 /// List a topic's subscriptions
 ///
@@ -24,8 +24,8 @@ use crate::{Managed, Store, cursor};
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions", tag = "subscriptions", params(TopicPath, PageQuery),
     responses((status = 200, description = "One page of subscriptions", body = SubscriptionPage),
         BadRequests, UnknownTopic, Problems))]
-pub(crate) async fn list_subscriptions<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn list_subscriptions<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
     At(path): At<TopicPath>,
     Asked(query): Asked<PageQuery>,
 ) -> Result<Shown<SubscriptionPage>, Failure> {
@@ -52,8 +52,8 @@ pub(crate) async fn list_subscriptions<S: Store, D: Store, C: Clock, E: Entropy>
     responses((status = 200, description = "The subscription", body = SubscriptionSettings,
         headers(("ETag" = String, description = "Its version, for If-Match"))),
         BadRequests, UnknownSubscription, Problems))]
-pub(crate) async fn get_subscription<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn get_subscription<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
     At(path): At<SubscriptionPath>,
 ) -> Result<Shown<SubscriptionSettings>, Failure> {
     let record = manage.existing(&path.topic).await?;
@@ -73,8 +73,8 @@ pub(crate) async fn get_subscription<S: Store, D: Store, C: Clock, E: Entropy>(
     responses((status = 200, description = "Replaced", body = SubscriptionSettings),
         (status = 201, description = "Created", body = SubscriptionSettings),
         BadRequests, UnknownTopic, BadWrites, Unchanged, Problems))]
-pub(crate) async fn put_subscription<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn put_subscription<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
     At(path): At<SubscriptionPath>,
     conditions: Conditions,
     Written(written): Written<SubscriptionSettings>,
@@ -101,8 +101,8 @@ pub(crate) async fn put_subscription<S: Store, D: Store, C: Clock, E: Entropy>(
         ("If-Match" = Option<String>, Header, description = "Delete only if this is its version")),
     responses((status = 204, description = "Deleted"), BadRequests, UnknownSubscription,
         FailedPrecondition, Unchanged, Problems))]
-pub(crate) async fn delete_subscription<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn delete_subscription<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
     At(path): At<SubscriptionPath>,
     conditions: Conditions,
 ) -> Result<StatusCode, Failure> {

@@ -4,6 +4,7 @@ mod bad_requests;
 mod conditions;
 mod dead_letters;
 mod description;
+mod endpoint;
 mod keys;
 mod memory;
 mod secrets;
@@ -15,7 +16,7 @@ mod topics;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, Request, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use posthaste_core::address::AddressPolicy;
@@ -23,6 +24,7 @@ use posthaste_core::secret::Secret;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use self::endpoint::Endpoint;
 use self::memory::{FixedClock, Memory, Numbers};
 use crate::{Manage, router};
 
@@ -31,6 +33,7 @@ pub(crate) const ADMIN_KEY: &str = "the-admin-key";
 pub(crate) struct Api {
     pub(crate) state: Memory,
     pub(crate) dead_letters: Memory,
+    pub(crate) endpoint: Endpoint,
     pub(crate) clock: FixedClock,
     pub(crate) router: axum::Router,
 }
@@ -58,17 +61,20 @@ impl Api {
     }
 
     fn wire(state: Memory, dead_letters: Memory, publish_url: Option<url::Url>) -> Self {
-        let clock = FixedClock::default();
+        let (clock, endpoint) = (FixedClock::default(), Endpoint::default());
         let manage = Manage {
             state: state.clone(),
             dead_letters: dead_letters.clone(),
+            webhooks: endpoint.clone(),
             clock: clock.clone(),
             entropy: Numbers::default(),
             admin_key: Secret::new(ADMIN_KEY),
             address_policy: AddressPolicy::default(),
             publish_url,
+            public_url: Some("https://manage.example/base".parse().unwrap()),
+            origin: HeaderValue::from_static("posthaste.example"),
         };
-        Self { state, dead_letters, clock, router: router(Arc::new(manage)) }
+        Self { state, dead_letters, endpoint, clock, router: router(Arc::new(manage)) }
     }
 
     /// An API with the topic `Orders` and its subscription `Billing`.

@@ -10,7 +10,7 @@ use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_ports::{Clock, Entropy};
 
 use crate::answer::{Failure, UNAVAILABLE_RETRY_AFTER};
-use crate::{Managed, Store};
+use crate::{Managed, Store, Webhooks};
 
 /// How long a request may take. On AWS the function has 30 s; the rest is for a cold start and for the answer's way. A
 /// request makes several calls to the stores, and each of them may take 20 s (`OPERATION_TIMEOUT` of posthaste-aws).
@@ -18,8 +18,8 @@ pub(crate) const REQUEST_TIME_MAX: Duration = Duration::from_secs(25);
 
 /// Answers 503 for a request that takes too long. A write that was under way may have happened, as after any answer that
 /// is lost: who asks again with `If-Match` is told.
-pub(crate) async fn limit_time<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn limit_time<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
     request: Request,
     next: Next,
 ) -> Result<Response, Failure> {

@@ -22,7 +22,7 @@ use crate::document::{BadRequests, BadWrites, FailedPrecondition, Problems, Unch
 use crate::edit::{Editor, Placed};
 use crate::input::{Asked, At, PageQuery, TopicPath, Written, page_items};
 use crate::records::{parse, unknown_topic};
-use crate::{Manage, Managed, Store, cursor};
+use crate::{Manage, Managed, Store, Webhooks, cursor};
 
 /// Which of a topic's two keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
@@ -60,8 +60,8 @@ impl fmt::Display for KeyName {
 /// In a stable order, without their subscriptions.
 #[utoipa::path(get, path = "/topics", tag = "topics", params(PageQuery),
     responses((status = 200, description = "One page of topics", body = TopicPage), BadRequests, Problems))]
-pub(crate) async fn list_topics<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn list_topics<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
     Asked(query): Asked<PageQuery>,
 ) -> Result<Shown<TopicPage>, Failure> {
     let items = page_items(query.limit)?;
@@ -81,8 +81,8 @@ pub(crate) async fn list_topics<S: Store, D: Store, C: Clock, E: Entropy>(
 #[utoipa::path(get, path = "/topics/{topic}", tag = "topics", params(TopicPath),
     responses((status = 200, description = "The topic", body = TopicSettings,
         headers(("ETag" = String, description = "Its version, for If-Match"))), BadRequests, UnknownTopic, Problems))]
-pub(crate) async fn get_topic<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn get_topic<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
     At(path): At<TopicPath>,
 ) -> Result<Shown<TopicSettings>, Failure> {
     let record = manage.existing(&path.topic).await?;
@@ -99,8 +99,8 @@ pub(crate) async fn get_topic<S: Store, D: Store, C: Clock, E: Entropy>(
     request_body = TopicSettings,
     responses((status = 200, description = "Replaced", body = TopicSettings),
         (status = 201, description = "Created", body = TopicSettings), BadRequests, BadWrites, Unchanged, Problems))]
-pub(crate) async fn put_topic<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn put_topic<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
     At(path): At<TopicPath>,
     conditions: Conditions,
     Written(written): Written<TopicSettings>,
@@ -130,8 +130,8 @@ pub(crate) async fn put_topic<S: Store, D: Store, C: Clock, E: Entropy>(
         ("If-Match" = Option<String>, Header, description = "Delete only if this is its version")),
     responses((status = 204, description = "Deleted"), BadRequests, UnknownTopic,
         FailedPrecondition, Problems))]
-pub(crate) async fn delete_topic<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn delete_topic<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
     At(path): At<TopicPath>,
     conditions: Conditions,
 ) -> Result<StatusCode, Failure> {
@@ -147,8 +147,8 @@ pub(crate) async fn delete_topic<S: Store, D: Store, C: Clock, E: Entropy>(
 #[utoipa::path(get, path = "/topics/{topic}/keys", tag = "topics", params(TopicPath),
     responses((status = 200, description = "Both keys, in clear", body = TopicKeysView),
         BadRequests, UnknownTopic, Problems))]
-pub(crate) async fn get_keys<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn get_keys<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
     At(path): At<TopicPath>,
 ) -> Result<Shown<TopicKeysView>, Failure> {
     let record = manage.existing(&path.topic).await?;
@@ -162,8 +162,8 @@ pub(crate) async fn get_keys<S: Store, D: Store, C: Clock, E: Entropy>(
 #[utoipa::path(post, path = "/topics/{topic}/keys/{key}/regenerate", tag = "topics", params(KeyPath),
     responses((status = 200, description = "Both keys, in clear", body = TopicKeysView),
         BadRequests, UnknownTopic, Unchanged, Problems))]
-pub(crate) async fn regenerate_key<S: Store, D: Store, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, C, E>,
+pub(crate) async fn regenerate_key<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
     At(path): At<KeyPath>,
 ) -> Result<Shown<TopicKeysView>, Failure> {
     let editor = manage.editor();
@@ -197,7 +197,7 @@ fn publish_endpoint(base: &Url, topic: &TopicName) -> String {
     url.into()
 }
 
-impl<S: Store, D: Store, C: Clock, E: Entropy> Manage<S, D, C, E> {
+impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
     /// What an edit at this moment needs.
     pub(crate) fn editor(&self) -> Editor<'_, E> {
         Editor { entropy: &self.entropy, now: self.clock.now(), policy: &self.address_policy }

@@ -89,14 +89,23 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients) -> Router {
 
 /// manage, as the routes of its Function URL.
 pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
+    let client = ClientSettings {
+        addresses: addresses(&environment.allow_endpoints),
+        // A handshake comes once; nothing is gained by a connection that stays.
+        idle_max: 0,
+        ..ClientSettings::default()
+    };
     let manage = Manage {
         state: state(&environment.common, clients),
         dead_letters: clients.store(&environment.dead_letter_bucket),
+        webhooks: LazyWebhooks::new(client, SystemClock),
         clock: SystemClock,
         entropy: SystemEntropy,
         admin_key: environment.admin_key.clone(),
         address_policy: addresses(&environment.allow_endpoints),
         publish_url: environment.publish_url.clone(),
+        public_url: environment.public_url.clone(),
+        origin: environment.origin.clone(),
     };
     posthaste_manage::router(Arc::new(manage))
 }

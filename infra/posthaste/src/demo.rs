@@ -90,6 +90,7 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
         allow_endpoints: vec![loopback()],
         pressure_profile: PressureProfile::Scaled,
         extra_ca: None,
+        public_url: None,
     };
     let app = runtime.block_on(App::start(&settings))?;
     let (story, seen) = mpsc::unbounded_channel();

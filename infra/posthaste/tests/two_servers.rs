@@ -10,9 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::HeaderValue;
 use common::{failure, run_with};
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::secret::Secret;
+use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{FileStore, Local, LocalOptions, SystemClock, SystemEntropy};
 use posthaste_manage::Manage;
 use posthaste_ports::{PressureReader, QueueName, QueueReceiver, Registry};
@@ -46,11 +48,14 @@ impl Deployed {
         let manage = Manage {
             state: local.state(),
             dead_letters: bucket,
+            webhooks: HyperWebhookClient::new(ClientSettings::default(), SystemClock).unwrap(),
             clock: SystemClock,
             entropy: SystemEntropy,
             admin_key: Secret::new(ADMIN_KEY),
             address_policy: AddressPolicy::default(),
             publish_url: Some(publish_url.parse().unwrap()),
+            public_url: None,
+            origin: HeaderValue::from_static("posthaste"),
         };
         let manage_url = listen(&runtime, posthaste_manage::router(Arc::new(manage)));
         let deployed = Self { manage_url, publish_url, local, runtime, _folder: folder };

@@ -1,4 +1,4 @@
-//! A store, clock and entropy that nobody can have. They stand in the types of the routes when only their
+//! A store, webhook client, clock and entropy that nobody can have. They stand in the types of the routes when only their
 //! description is wanted, so that it is made without a running program.
 
 use std::time::Duration;
@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::time::Timestamp;
 use posthaste_ports::{
-    Clock, ETag, Entropy, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated,
+    Clock, ETag, Entropy, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated, WebhookAnswer,
+    WebhookClient, WebhookRequest,
 };
 
 /// Has no value, so nothing of it is ever called.
@@ -31,6 +32,12 @@ impl ObjectStore for Nowhere {
     }
 
     async fn list(&self, _: &str, _: Option<&str>, _: usize) -> Result<ListPage, PortError> {
+        match *self {}
+    }
+}
+
+impl WebhookClient for Nowhere {
+    async fn send(&self, _: WebhookRequest) -> WebhookAnswer {
         match *self {}
     }
 }

@@ -106,11 +106,14 @@ fn debug_shows_no_admin_key() {
     let manage = Arc::new(Manage {
         state: Memory::default(),
         dead_letters: Memory::default(),
+        webhooks: super::endpoint::Endpoint::default(),
         clock: FixedClock::default(),
         entropy: Numbers::default(),
         admin_key: Secret::new(super::ADMIN_KEY),
         address_policy: AddressPolicy::default(),
         publish_url: None,
+        public_url: None,
+        origin: HeaderValue::from_static("posthaste"),
     });
     assert!(!format!("{manage:?}").contains(super::ADMIN_KEY));
 }

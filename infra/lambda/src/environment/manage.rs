@@ -1,12 +1,14 @@
 //! What manage is told.
 
+use http::HeaderValue;
 use ipnet::IpNet;
 use posthaste_core::secret::Secret;
+use posthaste_deliver::DeliverSettings;
 use url::Url;
 
 use super::{
     ADMIN_KEY, ALLOW_ENDPOINTS, CommonEnvironment, DEAD_LETTER_BUCKET, Environment, EnvironmentError,
-    PUBLISH_URL, Variables, kinds,
+    MANAGE_URL, PUBLISH_URL, Variables, WEBHOOK_ORIGIN, kinds,
 };
 
 /// What manage is told.
@@ -20,6 +22,10 @@ pub struct ManageEnvironment {
     pub admin_key: Secret,
     /// Where events are published, as a topic's `endpoint` shows it.
     pub publish_url: Option<Url>,
+    /// Where manage itself is reached from outside. A function cannot be told its own URL when it is made.
+    pub public_url: Option<Url>,
+    /// Who asks endpoints for their consent: the same as in deliver.
+    pub origin: HeaderValue,
     /// Addresses that endpoints may have although they are not public.
     pub allow_endpoints: Vec<IpNet>,
 }
@@ -32,6 +38,10 @@ impl Environment for ManageEnvironment {
             dead_letter_bucket: variables.required(DEAD_LETTER_BUCKET, &kinds::BUCKET),
             admin_key: Secret::new(variables.required(ADMIN_KEY, &kinds::ADMIN_KEY)),
             publish_url: variables.optional(PUBLISH_URL, &kinds::PUBLIC_URL),
+            public_url: variables.optional(MANAGE_URL, &kinds::PUBLIC_URL),
+            origin: variables
+                .optional(WEBHOOK_ORIGIN, &kinds::ORIGIN)
+                .unwrap_or_else(|| DeliverSettings::default().origin),
             allow_endpoints: variables.optional(ALLOW_ENDPOINTS, &kinds::NETWORKS).unwrap_or_default(),
         };
         variables.finish(environment)

@@ -56,6 +56,7 @@ fn each_function_reads_its_own_variables_and_no_others() {
         (DEAD_LETTER_BUCKET, "deadletter manage"),
         (DELIVERIES_QUEUE_URL, "publish deliver wake monitor"),
         (LOG_LEVEL, "publish deliver wake deadletter monitor manage"),
+        (MANAGE_URL, "manage"),
         (METRICS_BY, "publish deliver wake deadletter monitor manage"),
         (METRICS_NAMESPACE, "publish deliver wake deadletter monitor manage"),
         (PRESSURE_INTERVAL_SECONDS, "monitor"),
@@ -67,7 +68,7 @@ fn each_function_reads_its_own_variables_and_no_others() {
         (REQUESTS_PER_LINK_MAX, "deliver"),
         (STATE_BUCKET, "publish deliver wake deadletter monitor manage"),
         (TARPIT, "publish"),
-        (WEBHOOK_ORIGIN, "deliver"),
+        (WEBHOOK_ORIGIN, "deliver manage"),
     ];
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (function, variables) in &readers {
@@ -110,7 +111,8 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     let manage: ManageEnvironment = read(&[]).unwrap();
     assert_eq!(manage.dead_letter_bucket, "dead-letters");
     assert!(manage.admin_key.matches(KEY));
-    assert_eq!(manage.publish_url, None);
+    assert_eq!((manage.publish_url, manage.public_url), (None, None));
+    assert_eq!(manage.origin, "posthaste");
     assert_eq!(manage.allow_endpoints, []);
 }
 
@@ -204,10 +206,18 @@ fn deliver_takes_its_bounds_its_origin_and_its_networks() {
 }
 
 #[test]
-fn manage_takes_its_url_and_its_networks() {
-    let url = "https://abc.lambda-url.eu-central-1.on.aws/";
-    let manage: ManageEnvironment = read(&[(PUBLISH_URL, url), (ALLOW_ENDPOINTS, "10.1.2.3/32")]).unwrap();
+fn manage_takes_its_urls_its_origin_and_its_networks() {
+    let (url, own) = ("https://abc.lambda-url.eu-central-1.on.aws/", "https://hooks.example.com/");
+    let manage: ManageEnvironment = read(&[
+        (PUBLISH_URL, url),
+        (MANAGE_URL, own),
+        (WEBHOOK_ORIGIN, "events.example.com"),
+        (ALLOW_ENDPOINTS, "10.1.2.3/32"),
+    ])
+    .unwrap();
     assert_eq!(manage.publish_url.map(String::from), Some(url.to_owned()));
+    assert_eq!(manage.public_url.map(String::from), Some(own.to_owned()));
+    assert_eq!(manage.origin, "events.example.com");
     assert_eq!(manage.allow_endpoints.len(), 1);
 }
 
@@ -256,6 +266,7 @@ fn an_empty_variable_counts_as_not_set() {
         PRESSURE_PROFILE,
         PRESSURE_INTERVAL_SECONDS,
         PUBLISH_URL,
+        MANAGE_URL,
         LOG_LEVEL,
         METRICS_NAMESPACE,
         METRICS_BY,
@@ -304,6 +315,8 @@ fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
     check::<Monitor>(PRESSURE_INTERVAL_SECONDS, &["0", "61", "10s"], "a whole number from 1 to 60");
     let url = "a URL that begins with https:// or http://";
     check::<ManageEnvironment>(PUBLISH_URL, &["example.com", "ftp://example.com"], url);
+    check::<ManageEnvironment>(MANAGE_URL, &["example.com", "ftp://example.com"], url);
+    check::<ManageEnvironment>(WEBHOOK_ORIGIN, &["two words"], origin);
     let levels = "off, error, warn, info, debug or trace";
     check::<Publish>(LOG_LEVEL, &["INFO", "3", "posthaste=debug"], levels);
     let namespaces = "1 to 255 letters, digits and .-_/#: as CloudWatch has them";

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use posthaste_core::time::parse_duration;
+use url::Url;
 
 /// `serve`.
 #[derive(Debug, Args)]
@@ -33,6 +34,10 @@ pub struct ServeArgs {
     /// A PEM file with root certificates that endpoints may have beside the platform's.
     #[arg(long, env = "POSTHASTE_EXTRA_CA", value_name = "FILE")]
     pub extra_ca: Option<PathBuf>,
+    /// Where endpoints reach this server, such as https://hooks.example.com. With it, an endpoint that is asked whether
+    /// it wants events (`endpoint.validation`) may also consent later, by calling an address under it.
+    #[arg(long, env = "POSTHASTE_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
+    pub public_url: Option<Url>,
     /// How long SIGTERM waits for what is in flight. A second signal waits for nothing.
     #[arg(long, env = "POSTHASTE_DRAIN_TIMEOUT", default_value = "PT60S", value_parser = parse_duration, value_name = "DURATION")]
     pub drain_timeout: Duration,
@@ -60,4 +65,24 @@ pub enum LogFormat {
     Json,
     /// For people.
     Pretty,
+}
+
+/// A URL that is not one of the web is of no use to an endpoint.
+fn parse_public_url(text: &str) -> Result<Url, PublicUrlError> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "https" | "http") && url.query().or(url.fragment()).is_none() => {
+            Ok(url)
+        }
+        Ok(_) => Err(PublicUrlError::NotOfTheWeb),
+        Err(error) => Err(PublicUrlError::NotAUrl(error)),
+    }
+}
+
+/// Why a text is not the server's public URL.
+#[derive(Debug, thiserror::Error)]
+enum PublicUrlError {
+    #[error("expected a URL that begins with https:// or http://, without a query or fragment")]
+    NotOfTheWeb,
+    #[error("not an absolute URL: {0}")]
+    NotAUrl(url::ParseError),
 }

@@ -31,7 +31,7 @@ pub(super) type EmbeddedDeliver = Deliver<Queue, StateStore, Webhooks, SystemClo
 pub(super) type EmbeddedDeadLetters = DeadLetters<Queue, StateStore, FileStore, SystemClock, SystemEntropy>;
 pub(super) type EmbeddedWake = Wake<Queue, StateStore, SystemClock, SystemEntropy>;
 pub(super) type EmbeddedPublish = Publish<Queue, StateStore, SystemClock, SystemEntropy>;
-pub(super) type EmbeddedManage = Manage<StateStore, FileStore, SystemClock, SystemEntropy>;
+pub(super) type EmbeddedManage = Manage<StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
 
 /// What the functions share.
 pub(super) struct Adapters<'a> {
@@ -42,22 +42,28 @@ pub(super) struct Adapters<'a> {
     registry: Registry<StateStore, SystemClock>,
     pressure: PressureReader<StateStore, SystemClock>,
     addresses: AddressPolicy,
+    webhooks: Webhooks,
 }
 
 impl<'a> Adapters<'a> {
     /// Opens what is not open yet: the folder of dead letters.
     pub(super) fn open(settings: &ServeSettings, local: &'a Local<SystemClock>) -> Result<Self, ServeError> {
         let folder = settings.data_dir.join(DEAD_LETTERS_DIR);
+        let addresses =
+            AddressPolicy { allowed: settings.allow_endpoints.clone(), ..AddressPolicy::default() };
+        let client = ClientSettings {
+            addresses: addresses.clone(),
+            extra_root_file: settings.extra_ca.clone(),
+            ..ClientSettings::default()
+        };
         Ok(Self {
             drain: DrainMeter::default(),
             local,
             bucket: FileStore::open(&folder).map_err(ServeError::DeadLetters)?,
             registry: Registry::new(local.state(), SystemClock, TOPIC_MAX_AGE),
             pressure: PressureReader::new(local.state(), SystemClock, PRESSURE_MAX_AGE),
-            addresses: AddressPolicy {
-                allowed: settings.allow_endpoints.clone(),
-                ..AddressPolicy::default()
-            },
+            addresses,
+            webhooks: HyperWebhookClient::new(client, SystemClock)?,
         })
     }
 
@@ -74,35 +80,33 @@ impl<'a> Adapters<'a> {
         }
     }
 
-    pub(super) fn manage(&self, admin_key: &Secret) -> EmbeddedManage {
+    pub(super) fn manage(&self, settings: &ServeSettings, admin_key: &Secret) -> EmbeddedManage {
         Manage {
             state: self.local.state(),
             dead_letters: self.bucket.clone(),
+            webhooks: self.webhooks.clone(),
             clock: SystemClock,
             entropy: SystemEntropy,
             admin_key: admin_key.clone(),
             address_policy: self.addresses.clone(),
             // One server is both.
             publish_url: None,
+            public_url: settings.public_url.clone(),
+            origin: DeliverSettings::default().origin,
         }
     }
 
-    pub(super) fn deliver(&self, settings: &ServeSettings) -> Result<EmbeddedDeliver, ServeError> {
-        let client = ClientSettings {
-            addresses: self.addresses.clone(),
-            extra_root_file: settings.extra_ca.clone(),
-            ..ClientSettings::default()
-        };
+    pub(super) fn deliver(&self) -> EmbeddedDeliver {
         let ports = DeliverPorts {
             queue: self.local.queue(QueueName::Deliveries),
             state: self.local.state(),
             registry: self.registry.clone(),
-            webhook: HyperWebhookClient::new(client, SystemClock)?,
+            webhook: self.webhooks.clone(),
             clock: SystemClock,
             entropy: SystemEntropy,
             drain: self.drain.clone(),
         };
-        Ok(Deliver::new(ports, DeliverSettings::default()))
+        Deliver::new(ports, DeliverSettings::default())
     }
 
     pub(super) fn dead_letters(&self, source: QueueName) -> EmbeddedDeadLetters {

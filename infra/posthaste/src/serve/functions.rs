@@ -77,8 +77,8 @@ impl Functions {
         Ok(Self {
             local: local.clone(),
             publish: Arc::new(adapters.publish()),
-            manage: Arc::new(adapters.manage(admin_key)),
-            deliver: Arc::new(adapters.deliver(settings)?),
+            manage: Arc::new(adapters.manage(settings, admin_key)),
+            deliver: Arc::new(adapters.deliver()),
             dead_letters: Arc::new(adapters.dead_letters(QueueName::DeadLetters)),
             redrive: Arc::new(adapters.dead_letters(QueueName::Redrive)),
             wake: Arc::new(adapters.wake()),

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use ipnet::IpNet;
+use url::Url;
 
 use crate::cli::{Global, PressureProfile, ServeArgs};
 use crate::commands::data_dir;
@@ -21,6 +22,8 @@ pub struct ServeSettings {
     pub pressure_profile: PressureProfile,
     /// Root certificates that endpoints may have beside the platform's.
     pub extra_ca: Option<PathBuf>,
+    /// Where the server is reached from outside, if that is known.
+    pub public_url: Option<Url>,
 }
 
 impl ServeSettings {
@@ -32,6 +35,7 @@ impl ServeSettings {
             allow_endpoints: arguments.allow_endpoints.clone(),
             pressure_profile: arguments.pressure_profile,
             extra_ca: arguments.extra_ca.clone(),
+            public_url: arguments.public_url.clone(),
         }
     }
 }
