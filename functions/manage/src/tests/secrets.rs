@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use axum::http::HeaderValue;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::secret::Secret;
 use serde_json::{Value, json};
