@@ -14,6 +14,17 @@ pub use received::Received;
 
 use crate::seen::Seen;
 
+/// An answer with everything in it.
+#[derive(Debug, Clone, Default)]
+pub struct Reply {
+    /// Its status.
+    pub status: u16,
+    /// Its headers besides `content-length`.
+    pub headers: Vec<(&'static str, String)>,
+    /// Its body.
+    pub body: String,
+}
+
 /// How the endpoint behaves once it has read a request.
 #[derive(Debug, Clone)]
 pub enum Answer {
@@ -23,6 +34,8 @@ pub enum Answer {
     With(u16, &'static str, String),
     /// Answers with the status this function chooses.
     Judge(fn(&Received) -> u16),
+    /// Answers with what this function makes of the request.
+    Reply(fn(&Received) -> Reply),
     /// Answers with a status once [`Endpoint::open`] was called.
     Held(u16),
     /// Answers with a status and a body that never ends.

@@ -1,7 +1,7 @@
 //! One attempt as a request: its headers, its body and its signature.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use sha2::{Digest, Sha256};
 
 use crate::event::output::{OutputBody, OutputError, binary_request, request_body};
@@ -20,6 +20,7 @@ const AEG_EVENT_TYPE: HeaderName = HeaderName::from_static("aeg-event-type");
 const AEG_SUBSCRIPTION_NAME: HeaderName = HeaderName::from_static("aeg-subscription-name");
 const AEG_DELIVERY_COUNT: HeaderName = HeaderName::from_static("aeg-delivery-count");
 const NOTIFICATION: HeaderValue = HeaderValue::from_static("Notification");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
 
 /// An event on its way into a request.
@@ -58,8 +59,10 @@ pub fn request(
     let subscription = context.subscription;
     let (mut headers, body) = match (subscription.content_mode, events) {
         (ContentMode::Binary, [event]) if context.schema == Schema::CloudEvents => {
-            let binary = binary_request(&event.json)?;
-            (binary.headers, vec![binary.body])
+            match binary_request(&event.json)? {
+                Some(binary) => (binary.headers, vec![binary.body]),
+                None => structured(context, events),
+            }
         }
         _ => structured(context, events),
     };
@@ -76,6 +79,9 @@ pub fn request(
     headers.insert(AEG_EVENT_TYPE, NOTIFICATION);
     put(&mut headers, AEG_SUBSCRIPTION_NAME, subscription.name.as_str());
     headers.insert(AEG_DELIVERY_COUNT, context.attempts_before.into());
+    if subscription.endpoint.has_access_token() {
+        headers.insert(CACHE_CONTROL, NO_STORE);
+    }
     if let [Outgoing { traceparent: Some(traceparent), .. }] = events {
         put(&mut headers, TRACEPARENT, traceparent);
     }

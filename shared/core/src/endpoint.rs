@@ -68,6 +68,12 @@ impl EndpointUrl {
         &self.0[url::Position::BeforePath..url::Position::AfterQuery]
     }
 
+    /// Whether an access token stands in its query, so that nobody on the way may store its requests.
+    /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#32-uri-query-parameter>
+    pub fn has_access_token(&self) -> bool {
+        self.0.query_pairs().any(|(name, _)| name == "access_token")
+    }
+
     /// The link it belongs to.
     pub fn link(&self) -> Link {
         let host = match self.0.host() {
@@ -111,6 +117,17 @@ mod tests {
         check("https://Billing.Example.com/hooks?a=b", "https://billing.example.com:443");
         check("http://127.0.0.1:9000", "http://127.0.0.1:9000");
         check("https://[2001:db8::1]/x", "https://[2001:db8::1]:443");
+    }
+
+    #[test]
+    fn an_access_token_is_a_parameter_of_that_name() {
+        let check = |url: &str, expected: bool| {
+            assert_eq!(EndpointUrl::parse(url).unwrap().has_access_token(), expected, "{url}");
+        };
+        check("https://a.example/x?p=q&access_token=t", true);
+        check("https://a.example/x?access%5Ftoken=t", true);
+        check("https://a.example/access_token?code=access_token", false);
+        check("https://a.example/", false);
     }
 
     #[test]

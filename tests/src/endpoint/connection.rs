@@ -4,7 +4,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 
-use super::{Answer, Received, Shared};
+use super::{Answer, Received, Reply, Shared};
 
 /// One piece of a body that never ends.
 const PIECE: [u8; 8192] = [b'x'; 8192];
@@ -22,6 +22,7 @@ pub(super) fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<(
                 write(&mut stream, status, &format!("{name}: {value}\r\n"))?;
             }
             Answer::Judge(judge) => write(&mut stream, judge(&request), "")?,
+            Answer::Reply(reply) => write_reply(&mut stream, &reply(&request))?,
             Answer::Held(status) => {
                 shared.opened.wait_for("the end of the hold", |opened| opened.first().copied());
                 write(&mut stream, status, "")?;
@@ -43,6 +44,14 @@ pub(super) fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<(
 fn write(stream: &mut TcpStream, status: u16, header: &str) -> io::Result<()> {
     let length = if status == 204 { "" } else { "content-length: 0\r\n" };
     stream.write_all(format!("HTTP/1.1 {status} Scripted\r\n{length}{header}\r\n").as_bytes())
+}
+
+fn write_reply(stream: &mut TcpStream, reply: &Reply) -> io::Result<()> {
+    write!(stream, "HTTP/1.1 {} Scripted\r\ncontent-length: {}\r\n", reply.status, reply.body.len())?;
+    for (name, value) in &reply.headers {
+        write!(stream, "{name}: {value}\r\n")?;
+    }
+    write!(stream, "\r\n{}", reply.body)
 }
 
 fn write_for_ever(stream: &mut TcpStream, status: u16) -> io::Result<()> {

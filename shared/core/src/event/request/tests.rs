@@ -362,7 +362,10 @@ proptest! {
             match parse(Schema::CloudEvents, &headers, body) {
                 Err(error) => prop_assert!(has_control, "{}", error),
                 Ok(events) => {
-                    let out = output::binary_request(events[0].json()).unwrap();
+                    let Some(out) = output::binary_request(events[0].json()).unwrap() else {
+                        prop_assert!(body.is_empty(), "{text:?}");
+                        continue;
+                    };
                     prop_assert_eq!(&out.body, body);
                     prop_assert_eq!(out.headers.get("content-type").unwrap(), content_type);
                     let again = binary::render(&out.headers, Some(content_type), body).unwrap();

@@ -1,0 +1,9 @@
+//! One test for each requirement on a sender, named after it. The README of this folder lists them by source.
+
+mod cloud_events_http;
+mod cloud_events_json;
+mod dead_letters;
+mod event_grid;
+mod standard_webhooks;
+mod table;
+mod webhooks;
