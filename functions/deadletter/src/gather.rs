@@ -1,12 +1,12 @@
 //! Gathering: which dead letters of one subscription go into one object. It is decided before their payloads are read,
 //! so that an object's bytes are held only while it is being worked on. A message is never split.
 
-use posthaste_core::delivery::DeadLetter;
+use posthaste_core::delivery::{DeadLetter, Entry};
 use posthaste_core::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
 
 use crate::Letter;
 
-/// What a record has more than its event, at most: six members with the longest names and values, and a comma.
+/// What a record has more than its event and what lies around that, at most: six members with the longest names and values, and a comma.
 const RECORD_EXTRA_BYTES_MAX: usize = 320;
 
 /// The letters of one subscription, by object. An object is larger than preferred only if it holds a single letter that
@@ -31,7 +31,9 @@ pub(crate) fn gather(letters: Vec<Letter>) -> Vec<Vec<Letter>> {
 
 /// The bytes that a letter takes in an object, at most.
 fn object_bytes(letter: &DeadLetter) -> usize {
-    letter.delivery.events.iter().map(|event| event.payload.len() + RECORD_EXTRA_BYTES_MAX).sum()
+    let envelope = |event: &Entry| event.envelope.as_ref().map_or(0, |envelope| envelope.bytes());
+    let event = |event: &Entry| event.payload.len() + envelope(event) + RECORD_EXTRA_BYTES_MAX;
+    letter.delivery.events.iter().map(event).sum()
 }
 
 #[cfg(test)]
@@ -71,7 +73,8 @@ mod tests {
             let (at, name_was_unknown) = (dead.delivery.published_at, false);
             let outcome = OutcomeName::ResolutionError;
             dead.delivery.last = Some(LastAttempt { outcome, status: Some(u16::MAX), at, name_was_unknown });
-            let bytes = record(&dead, &Bytes::from_static(b"{}")).len();
+            let entry = &letter("a", vec![stored("payloads/x", 2)]).dead.delivery.events[0];
+            let bytes = record(&dead, entry, &Bytes::from_static(b"{}")).len();
             assert!(bytes < "{}".len() + RECORD_EXTRA_BYTES_MAX, "{bytes}");
             assert!(bytes > RECORD_EXTRA_BYTES_MAX * 2 / 3, "the bound is far from what it bounds: {bytes}");
         }

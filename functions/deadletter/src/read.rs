@@ -95,8 +95,8 @@ where
             .flat_map(|(index, letter)| (0..count(letter)).map(move |e| (index, e)));
         let events: Vec<(usize, usize)> = events.collect();
         let reads = events.into_iter().map(|(index, event)| async move {
-            let payload = &letters[index].dead.delivery.events[event].payload;
-            let text = guarded(self.text(payload)).await;
+            let entry = &letters[index].dead.delivery.events[event];
+            let text = guarded(self.text(&entry.payload)).await;
             (index, event, text.unwrap_or(Err(Trouble::Panicked)))
         });
         let mut texts = pin!(stream::iter(reads).buffer_unordered(READS_PER_OBJECT_MAX));
@@ -104,7 +104,10 @@ where
         while let Either::Left((Some((index, event, text)), _)) = select(texts.next(), over.as_mut()).await {
             let reading = &mut readings[index];
             match text {
-                Ok(text) => reading.records[event] = Some(record(&letters[index].dead, &text)),
+                Ok(text) => {
+                    let dead = &letters[index].dead;
+                    reading.records[event] = Some(record(dead, &dead.delivery.events[event], &text));
+                }
                 Err(trouble) => reading.trouble = reading.trouble.take().or(Some(trouble)),
             }
         }

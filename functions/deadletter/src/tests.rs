@@ -26,6 +26,7 @@ pub(crate) fn letter(id: &str, payloads: Vec<Payload>) -> Letter {
         expires_at: Timestamp::EPOCH,
         traceparent: None,
         marks: Marks::default(),
+        envelope: None,
         payload,
     };
     let delivery = Delivery {

@@ -58,6 +58,7 @@ impl<E: Entropy> Editor<'_, E> {
         require_same_name("name", written.name.as_ref().map(TopicName::as_str), name.as_str())?;
         require_distinct(written)?;
         record.settings.input_schema = written.input_schema;
+        record.settings.input_mapping.clone_from(&written.input_mapping);
         record.settings.default_time_to_live = written.default_time_to_live;
         let mut placed = Vec::new();
         for (name, subscription) in &written.subscriptions {

@@ -119,7 +119,7 @@ fn input_problem(error: &PublishInputError) -> Problem {
                 None => problem,
             }
         }
-        PublishInputError::RequestTooLarge { .. } => {
+        PublishInputError::RequestTooLarge { .. } | PublishInputError::TooManyEvents { .. } => {
             Problem::new(ProblemKind::TooLarge).detail(error.to_string())
         }
         PublishInputError::EventTooLarge { index, .. } => {

@@ -18,9 +18,10 @@ use axum::body::Body;
 use http::header::EXPECT;
 use http::{HeaderMap, Request};
 use posthaste_core::delivery::Marks;
-use posthaste_core::event::{Event, PublishRequest, parse_request};
+use posthaste_core::event::{Event, Input, Made, PublishRequest, parse_request};
 use posthaste_core::name::TopicName;
 use posthaste_core::pressure::{Admission, Tier};
+use posthaste_core::schema::Schema;
 use posthaste_core::topic::Topic;
 use posthaste_ports::{Clock, Entropy, FanOut, ObjectStore, PressureReader, QueueSender, Registry};
 use tokio::sync::SemaphorePermit;
@@ -176,10 +177,21 @@ where
         if let Admission::Delay(wait) = admitted.admission {
             self.clock.sleep(wait).await;
         }
-        let (name, schema) = (&topic.name, topic.input_schema);
-        let request = PublishRequest { topic: name, schema, headers, body: &body };
+        let request = PublishRequest { topic: &topic.name, input: self.input(topic), headers, body: &body };
         let events = parse_request(&request).map_err(PublishError::Input)?;
         Ok(Received { events, pressure, dehydrate, _room: room })
+    }
+
+    /// What the topic takes. Chance is asked for only where something is made of it.
+    fn input<'t>(&self, topic: &'t Topic) -> Input<'t> {
+        match topic.input_schema {
+            Schema::CloudEvents => Input::CloudEvents,
+            Schema::EventGrid => Input::EventGrid,
+            Schema::Custom => {
+                let made = Made { at: self.clock.now(), seed: self.entropy.uuid().into_bytes() };
+                Input::Custom { mapping: &topic.input_mapping, made }
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod compile;
 mod iso;
+mod mapping;
 mod pressure;
 mod secret_text;
 mod settings;
@@ -12,6 +13,7 @@ mod view;
 
 pub use compile::{Problem, SettingsError, compile_subscription, compile_topic};
 pub use iso::{IsoDuration, IsoTimestamp};
+pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
 pub use pressure::{PressureResource, PressureThresholds, PressureView};
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{

@@ -3,10 +3,14 @@
 use std::ops::Range;
 
 use crate::delivery::Payload;
+use crate::event::Envelope;
 use crate::limits::{
     ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, PREFERRED_BATCH_KILOBYTES_DEFAULT, SQS_MESSAGE_BYTES_MAX,
     UNBATCHED_EVENTS_PER_MESSAGE_MAX, UNBATCHED_MESSAGE_BYTES_PREFERRED,
 };
+
+/// Bytes that the member's name takes which holds an event's envelope in a message.
+const ENVELOPE_MEMBER_BYTES: usize = r#","envelope":"#.len();
 
 /// A subscription's batching: how many events and bytes one request carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +21,15 @@ pub struct Batching {
     pub events_max: usize,
     /// Preferred bytes of one request; exceeded only by an event that is larger by itself.
     pub bytes_preferred: usize,
+}
+
+/// How much of a batch one event takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventSize {
+    /// Bytes in a request.
+    pub request: usize,
+    /// Bytes in a message, the entry around it included.
+    pub message: usize,
 }
 
 /// How much fits together.
@@ -49,25 +62,33 @@ impl Batching {
 
     /// Cuts events, in order, into the runs that share a delivery message: up to the subscription's batch, never past
     /// SQS's limit; without batching as many as SQS bills as one request.
-    pub fn messages(self, payloads: &[&Payload]) -> Vec<Range<usize>> {
-        let in_message = |payload: &&Payload| payload.message_bytes() + ENTRY_OVERHEAD_BYTES;
+    pub fn messages(self, events: &[EventSize]) -> Vec<Range<usize>> {
+        let in_message = |event: &EventSize| event.message;
         if !self.enabled {
             let pack = Pack {
                 items_max: UNBATCHED_EVENTS_PER_MESSAGE_MAX,
                 bytes_preferred: UNBATCHED_MESSAGE_BYTES_PREFERRED - ENVELOPE_BYTES_RESERVED,
             };
-            return pack.cut(payloads.iter().map(in_message));
+            return pack.cut(events.iter().map(in_message));
         }
         let limit = Pack {
             items_max: self.events_max,
             bytes_preferred: SQS_MESSAGE_BYTES_MAX - ENVELOPE_BYTES_RESERVED,
         };
-        let batches = self.request().cut(payloads.iter().map(|payload| payload.len()));
+        let batches = self.request().cut(events.iter().map(|event| event.request));
         let within_limit = |batch: Range<usize>| {
-            let parts = limit.cut(payloads[batch.clone()].iter().map(in_message));
+            let parts = limit.cut(events[batch.clone()].iter().map(in_message));
             parts.into_iter().map(move |part| batch.start + part.start..batch.start + part.end)
         };
         batches.into_iter().flat_map(within_limit).collect()
+    }
+}
+
+impl EventSize {
+    /// The size of an event with what lies around it.
+    pub fn of(payload: &Payload, envelope: Option<&Envelope>) -> Self {
+        let envelope = envelope.map_or(0, |envelope| envelope.bytes() + ENVELOPE_MEMBER_BYTES);
+        Self { request: payload.len(), message: payload.message_bytes() + envelope + ENTRY_OVERHEAD_BYTES }
     }
 }
 
@@ -124,20 +145,19 @@ mod tests {
 
     #[test]
     fn a_message_holds_no_more_than_the_subscription_s_batch() {
-        let payload = Payload::Inline(bytes::Bytes::from(vec![b'x'; 1000]));
-        let payloads = vec![&payload; 10];
+        let size = EventSize::of(&Payload::Inline(bytes::Bytes::from(vec![b'x'; 1000])), None);
         let batching = Batching { enabled: true, events_max: 5000, bytes_preferred: 4096 };
-        assert_eq!(batching.messages(&payloads), vec![0..4, 4..8, 8..10]);
-        assert_eq!(Batching::default().messages(&[&payload; 25]), vec![0..10, 10..20, 20..25]);
+        assert_eq!(batching.messages(&[size; 10]), vec![0..4, 4..8, 8..10]);
+        assert_eq!(Batching::default().messages(&[size; 25]), vec![0..10, 10..20, 20..25]);
     }
 
     #[test]
     fn a_message_never_breaks_the_limit_of_sqs() {
-        let payload = Payload::Inline(bytes::Bytes::from_static(b"{}"));
+        let size = EventSize::of(&Payload::Inline(bytes::Bytes::from_static(b"{}")), None);
         let batching = Batching { enabled: true, events_max: 5000, bytes_preferred: 1 << 20 };
         let in_message =
             |run: &Range<usize>| run.len() * (2 + ENTRY_OVERHEAD_BYTES) + ENVELOPE_BYTES_RESERVED;
-        let runs = batching.messages(&vec![&payload; 20_000]);
+        let runs = batching.messages(&vec![size; 20_000]);
         assert!(runs.iter().all(|run| in_message(run) <= SQS_MESSAGE_BYTES_MAX && run.len() <= 5000));
         assert_eq!(runs.iter().map(Range::len).sum::<usize>(), 20_000);
     }

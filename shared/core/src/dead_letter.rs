@@ -2,9 +2,10 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use crate::delivery::DeadLetter;
+use crate::delivery::{DeadLetter, Entry};
 use crate::event::with_members;
 use crate::schema::Schema;
+use crate::time::Timestamp;
 
 mod restore;
 
@@ -40,12 +41,22 @@ const CLOUD_EVENTS: Names = Names {
     last_attempt: "lastdeliveryattempttime",
 };
 
-/// The dead letter of one event. An event that was never tried has no outcome and no time of a last attempt.
-pub fn record(letter: &DeadLetter, event: &Bytes) -> Bytes {
+/// The dead letter of `entry`, whose text is `event`. A custom event lies in its envelope, under `data`. An event that
+/// was never tried has no outcome and no time of a last attempt.
+pub fn record(letter: &DeadLetter, entry: &Entry, event: &Bytes) -> Bytes {
+    let members = members(letter);
+    match &entry.envelope {
+        Some(envelope) => envelope.around(event, &members),
+        None => with_members(event, &members),
+    }
+}
+
+fn members(letter: &DeadLetter) -> Vec<(&'static str, String)> {
     let names = match letter.delivery.schema {
-        Schema::EventGrid => EVENT_GRID,
+        Schema::EventGrid | Schema::Custom => EVENT_GRID,
         Schema::CloudEvents => CLOUD_EVENTS,
     };
+    let time = |at: Timestamp| format!("\"{}\"", at.to_event_grid());
     let delivery = &letter.delivery;
     let mut members = vec![
         (names.reason, format!("\"{:?}\"", letter.reason)),
@@ -55,9 +66,9 @@ pub fn record(letter: &DeadLetter, event: &Bytes) -> Bytes {
         members.push((names.outcome, format!("\"{:?}\"", last.outcome)));
         members.extend(last.status.map(|status| (names.status, status.to_string())));
     }
-    members.push((names.published, format!("\"{}\"", delivery.published_at)));
-    members.extend(delivery.last.map(|last| (names.last_attempt, format!("\"{}\"", last.at))));
-    with_members(event, &members)
+    members.push((names.published, time(delivery.published_at)));
+    members.extend(delivery.last.map(|last| (names.last_attempt, time(last.at))));
+    members
 }
 
 /// Gathers records into one object: a JSON array.
@@ -97,9 +108,12 @@ impl Gathered {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::decide::DeadLetterReason;
-    use crate::delivery::{Delivery, LastAttempt};
+    use crate::delivery::{Delivery, LastAttempt, Marks, Payload};
+    use crate::event::Envelope;
     use crate::name::{SubscriptionName, TopicName};
     use crate::outcome::OutcomeName;
     use crate::time::Timestamp;
@@ -127,22 +141,36 @@ mod tests {
         }
     }
 
+    pub(super) fn entry(envelope: Option<Envelope>) -> Entry {
+        Entry {
+            key: "k".to_owned(),
+            expires_at: Timestamp::EPOCH,
+            traceparent: None,
+            marks: Marks::default(),
+            envelope: envelope.map(Arc::new),
+            payload: Payload::Inline(Bytes::new()),
+        }
+    }
+
+    fn check(letter: &DeadLetter, event: &'static str, expected: &str) {
+        assert_eq!(record(letter, &entry(None), &Bytes::from_static(event.as_bytes())), expected);
+    }
+
     #[test]
     fn event_grid_s_members_have_event_grid_s_names() {
-        let json =
-            record(&letter(Schema::EventGrid, Some(404)), &Bytes::from_static(br#"{"id":"1", "n": 1.0}"#));
-        assert_eq!(
-            json,
-            r#"{"id":"1", "n": 1.0,"deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":1,"lastDeliveryOutcome":"NotFound","lastHttpStatusCode":404,"publishTime":"2020-08-13T17:18:14.026Z","lastDeliveryAttemptTime":"2020-08-13T17:18:14.046Z"}"#
+        check(
+            &letter(Schema::EventGrid, Some(404)),
+            r#"{"id":"1", "n": 1.0}"#,
+            r#"{"id":"1", "n": 1.0,"deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":1,"lastDeliveryOutcome":"NotFound","lastHttpStatusCode":404,"publishTime":"2020-08-13T17:18:14.0260000Z","lastDeliveryAttemptTime":"2020-08-13T17:18:14.0460000Z"}"#,
         );
     }
 
     #[test]
     fn cloud_events_members_are_lower_case() {
-        let json = record(&letter(Schema::CloudEvents, None), &Bytes::from_static(b"{}"));
-        assert_eq!(
-            json,
-            r#"{"deadletterreason":"MaxDeliveryAttemptsExceeded","deliveryattempts":1,"lastdeliveryoutcome":"NotFound","publishtime":"2020-08-13T17:18:14.026Z","lastdeliveryattempttime":"2020-08-13T17:18:14.046Z"}"#
+        check(
+            &letter(Schema::CloudEvents, None),
+            "{}",
+            r#"{"deadletterreason":"MaxDeliveryAttemptsExceeded","deliveryattempts":1,"lastdeliveryoutcome":"NotFound","publishtime":"2020-08-13T17:18:14.0260000Z","lastdeliveryattempttime":"2020-08-13T17:18:14.0460000Z"}"#,
         );
     }
 
@@ -152,9 +180,10 @@ mod tests {
         letter.delivery.attempts = 0;
         letter.delivery.last = None;
         letter.reason = DeadLetterReason::SubscriptionDeleted;
-        assert_eq!(
-            record(&letter, &Bytes::from_static(b"{}")),
-            r#"{"deadLetterReason":"SubscriptionDeleted","deliveryAttempts":0,"publishTime":"2020-08-13T17:18:14.026Z"}"#
+        check(
+            &letter,
+            "{}",
+            r#"{"deadLetterReason":"SubscriptionDeleted","deliveryAttempts":0,"publishTime":"2020-08-13T17:18:14.0260000Z"}"#,
         );
     }
 

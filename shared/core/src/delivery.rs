@@ -1,11 +1,13 @@
 //! A delivery: events queued for one subscription that share one attempt count.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::decide::{DeadLetterReason, Outcome};
+use crate::event::Envelope;
 use crate::name::{SubscriptionName, TopicName};
 use crate::outcome::OutcomeName;
 use crate::schema::Schema;
@@ -18,7 +20,7 @@ pub struct Delivery {
     pub topic: TopicName,
     /// The subscription they go to.
     pub subscription: SubscriptionName,
-    /// The schema they were accepted in.
+    /// The schema of their texts: the one they are sent in.
     pub schema: Schema,
     /// When they were accepted.
     pub published_at: Timestamp,
@@ -58,6 +60,8 @@ pub struct Entry {
     pub traceparent: Option<String>,
     /// What it is besides an ordinary event.
     pub marks: Marks,
+    /// What lies around a custom event. Every event of [`Schema::Custom`] has one, and no other.
+    pub envelope: Option<Arc<Envelope>>,
     /// The event itself.
     pub payload: Payload,
 }

@@ -3,20 +3,29 @@
 
 mod binary;
 mod cloud_events;
+mod convert;
+mod custom;
 mod date_time;
+mod envelope;
 mod error;
 mod event_grid;
 mod media_type;
 mod members;
+mod object;
 pub mod output;
 mod request;
 mod splice;
 mod text;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
+pub use self::convert::converted;
+pub use self::custom::Made;
+pub use self::envelope::Envelope;
 pub use self::error::{EventError, Expected, PublishInputError};
-pub use self::request::{PublishRequest, parse_request};
+pub use self::request::{Input, PublishRequest, parse_request};
 pub use self::splice::{with_members, without_members};
 use crate::schema::Schema;
 use crate::time::Timestamp;
@@ -25,12 +34,13 @@ use crate::time::Timestamp;
 ///
 /// The text is the producer's, byte for byte, with these exceptions: U+FFFE and U+FFFF are escaped, because SQS refuses
 /// them raw; Event Grid's `topic`, `dataVersion` and `metadataVersion` are added where absent; an event that came in
-/// binary mode is rendered once, its JSON data as written.
+/// binary mode is rendered once, its JSON data as written. Besides a custom event lies its [`Envelope`].
 #[derive(Debug, Clone)]
 pub struct Event {
     json: Bytes,
     schema: Schema,
     attributes: Attributes,
+    envelope: Option<Arc<Envelope>>,
 }
 
 /// What was read from the text, decoded.
@@ -46,14 +56,27 @@ struct Attributes {
 }
 
 impl Event {
-    /// Reads an event from its own JSON text, as it was kept. Nothing is added and no limit is checked.
+    /// Reads an event from its own JSON text, as it was kept. Nothing is added and no limit is checked. A custom event
+    /// does not say enough by itself: it is read with [`Event::enveloped`].
     pub fn parse(schema: Schema, json: Bytes) -> Result<Self, EventError> {
         let text = std::str::from_utf8(&json).map_err(|_| EventError::whole(Expected::Utf8))?;
         let attributes = match schema {
             Schema::CloudEvents => cloud_events::read(text)?,
             Schema::EventGrid => event_grid::read(text)?,
+            Schema::Custom => return Err(EventError::whole(Expected::Envelope)),
         };
-        Ok(Self { json, schema, attributes })
+        Ok(Self { json, schema, attributes, envelope: None })
+    }
+
+    /// A custom event as it was kept, with its envelope.
+    pub fn enveloped(json: Bytes, envelope: Arc<Envelope>) -> Self {
+        let attributes = custom::attributes(&envelope, None);
+        Self { json, schema: Schema::Custom, attributes, envelope: Some(envelope) }
+    }
+
+    /// What lies around a custom event. Every custom event has one, and no other.
+    pub fn envelope(&self) -> Option<&Arc<Envelope>> {
+        self.envelope.as_ref()
     }
 
     /// The JSON text: one object, without white space around it. Often a slice of the request's body.
@@ -133,6 +156,6 @@ mod tests {
 
     #[test]
     fn the_attributes_stay_small() {
-        assert!(size_of::<Event>() <= 152, "{}", size_of::<Event>());
+        assert!(size_of::<Event>() <= 160, "{}", size_of::<Event>());
     }
 }

@@ -13,6 +13,7 @@ pub mod event;
 pub mod filter;
 pub mod layout;
 pub mod limits;
+pub mod mapping;
 pub mod name;
 pub mod outcome;
 pub mod pressure;

@@ -63,6 +63,20 @@ pub const REQUEST_BYTES_MAX: usize = 1_000_000;
 /// still reads with the 128 levels at which `serde_json` and most other parsers stop.
 pub const EVENT_DEPTH_MAX: usize = 100;
 
+/// Most custom events in one publish request. Events of the other schemas have members that they must have, and so take
+/// enough of [`REQUEST_BYTES_MAX`]; custom ones may be two bytes long, and what lies around them a hundred times that.
+pub const CUSTOM_EVENTS_PER_REQUEST_MAX: usize = 10_000;
+
+/// Longest source field of an input mapping, in bytes.
+pub const SOURCE_FIELD_BYTES_MAX: usize = 256;
+
+/// Most objects that a source field of an input mapping leads through, each of which is read once more.
+pub const SOURCE_FIELD_LEVELS_MAX: usize = 10;
+
+/// Longest text that an input mapping finds in a custom event, or sets, in bytes. Six of them, with every byte escaped,
+/// still leave room for the largest event in a message.
+pub const MAPPED_VALUE_BYTES_MAX: usize = 1024;
+
 /// Largest management request body, in bytes. A subscription with every member at its limit is far smaller.
 pub const MANAGE_REQUEST_BYTES_MAX: usize = 1_048_576;
 

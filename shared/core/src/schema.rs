@@ -11,6 +11,23 @@ pub enum Schema {
     CloudEvents,
     /// Azure Event Grid's own schema.
     EventGrid,
+    /// Any JSON object. An input mapping says what in it is its id, type, subject, time and version.
+    Custom,
+}
+
+impl Schema {
+    /// Every schema.
+    pub const ALL: [Self; 3] = [Self::CloudEvents, Self::EventGrid, Self::Custom];
+
+    /// Whether events accepted in this schema can be sent in that one: Event Grid's table.
+    /// <https://learn.microsoft.com/azure/event-grid/event-schema-compatibility>
+    pub fn converts_to(self, output: Self) -> bool {
+        match self {
+            Self::CloudEvents => output == Self::CloudEvents,
+            Self::EventGrid => output != Self::Custom,
+            Self::Custom => true,
+        }
+    }
 }
 
 /// How one CloudEvent lies in a request.
@@ -22,4 +39,19 @@ pub enum ContentMode {
     Structured,
     /// Attributes are `ce-*` headers, the body is the data alone.
     Binary,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_converted_where_event_grid_converts_them() {
+        let check = |input: Schema, expected: [bool; 3]| {
+            assert_eq!(Schema::ALL.map(|output| input.converts_to(output)), expected, "{input:?}");
+        };
+        check(Schema::CloudEvents, [true, false, false]);
+        check(Schema::EventGrid, [true, true, false]);
+        check(Schema::Custom, [true, true, true]);
+    }
 }

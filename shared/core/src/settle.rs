@@ -209,6 +209,7 @@ mod tests {
             expires_at: NOW,
             traceparent: None,
             marks: Marks::default(),
+            envelope: None,
             payload: Payload::Inline(Bytes::from_static(b"{}")),
         };
         Delivery {

@@ -88,6 +88,11 @@ impl Timestamp {
         }
     }
 
+    /// RFC 3339 in UTC with seven digits of the second, as Event Grid writes times: `2026-11-21T10:00:00.0000000Z`.
+    pub fn to_event_grid(self) -> String {
+        format!("{:.7}", self.to_jiff())
+    }
+
     fn to_jiff(self) -> jiff::Timestamp {
         let ms = i64::try_from(self.0).unwrap_or(i64::MAX);
         jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX)

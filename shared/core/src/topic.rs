@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::batch::Batching;
 use crate::endpoint::EndpointUrl;
 use crate::filter::Filter;
+use crate::mapping::InputMapping;
 use crate::name::{SubscriptionName, TopicName};
 use crate::retry::RetryPolicy;
 use crate::schema::{ContentMode, Schema};
@@ -20,6 +21,8 @@ pub struct Topic {
     pub name: TopicName,
     /// The schema of the events it accepts.
     pub input_schema: Schema,
+    /// Where custom events have what the rules look at.
+    pub input_mapping: InputMapping,
     /// Default and cap of the time to live of its events.
     pub default_time_to_live: Option<Duration>,
     /// The keys that open it to producers.

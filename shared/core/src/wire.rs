@@ -7,6 +7,7 @@
 mod dead_letter;
 mod delivery;
 mod drain;
+mod envelope;
 mod parked;
 
 use bytes::Bytes;
@@ -50,11 +51,14 @@ fn unreadable(body: &Bytes, error: serde_json::Error) -> WireError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
+    use crate::batch::EventSize;
     use crate::decide::DeadLetterReason;
     use crate::delivery::{
         DeadLetter, Delivery, Entry, LastAttempt, Marks, Payload, PayloadDigest, StorageTrouble,
     };
-    use crate::limits::ENTRY_OVERHEAD_BYTES;
+    use crate::event::Envelope;
     use crate::name::{SubscriptionName, TopicName};
     use crate::outcome::OutcomeName;
     use crate::schema::Schema;
@@ -63,6 +67,7 @@ mod tests {
     /// Version 1 as it was first written. Never edited.
     const DELIVERY_V1: &str = include_str!("wire/fixtures/delivery-v1.json");
     const DELIVERY_V1_DIGEST: &str = include_str!("wire/fixtures/delivery-v1-digest.json");
+    const DELIVERY_V1_ENVELOPE: &str = include_str!("wire/fixtures/delivery-v1-envelope.json");
     const DELIVERY_V1_MARKS: &str = include_str!("wire/fixtures/delivery-v1-marks.json");
     const DEAD_LETTER_V1: &str = include_str!("wire/fixtures/dead-letter-v1.json");
 
@@ -87,6 +92,7 @@ mod tests {
                     expires_at: Timestamp::from_millis(1_700_086_400_000),
                     traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
                     marks: Marks::default(),
+                    envelope: None,
                     payload: Payload::Inline(Bytes::from_static(b"{ \"id\":\"1\", \"n\": 1.00 }")),
                 },
                 Entry {
@@ -94,6 +100,7 @@ mod tests {
                     expires_at: Timestamp::from_millis(1_700_086_400_000),
                     traceparent: None,
                     marks: Marks::default(),
+                    envelope: None,
                     payload: stored(None),
                 },
             ],
@@ -141,17 +148,58 @@ mod tests {
         assert_eq!(read.unwrap(), delivery);
     }
 
+    /// Custom events: one with its text, one that is stored.
+    fn custom() -> Delivery {
+        let envelope = Envelope {
+            id: "9f3c".into(),
+            event_time: "2023-11-14T22:13:20.0000000Z".into(),
+            event_type: "created".into(),
+            data_version: "1.0".into(),
+            topic: "/topics/orders".into(),
+            subject: "a\"\u{ffff}".into(),
+        };
+        let mut delivery = delivery();
+        delivery.schema = Schema::Custom;
+        for entry in &mut delivery.events {
+            entry.envelope = Some(Arc::new(envelope.clone()));
+        }
+        delivery
+    }
+
+    #[test]
+    fn a_delivery_of_custom_events_is_written_as_its_fixture_and_read_back() {
+        assert_eq!(render_delivery(&custom()), DELIVERY_V1_ENVELOPE.trim_end());
+        let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_ENVELOPE.as_bytes()));
+        assert_eq!(read.unwrap(), custom());
+    }
+
+    #[test]
+    fn a_custom_event_without_its_envelope_is_malformed() {
+        for (from, to) in [("\"envelope\"", "\"other\""), ("\"Custom\"", "\"EventGrid\"")] {
+            let body = Bytes::from(DELIVERY_V1_ENVELOPE.replacen(from, to, 1));
+            assert!(matches!(parse_delivery(&body), Err(WireError::Malformed(_))), "{body:?}");
+        }
+    }
+
     #[test]
     fn no_entry_takes_more_than_is_reckoned_with() {
         let mut delivery = delivery();
         let key = "f".repeat(32) + "-999999";
         let payload = stored(Some(PayloadDigest::of(b"abc")));
-        delivery.events =
-            vec![Entry { key, traceparent: None, marks: BOTH_MARKS, payload, ..delivery.events[0].clone() }];
+        let envelope = custom().events[0].envelope.clone();
+        delivery.events = vec![Entry {
+            key,
+            traceparent: None,
+            marks: BOTH_MARKS,
+            envelope,
+            payload,
+            ..delivery.events[0].clone()
+        }];
         let one = render_delivery(&delivery).len();
         delivery.events.push(delivery.events[0].clone());
         let more = render_delivery(&delivery).len() - one;
-        assert!(more <= delivery.events[0].payload.message_bytes() + ENTRY_OVERHEAD_BYTES, "{more}");
+        let Entry { payload, envelope, .. } = &delivery.events[0];
+        assert!(more <= EventSize::of(payload, envelope.as_deref()).message, "{more}");
     }
 
     #[test]

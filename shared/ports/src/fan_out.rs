@@ -3,20 +3,15 @@
 //! Whoever brings events into the delivery queue does it here: publish, and what makes notices.
 
 mod plan;
+mod texts;
 
-use futures_util::future::try_join_all;
-use posthaste_core::delivery::{Marks, Payload, PayloadDigest};
+use posthaste_core::delivery::Marks;
 use posthaste_core::event::Event;
-use posthaste_core::layout;
 use posthaste_core::limits::INLINE_FAN_OUT_BYTES_MAX;
-use posthaste_core::time::Timestamp;
 use posthaste_core::topic::Topic;
 
-use crate::{Clock, Entropy, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender, send_all};
+use crate::{Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueSender, send_all};
 use plan::{Plan, Request};
-
-/// Most payloads of one request that are being stored at once.
-const PAYLOAD_PUTS_AT_ONCE: usize = 8;
 
 /// Bytes of rendered messages that are gathered before they are sent: what one request may hold of its fan-out. An
 /// event that is not stored fits with all its copies, so that nearly every request is sent in one go.
@@ -47,6 +42,9 @@ pub struct Written {
 /// Why not all of a fan-out was written. What was written is delivered; doing it again may duplicate that.
 #[derive(Debug, thiserror::Error)]
 pub enum FanOutError {
+    /// An event that cannot be sent in a subscription's schema.
+    #[error("failed to convert an event")]
+    Conversion(#[source] PortError),
     /// A payload that several messages were to share.
     #[error("failed to store a payload")]
     Payload(#[source] PortError),
@@ -58,7 +56,7 @@ pub enum FanOutError {
 impl FanOutError {
     /// What failed.
     pub fn port_error(&self) -> &PortError {
-        let (Self::Payload(error) | Self::Message(error)) = self;
+        let (Self::Conversion(error) | Self::Payload(error) | Self::Message(error)) = self;
         error
     }
 }
@@ -70,7 +68,7 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Fans events of one topic out to its subscriptions. When this returns `Ok`, every message is durable, and before
+    /// Fans events of one topic, all of the same schema, out to its subscriptions. When this returns `Ok`, every message is durable, and before
     /// it every payload was. With `dehydrate`, payloads are stored and referenced wherever that makes messages shorter.
     pub async fn write(
         &self,
@@ -85,40 +83,11 @@ where
             return Ok(Written { matched, messages: 0 });
         }
         let at = self.clock.now();
-        let payloads = self.place(&plan, events, dehydrate, at);
-        self.store(events, &payloads).await.map_err(FanOutError::Payload)?;
+        let texts = self.texts(&plan, events, dehydrate, at).await?;
         let id = self.entropy.uuid().simple().to_string();
-        let request = Request { topic, events, payloads: &payloads, at, id: &id, marks };
+        let request = Request { topic, events, texts: &texts, at, id: &id, marks };
         let messages = self.send(plan.messages(&request)).await.map_err(FanOutError::Message)?;
         Ok(Written { matched, messages })
-    }
-
-    /// Decides where the text of each event is to be.
-    fn place(&self, plan: &Plan<'_>, events: &[Event], dehydrate: bool, at: Timestamp) -> Vec<Payload> {
-        let payload = |(index, event): (usize, &Event)| {
-            let bytes = event.json().len();
-            if plan.stores(index, bytes, dehydrate) {
-                let key = layout::payload(at, &self.entropy.uuid().to_string());
-                Payload::Stored { key, bytes, digest: Some(PayloadDigest::of(event.json())) }
-            } else {
-                Payload::Inline(event.json().clone())
-            }
-        };
-        events.iter().enumerate().map(payload).collect()
-    }
-
-    async fn store(&self, events: &[Event], payloads: &[Payload]) -> Result<(), PortError> {
-        let stored = events.iter().zip(payloads).filter_map(|(event, payload)| match payload {
-            Payload::Stored { key, .. } => Some((key.as_str(), event.json())),
-            Payload::Inline(_) => None,
-        });
-        let stored: Vec<_> = stored.collect();
-        for some in stored.chunks(PAYLOAD_PUTS_AT_ONCE) {
-            let puts =
-                some.iter().map(|&(key, json)| self.payloads.put(key, json.clone(), PutCondition::Always));
-            try_join_all(puts).await?;
-        }
-        Ok(())
     }
 
     /// Sends the messages wave by wave and answers how many there were. A wave that fails is the last.

@@ -26,6 +26,7 @@ pub(crate) fn delivery(now: Timestamp) -> Vec<u8> {
         expires_at: now + Duration::from_hours(24),
         traceparent: None,
         marks: Marks::default(),
+        envelope: None,
         payload: Payload::Inline(Bytes::from(EVENT)),
     };
     let delivery = Delivery {

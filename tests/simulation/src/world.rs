@@ -231,6 +231,7 @@ impl World {
             expires_at: now + time_to_live,
             traceparent: None,
             marks: Marks::default(),
+            envelope: None,
             payload,
         };
         let delivery = Delivery {

@@ -1,5 +1,7 @@
 //! From what users write to what the rules use, or the member that is at fault.
 
+mod mapping;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +13,14 @@ use super::settings::{
 use crate::batch::Batching;
 use crate::endpoint::{EndpointUrl, EndpointUrlError};
 use crate::filter::Filter;
+use crate::limits::MAPPED_VALUE_BYTES_MAX;
 use crate::limits::{
     ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, DEAD_LETTER_DELAY_DEFAULT, DEAD_LETTER_DELAY_MAX,
     DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX,
     PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX, SCHEDULE_STEP_MAX, SCHEDULE_STEPS_MAX,
     SIGNING_SECRETS_MAX, SUBSCRIPTIONS_PER_TOPIC_MAX,
 };
+use crate::mapping::SourceFieldError;
 use crate::name::{SubscriptionName, TopicName};
 use crate::retry::{RetryPolicy, WaitFloors};
 use crate::schema::{ContentMode, Schema};
@@ -88,6 +92,21 @@ pub enum Problem {
         /// The one asked for.
         output: Schema,
     },
+    /// An input mapping on a topic whose events say themselves where everything is.
+    #[error("a topic of {0:?} events maps nothing, only one of Custom events does")]
+    Unmapped(Schema),
+    /// A mapping of a member that names nothing.
+    #[error("expected sourceField, defaultValue or both")]
+    NothingMapped,
+    /// Not the name of a member, nor a way to one.
+    #[error("{0}")]
+    SourceField(SourceFieldError),
+    /// A constant that is too long, or empty where something is needed.
+    #[error("expected {} {MAPPED_VALUE_BYTES_MAX} bytes", if *may_be_empty { "at most" } else { "1 to" })]
+    DefaultValue {
+        /// Whether nothing would do.
+        may_be_empty: bool,
+    },
     /// Binary mode is CloudEvents' own, for one event at a time.
     #[error(
         "binary content mode is for one CloudEvent a request: it needs deliverySchema CloudEvents and no batching"
@@ -131,6 +150,7 @@ pub fn compile_topic(
     Ok(Topic {
         name: name.clone(),
         input_schema: settings.input_schema,
+        input_mapping: mapping::input_mapping(settings.input_schema, settings.input_mapping.as_ref())?,
         default_time_to_live: settings.default_time_to_live.map(|ttl| ttl.0),
         keys,
         subscriptions,
@@ -152,7 +172,7 @@ pub fn compile_subscription(
     let timeout = settings.endpoint.timeout.map_or(ATTEMPT_TIMEOUT_DEFAULT, |written| written.0);
     duration_in("endpoint.timeout", timeout, Duration::from_secs(1), ATTEMPT_TIMEOUT_MAX)?;
     let delivery_schema = settings.delivery_schema.unwrap_or(input_schema);
-    if delivery_schema != input_schema {
+    if !input_schema.converts_to(delivery_schema) {
         let problem = Problem::Conversion { input: input_schema, output: delivery_schema };
         return Err(error("deliverySchema", problem));
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{IsoDuration, IsoTimestamp, SecretText};
+use super::{InputMappingSettings, IsoDuration, IsoTimestamp, SecretText};
 use crate::name::{SubscriptionName, TopicName};
 use crate::schema::{ContentMode, Schema};
 
@@ -34,6 +34,9 @@ pub struct TopicSettings {
     /// The schema of the events that are accepted. `CloudEvents` when left out.
     #[serde(default)]
     pub input_schema: Schema,
+    /// Where custom events have their id, type, subject and the like. Only for the schema `Custom`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_mapping: Option<InputMappingSettings>,
     /// Default and upper bound of every event's time to live on this topic. None when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_time_to_live: Option<IsoDuration>,
@@ -53,7 +56,8 @@ pub struct SubscriptionSettings {
     pub name: Option<SubscriptionName>,
     /// Where the events go.
     pub endpoint: EndpointSettings,
-    /// The schema they are sent in. The topic's input schema when left out.
+    /// The schema they are sent in. The topic's input schema when left out. Event Grid events are also sent as
+    /// CloudEvents, custom events also as either; other pairs are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_schema: Option<Schema>,
     /// How a CloudEvent lies in its request. `structured` when left out.

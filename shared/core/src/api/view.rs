@@ -31,6 +31,7 @@ impl TopicSettings {
             name: Some(name.clone()),
             endpoint: self.endpoint.clone(),
             input_schema: self.input_schema,
+            input_mapping: self.input_mapping.clone(),
             default_time_to_live: self.default_time_to_live,
             subscriptions,
         }

@@ -80,7 +80,7 @@ pub fn restore(record: &Bytes) -> Result<Restored, RestoreError> {
 #[cfg(test)]
 mod tests {
     use super::super::record;
-    use super::super::tests::letter;
+    use super::super::tests::{entry, letter};
     use super::*;
     use proptest::prelude::*;
     use std::error::Error;
@@ -91,7 +91,7 @@ mod tests {
 
     fn check(schema: Schema, status: Option<u16>, event: &str) {
         let event = Bytes::from(event.to_owned());
-        let restored = restore(&record(&letter(schema, status), &event)).unwrap();
+        let restored = restore(&record(&letter(schema, status), &entry(None), &event)).unwrap();
         assert_eq!((&*restored.reason, restored.event.json()), ("MaxDeliveryAttemptsExceeded", &event));
         assert_eq!((restored.event.schema(), restored.event.id()), (schema, "1"));
     }
@@ -157,7 +157,7 @@ mod tests {
             "not an event of its schema: specversion: expected \"1.0\"",
         );
         let large = CLOUD_EVENT.replace("1.00", &"7".repeat(EVENT_BYTES_MAX));
-        let large = record(&letter(Schema::CloudEvents, None), &Bytes::from(large));
+        let large = record(&letter(Schema::CloudEvents, None), &entry(None), &Bytes::from(large));
         assert!(matches!(restore(&large), Err(RestoreError::TooLarge)));
         assert!(restore_all(&Bytes::from_static(b"{}")).is_err());
         assert_eq!(restore_all(&Bytes::from_static(b"[{}, 1]")).unwrap().len(), 2);

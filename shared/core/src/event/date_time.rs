@@ -1,6 +1,8 @@
 //! RFC 3339 date-times as producers write them. The calendar is jiff's; only the form is checked here, because
 //! jiff also takes forms that other readers of the event would not.
 
+use std::borrow::Cow;
+
 use crate::time::Timestamp;
 
 /// How many bytes `2026-11-21T10:00:00` has.
@@ -35,6 +37,17 @@ pub(super) fn parse(text: &str, offset: Offset) -> Option<Timestamp> {
         i64::from(civil.hour()) * 3600 + i64::from(civil.minute()) * 60 + i64::from(civil.second());
     let seconds = i64::from(epoch_days) * 86_400 + day_seconds - east_minutes * 60;
     Some(Timestamp::from_millis(u64::try_from(seconds * 1000 + millis).unwrap_or(0)))
+}
+
+/// A date-time that [`Offset::ColonOptional`] takes as RFC 3339 has it: with a colon in its offset.
+pub(super) fn with_colon(text: &str) -> Cow<'_, str> {
+    match text.len().checked_sub(5).and_then(|at| text.split_at_checked(at)) {
+        Some((before, offset)) if offset.starts_with(['+', '-']) && !offset.contains(':') => {
+            let (hours, minutes) = offset.split_at(3);
+            format!("{before}{hours}:{minutes}").into()
+        }
+        _ => text.into(),
+    }
 }
 
 /// Whole milliseconds of `.123…`, and what follows it.
@@ -72,6 +85,16 @@ mod tests {
 
     fn millis(text: &str) -> Option<u64> {
         parse(text, Offset::Rfc3339).map(Timestamp::as_millis)
+    }
+
+    #[test]
+    fn an_offset_without_its_colon_gets_one() {
+        let check = |text: &str, expected: &str| assert_eq!(with_colon(text), expected);
+        check("2020-08-13T17:18:13+0200", "2020-08-13T17:18:13+02:00");
+        check("2020-08-13T17:18:13.5-0130", "2020-08-13T17:18:13.5-01:30");
+        check("2020-08-13T17:18:13+02:00", "2020-08-13T17:18:13+02:00");
+        check("2020-08-13T17:18:13.1647262Z", "2020-08-13T17:18:13.1647262Z");
+        check("", "");
     }
 
     #[test]

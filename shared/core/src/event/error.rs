@@ -1,6 +1,9 @@
 //! Why a publish request is refused: which event, which member, and what was expected there.
 
-use crate::limits::{EVENT_BYTES_MAX, EVENT_DEPTH_MAX, REQUEST_BYTES_MAX};
+use crate::limits::{
+    CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, EVENT_DEPTH_MAX, MAPPED_VALUE_BYTES_MAX,
+    REQUEST_BYTES_MAX,
+};
 
 /// Longest part of a producer's member name that an error repeats, in characters.
 const NAME_CHARS_SHOWN: usize = 64;
@@ -33,6 +36,12 @@ pub enum PublishInputError {
         index: usize,
         /// Its size as JSON.
         bytes: usize,
+    },
+    /// There are more custom events than a request may carry (413).
+    #[error("body of {events} events: expected at most {CUSTOM_EVENTS_PER_REQUEST_MAX}")]
+    TooManyEvents {
+        /// How many there are.
+        events: usize,
     },
     /// The topic does not take this content type, charset or content encoding (415).
     #[error("{header} {}: expected {expected}", found.as_deref().unwrap_or("missing"))]
@@ -115,6 +124,9 @@ pub enum Expected {
     /// A value a CloudEvents extension can have.
     #[error("expected a string, a number or a boolean")]
     Scalar,
+    /// A text that fits into the envelope of a custom event.
+    #[error("expected at most {MAPPED_VALUE_BYTES_MAX} bytes")]
+    Short,
     /// Text without escaped lone surrogates.
     #[error("expected valid Unicode, found a lone surrogate")]
     Unicode,
@@ -145,6 +157,9 @@ pub enum Expected {
     /// Base64 with padding.
     #[error("expected base64")]
     Base64,
+    /// The envelope that is kept beside a custom event.
+    #[error("expected the envelope of a custom event")]
+    Envelope,
     /// Nesting within the limit.
     #[error("expected at most {EVENT_DEPTH_MAX} levels of nesting")]
     Depth,

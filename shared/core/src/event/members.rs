@@ -40,6 +40,11 @@ impl<'a> Members<'a> {
         self.0.iter().map(|(name, value)| (name.as_ref(), *value))
     }
 
+    /// The value of the member of this name.
+    pub(super) fn value(&self, name: &str) -> Option<Value<'a>> {
+        self.iter().find(|(found, _)| *found == name).map(|(_, value)| value)
+    }
+
     fn duplicate(&self) -> Option<&str> {
         let names = || self.0.iter().map(|(name, _)| name.as_ref());
         if self.0.len() <= PAIRWISE_MAX {
@@ -68,6 +73,11 @@ impl<'a> Value<'a> {
     /// Whether it is a string.
     pub(super) fn is_string(self) -> bool {
         self.0.starts_with('"')
+    }
+
+    /// Whether it is an object.
+    pub(super) fn is_object(self) -> bool {
+        self.0.starts_with('{')
     }
 
     /// Whether it is an array or an object.

@@ -10,7 +10,7 @@ mod binary;
 
 pub use self::binary::{BinaryEvent, OutputError, binary_request};
 
-/// `content-type` of Event Grid's arrays.
+/// `content-type` of Event Grid's arrays, and of custom events.
 pub const EVENT_GRID_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
 /// `content-type` of one CloudEvent in structured mode.
@@ -44,7 +44,7 @@ impl OutputBody {
 
 /// The body that carries `events`, kept JSON texts of `schema`.
 ///
-/// Event Grid always delivers an array. One CloudEvent is the body by itself, unless the subscription asked for
+/// Event Grid always delivers an array, of its own events and of custom ones. One CloudEvent is the body by itself, unless the subscription asked for
 /// batches (`batched`); several are a batch.
 pub fn request_body(events: &[Bytes], schema: Schema, batched: bool) -> OutputBody {
     match (schema, events) {
@@ -54,7 +54,9 @@ pub fn request_body(events: &[Bytes], schema: Schema, batched: bool) -> OutputBo
         (Schema::CloudEvents, _) => {
             OutputBody { content_type: CLOUD_EVENTS_BATCH_CONTENT_TYPE, slices: array(events) }
         }
-        (Schema::EventGrid, _) => OutputBody { content_type: EVENT_GRID_CONTENT_TYPE, slices: array(events) },
+        (Schema::EventGrid | Schema::Custom, _) => {
+            OutputBody { content_type: EVENT_GRID_CONTENT_TYPE, slices: array(events) }
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! All or nothing: the first fault refuses the whole request.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -10,16 +11,17 @@ use serde_json::value::RawValue;
 
 use super::error::{EventError, Expected, PublishInputError};
 use super::media_type::MediaType;
-use super::{Event, binary, cloud_events, event_grid, text};
-use crate::limits::{EVENT_BYTES_MAX, REQUEST_BYTES_MAX};
+use super::{Event, Made, binary, cloud_events, custom, event_grid, text};
+use crate::limits::{CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, REQUEST_BYTES_MAX};
+use crate::mapping::InputMapping;
 use crate::name::TopicName;
 use crate::schema::Schema;
 
 /// What a topic of CloudEvents takes.
 const CLOUD_EVENTS_TYPES: &str = "application/cloudevents+json, application/cloudevents-batch+json or application/json in UTF-8, or ce- headers";
 
-/// What a topic of Event Grid events takes.
-const EVENT_GRID_TYPES: &str = "application/json in UTF-8";
+/// What a topic of Event Grid events or of custom events takes.
+const JSON_TYPES: &str = "application/json in UTF-8";
 
 /// What `content-encoding` may be.
 const ENCODINGS: &str = "no content encoding";
@@ -30,18 +32,45 @@ pub struct PublishRequest<'a> {
     /// The topic, which Event Grid events are marked with.
     pub topic: &'a TopicName,
     /// What the topic takes.
-    pub schema: Schema,
+    pub input: Input<'a>,
     /// The request's headers.
     pub headers: &'a HeaderMap,
     /// The request's body.
     pub body: &'a Bytes,
 }
 
+/// What a topic takes, with what its schema needs to be read.
+#[derive(Debug, Clone, Copy)]
+pub enum Input<'a> {
+    /// CloudEvents.
+    CloudEvents,
+    /// Event Grid's events.
+    EventGrid,
+    /// Custom events.
+    Custom {
+        /// Where their members are.
+        mapping: &'a InputMapping,
+        /// What they are given where they do not say.
+        made: Made,
+    },
+}
+
+impl Input<'_> {
+    /// The schema.
+    pub fn schema(self) -> Schema {
+        match self {
+            Self::CloudEvents => Schema::CloudEvents,
+            Self::EventGrid => Schema::EventGrid,
+            Self::Custom { .. } => Schema::Custom,
+        }
+    }
+}
+
 /// The events of a request in their order. An empty batch of CloudEvents has none; Event Grid refuses an empty array,
-/// and so does a topic of its schema.
+/// and so do topics of its schema and of custom events.
 ///
 /// A topic of CloudEvents takes `application/json` without `ce-` headers as one event or a batch, as Event Grid does.
-/// A topic of Event Grid events does not insist on a content type: its documentation publishes with a bare `curl -d`.
+/// The other topics do not insist on a content type: Event Grid's documentation publishes with a bare `curl -d`.
 pub fn parse_request(request: &PublishRequest<'_>) -> Result<Vec<Event>, PublishInputError> {
     let bytes = request.body.len();
     if bytes > REQUEST_BYTES_MAX {
@@ -82,9 +111,9 @@ impl<'a> PublishRequest<'a> {
             return Err(PublishInputError::UnsupportedMediaType { header, found, expected: ENCODINGS });
         }
         let media_type = content_type.map(MediaType::read);
-        let (form, expected) = match self.schema {
-            Schema::CloudEvents => (self.cloud_events_form(media_type.as_ref()), CLOUD_EVENTS_TYPES),
-            Schema::EventGrid => (event_grid_form(media_type.as_ref()), EVENT_GRID_TYPES),
+        let (form, expected) = match self.input {
+            Input::CloudEvents => (self.cloud_events_form(media_type.as_ref()), CLOUD_EVENTS_TYPES),
+            Input::EventGrid | Input::Custom { .. } => (json_form(media_type.as_ref()), JSON_TYPES),
         };
         form.ok_or_else(|| {
             let found = content_type.map(str::to_owned);
@@ -137,8 +166,11 @@ impl<'a> PublishRequest<'a> {
             return self.accept(0, event.get(), self.body).map(|event| vec![event]);
         }
         let events: Vec<&RawValue> = serde_json::from_str(body).map_err(syntax)?;
-        if events.is_empty() && self.schema == Schema::EventGrid {
+        if events.is_empty() && self.input.schema() != Schema::CloudEvents {
             return Err(PublishInputError::Body(Expected::AtLeastOneEvent));
+        }
+        if events.len() > CUSTOM_EVENTS_PER_REQUEST_MAX && self.input.schema() == Schema::Custom {
+            return Err(PublishInputError::TooManyEvents { events: events.len() });
         }
         events.iter().enumerate().map(|(index, event)| self.accept(index, event.get(), self.body)).collect()
     }
@@ -154,19 +186,30 @@ impl<'a> PublishRequest<'a> {
         if !text::is_shallow(&text) {
             return Err(refused(EventError::whole(Expected::Depth)));
         }
-        let (attributes, completed) = match self.schema {
-            Schema::CloudEvents => (cloud_events::read(&text).map_err(refused)?, None),
-            Schema::EventGrid => event_grid::accept(&text, self.topic).map_err(refused)?,
+        let (mut envelope, mut completed) = (None, None);
+        let attributes = match self.input {
+            Input::CloudEvents => cloud_events::read(&text).map_err(refused)?,
+            Input::EventGrid => {
+                let attributes;
+                (attributes, completed) = event_grid::accept(&text, self.topic).map_err(refused)?;
+                attributes
+            }
+            Input::Custom { mapping, made } => {
+                let accepted = custom::accept(&text, mapping, self.topic, made, index);
+                let (attributes, made) = accepted.map_err(refused)?;
+                envelope = Some(Arc::new(made));
+                attributes
+            }
         };
         let json = match (completed, text) {
             (Some(changed), _) | (None, Cow::Owned(changed)) => Bytes::from(changed),
             (None, Cow::Borrowed(slice)) => within.slice_ref(slice.as_bytes()),
         };
-        Ok(Event { json, schema: self.schema, attributes })
+        Ok(Event { json, schema: self.input.schema(), attributes, envelope })
     }
 }
 
-fn event_grid_form(media_type: Option<&MediaType>) -> Option<Form> {
+fn json_form(media_type: Option<&MediaType>) -> Option<Form> {
     let form = Some(Form::Json(Carries::Either));
     let Some(media_type) = media_type else { return form };
     let is_taken = matches!(

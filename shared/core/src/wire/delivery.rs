@@ -4,9 +4,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::envelope::EnvelopeWire;
 use super::{WIRE_VERSION, WireError, unreadable};
+use crate::batch::EventSize;
 use crate::delivery::{Delivery, Entry, LastAttempt, Marks, Payload, PayloadDigest};
-use crate::limits::ENTRY_OVERHEAD_BYTES;
 use crate::name::{SubscriptionName, TopicName};
 use crate::outcome::OutcomeName;
 use crate::schema::Schema;
@@ -63,6 +64,9 @@ struct EntryWire<'a> {
     notice: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
+    /// Around every event of the schema `Custom`, and no other. [`put_entry`] writes it.
+    #[serde(skip_serializing)]
+    envelope: Option<EnvelopeWire>,
     #[serde(borrow, skip_serializing)]
     event: Option<&'a RawValue>,
 }
@@ -79,7 +83,7 @@ struct PayloadWire {
 /// Renders a delivery as the body of a message.
 pub fn render_delivery(delivery: &Delivery) -> Bytes {
     let payloads: usize =
-        delivery.events.iter().map(|e| e.payload.message_bytes() + ENTRY_OVERHEAD_BYTES).sum();
+        delivery.events.iter().map(|e| EventSize::of(&e.payload, e.envelope.as_deref()).message).sum();
     let mut body = BytesMut::with_capacity(payloads + 512);
     put_open_object(&mut body, &Head::of(delivery));
     put_events(&mut body, &delivery.events);
@@ -120,6 +124,9 @@ impl Head {
         if events.is_empty() {
             return Err(WireError::Empty);
         }
+        if events.iter().any(|entry| entry.envelope.is_some() != (self.schema == Schema::Custom)) {
+            return Err(malformed("expected an envelope around each custom event and no other"));
+        }
         Ok(Delivery {
             topic: self.topic,
             subscription: self.subscription,
@@ -155,6 +162,7 @@ impl EntryWire<'_> {
             expires_at: self.expires_at,
             traceparent: self.traceparent,
             marks: Marks { notice: self.notice, replayed: self.replayed },
+            envelope: self.envelope.map(EnvelopeWire::into_envelope),
             payload,
         })
     }
@@ -207,9 +215,14 @@ fn put_entry(body: &mut BytesMut, entry: &Entry) {
         payload,
         notice: entry.marks.notice,
         replayed: entry.marks.replayed,
+        envelope: None,
         event: None,
     };
     put_open_object(body, &head);
+    if let Some(envelope) = &entry.envelope {
+        body.put_slice(b",\"envelope\":");
+        body.put_slice(&envelope.json());
+    }
     if let Some(json) = inline {
         body.put_slice(b",\"event\":");
         body.put_slice(json);

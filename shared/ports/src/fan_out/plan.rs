@@ -2,14 +2,18 @@
 //! and how it is packed.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use super::texts::Texts;
 use crate::OutgoingMessage;
+use posthaste_core::batch::EventSize;
 use posthaste_core::decide;
-use posthaste_core::delivery::{Delivery, Entry, Marks, Payload};
-use posthaste_core::event::Event;
+use posthaste_core::delivery::{Delivery, Entry, Marks};
+use posthaste_core::event::{Envelope, Event};
 use posthaste_core::limits::{
     ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, INLINE_FAN_OUT_BYTES_MAX, SQS_MESSAGE_BYTES_MAX,
 };
+use posthaste_core::schema::Schema;
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::{Subscription, Topic};
 use posthaste_core::wire::render_delivery;
@@ -20,13 +24,15 @@ const DEHYDRATED_EVENT_BYTES_MIN: usize = 512;
 /// Which subscriptions receive which events of a request.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
+    /// The schema of the events: as a rule the topic's, but a notice is a CloudEvent wherever it is sent.
+    input: Schema,
     /// Every subscription that receives something, with its part of `indexes`.
     receivers: Vec<(&'a Subscription, Range<usize>)>,
     /// The matched events of one receiver after the other, as positions in the request. One list for all, four bytes
     /// each, because a request may hold thousands of events and a topic hundreds of subscriptions.
     indexes: Vec<u32>,
-    /// For every event, how many receive it.
-    copies: Vec<u32>,
+    /// For every event, how many receive it in each schema.
+    copies: Vec<[u32; Schema::ALL.len()]>,
 }
 
 /// What all deliveries of one request share.
@@ -36,8 +42,8 @@ pub(super) struct Request<'a> {
     pub(super) topic: &'a Topic,
     /// The events.
     pub(super) events: &'a [Event],
-    /// Where the text of each event is.
-    pub(super) payloads: &'a [Payload],
+    /// Where the texts of each event are.
+    pub(super) texts: &'a Texts,
     /// When the events were accepted.
     pub(super) at: Timestamp,
     /// What identifies the request, and with its position every event in it.
@@ -49,30 +55,47 @@ pub(super) struct Request<'a> {
 impl<'a> Plan<'a> {
     /// Matches every event with every subscription of the topic that takes new ones.
     pub(super) fn of(topic: &'a Topic, events: &[Event]) -> Self {
-        let (mut receivers, mut indexes, mut copies) = (Vec::new(), Vec::new(), vec![0_u32; events.len()]);
+        let input = events.first().map_or(topic.input_schema, Event::schema);
+        let (mut receivers, mut indexes) = (Vec::new(), Vec::new());
+        let mut copies = vec![[0; Schema::ALL.len()]; events.len()];
         for subscription in topic.subscriptions.values().filter(|s| s.status.takes_new_events()) {
-            let start = indexes.len();
+            let (start, schema) = (indexes.len(), output(input, subscription));
             for ((index, event), copies) in (0_u32..).zip(events).zip(&mut copies) {
                 if subscription.filter.matches(event) {
                     indexes.push(index);
-                    *copies += 1;
+                    copies[schema as usize] += 1;
                 }
             }
             if indexes.len() > start {
                 receivers.push((&**subscription, start..indexes.len()));
             }
         }
-        Self { receivers, indexes, copies }
+        Self { input, receivers, indexes, copies }
     }
 
     /// How many events at least one subscription receives.
     pub(super) fn matched(&self) -> usize {
-        self.copies.iter().filter(|&&copies| copies > 0).count()
+        self.copies.iter().filter(|copies| copies.iter().any(|&copies| copies > 0)).count()
     }
 
-    /// Whether this event is written once to the object store and referenced (DESIGN, decision 2).
-    pub(super) fn stores(&self, index: usize, bytes: usize, dehydrate: bool) -> bool {
-        let copies = self.copies.get(index).map_or(0, |&copies| copies as usize);
+    /// The schemas in which somebody receives something.
+    pub(super) fn schemas(&self) -> impl Iterator<Item = Schema> {
+        let in_schema = |schema: Schema| self.copies.iter().any(|copies| copies[schema as usize] > 0);
+        Schema::ALL.into_iter().filter(move |schema| in_schema(*schema))
+    }
+
+    /// Whether somebody receives this event in this schema.
+    pub(super) fn is_received(&self, index: usize, schema: Schema) -> bool {
+        self.copies_of(index, schema) > 0
+    }
+
+    fn copies_of(&self, index: usize, schema: Schema) -> usize {
+        self.copies.get(index).map_or(0, |copies| copies[schema as usize] as usize)
+    }
+
+    /// Whether this event's text in this schema is written once to the object store and referenced (DESIGN, decision 2).
+    pub(super) fn stores(&self, index: usize, schema: Schema, bytes: usize, dehydrate: bool) -> bool {
+        let copies = self.copies_of(index, schema);
         let inline_max = SQS_MESSAGE_BYTES_MAX - ENVELOPE_BYTES_RESERVED - ENTRY_OVERHEAD_BYTES;
         let costs_too_much = copies > 1 && bytes.saturating_mul(copies) > INLINE_FAN_OUT_BYTES_MAX;
         let is_dehydrated = dehydrate && bytes > DEHYDRATED_EVENT_BYTES_MIN;
@@ -84,30 +107,49 @@ impl<'a> Plan<'a> {
     pub(super) fn messages(&self, request: &Request<'_>) -> impl Iterator<Item = OutgoingMessage> {
         self.receivers.iter().flat_map(move |(subscription, range)| {
             let indexes = &self.indexes[range.clone()];
-            let payloads: Vec<_> = indexes.iter().map(|&index| &request.payloads[index as usize]).collect();
-            let runs = subscription.batching.messages(&payloads);
-            runs.into_iter().map(move |run| request.message(subscription, &indexes[run]))
+            let schema = output(self.input, subscription);
+            let sizes: Vec<_> = indexes.iter().map(|&index| request.size(schema, index as usize)).collect();
+            let runs = subscription.batching.messages(&sizes);
+            runs.into_iter().map(move |run| request.message(subscription, schema, &indexes[run]))
         })
     }
 }
 
+/// The schema in which a subscription receives events of this one. A topic is checked as a whole, so that its own events
+/// always have a conversion; others go out as they are.
+fn output(input: Schema, subscription: &Subscription) -> Schema {
+    let output = subscription.delivery_schema;
+    if input.converts_to(output) { output } else { input }
+}
+
 impl Request<'_> {
-    fn message(&self, subscription: &Subscription, indexes: &[u32]) -> OutgoingMessage {
+    fn message(&self, subscription: &Subscription, schema: Schema, indexes: &[u32]) -> OutgoingMessage {
+        let entry = |&index: &u32| self.entry(subscription, schema, index as usize);
         let delivery = Delivery {
             topic: subscription.topic.clone(),
             subscription: subscription.name.clone(),
-            schema: self.topic.input_schema,
+            schema,
             published_at: self.at,
             not_before: self.at,
             attempts: 0,
             last: None,
             timed_out: false,
-            events: indexes.iter().map(|&index| self.entry(subscription, index as usize)).collect(),
+            events: indexes.iter().map(entry).collect(),
         };
         OutgoingMessage { body: render_delivery(&delivery), group: Some(delivery.group()), delay_secs: 0 }
     }
 
-    fn entry(&self, subscription: &Subscription, index: usize) -> Entry {
+    /// Custom events travel with their envelope; in the other schemas all of it is in the text.
+    fn envelope(&self, schema: Schema, index: usize) -> Option<&Arc<Envelope>> {
+        self.events[index].envelope().filter(|_| schema == Schema::Custom)
+    }
+
+    fn size(&self, schema: Schema, index: usize) -> EventSize {
+        let envelope = self.envelope(schema, index).map(|envelope| &**envelope);
+        EventSize::of(self.texts.payload(schema, index), envelope)
+    }
+
+    fn entry(&self, subscription: &Subscription, schema: Schema, index: usize) -> Entry {
         let event = &self.events[index];
         Entry {
             key: format!("{}-{index}", self.id),
@@ -119,7 +161,8 @@ impl Request<'_> {
             ),
             traceparent: event.traceparent().map(str::to_owned),
             marks: self.marks,
-            payload: self.payloads[index].clone(),
+            envelope: self.envelope(schema, index).cloned(),
+            payload: self.texts.payload(schema, index).clone(),
         }
     }
 }
@@ -130,7 +173,6 @@ mod tests {
     use bytes::Bytes;
     use posthaste_core::limits::EVENT_BYTES_MAX;
     use posthaste_core::record::TopicRecord;
-    use posthaste_core::schema::Schema;
     use posthaste_core::wire::parse_delivery;
     use proptest::prelude::*;
     use serde_json::json;
@@ -160,7 +202,7 @@ mod tests {
 
     fn stores(copies: usize, bytes: usize, dehydrate: bool) -> bool {
         let topic = topic(&vec![('a', 0); copies]);
-        Plan::of(&topic, &[event('a')]).stores(0, bytes, dehydrate)
+        Plan::of(&topic, &[event('a')]).stores(0, Schema::CloudEvents, bytes, dehydrate)
     }
 
     #[test]
@@ -183,9 +225,9 @@ mod tests {
         ) {
             let topic = topic(&subscriptions);
             let events: Vec<Event> = types.iter().copied().map(event).collect();
-            let payloads: Vec<Payload> = events.iter().map(|e| Payload::Inline(e.json().clone())).collect();
+            let texts = Texts::inline(Schema::CloudEvents, &events);
             let at = Timestamp::from_millis(1);
-            let request = Request { topic: &topic, events: &events, payloads: &payloads, at, id: "r", marks: Marks::default() };
+            let request = Request { topic: &topic, events: &events, texts: &texts, at, id: "r", marks: Marks::default() };
             let plan = Plan::of(&topic, &events);
             let mut received = vec![Vec::new(); subscriptions.len()];
             for message in plan.messages(&request) {

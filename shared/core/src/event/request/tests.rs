@@ -1,5 +1,7 @@
 //! Every form of a publish request, every malformed one, and the samples of the repository.
 
+use std::sync::LazyLock;
+
 use http::{HeaderName, HeaderValue};
 use proptest::prelude::*;
 
@@ -12,6 +14,17 @@ const BATCH: &str = "application/cloudevents-batch+json";
 const MINIMAL: &str = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
 const GRID: &str = r#"{"id":"1","eventType":"t","subject":"/s","eventTime":"2026-11-21T10:00:00Z","data":{},"dataVersion":"1","metadataVersion":"1","topic":"/t"}"#;
 
+/// What a topic of this schema takes, without a mapping.
+fn input(schema: Schema) -> Input<'static> {
+    static UNMAPPED: LazyLock<InputMapping> = LazyLock::new(InputMapping::default);
+    let made = Made { at: Timestamp::from_millis(1_795_255_200_000), seed: [7; 16] };
+    match schema {
+        Schema::CloudEvents => Input::CloudEvents,
+        Schema::EventGrid => Input::EventGrid,
+        Schema::Custom => Input::Custom { mapping: &UNMAPPED, made },
+    }
+}
+
 fn parse(schema: Schema, headers: &[(&str, &str)], body: &[u8]) -> Result<Vec<Event>, PublishInputError> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
@@ -20,7 +33,7 @@ fn parse(schema: Schema, headers: &[(&str, &str)], body: &[u8]) -> Result<Vec<Ev
     }
     let topic = TopicName::parse("orders").unwrap();
     let body = Bytes::copy_from_slice(body);
-    parse_request(&PublishRequest { topic: &topic, schema, headers: &map, body: &body })
+    parse_request(&PublishRequest { topic: &topic, input: input(schema), headers: &map, body: &body })
 }
 
 /// The kept texts, or the error.
@@ -79,8 +92,8 @@ fn events_are_slices_of_the_body() {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(BATCH));
     let topic = TopicName::parse("orders").unwrap();
-    let schema = Schema::CloudEvents;
-    let events = parse_request(&PublishRequest { topic: &topic, schema, headers: &headers, body: &body });
+    let input = input(Schema::CloudEvents);
+    let events = parse_request(&PublishRequest { topic: &topic, input, headers: &headers, body: &body });
     assert_eq!(events.unwrap()[0].json().as_ptr(), body[1..].as_ptr());
 }
 

@@ -1,0 +1,76 @@
+//! Writing a JSON object member by member, around parts that stay as they are.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::text;
+
+/// A JSON object on its way.
+pub(crate) struct ObjectWriter(BytesMut);
+
+impl ObjectWriter {
+    /// An object without members, with room for so many bytes.
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        let mut json = BytesMut::with_capacity(bytes);
+        json.put_u8(b'{');
+        Self(json)
+    }
+
+    /// A member whose value is a text.
+    pub(crate) fn text(&mut self, name: &str, value: &str) -> &mut Self {
+        self.raw(name, quoted(value).as_bytes())
+    }
+
+    /// A member whose value is JSON already. It goes in as it is.
+    pub(crate) fn raw(&mut self, name: &str, json: &[u8]) -> &mut Self {
+        if !self.0.ends_with(b"{") {
+            self.0.put_u8(b',');
+        }
+        self.0.put_slice(quoted(name).as_bytes());
+        self.0.put_u8(b':');
+        self.0.put_slice(json);
+        self
+    }
+
+    /// The object.
+    pub(crate) fn finish(mut self) -> Bytes {
+        self.0.put_u8(b'}');
+        self.0.freeze()
+    }
+}
+
+/// How long [`quoted`] makes a text.
+pub(crate) fn quoted_len(text: &str) -> usize {
+    let escaped = |c: char| match c {
+        '"' | '\\' | '\u{8}' | '\t' | '\n' | '\u{c}' | '\r' => 2,
+        '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => 6,
+        _ => c.len_utf8(),
+    };
+    2 + text.chars().map(escaped).sum::<usize>()
+}
+
+/// A text as JSON, without any character that SQS refuses.
+pub(crate) fn quoted(text: &str) -> String {
+    let json = serde_json::Value::from(text).to_string();
+    text::escape_refused(&json).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn members_are_written_in_order_and_raw_ones_as_they_are() {
+        let mut object = ObjectWriter::with_capacity(0);
+        object.text("a\"", "x\n\u{ffff}").raw("n", b" 1.00 ").text("e", "");
+        assert_eq!(object.finish(), r#"{"a\"":"x\n\uffff","n": 1.00 ,"e":""}"#);
+        assert_eq!(ObjectWriter::with_capacity(9).finish(), "{}");
+    }
+
+    proptest! {
+        #[test]
+        fn the_length_is_known_before(text in "(.|[\0-\u{20}\"\\\\\u{7f}-\u{9f}\u{fffd}-\u{10000}]){0,30}") {
+            prop_assert_eq!(quoted_len(&text), quoted(&text).len());
+        }
+    }
+}
