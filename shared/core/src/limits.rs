@@ -143,6 +143,26 @@ pub const SIGNING_SECRETS_MAX: usize = 3;
 /// <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 pub const SIGNING_SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
+/// Most custom headers a subscription may add (Event Grid).
+/// <https://learn.microsoft.com/azure/event-grid/delivery-properties>
+pub const DELIVERY_HEADERS_MAX: usize = 10;
+
+/// Longest value of a custom header, in bytes (Event Grid).
+/// <https://learn.microsoft.com/azure/event-grid/delivery-properties>
+pub const DELIVERY_HEADER_VALUE_BYTES_MAX: usize = 4096;
+
+/// Longest name of a custom header, in bytes. HTTP has no bound; servers refuse a head of a few kilobytes.
+pub const DELIVERY_HEADER_NAME_BYTES_MAX: usize = 128;
+
+/// Longest JSON pointer into an event, in bytes: as long as Event Grid lets a filter's values be.
+pub const JSON_POINTER_BYTES_MAX: usize = 512;
+
+/// How long the old signing secrets go on signing beside a new one, when the rotation does not say.
+pub const ROTATION_OVERLAP_DEFAULT: Duration = Duration::from_hours(24);
+
+/// Longest such time: a secret that is still in use after a week was not rotated.
+pub const ROTATION_OVERLAP_MAX: Duration = Duration::from_hours(7 * 24);
+
 // --- Dead letters ---
 
 /// Default time between the last attempt and the dead-letter object (Event Grid: five minutes).

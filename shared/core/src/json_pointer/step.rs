@@ -1,0 +1,90 @@
+//! One step of a pointer: into a member of an object or an item of an array.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The JSON of a member or item; `None` where there is none, or the text is no JSON.
+pub(super) fn into<'a>(json: &'a str, name: &str) -> Option<&'a str> {
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    match json.trim_ascii_start().as_bytes().first()? {
+        b'{' => deserializer.deserialize_map(Member(name)).ok()?,
+        b'[' => deserializer.deserialize_seq(Item(index(name)?)).ok()?,
+        _ => None,
+    }
+}
+
+/// An index as RFC 6901 writes it: digits, without zeros in front.
+fn index(name: &str) -> Option<usize> {
+    let is_plain = name == "0" || !name.starts_with(['0', '+']);
+    if is_plain { name.parse().ok() } else { None }
+}
+
+struct Member<'n>(&'n str);
+
+impl<'de> Visitor<'de> for Member<'_> {
+    type Value = Option<&'de str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(is_it) = map.next_key_seed(Is(self.0))? {
+            if is_it {
+                found = Some(map.next_value::<&'de RawValue>()?.get());
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+struct Item(usize);
+
+impl<'de> Visitor<'de> for Item {
+    type Value = Option<&'de str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        let mut at = 0;
+        while let Some(item) = items.next_element::<&'de RawValue>()? {
+            if at == self.0 {
+                found = Some(item.get());
+            }
+            at += 1;
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a member's name is this one. It is compared in bytes, so that a lone surrogate in the name of a neighbour
+/// does not end the reading.
+struct Is<'n>(&'n str);
+
+impl<'de> DeserializeSeed<'de> for Is<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_bytes(self)
+    }
+}
+
+impl Visitor<'_> for Is<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member name")
+    }
+
+    fn visit_bytes<E>(self, name: &[u8]) -> Result<bool, E> {
+        Ok(name == self.0.as_bytes())
+    }
+}
