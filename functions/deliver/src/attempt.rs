@@ -20,6 +20,7 @@ use crate::Deliver;
 use crate::intake::{OUR_FAULT_WAIT, Planned};
 use crate::invocation::{EntryRef, Invocation};
 use crate::lanes::Permit;
+use crate::posted::Posted;
 use crate::report;
 use crate::texts::{Loaded, Texts};
 
@@ -85,20 +86,21 @@ where
                 verdicts.extend(run.iter().map(|event| (event.at, EntryVerdict::NotStarted)));
                 continue;
             }
-            let Some(outcome) = self.post(invocation, planned, run).await else {
+            let Some(posted) = self.post(invocation, planned, run).await else {
                 verdicts.extend(run.iter().map(|event| (event.at, UNRENDERABLE)));
                 continue;
             };
-            if splits(outcome.status(), run.len()) {
+            let status = posted.outcome.status();
+            if splits(status, run.len()) {
                 let (first, second) = run.split_at(run.len() / 2);
                 waiting.extend([second, first]);
                 continue;
             }
-            verdicts.extend(self.judge(invocation, planned, run, outcome));
-            if outcome.status() == Some(410) {
+            verdicts.extend(self.judge(invocation, planned, run, &posted));
+            if status == Some(410) {
                 // Whoever is gone is not asked for the other halves.
                 verdicts
-                    .extend(waiting.drain(..).flat_map(|run| self.judge(invocation, planned, run, outcome)));
+                    .extend(waiting.drain(..).flat_map(|run| self.judge(invocation, planned, run, &posted)));
                 if planned.subscription.retry.disable_on_gone {
                     // Cut off, it is left to the next event, which meets the same answer.
                     self.before(invocation.attempts_end(), self.retire(&planned.subscription)).await;
@@ -110,7 +112,7 @@ where
     }
 
     /// Posts one request. `None` if it cannot be rendered.
-    async fn post(&self, invocation: &Invocation, planned: &Planned, run: &[Loaded]) -> Option<Outcome> {
+    async fn post(&self, invocation: &Invocation, planned: &Planned, run: &[Loaded]) -> Option<Posted> {
         let subscription = &*planned.subscription;
         let events: Vec<_> = run.iter().map(|event| outgoing(invocation, event)).collect();
         let context = AttemptContext {
@@ -138,9 +140,9 @@ where
                 timeout: subscription.timeout,
             })
             .await;
-        let outcome = self.outcome(&answer);
-        report::attempt(planned, run.len(), outcome, answer.took);
-        Some(outcome)
+        let posted = Posted::new(planned, run, &answer, self.outcome(&answer));
+        report::attempt(planned, run.len(), &posted, answer.took);
+        Some(posted)
     }
 
     fn outcome(&self, answer: &WebhookAnswer) -> Outcome {
@@ -159,10 +161,11 @@ where
         invocation: &Invocation,
         planned: &Planned,
         run: &[Loaded],
-        outcome: Outcome,
+        posted: &Posted,
     ) -> Vec<(EntryRef, EntryVerdict)> {
         let now = self.ports.clock.now();
-        let judge = |Loaded { at, .. }: &Loaded| {
+        let judge = |(index, Loaded { at, .. }): (usize, &Loaded)| {
+            let outcome = posted.of(index);
             if outcome == Outcome::Failed(SendFailure::Exhausted) {
                 return (*at, EntryVerdict::Postponed { not_before: now + OUR_FAULT_WAIT });
             }
@@ -174,7 +177,7 @@ where
             let verdict = decide(&state, outcome, &planned.subscription.retry, planned.jitter, now);
             (*at, entry_verdict(verdict, outcome, now))
         };
-        run.iter().map(judge).collect()
+        run.iter().enumerate().map(judge).collect()
     }
 }
 

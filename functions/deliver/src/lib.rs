@@ -10,6 +10,7 @@ mod invocation;
 mod lanes;
 mod park;
 mod payloads;
+mod posted;
 mod report;
 mod retire;
 mod settle;

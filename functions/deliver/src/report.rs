@@ -3,26 +3,31 @@
 use std::time::Duration;
 
 use metrics::{counter, histogram};
-use posthaste_core::decide::{DeadLetterReason, Outcome};
+use posthaste_core::decide::DeadLetterReason;
 use posthaste_core::delivery::Delivery;
 
 use crate::intake::Planned;
+use crate::posted::Posted;
 
 /// One request was answered, or was not. Counts are of events, as Event Grid counts.
-pub(crate) fn attempt(planned: &Planned, events: usize, outcome: Outcome, took: Duration) {
+pub(crate) fn attempt(planned: &Planned, events: usize, posted: &Posted, took: Duration) {
     let subscription = &planned.subscription;
     let labels = [("topic", subscription.topic.to_string()), ("subscription", subscription.name.to_string())];
     histogram!("DestinationProcessingDurationInMs", &labels).record(took.as_secs_f64() * 1000.0);
     let attempt = planned.attempts_before.saturating_add(1);
-    if outcome.is_success() {
-        counter!("DeliverySuccessCount", &labels).increment(events as u64);
-        tracing::debug!(topic = %subscription.topic, subscription = %subscription.name, events, attempt, ?took, "delivered");
+    let (failed, outcome) = posted.failures(events).unwrap_or((0, posted.outcome));
+    let delivered = events - failed;
+    if delivered > 0 {
+        counter!("DeliverySuccessCount", &labels).increment(delivered as u64);
+        tracing::debug!(topic = %subscription.topic, subscription = %subscription.name, events = delivered, attempt, ?took, "delivered");
+    }
+    if failed == 0 {
         return;
     }
-    counter!("DeliveryAttemptFailCount", &labels).increment(events as u64);
+    counter!("DeliveryAttemptFailCount", &labels).increment(failed as u64);
     tracing::info!(
         topic = %subscription.topic, subscription = %subscription.name, endpoint = ?subscription.endpoint,
-        events, attempt, outcome = ?outcome, ?took, "delivery attempt failed"
+        events = failed, attempt, ?outcome, ?took, "delivery attempt failed"
     );
 }
 

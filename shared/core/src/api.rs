@@ -4,22 +4,26 @@
 //! into the domain's [`crate::topic::Topic`] once, by [`compile`]; nothing else looks at it.
 
 mod compile;
+mod delivery_headers;
 mod iso;
 mod mapping;
 mod pressure;
 mod secret_text;
 mod settings;
+mod signing;
 mod view;
 
 pub use compile::{Problem, SettingsError, compile_subscription, compile_topic};
+pub use delivery_headers::DeliveryHeaderSettings;
 pub use iso::{IsoDuration, IsoTimestamp};
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
 pub use pressure::{PressureResource, PressureThresholds, PressureView};
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{
     ApplyFile, BatchingSettings, DeadLetterSettings, EndpointSettings, FilterSettings, RetryPolicySettings,
-    SigningSettings, StatusState, StatusView, SubscriptionSettings, TopicSettings,
+    StatusState, StatusView, SubscriptionSettings, TopicSettings,
 };
+pub use signing::{RotateSecret, RotatedSecret, RotationError, SigningSettings};
 pub use view::{
     DeadLetterObject, DeadLetterPage, HealthView, SubscriptionPage, TopicKeysView, TopicPage, TopicSummary,
 };

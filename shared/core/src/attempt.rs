@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use sha2::{Digest, Sha256};
 
+use crate::delivery_header;
 use crate::event::output::{OutputBody, OutputError, binary_request, request_body};
 use crate::schema::{ContentMode, Schema};
 use crate::signature;
@@ -66,6 +67,8 @@ pub fn request(
         }
         _ => structured(context, events),
     };
+    let texts: Vec<&[u8]> = events.iter().map(|event| &*event.json).collect();
+    delivery_header::set(&mut headers, &subscription.delivery_headers, &texts);
     let id = webhook_id(events);
     let signed = signature::header(&subscription.signing, &id, context.at, &body);
     put(&mut headers, WEBHOOK_ID, &id);
@@ -179,6 +182,40 @@ mod tests {
     #[test]
     fn one_event_grid_event_is_an_array() {
         insta::assert_snapshot!(wire(&subscription(Schema::EventGrid, json!({})), &[event("a-0")]));
+    }
+
+    #[test]
+    fn one_event_with_custom_headers_and_both_kinds_of_signature() {
+        let headers = json!([
+            { "name": "X-Tenant", "value": "acme" },
+            { "name": "Authorization", "value": "Bearer s3cret", "isSecret": true },
+            { "name": "X-Number", "fromEvent": "/data/n" },
+            { "name": "X-Type", "fromEvent": "/type" },
+            { "name": "X-Nothing", "fromEvent": "/data/nothing" },
+        ]);
+        let secrets =
+            ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsk_VEVTVFNJR05JTkdLRVlET05PVFVTRVRISVNGT1JBTlk="];
+        for content_mode in ["structured", "binary"] {
+            let more = json!({ "deliveryHeaders": headers, "signing": { "secrets": secrets }, "contentMode": content_mode });
+            let name = format!("custom_headers_{content_mode}");
+            insta::assert_snapshot!(name, wire(&subscription(Schema::CloudEvents, more), &[event("a-0")]));
+        }
+    }
+
+    #[test]
+    fn a_secret_header_is_marked_so_that_nobody_logs_it() {
+        let headers = json!([{ "name": "Authorization", "value": "Bearer s3cret", "isSecret": true }]);
+        let subscription = subscription(Schema::CloudEvents, json!({ "deliveryHeaders": headers }));
+        let context = AttemptContext {
+            subscription: &subscription,
+            schema: Schema::CloudEvents,
+            attempts_before: 0,
+            at: Timestamp::EPOCH,
+            origin: &HeaderValue::from_static("posthaste.example"),
+        };
+        let (headers, _) = request(context, &[event("a-0")]).unwrap();
+        assert!(headers["authorization"].is_sensitive());
+        assert!(!format!("{headers:?} {subscription:?}").contains("s3cret"));
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct Batching {
     pub events_max: usize,
     /// Preferred bytes of one request; exceeded only by an event that is larger by itself.
     pub bytes_preferred: usize,
+    /// Whether an answer of success may say which events of the batch failed ([`crate::partial`]).
+    pub partial_acknowledgement: bool,
 }
 
 /// How much of a batch one event takes.
@@ -47,6 +49,7 @@ impl Default for Batching {
             enabled: false,
             events_max: 1,
             bytes_preferred: PREFERRED_BATCH_KILOBYTES_DEFAULT as usize * 1024,
+            partial_acknowledgement: false,
         }
     }
 }
@@ -132,13 +135,14 @@ mod tests {
 
     #[test]
     fn an_event_larger_than_the_preferred_size_travels_alone() {
-        let batching = Batching { enabled: true, events_max: 100, bytes_preferred: 4096 };
+        let batching =
+            Batching { enabled: true, events_max: 100, bytes_preferred: 4096, ..Batching::default() };
         assert_eq!(batching.request().cut([1000, 10_240, 1000, 1000]), vec![0..1, 1..2, 2..4]);
     }
 
     #[test]
     fn the_comma_and_the_brackets_count() {
-        let batching = Batching { enabled: true, events_max: 100, bytes_preferred: 9 };
+        let batching = Batching { enabled: true, events_max: 100, bytes_preferred: 9, ..Batching::default() };
         assert_eq!(batching.request().cut([3, 3]), vec![0..2]);
         assert_eq!(batching.request().cut([3, 4]), vec![0..1, 1..2]);
     }
@@ -146,7 +150,8 @@ mod tests {
     #[test]
     fn a_message_holds_no_more_than_the_subscription_s_batch() {
         let size = EventSize::of(&Payload::Inline(bytes::Bytes::from(vec![b'x'; 1000])), None);
-        let batching = Batching { enabled: true, events_max: 5000, bytes_preferred: 4096 };
+        let batching =
+            Batching { enabled: true, events_max: 5000, bytes_preferred: 4096, ..Batching::default() };
         assert_eq!(batching.messages(&[size; 10]), vec![0..4, 4..8, 8..10]);
         assert_eq!(Batching::default().messages(&[size; 25]), vec![0..10, 10..20, 20..25]);
     }
@@ -154,7 +159,8 @@ mod tests {
     #[test]
     fn a_message_never_breaks_the_limit_of_sqs() {
         let size = EventSize::of(&Payload::Inline(bytes::Bytes::from_static(b"{}")), None);
-        let batching = Batching { enabled: true, events_max: 5000, bytes_preferred: 1 << 20 };
+        let batching =
+            Batching { enabled: true, events_max: 5000, bytes_preferred: 1 << 20, ..Batching::default() };
         let in_message =
             |run: &Range<usize>| run.len() * (2 + ENTRY_OVERHEAD_BYTES) + ENVELOPE_BYTES_RESERVED;
         let runs = batching.messages(&vec![size; 20_000]);

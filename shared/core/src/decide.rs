@@ -38,6 +38,11 @@ pub enum Outcome {
         /// What `Retry-After` asked for, if it was there and readable.
         retry_after: Option<Duration>,
     },
+    /// The endpoint answered with success to a batch, but said that this event failed ([`crate::partial`]).
+    Unacknowledged {
+        /// The status.
+        status: u16,
+    },
     /// There was no answer.
     Failed(SendFailure),
 }
@@ -80,6 +85,8 @@ impl Outcome {
     pub fn name(self) -> Option<OutcomeName> {
         match self {
             Self::Answered { status, .. } => status_name(status),
+            // The list of names is closed, and the status beside it tells the rest.
+            Self::Unacknowledged { .. } => Some(OutcomeName::GenericError),
             Self::Failed(failure) => Some(failure_name(failure)),
         }
     }
@@ -87,7 +94,7 @@ impl Outcome {
     /// The status, if there was one.
     pub fn status(self) -> Option<u16> {
         match self {
-            Self::Answered { status, .. } => Some(status),
+            Self::Answered { status, .. } | Self::Unacknowledged { status } => Some(status),
             Self::Failed(_) => None,
         }
     }
@@ -260,6 +267,18 @@ mod tests {
         check(1, asked(429, 5), retry_in(30));
         check(1, asked(503, 1_000_000), retry_in(12 * 3600));
         check(1, asked(500, 3600), retry_in(10));
+    }
+
+    #[test]
+    fn an_event_that_was_not_acknowledged_is_retried_by_the_schedule() {
+        let unacknowledged = Outcome::Unacknowledged { status: 200 };
+        assert!(!unacknowledged.is_success());
+        assert_eq!(
+            (unacknowledged.name(), unacknowledged.status()),
+            (Some(OutcomeName::GenericError), Some(200))
+        );
+        check(1, unacknowledged, retry_in(10));
+        check(30, unacknowledged, give_up(DeadLetterReason::MaxDeliveryAttemptsExceeded));
     }
 
     #[test]

@@ -126,7 +126,11 @@ mod tests {
     }
 
     fn refused(name: &str, value: &str, error: &DeliveryHeaderError) {
-        assert_eq!(DeliveryHeader::fixed(name, value, false).as_ref().err(), Some(error), "{name}: {value:?}");
+        assert_eq!(
+            DeliveryHeader::fixed(name, value, false).as_ref().err(),
+            Some(error),
+            "{name}: {value:?}"
+        );
     }
 
     #[test]
@@ -162,7 +166,10 @@ mod tests {
         ];
         let mut set_of_two = HeaderMap::new();
         set(&mut set_of_two, &headers, &[EVENT.as_bytes(), EVENT.as_bytes()]);
-        assert_eq!(set_of_two, HeaderMap::from_iter([("x-tenant".parse().unwrap(), "acme".parse().unwrap())]));
+        assert_eq!(
+            set_of_two,
+            HeaderMap::from_iter([("x-tenant".parse().unwrap(), "acme".parse().unwrap())])
+        );
     }
 
     #[test]

@@ -34,6 +34,11 @@ impl JsonPointer {
         steps.split('/').map(unescape).collect::<Result<_, _>>().map(Self)
     }
 
+    /// The pointer to a member of the event itself.
+    pub fn member(name: &str) -> Self {
+        Self(vec![name.to_owned()])
+    }
+
     /// The JSON of the value this leads to; `None` where there is none. Of members of the same name the last one
     /// counts, as for most parsers.
     pub fn find<'a>(&self, json: &'a [u8]) -> Option<&'a str> {

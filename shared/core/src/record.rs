@@ -62,6 +62,15 @@ impl TopicRecord {
         if record.v > RECORD_VERSION { Err(RecordError::Newer(record.v)) } else { Ok(record) }
     }
 
+    /// The record without the signing secrets whose overlap has ended, so that nothing shows or counts them. They do
+    /// not sign any more either way.
+    pub fn without_ended_secrets(mut self, now: Timestamp) -> Self {
+        for subscription in self.settings.subscriptions.values_mut() {
+            subscription.signing = subscription.signing.live(now);
+        }
+        self
+    }
+
     /// Writes the record.
     pub fn render(&self) -> Bytes {
         // A record is plain data with text keys: serialising it cannot fail.
@@ -82,6 +91,9 @@ mod tests {
     /// Version 1 as it was first written. Never edited.
     const V1: &str = include_str!("wire/fixtures/topic-v1.json");
 
+    /// With custom headers, partial acknowledgement, and a secret that is rotated out. Never edited.
+    const V1_ROTATED: &str = include_str!("wire/fixtures/topic-v1-rotated.json");
+
     #[test]
     fn a_record_is_read_and_written_as_its_fixture() {
         let record = TopicRecord::parse(V1.as_bytes()).unwrap();
@@ -89,6 +101,22 @@ mod tests {
         let topic = record.compile().unwrap();
         assert!(topic.keys.accept("k1") && topic.keys.accept("k2") && !topic.keys.accept("k3"));
         assert_eq!(topic.subscriptions["billing"].signing.len(), 1);
+    }
+
+    #[test]
+    fn a_record_with_headers_and_a_rotation_is_read_and_written_as_its_fixture() {
+        let record = TopicRecord::parse(V1_ROTATED.as_bytes()).unwrap();
+        assert_eq!(record.render(), V1_ROTATED.trim_end());
+        let topic = record.compile().unwrap();
+        let billing = &topic.subscriptions["billing"];
+        let (rotated, ended) =
+            (Timestamp::from_millis(1_700_000_000_000), Timestamp::from_millis(1_700_086_400_000));
+        let live = |at| billing.signing.iter().filter(|secret| secret.is_live(at)).count();
+        assert_eq!((live(rotated), live(ended)), (2, 1));
+        assert!(billing.batching.partial_acknowledgement && billing.delivery_headers.len() == 2);
+        assert_eq!(record.clone().without_ended_secrets(rotated), record);
+        let after = record.without_ended_secrets(ended);
+        assert_eq!(after.compile().unwrap().subscriptions["billing"].signing.len(), 1);
     }
 
     #[test]
@@ -101,7 +129,12 @@ mod tests {
 
     #[test]
     fn debug_shows_no_secret() {
-        let shown = format!("{:?}", TopicRecord::parse(V1.as_bytes()).unwrap());
-        assert!(!shown.contains("whsec_") && !shown.contains("k1"));
+        for record in [V1, V1_ROTATED] {
+            let record = TopicRecord::parse(record.as_bytes()).unwrap();
+            let shown = format!("{record:?} {:?}", record.compile().unwrap());
+            for secret in ["whsec_", "whsk_", "\"k1", "s3cret"] {
+                assert!(!shown.contains(secret), "{secret}");
+            }
+        }
     }
 }

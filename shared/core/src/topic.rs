@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::batch::Batching;
+use crate::delivery_header::DeliveryHeader;
 use crate::endpoint::EndpointUrl;
 use crate::filter::Filter;
 use crate::mapping::InputMapping;
@@ -63,6 +64,8 @@ pub struct Subscription {
     pub batching: Batching,
     /// What becomes of events that are given up.
     pub dead_letter: DeadLetterPolicy,
+    /// The headers that are added to its requests.
+    pub delivery_headers: Vec<DeliveryHeader>,
     /// The secrets that sign its requests.
     pub signing: Vec<SigningSecret>,
     /// Whether its events are delivered.

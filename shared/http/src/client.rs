@@ -101,7 +101,12 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         if is_whole && connection.is_usable() {
             self.pool.put(link, connection, &self.clock);
         }
-        Ok(WebhookResponse { status: head.status, headers: head.headers, body: received.into_bytes() })
+        Ok(WebhookResponse {
+            status: head.status,
+            headers: head.headers,
+            body: received.into_bytes(),
+            body_is_whole: is_whole,
+        })
     }
 
     /// Sends the request and waits for the head of the answer.

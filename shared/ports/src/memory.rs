@@ -326,8 +326,12 @@ impl WebhookClient for MemoryWebhook {
         if self.is_silent {
             std::future::pending::<()>().await;
         }
-        let response =
-            WebhookResponse { status: StatusCode::NO_CONTENT, headers: HeaderMap::new(), body: Bytes::new() };
+        let response = WebhookResponse {
+            status: StatusCode::NO_CONTENT,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            body_is_whole: true,
+        };
         WebhookAnswer { result: Ok(response), took: Duration::from_millis(1) }
     }
 }

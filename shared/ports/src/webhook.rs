@@ -32,6 +32,8 @@ pub struct WebhookResponse {
     pub headers: HeaderMap,
     /// At most the first 64 KiB of the body.
     pub body: Bytes,
+    /// Whether that is all of the body: it was not longer, did not break off, and came before the deadline.
+    pub body_is_whole: bool,
 }
 
 /// What came of a request, and how long it took.

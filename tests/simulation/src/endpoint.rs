@@ -19,6 +19,10 @@ pub enum Answer {
     Status(u16),
     /// A status with a header.
     With(u16, &'static str, &'static str),
+    /// A 200 with this body.
+    Body(String),
+    /// A 200 whose body breaks off after this.
+    BodyCutOff(String),
     /// No answer.
     Failure(SendFailure),
     /// A status by what the body says and when it came.
@@ -101,6 +105,10 @@ impl WebhookClient for ScriptedEndpoint {
         let result = match answer {
             Answer::Status(status) => Ok(response(status, None)),
             Answer::With(status, name, value) => Ok(response(status, Some((name, value)))),
+            Answer::Body(text) => Ok(WebhookResponse { body: text.into(), ..response(200, None) }),
+            Answer::BodyCutOff(text) => {
+                Ok(WebhookResponse { body: text.into(), body_is_whole: false, ..response(200, None) })
+            }
             Answer::Failure(failure) => Err(failure),
             Answer::By(status) => Ok(response(status(&body, self.clock.now()), None)),
             Answer::After(length, status) => {
@@ -118,5 +126,6 @@ fn response(status: u16, header: Option<(&'static str, &'static str)>) -> Webhoo
         status: StatusCode::from_u16(status).unwrap_or_default(),
         headers: header.map(pair).into_iter().collect(),
         body: Bytes::new(),
+        body_is_whole: true,
     }
 }

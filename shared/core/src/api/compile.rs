@@ -1,16 +1,21 @@
 //! From what users write to what the rules use, or the member that is at fault.
 
+mod delivery_headers;
 mod mapping;
+mod signing;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::delivery_headers::delivery_headers;
+use self::signing::signing;
 use super::settings::{
-    BatchingSettings, DeadLetterSettings, FilterSettings, RetryPolicySettings, SigningSettings, StatusState,
+    BatchingSettings, DeadLetterSettings, FilterSettings, RetryPolicySettings, StatusState,
     SubscriptionSettings, TopicSettings,
 };
 use crate::batch::Batching;
+use crate::delivery_header::DeliveryHeaderError;
 use crate::endpoint::{EndpointUrl, EndpointUrlError};
 use crate::filter::Filter;
 use crate::limits::MAPPED_VALUE_BYTES_MAX;
@@ -18,13 +23,13 @@ use crate::limits::{
     ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, DEAD_LETTER_DELAY_DEFAULT, DEAD_LETTER_DELAY_MAX,
     DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX,
     PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX, SCHEDULE_STEP_MAX, SCHEDULE_STEPS_MAX,
-    SIGNING_SECRETS_MAX, SUBSCRIPTIONS_PER_TOPIC_MAX,
+    SUBSCRIPTIONS_PER_TOPIC_MAX,
 };
 use crate::mapping::SourceFieldError;
 use crate::name::{SubscriptionName, TopicName};
 use crate::retry::{RetryPolicy, WaitFloors};
 use crate::schema::{ContentMode, Schema};
-use crate::signature::{SigningSecret, SigningSecretError};
+use crate::signature::SigningSecretError;
 use crate::time::format_duration;
 use crate::topic::{DeadLetterPolicy, Status, Subscription, Topic, TopicKeys};
 
@@ -78,6 +83,26 @@ pub enum Problem {
     /// Not a signing secret.
     #[error("{0}")]
     Secret(SigningSecretError),
+    /// Not a header that can be added.
+    #[error("{0}")]
+    Header(DeliveryHeaderError),
+    /// A header with two values, or with none.
+    #[error("expected either value or fromEvent")]
+    OneValue,
+    /// The same header twice without regard to case.
+    #[error("there is another header of this name")]
+    HeaderTwice,
+    /// A secret that everybody who publishes knows.
+    #[error("a value of the event is no secret")]
+    SecretFromEvent,
+    /// A value of the event, where a request carries several.
+    #[error(
+        "a request of several events has no one value: leave batching out, or set maxEventsPerBatch to 1"
+    )]
+    BatchedFromEvent,
+    /// Partial acknowledgement of what is not a batch.
+    #[error("needs batching: set maxEventsPerBatch or preferredBatchSizeInKilobytes")]
+    NotBatched,
     /// A masked secret where there is none to keep.
     #[error("a masked secret keeps the one that is there, and there is none")]
     NothingMasked,
@@ -192,6 +217,7 @@ pub fn compile_subscription(
         retry: retry_policy(&settings.retry_policy)?,
         batching,
         dead_letter: dead_letter_policy(&settings.dead_letter)?,
+        delivery_headers: delivery_headers(&settings.delivery_headers, batching)?,
         signing: signing(&settings.signing)?,
         status: match settings.status.as_ref().map(|status| status.state) {
             Some(StatusState::Active) | None => Status::Active,
@@ -272,10 +298,16 @@ fn batching(settings: Option<BatchingSettings>) -> Result<Batching, SettingsErro
     let kilobytes = settings.preferred_batch_size_in_kilobytes.unwrap_or(PREFERRED_BATCH_KILOBYTES_DEFAULT);
     let kilobytes_max = PREFERRED_BATCH_KILOBYTES_MAX.into();
     number_in("batching.preferredBatchSizeInKilobytes", kilobytes.into(), 1, kilobytes_max)?;
+    let enabled = settings.max_events_per_batch.or(settings.preferred_batch_size_in_kilobytes).is_some();
+    let partial_acknowledgement = settings.partial_acknowledgement.unwrap_or(false);
+    if partial_acknowledgement && !enabled {
+        return Err(error("batching.partialAcknowledgement", Problem::NotBatched));
+    }
     Ok(Batching {
-        enabled: settings.max_events_per_batch.or(settings.preferred_batch_size_in_kilobytes).is_some(),
+        enabled,
         events_max: events as usize,
         bytes_preferred: kilobytes as usize * 1024,
+        partial_acknowledgement,
     })
 }
 
@@ -288,19 +320,6 @@ fn dead_letter_policy(settings: &DeadLetterSettings) -> Result<DeadLetterPolicy,
         delay,
         give_up_after: settings.give_up_after.map(|written| written.0),
     })
-}
-
-fn signing(settings: &SigningSettings) -> Result<Vec<SigningSecret>, SettingsError> {
-    let secrets = settings.secrets.as_deref().unwrap_or_default();
-    count_in("signing.secrets", secrets.len(), 0, SIGNING_SECRETS_MAX)?;
-    let parse = |(index, text): (usize, &super::SecretText)| {
-        let member = format!("signing.secrets[{index}]");
-        if text.is_masked() {
-            return Err(error(&member, Problem::NothingMasked));
-        }
-        SigningSecret::parse(text.expose()).map_err(|e| error(&member, Problem::Secret(e)))
-    };
-    secrets.iter().enumerate().map(parse).collect()
 }
 
 fn number_in(member: &str, value: u64, min: u64, max: u64) -> Result<(), SettingsError> {
@@ -412,11 +431,16 @@ mod tests {
             json!({ "preferredBatchSizeInKilobytes": 0 }),
             "batching.preferredBatchSizeInKilobytes: 0 is outside 1..=1024",
         );
+        check(
+            "batching",
+            json!({ "partialAcknowledgement": true }),
+            "batching.partialAcknowledgement: needs batching: set maxEventsPerBatch or preferredBatchSizeInKilobytes",
+        );
         check("deadLetter", json!({ "delay": "PT16M" }), "deadLetter.delay: PT16M is outside PT0S..=PT15M");
         check(
             "signing",
             json!({ "secrets": ["x"] }),
-            "signing.secrets[0]: a signing secret starts with whsec_",
+            "signing.secrets[0]: a signing secret starts with whsec_ or whsk_",
         );
         check(
             "signing",
@@ -429,10 +453,58 @@ mod tests {
     fn either_batching_member_turns_it_on_and_none_does_not() {
         let batching = |value| compile(with("batching", value)).unwrap().batching;
         assert_eq!(batching(json!({})), Batching::default());
-        let by_count = Batching { enabled: true, events_max: 7, bytes_preferred: 65_536 };
+        let by_count =
+            Batching { enabled: true, events_max: 7, bytes_preferred: 65_536, ..Batching::default() };
         assert_eq!(batching(json!({ "maxEventsPerBatch": 7 })), by_count);
-        let by_size = Batching { enabled: true, events_max: 1, bytes_preferred: 4096 };
+        let by_size = Batching { enabled: true, events_max: 1, bytes_preferred: 4096, ..Batching::default() };
         assert_eq!(batching(json!({ "preferredBatchSizeInKilobytes": 4 })), by_size);
+    }
+
+    #[test]
+    fn a_header_that_cannot_be_added_is_named() {
+        let check = |headers: serde_json::Value, message: &str| check("deliveryHeaders", headers, message);
+        check(json!([{ "name": "x" }]), "deliveryHeaders[0]: expected either value or fromEvent");
+        check(
+            json!([{ "name": "x", "value": "a", "fromEvent": "/id" }]),
+            "deliveryHeaders[0]: expected either value or fromEvent",
+        );
+        check(
+            json!([{ "name": "x", "value": "a" }, { "name": "Host", "value": "a" }]),
+            "deliveryHeaders[1].name: the header is reserved: posthaste or HTTP itself sets it",
+        );
+        check(
+            json!([{ "name": "x", "value": "a\r\nb: c" }]),
+            "deliveryHeaders[0].value: expected printable ASCII without a space at either end",
+        );
+        check(
+            json!([{ "name": "x", "fromEvent": "data.id" }]),
+            "deliveryHeaders[0].fromEvent: a JSON pointer starts with a slash, such as /data/id",
+        );
+        check(
+            json!([{ "name": "x", "fromEvent": "/id", "isSecret": true }]),
+            "deliveryHeaders[0].isSecret: a value of the event is no secret",
+        );
+        check(
+            json!([{ "name": "X-A", "value": "a" }, { "name": "x-a", "value": "b" }]),
+            "deliveryHeaders[1].name: there is another header of this name",
+        );
+        check(
+            json!([{ "name": "x", "value": "(masked)", "isSecret": true }]),
+            "deliveryHeaders[0].value: a masked secret keeps the one that is there, and there is none",
+        );
+        let eleven: Vec<_> = (0..11).map(|n| json!({ "name": format!("x-{n}"), "value": "a" })).collect();
+        check(json!(eleven), "deliveryHeaders: 11 items, expected 0..=10");
+    }
+
+    #[test]
+    fn a_batch_of_several_events_has_no_value_of_an_event() {
+        let with = |events: u32| {
+            let mut settings = with("deliveryHeaders", json!([{ "name": "x", "fromEvent": "/id" }]));
+            settings["batching"] = json!({ "maxEventsPerBatch": events });
+            compile(settings).map(|subscription| subscription.delivery_headers.len()).map_err(|e| e.member)
+        };
+        assert_eq!(with(1), Ok(1));
+        assert_eq!(with(2), Err("deliveryHeaders[0].fromEvent".to_owned()));
     }
 
     #[test]

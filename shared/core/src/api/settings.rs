@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{InputMappingSettings, IsoDuration, IsoTimestamp, SecretText};
+use super::{DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, SigningSettings};
 use crate::name::{SubscriptionName, TopicName};
 use crate::schema::{ContentMode, Schema};
 
@@ -75,6 +75,9 @@ pub struct SubscriptionSettings {
     /// What becomes of events that are given up.
     #[serde(default)]
     pub dead_letter: DeadLetterSettings,
+    /// Headers to add to every request, at most 10. None when left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delivery_headers: Vec<DeliveryHeaderSettings>,
     /// How requests are signed. A secret is made when left out.
     #[serde(default)]
     pub signing: SigningSettings,
@@ -149,6 +152,11 @@ pub struct BatchingSettings {
     /// Preferred size of one request, 1 to 1024 kilobytes of 1024 bytes. 64 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_batch_size_in_kilobytes: Option<u32>,
+    /// Whether an answer of success may name the events that failed, as
+    /// `{"batchItemFailures":[{"itemIdentifier":"<event id>"}]}`: only those are tried again. False when left out. It
+    /// needs batching, and does not turn it on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial_acknowledgement: Option<bool>,
 }
 
 /// What becomes of events that are given up.
@@ -168,16 +176,6 @@ pub struct DeadLetterSettings {
     /// when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub give_up_after: Option<IsoDuration>,
-}
-
-/// How requests are signed (Standard Webhooks).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct SigningSettings {
-    /// `whsec_` secrets; each of them signs, so that one can be rotated. At most 3. Left out, the present ones
-    /// stay, or one is made and shown once, in the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub secrets: Option<Vec<SecretText>>,
 }
 
 /// Whether a subscription's events are delivered.

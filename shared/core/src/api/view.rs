@@ -6,17 +6,19 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{IsoDuration, IsoTimestamp, SecretText, SigningSettings, SubscriptionSettings, TopicSettings};
+use super::{
+    DeliveryHeaderSettings, IsoDuration, IsoTimestamp, SecretText, SubscriptionSettings, TopicSettings,
+};
 use crate::name::{SubscriptionName, TopicName};
 use crate::schema::Schema;
 
 impl SubscriptionSettings {
     /// The subscription as it may be shown: with its name, and every secret masked.
     pub fn shown(&self, name: &SubscriptionName) -> Self {
-        let masked = |secrets: &Vec<SecretText>| secrets.iter().map(SecretText::masked).collect();
         Self {
             name: Some(name.clone()),
-            signing: SigningSettings { secrets: self.signing.secrets.as_ref().map(masked) },
+            delivery_headers: self.delivery_headers.iter().map(DeliveryHeaderSettings::shown).collect(),
+            signing: self.signing.shown(),
             ..self.clone()
         }
     }
@@ -136,7 +138,8 @@ mod tests {
             "defaultTimeToLive": "P1D",
             "subscriptions": { "Billing": {
                 "endpoint": { "url": "https://a.example/" },
-                "signing": { "secrets": [SECRET, SECRET] },
+                "signing": { "secrets": [SECRET, SECRET], "expiresAt": [null, "2026-11-21T10:00:00.000Z"] },
+                "deliveryHeaders": [{ "name": "x-key", "value": "s3cret", "isSecret": true }],
                 "status": { "state": "Active", "since": "2026-11-21T10:00:00Z" },
             } },
         });
@@ -149,8 +152,10 @@ mod tests {
         assert_eq!(shown["name"], "Orders");
         let billing = &shown["subscriptions"]["Billing"];
         assert_eq!(billing["name"], "Billing");
-        assert_eq!(billing["signing"], json!({ "secrets": [MASKED, MASKED] }));
-        assert!(!shown.to_string().contains("whsec_"));
+        assert_eq!(billing["signing"]["secrets"], json!([MASKED, MASKED]));
+        assert_eq!(billing["signing"]["expiresAt"], json!([null, "2026-11-21T10:00:00.000Z"]));
+        assert_eq!(billing["deliveryHeaders"][0]["value"], MASKED);
+        assert!(!shown.to_string().contains("whsec_") && !shown.to_string().contains("s3cret"));
     }
 
     #[test]

@@ -65,7 +65,9 @@ mod tests {
 
     #[test]
     fn what_a_receiver_may_ask_for_is_not() {
-        for name in ["authorization", "x-api-key", "X-Tenant", "cookie", "accept", "tracestate", "center", "cells"] {
+        for name in
+            ["authorization", "x-api-key", "X-Tenant", "cookie", "accept", "tracestate", "center", "cells"]
+        {
             check(name, false);
         }
     }

@@ -126,6 +126,22 @@ async fn a_broken_body_counts_by_its_head() {
 }
 
 #[tokio::test]
+async fn it_is_told_whether_a_body_was_read_to_its_end() {
+    let check = async |answer: &str, expected: bool| {
+        let endpoint = Endpoint::start(vec![exchange(answer)]).await;
+        let response = client().send(post(&endpoint.url())).await.result.unwrap();
+        assert_eq!(response.body_is_whole, expected, "{answer}");
+    };
+    check(NO_CONTENT, true).await;
+    check("HTTP/1.1 200\r\nconnection: close\r\n\r\nuntil the end", true).await;
+    check("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort", false).await;
+    check("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n", false).await;
+    check("HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n", false).await;
+    let more = RESPONSE_BODY_BYTES_MAX + 1;
+    check(&format!("HTTP/1.1 200 OK\r\ncontent-length: {more}\r\n\r\n{}", "x".repeat(more)), false).await;
+}
+
+#[tokio::test]
 async fn an_answer_that_comes_before_the_request_was_read_counts() {
     let too_large = "HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\n\r\n";
     let endpoint = Endpoint::start(vec![vec![write(too_large), Step::Hang]]).await;

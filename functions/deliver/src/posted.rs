@@ -1,0 +1,59 @@
+//! What came of a request: one outcome, or, where the receiver of a batch may say so, one for each event in it.
+
+use posthaste_core::decide::Outcome;
+use posthaste_core::partial::{Acknowledged, AnswerBody, acknowledged};
+use posthaste_ports::{WebhookAnswer, WebhookResponse};
+
+use crate::intake::Planned;
+use crate::texts::Loaded;
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) struct Posted {
+    /// What the endpoint answered to the request as a whole.
+    pub(crate) outcome: Outcome,
+    acknowledged: Acknowledged,
+}
+
+impl Posted {
+    /// Looks into an answer of success, if its subscription allows partial acknowledgement.
+    pub(crate) fn new(planned: &Planned, run: &[Loaded], answer: &WebhookAnswer, outcome: Outcome) -> Self {
+        let is_asked = outcome.is_success() && planned.subscription.batching.partial_acknowledgement;
+        let acknowledged = match &answer.result {
+            Ok(response) if is_asked => read(planned, run, response),
+            Ok(_) | Err(_) => Acknowledged::All,
+        };
+        Self { outcome, acknowledged }
+    }
+
+    /// The outcome of the event at this index of the request.
+    pub(crate) fn of(&self, index: usize) -> Outcome {
+        let is_acknowledged = match &self.acknowledged {
+            Acknowledged::All => true,
+            Acknowledged::AllBut(failed) => !failed.contains(&index),
+            Acknowledged::Nothing(_) => false,
+        };
+        match self.outcome {
+            Outcome::Answered { status, .. } if !is_acknowledged => Outcome::Unacknowledged { status },
+            outcome => outcome,
+        }
+    }
+
+    /// How many of the request's events failed, and with what outcome.
+    pub(crate) fn failures(&self, events: usize) -> Option<(usize, Outcome)> {
+        let failed = (0..events).map(|index| self.of(index)).filter(|outcome| !outcome.is_success());
+        let count = failed.clone().count();
+        failed.last().map(|outcome| (count, outcome))
+    }
+}
+
+fn read(planned: &Planned, run: &[Loaded], response: &WebhookResponse) -> Acknowledged {
+    let texts: Vec<&[u8]> = run.iter().map(|event| &*event.text).collect();
+    let body = AnswerBody { bytes: &response.body, is_whole: response.body_is_whole };
+    let acknowledged = acknowledged(body, &texts);
+    if let Acknowledged::Nothing(error) = &acknowledged {
+        let subscription = &planned.subscription;
+        tracing::warn!(topic = %subscription.topic, subscription = %subscription.name, error = error as &dyn std::error::Error, "report of a batch not understood, its events are tried again");
+    }
+    acknowledged
+}

@@ -1,0 +1,259 @@
+//! Signing secrets as users write them, as they are shown, and what a rotation makes of them.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{IsoDuration, IsoTimestamp, SecretText};
+use crate::limits::{ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX, SIGNING_SECRETS_MAX};
+use crate::signature::SignatureKind;
+use crate::time::{Timestamp, format_duration};
+
+/// How requests are signed (Standard Webhooks).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SigningSettings {
+    /// `whsec_` secrets, which sign as `v1`, and `whsk_` private keys, which sign as `v1a`; each of them signs, so
+    /// that one can be rotated. At most 3. Left out, the present ones stay, or one is made and shown once, in the
+    /// answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets: Option<Vec<SecretText>>,
+    /// Until when each of the secrets signs, as it is shown while one is rotated out; null: for good. Ignored when
+    /// written: a masked secret keeps its time, another one has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Option<String>>>)]
+    pub expires_at: Option<Vec<Option<IsoTimestamp>>>,
+}
+
+/// How a secret is rotated.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RotateSecret {
+    /// How long the present secrets of the same kind go on signing, PT0S to P7D. P1D when left out. PT0S ends them at
+    /// once, for a secret that has leaked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<IsoDuration>,
+    /// Which kind of secret to make. The kind of the first present one when left out, `v1` where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<SignatureKind>,
+}
+
+/// A secret that was made by a rotation, in clear: it is never shown again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RotatedSecret {
+    /// The new secret, which signs first from now on.
+    pub secret: SecretText,
+    /// Its kind.
+    pub kind: SignatureKind,
+    /// The `whpk_` key that receivers verify with, where the new secret is of `v1a`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_key: Option<String>,
+    /// All secrets that sign now, masked, and until when.
+    pub signing: SigningSettings,
+}
+
+/// Why a secret cannot be rotated.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum RotationError {
+    /// An overlap outside its range.
+    #[error("{} is outside PT0S..={}", format_duration(*.0), format_duration(ROTATION_OVERLAP_MAX))]
+    Overlap(Duration),
+    /// So many secrets sign already that one more is too many.
+    #[error("{SIGNING_SECRETS_MAX} secrets sign already{}; an overlap of PT0S ends those of the same kind at once",
+        .next_end.map(|end| format!(", the first ends at {end}")).unwrap_or_default())]
+    Full {
+        /// When there is room again, unless all of them are there for good.
+        next_end: Option<Timestamp>,
+    },
+}
+
+/// A secret and until when it signs; `None`: for good.
+type Timed = (SecretText, Option<IsoTimestamp>);
+
+impl SigningSettings {
+    /// These secrets. The times are left out where none of them ends.
+    pub fn of(timed: impl IntoIterator<Item = Timed>) -> Self {
+        let (secrets, times): (Vec<_>, Vec<_>) = timed.into_iter().unzip();
+        let expires_at = times.iter().any(Option::is_some).then_some(times);
+        Self { secrets: Some(secrets), expires_at }
+    }
+
+    /// The secrets, each with its time.
+    pub fn timed(&self) -> impl Iterator<Item = Timed> {
+        let times = self.expires_at.as_deref().unwrap_or_default();
+        let time = |index: usize| times.get(index).copied().flatten();
+        self.secrets.iter().flatten().enumerate().map(move |(index, secret)| (secret.clone(), time(index)))
+    }
+
+    /// The settings as they may be shown.
+    pub fn shown(&self) -> Self {
+        let secrets = self.secrets.as_ref().map(|all| all.iter().map(SecretText::masked).collect());
+        Self { secrets, expires_at: self.expires_at.clone() }
+    }
+
+    /// The settings without the secrets that have ended by `now`.
+    pub fn live(&self, now: Timestamp) -> Self {
+        if self.expires_at.is_none() {
+            return self.clone();
+        }
+        Self::of(self.timed().filter(|(_, end)| end.is_none_or(|end| now < end.0)))
+    }
+
+    /// What to store when these settings are written: a masked secret stands for the one at its place, whose time it
+    /// keeps. One that has nothing to stand for is left masked, and compiling names it.
+    pub fn resolved(&self, present: &Self) -> Self {
+        let Some(written) = &self.secrets else { return present.clone() };
+        let present: Vec<Timed> = present.timed().collect();
+        let resolve = |(index, text): (usize, &SecretText)| match present.get(index) {
+            Some(kept) if text.is_masked() => kept.clone(),
+            Some(_) | None => (text.clone(), None),
+        };
+        Self::of(written.iter().enumerate().map(resolve))
+    }
+
+    /// The kind of secret that a rotation makes.
+    pub fn kind_to_make(&self, asked: Option<SignatureKind>) -> SignatureKind {
+        let first = self.secrets.iter().flatten().next();
+        asked.or_else(|| first.map(|first| SignatureKind::of(first.expose()))).unwrap_or(SignatureKind::V1)
+    }
+
+    /// The settings after a rotation at `now`: `made` signs first, and what is there of its kind ends after the
+    /// overlap, or when it was to end before. Secrets of the other kind stay as they are: a receiver that verifies
+    /// them has not been asked to change.
+    pub fn rotated(
+        &self,
+        made: SecretText,
+        overlap: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<Self, RotationError> {
+        let overlap = overlap.unwrap_or(ROTATION_OVERLAP_DEFAULT);
+        if overlap > ROTATION_OVERLAP_MAX {
+            return Err(RotationError::Overlap(overlap));
+        }
+        let (kind, end) = (SignatureKind::of(made.expose()), IsoTimestamp(now + overlap));
+        let age = |(secret, time): Timed| {
+            let ends = SignatureKind::of(secret.expose()) == kind;
+            let time = if ends { Some(time.map_or(end, |time| time.min(end))) } else { time };
+            (secret, time)
+        };
+        let next = Self::of(std::iter::once((made, None)).chain(self.timed().map(age))).live(now);
+        if next.secrets.as_ref().is_some_and(|secrets| secrets.len() > SIGNING_SECRETS_MAX) {
+            let next_end = self.timed().filter_map(|(_, end)| end).min().map(|end| end.0);
+            return Err(RotationError::Full { next_end });
+        }
+        Ok(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn settings(value: Value) -> SigningSettings {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn rotated(present: Value, made: &str, overlap: Duration) -> Result<Value, RotationError> {
+        let next = settings(present).rotated(SecretText::new(made), Some(overlap), NOW)?;
+        Ok(serde_json::to_value(next).unwrap())
+    }
+
+    #[test]
+    fn the_new_secret_signs_first_and_the_old_one_until_the_overlap_ends() {
+        let next = rotated(json!({ "secrets": ["whsec_a"] }), "whsec_b", HOUR).unwrap();
+        let times = [Value::Null, json!("2023-11-14T23:13:20.000Z")];
+        assert_eq!(next, json!({ "secrets": ["whsec_b", "whsec_a"], "expiresAt": times }));
+        let settings = settings(next);
+        assert_eq!(settings.live(NOW + HOUR.checked_sub(Duration::from_millis(1)).unwrap()), settings);
+        let after = serde_json::to_value(settings.live(NOW + HOUR)).unwrap();
+        assert_eq!(after, json!({ "secrets": ["whsec_b"] }));
+    }
+
+    #[test]
+    fn a_secret_that_ends_sooner_is_not_kept_longer() {
+        let ends = json!(["2023-11-14T22:30:00.000Z"]);
+        let next = rotated(json!({ "secrets": ["whsec_a"], "expiresAt": ends }), "whsec_b", HOUR).unwrap();
+        assert_eq!(next["expiresAt"], json!([null, "2023-11-14T22:30:00.000Z"]));
+    }
+
+    #[test]
+    fn secrets_of_the_other_kind_stay() {
+        let next = rotated(json!({ "secrets": ["whsec_a", "whsk_a"] }), "whsk_b", HOUR).unwrap();
+        assert_eq!(next["secrets"], json!(["whsk_b", "whsec_a", "whsk_a"]));
+        assert_eq!(next["expiresAt"], json!([null, null, "2023-11-14T23:13:20.000Z"]));
+    }
+
+    #[test]
+    fn a_fourth_secret_is_refused_unless_the_old_ones_end_at_once() {
+        let three = json!({ "secrets": ["whsec_a", "whsec_b", "whsk_a"],
+            "expiresAt": [null, "2023-11-14T23:00:00.000Z", null] });
+        let error = rotated(three.clone(), "whsec_c", HOUR).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "3 secrets sign already, the first ends at 2023-11-14T23:00:00.000Z; \
+             an overlap of PT0S ends those of the same kind at once"
+        );
+        let next = rotated(three, "whsec_c", Duration::ZERO).unwrap();
+        assert_eq!(next, json!({ "secrets": ["whsec_c", "whsk_a"] }));
+    }
+
+    #[test]
+    fn an_overlap_of_more_than_a_week_is_refused() {
+        let error = rotated(json!({}), "whsec_a", Duration::from_hours(169)).unwrap_err();
+        assert_eq!(error.to_string(), "P7DT1H is outside PT0S..=P7D");
+        assert!(rotated(json!({}), "whsec_a", Duration::from_hours(168)).is_ok());
+    }
+
+    #[test]
+    fn a_rotation_makes_what_is_asked_or_what_is_there() {
+        let check = |present: Value, asked, expected| {
+            assert_eq!(settings(present).kind_to_make(asked), expected);
+        };
+        check(json!({}), None, SignatureKind::V1);
+        check(json!({ "secrets": ["whsk_a", "whsec_a"] }), None, SignatureKind::V1a);
+        check(json!({ "secrets": ["whsec_a"] }), Some(SignatureKind::V1a), SignatureKind::V1a);
+    }
+
+    #[test]
+    fn a_masked_secret_keeps_its_time_and_another_has_none() {
+        let present =
+            json!({ "secrets": ["whsec_b", "whsec_a"], "expiresAt": [null, "2023-11-14T23:13:20.000Z"] });
+        let resolve =
+            |written: Value| serde_json::to_value(settings(written).resolved(&settings(present.clone())));
+        assert_eq!(resolve(json!({ "secrets": ["(masked)", "(masked)"] })).unwrap(), present);
+        assert_eq!(resolve(json!({ "expiresAt": [] })).unwrap(), present);
+        let rewritten = json!({ "secrets": ["(masked)", "whsec_a"], "expiresAt": present["expiresAt"] });
+        assert_eq!(resolve(rewritten).unwrap(), json!({ "secrets": ["whsec_b", "whsec_a"] }));
+    }
+
+    proptest! {
+        #[test]
+        fn no_rotation_exceeds_the_limit_or_leaves_nothing_that_signs(
+            overlaps in prop::collection::vec(0_u64..=7 * 24, 0..8), hours in prop::collection::vec(0_u64..72, 8),
+        ) {
+            let (mut settings, mut now) = (SigningSettings::default(), NOW);
+            for (index, (overlap, passed)) in overlaps.iter().zip(&hours).enumerate() {
+                now = now + Duration::from_hours(*passed);
+                settings = settings.live(now);
+                let made = SecretText::new(format!("whsec_{index}"));
+                let before: Vec<_> = settings.timed().collect();
+                match settings.rotated(made.clone(), Some(Duration::from_hours(*overlap)), now) {
+                    Ok(next) => {
+                        let timed: Vec<_> = next.timed().collect();
+                        prop_assert!(timed.len() <= SIGNING_SECRETS_MAX && timed[0] == (made, None));
+                        prop_assert!(timed[1..].iter().all(|(_, end)| end.is_some_and(|end| end.0 > now)));
+                        settings = next;
+                    }
+                    Err(_) => prop_assert_eq!(before.len(), SIGNING_SECRETS_MAX),
+                }
+            }
+        }
+    }
+}
