@@ -14,15 +14,13 @@ use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::record::{RECORD_VERSION, TopicRecord};
 use posthaste_core::secret::Secret;
+use posthaste_core::signature::{MADE_SECRET_BYTES, SignatureKind};
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::TopicKeys;
 use posthaste_ports::Entropy;
 
-/// Bytes of a publish key and of a signing secret that is made here.
-const SECRET_BYTES: usize = 32;
-
-/// What stands before the base64 of a signing secret (Standard Webhooks).
-const SIGNING_PREFIX: &str = "whsec_";
+/// Bytes of a publish key.
+const KEY_BYTES: usize = 32;
 
 /// What edits need besides what was written.
 #[derive(Debug)]
@@ -87,7 +85,9 @@ impl<E: Entropy> Editor<'_, E> {
 
     /// A key of random bytes.
     pub(crate) fn key(&self) -> SecretText {
-        SecretText::new(self.random())
+        let mut bytes = [0; KEY_BYTES];
+        self.entropy.fill(&mut bytes);
+        SecretText::new(STANDARD.encode(bytes))
     }
 
     fn new_record(&self, name: &TopicName) -> TopicRecord {
@@ -113,14 +113,17 @@ impl<E: Entropy> Editor<'_, E> {
         self.check_endpoint(&written.endpoint.url)?;
         let kept_name = spelling(settings, name).unwrap_or(name).clone();
         let present = settings.subscriptions.get(&kept_name);
-        let (secrets, has_made_secret) = self.secrets(present, &written.signing);
+        let (signing, has_made_secret) = self.signing(present, &written.signing);
+        let present_headers = present.map(|present| present.delivery_headers.as_slice()).unwrap_or_default();
+        let delivery_headers = written.delivery_headers.iter().map(|header| header.resolved(present_headers));
         let is_active = |status: &&StatusView| status.state == StatusState::Active;
         let status = present.and_then(|present| present.status.as_ref()).filter(is_active);
         let since = status.map_or(IsoTimestamp(self.now), |status| status.since);
         let is_new = present.is_none();
         let stored = SubscriptionSettings {
             name: None,
-            signing: SigningSettings { secrets: Some(secrets) },
+            delivery_headers: delivery_headers.collect(),
+            signing,
             status: Some(StatusView { state: StatusState::Active, reason: None, since }),
             ..written.clone()
         };
@@ -128,26 +131,26 @@ impl<E: Entropy> Editor<'_, E> {
         Ok(Placed { name: kept_name, is_new, has_made_secret })
     }
 
-    /// The secrets to store, and whether one was made. A masked one that has nothing to stand for is left masked:
-    /// compiling the subscription names it.
-    fn secrets(
+    /// The secrets to store, and whether one was made.
+    fn signing(
         &self,
         present: Option<&SubscriptionSettings>,
         written: &SigningSettings,
-    ) -> (Vec<SecretText>, bool) {
-        let present = present.map(|present| present.signing.secrets.as_deref().unwrap_or_default());
-        match (&written.secrets, present) {
-            (None, Some(present)) => (present.to_vec(), false),
-            (None, None) => (vec![SecretText::new(format!("{SIGNING_PREFIX}{}", self.random()))], true),
-            (Some(written), present) => {
-                let kept = |index: usize| present.and_then(|present| present.get(index));
-                let resolve = |(index, text): (usize, &SecretText)| match kept(index) {
-                    Some(kept) if text.is_masked() => kept.clone(),
-                    Some(_) | None => text.clone(),
-                };
-                (written.iter().enumerate().map(resolve).collect(), false)
+    ) -> (SigningSettings, bool) {
+        match present {
+            None if written.secrets.is_none() => {
+                (SigningSettings::of([(self.secret(SignatureKind::V1), None)]), true)
             }
+            None => (written.resolved(&SigningSettings::default()), false),
+            Some(present) => (written.resolved(&present.signing), false),
         }
+    }
+
+    /// A signing secret of random bytes.
+    pub(crate) fn secret(&self, kind: SignatureKind) -> SecretText {
+        let mut bytes = [0; MADE_SECRET_BYTES];
+        self.entropy.fill(&mut bytes);
+        SecretText::new(kind.secret(&bytes).expose())
     }
 
     fn check_endpoint(&self, url: &str) -> Result<(), Problem> {
@@ -155,12 +158,6 @@ impl<E: Entropy> Editor<'_, E> {
             |detail: String| Problem::new(ProblemKind::BadSettings).member("endpoint.url").detail(detail);
         let url = EndpointUrl::parse(url).map_err(|error| bad(error.to_string()))?;
         self.policy.check_link(&url.link()).map_err(|refusal| bad(refusal.to_string()))
-    }
-
-    fn random(&self) -> String {
-        let mut bytes = [0; SECRET_BYTES];
-        self.entropy.fill(&mut bytes);
-        STANDARD.encode(bytes)
     }
 }
 
@@ -214,6 +211,6 @@ fn check_whole(record: &TopicRecord, placed: &[Placed]) -> Result<(), Problem> {
     }
 }
 
-fn bad_settings(error: &SettingsError) -> Problem {
+pub(crate) fn bad_settings(error: &SettingsError) -> Problem {
     Problem::new(ProblemKind::BadSettings).member(error.member.as_str()).detail(error.problem.to_string())
 }

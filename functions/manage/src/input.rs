@@ -117,6 +117,24 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Written<T> {
     }
 }
 
+/// Settings as JSON in a body that may be left out: an empty one says nothing.
+#[derive(Debug)]
+pub(crate) struct MaybeWritten<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for MaybeWritten<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+        let headers = request.headers().clone();
+        let bytes = read_body(request).await?;
+        if bytes.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        require_json(&headers)?;
+        Ok(Self(parse_settings(&bytes)?))
+    }
+}
+
 fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(written) = headers.get(CONTENT_TYPE) else { return Ok(()) };
     let essence = written.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();

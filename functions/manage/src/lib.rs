@@ -12,12 +12,14 @@ mod edit;
 mod guard;
 mod input;
 mod records;
+mod rotation;
 mod status;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
 mod time_limit;
 mod topics;
+mod webhook_keys;
 
 use std::sync::Arc;
 
@@ -105,6 +107,7 @@ pub(crate) fn guarded_routes<S: Store, D: Store, W: Webhooks, C: Clock, E: Entro
             subscriptions::put_subscription,
             subscriptions::delete_subscription
         ))
+        .routes(routes!(rotation::rotate_secret))
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::show_dead_letter))
         .routes(routes!(status::pressure))
@@ -113,5 +116,8 @@ pub(crate) fn guarded_routes<S: Store, D: Store, W: Webhooks, C: Clock, E: Entro
 /// What anybody may ask.
 pub(crate) fn open_routes<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>()
 -> OpenApiRouter<Arc<Manage<S, D, W, C, E>>> {
-    OpenApiRouter::new().routes(routes!(status::health)).routes(routes!(document::openapi_json))
+    OpenApiRouter::new()
+        .routes(routes!(status::health))
+        .routes(routes!(document::openapi_json))
+        .routes(routes!(webhook_keys::webhook_keys))
 }

@@ -20,11 +20,15 @@ const CHANGE_TRIES_MAX: usize = 16;
 const CONFLICT_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
-    /// The record of a topic, and the version under which it is stored.
+    /// The record of a topic, and the version under which it is stored. Signing secrets whose overlap has ended are
+    /// not in it: nobody is shown them, and the next write drops them.
     pub(crate) async fn load(&self, topic: &TopicName) -> Result<Option<(TopicRecord, ETag)>, Problem> {
         let key = layout::topic(topic);
         let object = self.state.get(&key).await.map_err(|error| store_problem(&error))?;
-        object.map(|object| parse(&key, object)).transpose()
+        let Some((record, etag)) = object.map(|object| parse(&key, object)).transpose()? else {
+            return Ok(None);
+        };
+        Ok(Some((record.without_ended_secrets(self.clock.now()), etag)))
     }
 
     /// The record of a topic that must be there.

@@ -123,7 +123,8 @@ fn present_etag(record: &TopicRecord, path: &SubscriptionPath) -> Option<String>
     Some(subscription_etag(record, record.settings.subscriptions.get(name)?))
 }
 
-fn unknown_subscription(path: &SubscriptionPath) -> Problem {
+/// The problem of a subscription that is not there.
+pub(crate) fn unknown_subscription(path: &SubscriptionPath) -> Problem {
     let detail = format!("the topic {} has no subscription {}", path.topic, path.name);
     Problem::new(ProblemKind::UnknownSubscription).detail(detail)
 }

@@ -3,15 +3,18 @@
 mod bad_requests;
 mod conditions;
 mod dead_letters;
+mod delivery_headers;
 mod description;
 mod endpoint;
 mod keys;
 mod memory;
+mod rotation;
 mod secrets;
 mod status;
 mod stores;
 mod subscriptions;
 mod topics;
+mod webhook_keys;
 
 use std::sync::Arc;
 

@@ -12,6 +12,7 @@ mod secret_text;
 mod settings;
 mod signing;
 mod view;
+mod webhook_keys;
 
 pub use compile::{Problem, SettingsError, compile_subscription, compile_topic};
 pub use delivery_headers::DeliveryHeaderSettings;
@@ -27,3 +28,4 @@ pub use signing::{RotateSecret, RotatedSecret, RotationError, SigningSettings};
 pub use view::{
     DeadLetterObject, DeadLetterPage, HealthView, SubscriptionPage, TopicKeysView, TopicPage, TopicSummary,
 };
+pub use webhook_keys::{WebhookKey, WebhookKeys};

@@ -57,6 +57,10 @@ problems! {
     Unchanged:
         409 "A subscription that was not written cannot accept the change, or others write it all the time",
         507 "No room is left on the device";
+    /// Of the rotation of a secret.
+    FullOfSecrets:
+        409 "As many secrets sign as may at once, or others write the topic all the time",
+        507 "No room is left on the device";
     /// Of the health check.
     StoreDown: 503 "The state store does not answer";
     /// Of the publish route.

@@ -43,7 +43,12 @@ pub(crate) fn answered(status: u16, headers: &[(&'static str, &str)], body: &str
         map.append(*name, value.parse().unwrap());
     }
     let status = StatusCode::from_u16(status).unwrap();
-    Ok(WebhookResponse { status, headers: map, body: Bytes::copy_from_slice(body.as_bytes()) })
+    Ok(WebhookResponse {
+        status,
+        headers: map,
+        body: Bytes::copy_from_slice(body.as_bytes()),
+        body_is_whole: true,
+    })
 }
 
 impl WebhookClient for Endpoint {

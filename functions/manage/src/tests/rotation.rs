@@ -1,0 +1,103 @@
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Answer, Api, billing};
+
+const PATH: &str = "/topics/orders/subscriptions/billing";
+const ROTATE: &str = "/topics/orders/subscriptions/billing/rotate-secret";
+const HOUR: Duration = Duration::from_hours(1);
+
+async fn rotate(api: &Api, body: &str) -> Answer {
+    api.call("POST", ROTATE, &[("content-type", "application/json")], body.to_owned()).await
+}
+
+/// The secrets as they are stored, and until when.
+fn stored(api: &Api) -> Value {
+    let record: Value = serde_json::from_slice(&api.state.read("topics/orders.json").unwrap()).unwrap();
+    record["settings"]["subscriptions"]["Billing"]["signing"].clone()
+}
+
+#[tokio::test]
+async fn the_new_secret_is_shown_once_and_signs_first_until_the_old_one_ends() {
+    let api = Api::with_billing().await;
+    let old = stored(&api)["secrets"][0].clone();
+    let answer = api.call("POST", ROTATE, &[], "").await;
+    let rotated = answer.json();
+    assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
+    assert_eq!(answer.header("etag"), api.get(PATH).await.header("etag"));
+    assert_eq!(stored(&api)["secrets"], json!([rotated["secret"], old]));
+    assert_eq!((&rotated["kind"], &rotated["publicKey"]), (&json!("v1"), &Value::Null));
+    let masked = json!({ "secrets": ["(masked)", "(masked)"], "expiresAt": stored(&api)["expiresAt"] });
+    assert_eq!(rotated["signing"], masked);
+    assert_eq!(api.get(PATH).await.json()["signing"], masked);
+    api.clock.advance(24 * HOUR);
+    assert_eq!(api.get(PATH).await.json()["signing"], json!({ "secrets": ["(masked)"] }));
+    assert_eq!(
+        api.get("/topics/orders").await.json()["subscriptions"]["Billing"]["signing"]["secrets"],
+        json!(["(masked)"])
+    );
+}
+
+#[tokio::test]
+async fn an_overlap_and_a_kind_may_be_asked_for() {
+    let api = Api::with_billing().await;
+    let rotated = rotate(&api, r#"{"kind":"v1a"}"#).await.json();
+    assert!(rotated["secret"].as_str().unwrap().starts_with("whsk_"));
+    assert!(rotated["publicKey"].as_str().unwrap().starts_with("whpk_"));
+    // The v1 secret of before is not touched by a rotation of v1a.
+    assert_eq!(stored(&api)["expiresAt"], Value::Null);
+    let again = rotate(&api, r#"{"overlap":"PT0S"}"#).await.json();
+    assert_eq!((&again["kind"], stored(&api)["secrets"].as_array().unwrap().len()), (&json!("v1a"), 2));
+    assert!(!stored(&api).to_string().contains(rotated["secret"].as_str().unwrap()));
+}
+
+#[tokio::test]
+async fn a_rotation_that_cannot_be_made_changes_nothing() {
+    let api = Api::with_billing().await;
+    let problem = rotate(&api, r#"{"overlap":"P8D"}"#).await.problem(400, "bad-settings");
+    assert_eq!(
+        (&problem["member"], &problem["detail"]),
+        (&json!("overlap"), &json!("P8D is outside PT0S..=P7D"))
+    );
+    rotate(&api, r#"{"kind":"v2"}"#).await.problem(400, "bad-settings");
+    rotate(&api, r#"{"grace":"P1D"}"#).await.problem(400, "bad-settings");
+    rotate(&api, "{").await.problem(400, "about:blank");
+    api.call("POST", ROTATE, &[("content-type", "text/plain")], "{}").await.problem(415, "about:blank");
+    api.call("POST", ROTATE, &[("if-match", "\"other\"")], "").await.problem(412, "precondition-failed");
+    assert_eq!(stored(&api)["secrets"].as_array().unwrap().len(), 1);
+    let post = async |path: &str| api.call("POST", path, &[], "").await;
+    post("/topics/none/subscriptions/billing/rotate-secret").await.problem(404, "unknown-topic");
+    post("/topics/orders/subscriptions/none/rotate-secret").await.problem(404, "unknown-subscription");
+}
+
+#[tokio::test]
+async fn a_fourth_secret_waits_for_room() {
+    let api = Api::with_billing().await;
+    for _ in 0..2 {
+        assert_eq!(rotate(&api, "").await.status, 200);
+        api.clock.advance(HOUR);
+    }
+    let problem = rotate(&api, "").await.problem(409, "conflict");
+    assert!(problem["detail"].as_str().unwrap().starts_with("3 secrets sign already, the first ends at "));
+    api.clock.advance(22 * HOUR);
+    assert_eq!(rotate(&api, "").await.status, 200);
+    assert_eq!(stored(&api)["secrets"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_masked_secret_keeps_its_time_when_it_is_written_back() {
+    let api = Api::with_billing().await;
+    rotate(&api, "").await;
+    let before = stored(&api);
+    let shown = api.get(PATH).await.json();
+    assert_eq!(api.put(PATH, shown.clone()).await.status, 200);
+    assert_eq!(stored(&api), before);
+    assert_eq!(api.put(PATH, billing()).await.status, 200);
+    assert_eq!(stored(&api), before);
+    api.clock.advance(24 * HOUR);
+    let problem = api.put(PATH, shown).await.problem(400, "bad-settings");
+    assert_eq!(problem["member"], "signing.secrets[1]");
+    assert_eq!(api.put(PATH, billing()).await.status, 200);
+    assert_eq!(stored(&api), json!({ "secrets": [before["secrets"][0]] }));
+}

@@ -1,0 +1,66 @@
+//! The public keys of a subscription's `v1a` signatures. Receivers fetch them, so this needs no key; and because
+//! anybody may ask, it answers about one subscription, from one object, and does not tell what exists.
+
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use posthaste_core::api::WebhookKeys;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::record::TopicRecord;
+use posthaste_core::signature::SigningSecret;
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{Clock, Entropy};
+use serde::Deserialize;
+
+use crate::answer::Failure;
+use crate::document::{BadRequests, StoreDown};
+use crate::edit::spelling;
+use crate::input::Asked;
+use crate::{Managed, Store, Webhooks};
+
+/// How long a receiver may keep the answer. A new key signs beside the old one for the overlap of its rotation, which
+/// is a day when nobody says otherwise, so a set of this age still verifies.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("public, max-age=300");
+
+/// `content-type` of a JSON Web Key Set (RFC 7517 §8.5.2).
+const JWK_SET: HeaderValue = HeaderValue::from_static("application/jwk-set+json");
+
+/// Whose keys.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeysQuery {
+    /// The topic's name, in any case.
+    #[param(value_type = String)]
+    topic: TopicName,
+    /// The subscription's name, in any case: what requests carry as `aeg-subscription-name`.
+    #[param(value_type = String)]
+    subscription: SubscriptionName,
+}
+
+/// Show the public keys that verify a subscription's v1a signatures
+///
+/// Needs no key. A JSON Web Key Set; empty for a subscription that signs with no `whsk_` key, and for one that does not
+/// exist.
+#[utoipa::path(get, path = "/.well-known/webhook-keys", tag = "subscriptions", security(()), params(KeysQuery),
+    responses((status = 200, description = "The keys", body = WebhookKeys, content_type = "application/jwk-set+json"),
+        BadRequests, StoreDown))]
+pub(crate) async fn webhook_keys<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
+    Asked(query): Asked<KeysQuery>,
+) -> Result<Response, Failure> {
+    let now = manage.clock.now();
+    let record = manage.load(&query.topic).await?.map(|(record, _)| record);
+    let keys =
+        record.and_then(|record| subscription_keys(&record, &query.subscription, now)).unwrap_or_default();
+    // The set is plain data with text keys: serialising it cannot fail.
+    let body = serde_json::to_vec(&keys).unwrap_or_default();
+    Ok(([(CONTENT_TYPE, JWK_SET), (CACHE_CONTROL, MAX_AGE)], body).into_response())
+}
+
+fn subscription_keys(record: &TopicRecord, name: &SubscriptionName, now: Timestamp) -> Option<WebhookKeys> {
+    let settings = &record.settings.subscriptions[spelling(&record.settings, name)?];
+    let secrets: Vec<_> =
+        settings.signing.timed().filter_map(|(text, _)| SigningSecret::parse(text.expose()).ok()).collect();
+    Some(WebhookKeys::of(&secrets, now))
+}
