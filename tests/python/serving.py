@@ -7,23 +7,30 @@ import queue
 import subprocess
 import tempfile
 import threading
+import time
 import urllib.request
 
 # Far longer than anything takes, so that a busy machine fails no test.
 PATIENCE_SECS = 60
+POLL_SECS = 0.02
+
+
+# The server that all tests share; main.py starts it.
+SERVER = None
 
 
 class Received:
-    """One request as the sink read it."""
+    """One request as the sink read it, what its judge made of it, and what the judge raised."""
 
     def __init__(self, path, headers, body):
         self.path, self.headers, self.body = path, headers, body
+        self.read, self.error = None, None
 
 
 class Sink:
-    """An endpoint on a free port that answers everything with 200."""
+    """An endpoint on a free port. It answers 200 to what its judge takes, and 400 where the judge raises."""
 
-    def __init__(self):
+    def __init__(self, judge=lambda request: None):
         self.requests = queue.Queue()
         requests = self.requests
 
@@ -32,8 +39,13 @@ class Sink:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"]))
-                requests.put(Received(self.path, dict(self.headers), body))
-                self.send_response(200)
+                request = Received(self.path, dict(self.headers), body)
+                try:
+                    request.read = judge(request)
+                except Exception as error:  # Whatever it is, the receiver does not take the request.
+                    request.error = error
+                requests.put(request)
+                self.send_response(200 if request.error is None else 400)
                 self.send_header("content-length", "0")
                 self.end_headers()
 
@@ -47,8 +59,12 @@ class Sink:
         return f"http://127.0.0.1:{self.server.server_port}{path}"
 
     def take(self, count):
-        """The next requests."""
-        return [self.requests.get(timeout=PATIENCE_SECS) for _ in range(count)]
+        """The next requests, each of which the judge must have taken."""
+        requests = [self.requests.get(timeout=PATIENCE_SECS) for _ in range(count)]
+        for request in requests:
+            if request.error is not None:
+                raise request.error
+        return requests
 
 
 class Server:
@@ -95,13 +111,24 @@ class Server:
         with urllib.request.urlopen(request, timeout=PATIENCE_SECS) as answer:
             return json.load(answer)
 
-    def create_topic(self, name, schema, endpoint, **subscription):
+    def create_topic(self, name, schema, endpoint, mapping=None, **subscription):
         """A topic with one subscription: where to publish, its key, and the secret it signs with."""
         settings = {
             "inputSchema": schema,
+            **({"inputMapping": mapping} if mapping else {}),
             "subscriptions": {"all": {"endpoint": {"url": endpoint}, **subscription}},
         }
         created = self.manage("PUT", f"/topics/{name}", settings)
         secret = created["subscriptions"]["all"]["signing"]["secrets"][0]
         key = self.manage("GET", f"/topics/{name}/keys")["key1"]
         return f"{self.url}/topics/{name}/events", key, secret
+
+    def wait_for_dead_letter(self, topic):
+        """The first dead letter of a topic's subscription."""
+        deadline = time.monotonic() + PATIENCE_SECS
+        while time.monotonic() < deadline:
+            listed = self.manage("GET", f"/topics/{topic}/subscriptions/all/dead-letters")["deadLetters"]
+            if listed:
+                return self.manage("GET", f"/dead-letters/{listed[0]['key']}")[0]
+            time.sleep(POLL_SECS)
+        raise TimeoutError(f"there is no dead letter of {topic}")

@@ -1,11 +1,9 @@
 """Clients that users have publish unchanged, and a verifier that users have accepts what arrives.
 
-The program is the one that the variable POSTHASTE_BIN names. Run by tests/run."""
+Run by main.py."""
 
 import datetime
 import json
-import os
-import sys
 import unittest
 
 import requests
@@ -20,8 +18,6 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 import serving
 
-SERVER = None
-
 
 class Clients(unittest.TestCase):
     def setUp(self):
@@ -29,7 +25,7 @@ class Clients(unittest.TestCase):
         self.name = self.id().rsplit(".", 1)[1].replace("_", "-")[:64]
 
     def topic(self, schema, **subscription):
-        return SERVER.create_topic(self.name, schema, self.sink.url("/hook"), **subscription)
+        return serving.SERVER.create_topic(self.name, schema, self.sink.url("/hook"), **subscription)
 
     def received(self, count):
         """The next events, by their ids, each from a request that `standardwebhooks` verifies."""
@@ -97,7 +93,7 @@ class AzureEventGrid(Clients):
 
     def test_azure_is_told_of_an_unknown_topic(self):
         _, key, _ = self.topic("CloudEvents")
-        client = EventGridPublisherClient(f"{SERVER.url}/topics/nowhere/events", AzureKeyCredential(key))
+        client = EventGridPublisherClient(f"{serving.SERVER.url}/topics/nowhere/events", AzureKeyCredential(key))
         with self.assertRaises(ResourceNotFoundError):
             client.send(AzureCloudEvent(source="/s", type="t"))
 
@@ -177,23 +173,9 @@ class StandardWebhooks(Clients):
         secrets = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_bm90IGEgc2VjcmV0LCBidXQgYSBuZXcgb25lISEh"]
         settings = {"inputSchema": "CloudEvents"}
         subscription = {"endpoint": {"url": self.sink.url("/hook")}, "signing": {"secrets": secrets}}
-        SERVER.manage("PUT", f"/topics/{self.name}", {**settings, "subscriptions": {"all": subscription}})
-        key = SERVER.manage("GET", f"/topics/{self.name}/keys")["key2"]
-        event = self.publish(f"{SERVER.url}/topics/{self.name}/events", key)
+        serving.SERVER.manage("PUT", f"/topics/{self.name}", {**settings, "subscriptions": {"all": subscription}})
+        key = serving.SERVER.manage("GET", f"/topics/{self.name}/keys")["key2"]
+        event = self.publish(f"{serving.SERVER.url}/topics/{self.name}/events", key)
         [request] = self.sink.take(1)
         for secret in secrets:
             self.assertEqual(Webhook(secret).verify(request.body, request.headers), event)
-
-
-def main():
-    global SERVER
-    with serving.Server(os.environ["POSTHASTE_BIN"]) as SERVER:
-        suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__])
-        result = unittest.TextTestRunner(verbosity=2).run(suite)
-    failed = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - failed} passed, {failed} failed")
-    return 1 if failed or result.testsRun == 0 else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

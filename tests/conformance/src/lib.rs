@@ -72,6 +72,16 @@ impl World {
         self.endpoint.wait_for_one(HOOK)
     }
 
+    /// The request that one custom event becomes, on a topic with this mapping, for a subscription with these members.
+    pub fn deliver_custom(&self, event: &Value, mapping: &Value, more: &Value) -> Received {
+        let subscriptions = json!({ SUBSCRIPTION: self.subscription(more) });
+        let settings =
+            json!({ "inputSchema": "Custom", "inputMapping": mapping, "subscriptions": subscriptions });
+        let topic = self.server.api().create_topic(TOPIC, &settings);
+        topic.send("application/json", event.to_string().as_bytes()).expect("the server answers").expect(200);
+        self.endpoint.wait_for_one(HOOK)
+    }
+
     /// The only dead letter of the subscription.
     pub fn dead_letter(&self) -> Value {
         self.home.wait_for_dead_letter(TOPIC, SUBSCRIPTION)

@@ -61,6 +61,31 @@ fn the_example_in_the_cloud_events_schema_has_the_page_s_members_and_values() {
 }
 
 #[test]
+fn the_example_in_the_custom_schema_has_the_page_s_members_and_values() {
+    let world = World::new();
+    world.endpoint.on(HOOK, &[404]);
+    let event = json!({ "prop1": "my property", "prop2": 5, "myEventType": "fooEventType" });
+    // The page's mapping says `myEventType` where its result has it as a value.
+    let mapping = json!({
+        "eventType": { "defaultValue": "myEventType" },
+        "subject": { "defaultValue": "subjectDefault" },
+        "dataVersion": { "defaultValue": "1.0" },
+    });
+    world.deliver_custom(&event, &mapping, &once());
+    let mut letter = without_times(world.dead_letter(), ["publishTime", "lastDeliveryAttemptTime"]);
+    let members = letter.as_object_mut().expect("a dead letter is an object");
+    let made = ["id", "eventTime"].map(|name| members.remove(name));
+    assert!(made.iter().all(|value| value.as_ref().is_some_and(Value::is_string)), "{made:?}");
+    let expected = json!({
+        "eventType": "myEventType", "dataVersion": "1.0", "metadataVersion": "1",
+        "topic": format!("/topics/{TOPIC}"), "subject": "subjectDefault",
+        "deadLetterReason": "MaxDeliveryAttemptsExceeded", "deliveryAttempts": 1,
+        "lastDeliveryOutcome": "NotFound", "lastHttpStatusCode": 404, "data": event,
+    });
+    assert_eq!(letter, expected);
+}
+
+#[test]
 fn an_event_is_given_up_when_its_time_to_live_is_over() {
     let world = World::new();
     let expired = laid_over(cloud_event("1"), &json!({ "expirytime": "2001-01-01T00:00:00Z" }));

@@ -200,3 +200,16 @@ fn every_delivery_says_its_subscription_and_how_often_it_was_tried() {
     assert_eq!(counts, [Some("0"), Some("1")]);
     assert!(requests.iter().all(|request| request.header("aeg-subscription-name") == Some(SUBSCRIPTION)));
 }
+
+#[test]
+fn an_event_is_sent_in_another_schema_only_where_event_grid_converts_it() {
+    let world = World::new();
+    let all = ["CloudEvents", "EventGrid", "Custom"];
+    let can = |input: &str, output: &str| {
+        let subscriptions = json!({ SUBSCRIPTION: world.subscription(&json!({ "deliverySchema": output })) });
+        let settings = json!({ "inputSchema": input, "subscriptions": subscriptions });
+        world.server.api().manage("PUT", &format!("/topics/{input}-{output}"), Some(&settings)).status == 201
+    };
+    let answers = all.map(|input| all.map(|output| can(input, output)));
+    assert_eq!(answers, [[true, false, false], [true, true, false], [true, true, true]]);
+}

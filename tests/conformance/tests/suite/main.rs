@@ -7,3 +7,4 @@ mod event_grid;
 mod standard_webhooks;
 mod table;
 mod webhooks;
+mod wire;
