@@ -39,6 +39,9 @@ where
             tracing::error!(topic = %planned.subscription.topic, subscription = %planned.subscription.name, "an attempt panicked, its messages are handed back");
             return;
         };
+        if verdicts.iter().any(|(_, verdict)| *verdict != EntryVerdict::NotStarted) {
+            self.note_attempt(invocation, &planned.subscription).await;
+        }
         for (at, verdict) in verdicts {
             let job = &invocation.jobs[at.job];
             if let Some(complete) = job.judge(at.entry, verdict)

@@ -14,6 +14,7 @@ use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::retry::Jitter;
 use posthaste_core::schema::Schema;
 use posthaste_core::settle::EntryVerdict;
+use posthaste_core::time::Timestamp;
 use posthaste_core::topic::{Status, Subscription, Topic};
 use posthaste_core::wire::{WireError, parse_delivery};
 use posthaste_ports::guard::{guarded, guarded_now};
@@ -182,11 +183,12 @@ where
     /// made active again, in the seconds between is not in it.
     async fn receiver(&self, delivery: &Delivery) -> Result<Option<Arc<Subscription>>, RegistryError> {
         let (registry, topic) = (&self.ports.registry, &delivery.topic);
-        let known = subscription(registry.topic(topic).await?, delivery);
+        let now = self.ports.clock.now();
+        let known = subscription(registry.topic(topic).await?, delivery, now);
         if known.as_ref().is_some_and(|subscription| subscription.status == Status::Active) {
             return Ok(known);
         }
-        Ok(subscription(registry.topic_seen_after(topic, delivery.published_at).await?, delivery))
+        Ok(subscription(registry.topic_seen_after(topic, delivery.published_at).await?, delivery, now))
     }
 
     /// A newer message waits for a newer reader; what is not ours goes, byte for byte, where it is kept.
@@ -217,8 +219,9 @@ where
     }
 }
 
-fn subscription(topic: Option<Arc<Topic>>, delivery: &Delivery) -> Option<Arc<Subscription>> {
-    topic?.subscription(&delivery.subscription).cloned()
+/// Whose time is over is gone, also while it still is in its topic's record.
+fn subscription(topic: Option<Arc<Topic>>, delivery: &Delivery, now: Timestamp) -> Option<Arc<Subscription>> {
+    topic?.subscription(&delivery.subscription).filter(|it| !it.lifetime.is_over(now)).cloned()
 }
 
 /// The requests of all groups in turn: the first of each, then the second of each.

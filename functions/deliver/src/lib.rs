@@ -4,6 +4,7 @@
 //! a successor is durable before its message is deleted, message by message. What this is not: it keeps no state
 //! between invocations but caches and the bounds on concurrency.
 
+mod activity;
 mod attempt;
 mod intake;
 mod invocation;
@@ -23,8 +24,8 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use http::HeaderValue;
 use posthaste_ports::{
-    BatchResponse, Clock, DrainMeter, Entropy, ObjectStore, QueueReceiver, ReceivedMessage, Registry,
-    WebhookClient,
+    Activity, BatchResponse, Clock, DrainMeter, Entropy, ObjectStore, QueueReceiver, ReceivedMessage,
+    Registry, WebhookClient,
 };
 
 use invocation::Invocation;
@@ -78,6 +79,7 @@ pub struct Deliver<Q, S, W, C, E> {
     settings: DeliverSettings,
     lanes: Lanes,
     payloads: PayloadBudget,
+    activity: Activity,
 }
 
 impl Default for DeliverSettings {
@@ -104,7 +106,7 @@ where
     pub fn new(ports: DeliverPorts<Q, S, W, C, E>, settings: DeliverSettings) -> Self {
         let lanes = Lanes::new(settings.requests_max, settings.requests_per_link_max);
         let payloads = PayloadBudget::new(settings.payload_bytes_max, settings.payload_reads_max);
-        Self { ports, settings, lanes, payloads }
+        Self { ports, settings, lanes, payloads, activity: Activity::default() }
     }
 
     /// Begins no attempt any more: what has not begun goes back to the queue. For a process that is to end.

@@ -39,6 +39,7 @@ where
         for (reason, events) in dropped {
             report::dropped(&job.delivery, reason, events);
         }
+        self.note_scheduled(invocation, job, &again).await;
         let mut successors: Vec<_> = dead.iter().map(|letter| dead_letter(letter, policy)).collect();
         let mut parked = Vec::new();
         for mut delivery in again {

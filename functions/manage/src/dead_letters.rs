@@ -70,6 +70,7 @@ pub(crate) async fn list_dead_letters<S: Store, D: Store, W: Webhooks, C: Clock,
 ) -> Result<Shown<DeadLetterPage>, Failure> {
     let items = page_items(query.limit)?;
     let after = cursor::parse(query.cursor.as_deref())?;
+    manage.note_dead_letter_read(&path.topic, &path.name).await;
     let prefix = layout::dead_letters_of(&path.topic, &path.name);
     Ok(Shown::new(manage.find(Search { prefix, query, items, after }).await?))
 }
@@ -94,6 +95,9 @@ pub(crate) async fn show_dead_letter<S: Store, D: Store, W: Webhooks, C: Clock, 
     };
     let object =
         object.ok_or_else(|| Problem::new(ProblemKind::NotFound).detail("there is no such object"))?;
+    if let Some((topic, subscription)) = layout::dead_letter_owner(&path.key) {
+        manage.note_dead_letter_read(&topic, &subscription).await;
+    }
     let is_json = !path.key.starts_with(layout::MALFORMED);
     let content_type = if is_json { "application/json" } else { "application/octet-stream" };
     let headers = [

@@ -58,6 +58,7 @@ impl<E: Entropy> Editor<'_, E> {
         record.settings.input_schema = written.input_schema;
         record.settings.input_mapping.clone_from(&written.input_mapping);
         record.settings.default_time_to_live = written.default_time_to_live;
+        record.settings.auto_delete_on_idle = written.auto_delete_on_idle;
         let mut placed = Vec::new();
         for (name, subscription) in &written.subscriptions {
             let within = |problem: Problem| within_subscription(name, problem);
@@ -98,6 +99,7 @@ impl<E: Entropy> Editor<'_, E> {
             key2: self.key(),
             created_at: self.now,
             updated_at: self.now,
+            deleted_at: None,
             settings: TopicSettings::default(),
         }
     }
@@ -111,6 +113,7 @@ impl<E: Entropy> Editor<'_, E> {
     ) -> Result<Placed, Problem> {
         require_same_name("name", written.name.as_ref().map(SubscriptionName::as_str), name.as_str())?;
         self.check_endpoint(&written.endpoint.url)?;
+        self.check_expiration(written.expiration_time_utc)?;
         let kept_name = spelling(settings, name).unwrap_or(name).clone();
         let present = settings.subscriptions.get(&kept_name);
         let (signing, has_made_secret) = self.signing(present, &written.signing);
@@ -158,6 +161,16 @@ impl<E: Entropy> Editor<'_, E> {
             |detail: String| Problem::new(ProblemKind::BadSettings).member("endpoint.url").detail(detail);
         let url = EndpointUrl::parse(url).map_err(|error| bad(error.to_string()))?;
         self.policy.check_link(&url.link()).map_err(|refusal| bad(refusal.to_string()))
+    }
+
+    fn check_expiration(&self, written: Option<IsoTimestamp>) -> Result<(), Problem> {
+        match written {
+            Some(IsoTimestamp(ends_at)) if ends_at <= self.now => {
+                let detail = format!("{ends_at} is not in the future");
+                Err(Problem::new(ProblemKind::BadSettings).member("expirationTimeUtc").detail(detail))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod records;
 mod rotation;
 mod status;
 mod subscriptions;
+mod temporary;
 #[cfg(test)]
 mod tests;
 mod time_limit;
@@ -29,7 +30,7 @@ use axum::middleware::from_fn_with_state;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::secret::Secret;
-use posthaste_ports::{Clock, Entropy, ObjectStore, WebhookClient};
+use posthaste_ports::{Activity, Clock, Entropy, ObjectStore, WebhookClient};
 use url::Url;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -47,6 +48,8 @@ pub struct Manage<S, D, W, C, E> {
     pub dead_letters: D,
     /// The way to the endpoints, for asking whether they want events.
     pub webhooks: W,
+    /// When something last happened to topics and subscriptions.
+    pub activity: Activity,
     /// The time.
     pub clock: C,
     /// Chance, for keys and secrets.

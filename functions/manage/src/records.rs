@@ -7,6 +7,7 @@ use posthaste_core::layout;
 use posthaste_core::name::TopicName;
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::record::{RecordError, TopicRecord};
+use posthaste_ports::topics::delete_topic;
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, PutCondition};
 
 use crate::answer::store_problem;
@@ -25,10 +26,16 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
     pub(crate) async fn load(&self, topic: &TopicName) -> Result<Option<(TopicRecord, ETag)>, Problem> {
         let key = layout::topic(topic);
         let object = self.state.get(&key).await.map_err(|error| store_problem(&error))?;
-        let Some((record, etag)) = object.map(|object| parse(&key, object)).transpose()? else {
-            return Ok(None);
-        };
-        Ok(Some((record.without_ended_secrets(self.clock.now()), etag)))
+        Ok(object.map(|object| self.read(&key, object)).transpose()?.flatten())
+    }
+
+    /// A record as it is at this moment: without the subscriptions whose time is over, and none if its topic is being
+    /// deleted.
+    pub(crate) fn read(&self, key: &str, object: Object) -> Result<Option<(TopicRecord, ETag)>, Problem> {
+        let (record, etag) = parse(key, object)?;
+        let mut record = record.without_ended_secrets(self.clock.now());
+        record.take_expired(self.clock.now());
+        Ok(record.deleted_at.is_none().then_some((record, etag)))
     }
 
     /// The record of a topic that must be there.
@@ -46,20 +53,58 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
     ) -> Result<(TopicRecord, T), Problem> {
         let key = layout::topic(topic);
         for _ in 0..CHANGE_TRIES_MAX {
-            let (present, condition) = match self.load(topic).await? {
-                Some((record, etag)) => (Some(record), PutCondition::IfMatch(etag)),
-                None => (None, PutCondition::IfAbsent),
-            };
-            let (record, answer) = edit(present)?;
+            let (present, condition) = self.place(topic).await?;
+            let (record, answer) = edit(present.clone())?;
             let record = TopicRecord { updated_at: self.clock.now(), ..record };
+            self.note_temporary(present.as_ref(), &record).await?;
             match self.state.put(&key, record.render(), condition).await {
                 Ok(_) => return Ok((record, answer)),
                 Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
                 Err(error) => return Err(store_problem(&error)),
             }
         }
-        Err(Problem::new(ProblemKind::Conflict).retry_after(CONFLICT_RETRY_AFTER))
+        Err(conflict())
     }
+
+    /// What is in a topic's place, and under which condition something else may be written there.
+    async fn place(&self, topic: &TopicName) -> Result<(Option<TopicRecord>, PutCondition), Problem> {
+        let key = layout::topic(topic);
+        let object = self.state.get(&key).await.map_err(|error| store_problem(&error))?;
+        let Some(object) = object else { return Ok((None, PutCondition::IfAbsent)) };
+        let (record, etag) = parse(&key, object)?;
+        let now = self.clock.now();
+        let mut record = record.without_ended_secrets(now);
+        if record.deleted_at.is_some() && !record.is_abandoned(now) {
+            // What was written now would go with the object.
+            return Err(conflict().detail("the topic is being deleted"));
+        }
+        record.take_expired(now);
+        Ok((record.deleted_at.is_none().then_some(record), PutCondition::IfMatch(etag)))
+    }
+
+    /// Deletes a topic if `check` lets its record pass; it is asked again when somebody else wrote in between.
+    pub(crate) async fn delete(
+        &self,
+        topic: &TopicName,
+        check: impl Fn(&TopicRecord) -> Result<(), Problem>,
+    ) -> Result<TopicName, Problem> {
+        for _ in 0..CHANGE_TRIES_MAX {
+            let (record, etag) = self.load(topic).await?.ok_or_else(|| unknown_topic(topic))?;
+            check(&record)?;
+            let name = record.name.clone();
+            match delete_topic(&self.state, record, etag, self.clock.now()).await {
+                // Whether the object is gone or only what was in it: there is no such topic any more.
+                Ok(_) => return Ok(name),
+                Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
+                Err(error) => return Err(store_problem(&error)),
+            }
+        }
+        Err(conflict())
+    }
+}
+
+fn conflict() -> Problem {
+    Problem::new(ProblemKind::Conflict).retry_after(CONFLICT_RETRY_AFTER)
 }
 
 /// The problem of a topic that is not there.
@@ -68,7 +113,7 @@ pub(crate) fn unknown_topic(topic: &TopicName) -> Problem {
 }
 
 /// Reads a record. A broken one is the program's problem, never "no such topic".
-pub(crate) fn parse(key: &str, object: Object) -> Result<(TopicRecord, ETag), Problem> {
+fn parse(key: &str, object: Object) -> Result<(TopicRecord, ETag), Problem> {
     let Object { bytes, etag } = object;
     match TopicRecord::parse(&bytes) {
         Ok(record) => Ok((record, etag)),

@@ -24,6 +24,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::secret::Secret;
+use posthaste_ports::Activity;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -72,6 +73,7 @@ impl Api {
             clock: clock.clone(),
             entropy: Numbers::default(),
             admin_key: Secret::new(ADMIN_KEY),
+            activity: Activity::default(),
             address_policy: AddressPolicy::default(),
             publish_url,
             public_url: Some("https://manage.example/base".parse().unwrap()),

@@ -21,7 +21,7 @@ use crate::conditions::{Conditions, topic_etag};
 use crate::document::{BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownTopic};
 use crate::edit::{Editor, Placed};
 use crate::input::{Asked, At, PageQuery, TopicPath, Written, page_items};
-use crate::records::{parse, unknown_topic};
+use crate::records::unknown_topic;
 use crate::{Manage, Managed, Store, Webhooks, cursor};
 
 /// Which of a topic's two keys.
@@ -135,11 +135,8 @@ pub(crate) async fn delete_topic<S: Store, D: Store, W: Webhooks, C: Clock, E: E
     At(path): At<TopicPath>,
     conditions: Conditions,
 ) -> Result<StatusCode, Failure> {
-    let record = manage.existing(&path.topic).await?;
-    conditions.check(Some(&topic_etag(&record)))?;
-    // Stores delete without a condition: what is written between the check and this goes with the topic.
-    manage.state.delete(&layout::topic(&path.topic)).await.map_err(|error| store_problem(&error))?;
-    tracing::info!(topic = %record.name, "topic deleted");
+    let name = manage.delete(&path.topic, |record| conditions.check(Some(&topic_etag(record)))).await?;
+    tracing::info!(topic = %name, "topic deleted");
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -213,7 +210,8 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
     /// that is logged, and must not hide the others.
     async fn summary(&self, key: &str) -> Result<Option<TopicSummary>, Problem> {
         let object = self.state.get(key).await.map_err(|error| store_problem(&error))?;
-        let Some(Ok((record, _))) = object.map(|object| parse(key, object)) else { return Ok(None) };
+        let read = object.and_then(|object| self.read(key, object).ok().flatten());
+        let Some((record, _)) = read else { return Ok(None) };
         Ok(Some(TopicSummary {
             name: record.name,
             input_schema: record.settings.input_schema,

@@ -23,7 +23,7 @@ use posthaste_core::name::TopicName;
 use posthaste_core::pressure::{Admission, Tier};
 use posthaste_core::schema::Schema;
 use posthaste_core::topic::Topic;
-use posthaste_ports::{Clock, Entropy, FanOut, ObjectStore, PressureReader, QueueSender, Registry};
+use posthaste_ports::{Activity, Clock, Entropy, FanOut, ObjectStore, PressureReader, QueueSender, Registry};
 use tokio::sync::SemaphorePermit;
 
 pub use crate::body::{BodyBudget, BodyError};
@@ -69,6 +69,8 @@ pub struct Publish<Q, S, C, E> {
     pub clock: C,
     /// Chance.
     pub entropy: E,
+    /// When something last happened to the topics.
+    pub activity: Activity,
     /// The memory for bodies.
     pub bodies: BodyBudget,
     /// How it treats its producers.
@@ -135,6 +137,8 @@ where
         let received = self.receive(&topic, headers, body).await.map_err(|error| fail(1, error))?;
         let events = received.events.len();
         let Self { deliveries, payloads, clock, entropy, .. } = self;
+        // First, so that nobody finds the topic idle while its events are being written.
+        self.activity.of_topic(&self.payloads, &topic, self.clock.now()).await;
         let fan_out = FanOut { deliveries, payloads, clock, entropy };
         let written = fan_out.write(&topic, &received.events, received.dehydrate, Marks::default()).await;
         let written = written.map_err(|error| fail(events, PublishError::Write(error)))?;

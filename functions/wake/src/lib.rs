@@ -1,4 +1,5 @@
-//! wake: once a minute, sends the parked deliveries whose minute has come.
+//! wake: once a minute, sends the parked deliveries whose minute has come, and sweeps temporary topics and
+//! subscriptions.
 //!
 //! An object is deleted only when every one of its messages was sent, so a crash or a failed send makes copies and
 //! loses nothing. It never runs twice at once (a lease object), and it releases nothing while the pressure is Medium
@@ -10,9 +11,11 @@ mod limits;
 mod list;
 mod payloads;
 mod release;
+mod temporary;
 
 use std::time::Duration;
 
+use futures_util::future::join;
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, PressureReader, QueueSender};
 
 use course::Course;
@@ -55,6 +58,10 @@ pub struct WakeReport {
     pub sent: usize,
     /// Objects that are tried again in the next run.
     pub left: usize,
+    /// Topics deleted because they were idle.
+    pub deleted_topics: usize,
+    /// Subscriptions deleted because they were idle, or their time was over.
+    pub deleted_subscriptions: usize,
     /// Whether another run was going on.
     pub was_busy: bool,
     /// Whether pressure held everything back.
@@ -107,7 +114,12 @@ where
             return Ok(WakeReport { was_busy: true, ..WakeReport::default() });
         };
         let mut course = Course::new(lease.notes, began);
-        let ended = within(clock, limits.work, self.release_due(limits, &mut course)).await;
+        let released = within(clock, limits.work, self.release_due(limits, &mut course));
+        // Side by side: neither may starve the other.
+        let (ended, swept) = join(released, within(clock, limits.work, self.sweep(limits))).await;
+        let swept = swept.unwrap_or_default();
+        course.report.deleted_topics = swept.topics;
+        course.report.deleted_subscriptions = swept.subscriptions;
         if self.deletes_payloads {
             self.expire_payloads(limits).await;
         }

@@ -21,7 +21,7 @@ use posthaste_local::{SystemClock, SystemEntropy};
 use posthaste_manage::Manage;
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{
-    DrainMeter, DrainPost, DrainReports, Entropy, NoMachine, PressureReader, QueueName, Registry,
+    Activity, DrainMeter, DrainPost, DrainReports, Entropy, NoMachine, PressureReader, QueueName, Registry,
 };
 use posthaste_publish::{BodyBudget, Publish, PublishSettings};
 use posthaste_wake::{Wake, WakePorts};
@@ -80,6 +80,7 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients) -> Router {
         pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE),
         clock: SystemClock,
         entropy: SystemEntropy,
+        activity: Activity::default(),
         // Lambda gives an instance one request at a time.
         bodies: BodyBudget::new(REQUEST_BYTES_MAX),
         settings: PublishSettings { tarpit: environment.tarpit, ..PublishSettings::default() },
@@ -102,6 +103,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
         clock: SystemClock,
         entropy: SystemEntropy,
         admin_key: environment.admin_key.clone(),
+        activity: Activity::default(),
         address_policy: addresses(&environment.allow_endpoints),
         publish_url: environment.publish_url.clone(),
         public_url: environment.public_url.clone(),

@@ -17,7 +17,7 @@ use posthaste_core::secret::Secret;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{FileStore, Local, LocalOptions, SystemClock, SystemEntropy};
 use posthaste_manage::Manage;
-use posthaste_ports::{PressureReader, QueueName, QueueReceiver, Registry};
+use posthaste_ports::{Activity, PressureReader, QueueName, QueueReceiver, Registry};
 use posthaste_publish::{BodyBudget, Publish, PublishSettings};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -52,6 +52,7 @@ impl Deployed {
             clock: SystemClock,
             entropy: SystemEntropy,
             admin_key: Secret::new(ADMIN_KEY),
+            activity: Activity::default(),
             address_policy: AddressPolicy::default(),
             publish_url: Some(publish_url.parse().unwrap()),
             public_url: None,
@@ -92,6 +93,7 @@ fn publish(local: &Local<SystemClock>) -> Router {
         pressure: PressureReader::new(local.state(), SystemClock, Duration::ZERO),
         clock: SystemClock,
         entropy: SystemEntropy,
+        activity: Activity::default(),
         bodies: BodyBudget::new(16_000_000),
         settings: PublishSettings::default(),
     }))

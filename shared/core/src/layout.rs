@@ -12,6 +12,16 @@ pub const PARKED: &str = "parked/";
 /// The prefix of all payloads that were stored once and referenced.
 pub const PAYLOADS: &str = "payloads/";
 
+/// The prefix of the notes of when something last happened to a topic or subscription that goes when it is idle.
+pub const ACTIVITY: &str = "activity/";
+
+/// The prefix of the names of topics that are temporary, or have temporary subscriptions, so that nobody must look at
+/// all topics to find them.
+pub const TEMPORARY: &str = "temporary/";
+
+/// The prefix of the notes that an endpoint answered late.
+pub const LATE: &str = "late/";
+
 /// The prefix of what the processes of `deliver` tell of how fast they drain the queue.
 pub const DRAIN: &str = "drain/";
 
@@ -24,6 +34,41 @@ pub const MALFORMED: &str = "MALFORMED/";
 /// The record of a topic.
 pub fn topic(name: &TopicName) -> String {
     format!("{TOPICS}{}.json", name.folded())
+}
+
+/// When something last happened to a topic.
+pub fn topic_activity(topic: &TopicName) -> String {
+    format!("{ACTIVITY}{}", topic.folded())
+}
+
+/// When something last happened to a subscription.
+pub fn subscription_activity(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{}{}", subscription_activities(topic), subscription.folded())
+}
+
+/// The prefix of what happened to the subscriptions of a topic. Names have no dots.
+pub fn subscription_activities(topic: &TopicName) -> String {
+    format!("{ACTIVITY}{}.", topic.folded())
+}
+
+/// That a topic is temporary, or has temporary subscriptions.
+pub fn temporary(topic: &TopicName) -> String {
+    format!("{TEMPORARY}{}", topic.folded())
+}
+
+/// The topic of such a key. `None` if it is not such a key.
+pub fn temporary_topic(key: &str) -> Option<TopicName> {
+    TopicName::parse(key.strip_prefix(TEMPORARY)?).ok()
+}
+
+/// That an endpoint answered the event of this key late.
+pub fn late(topic: &TopicName, subscription: &SubscriptionName, event_key: &str) -> String {
+    format!("{}{event_key}", late_of(topic, subscription))
+}
+
+/// The prefix of the notes that the endpoint of a subscription answered late.
+pub fn late_of(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{LATE}{}.{}/", topic.folded(), subscription.folded())
 }
 
 /// An object of deliveries of one subscription that fall due in the same minute. `id` is a UUID.
@@ -75,6 +120,13 @@ pub fn dead_letters_of(topic: &TopicName, subscription: &SubscriptionName) -> St
     format!("{}/{}/", topic.as_str().to_ascii_uppercase(), subscription.as_str().to_ascii_uppercase())
 }
 
+/// Whose dead letters an object holds, by its key. `None` if it is nobody's.
+pub fn dead_letter_owner(key: &str) -> Option<(TopicName, SubscriptionName)> {
+    let mut parts = key.split('/');
+    let (topic, subscription) = (parts.next()?, parts.next()?);
+    Some((TopicName::parse(topic).ok()?, SubscriptionName::parse(subscription).ok()?))
+}
+
 /// A message kept byte for byte because it cannot be read. `id` is a UUID.
 pub fn malformed(at: Timestamp, id: &str) -> String {
     format!("{MALFORMED}{}/{id}", hour_key(at))
@@ -117,6 +169,22 @@ mod tests {
         assert_eq!(drain("x"), "drain/x.json");
         assert_eq!(dead_letter(&topic_name, &subscription, at, "x"), "ORDERS/BILLING/2026/3/7/4/x.json");
         assert_eq!(malformed(at, "x"), "MALFORMED/2026/3/7/4/x");
+        assert_eq!(topic_activity(&topic_name), "activity/orders");
+        assert_eq!(subscription_activity(&topic_name, &subscription), "activity/orders.billing");
+        assert_eq!(temporary(&topic_name), "temporary/orders");
+        assert_eq!(late(&topic_name, &subscription, "k-0"), "late/orders.billing/k-0");
+    }
+
+    #[test]
+    fn keys_tell_whose_they_are() {
+        let (topic_name, subscription) = names();
+        let owner =
+            dead_letter_owner(&dead_letter(&topic_name, &subscription, Timestamp::EPOCH, "x")).unwrap();
+        assert_eq!((owner.0.folded(), owner.1.folded()), (topic_name.folded(), subscription.folded()));
+        assert_eq!(dead_letter_owner("MALFORMED/2026/3/7/4/x"), None);
+        assert_eq!(dead_letter_owner("ORDERS"), None);
+        assert_eq!(temporary_topic(&temporary(&topic_name)).unwrap().folded(), "orders");
+        assert_eq!(temporary_topic("temporary/a.b"), None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod delivery_header;
 pub mod endpoint;
 pub mod event;
 pub mod filter;
+pub mod idle;
 pub mod json_pointer;
 pub mod layout;
 pub mod limits;

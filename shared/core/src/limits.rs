@@ -49,6 +49,10 @@ pub const NAME_BYTES_MAX: usize = 64;
 /// <https://learn.microsoft.com/azure/event-grid/quotas-limits>
 pub const SUBSCRIPTIONS_PER_TOPIC_MAX: usize = 500;
 
+/// Least `autoDeleteOnIdle` of a topic or subscription (Service Bus: five minutes).
+/// <https://learn.microsoft.com/azure/service-bus-messaging/message-expiration#temporary-entities>
+pub const AUTO_DELETE_ON_IDLE_MIN: Duration = Duration::from_mins(5);
+
 // --- Publish ---
 
 /// Largest event, in bytes of its JSON (Event Grid: 1 MB).

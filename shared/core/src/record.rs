@@ -4,8 +4,10 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{SecretText, SettingsError, TopicSettings, compile_topic};
-use crate::name::TopicName;
+use std::time::Duration;
+
+use crate::api::{SecretText, SettingsError, SubscriptionSettings, TopicSettings, compile_topic};
+use crate::name::{SubscriptionName, TopicName};
 use crate::secret::Secret;
 use crate::time::Timestamp;
 use crate::topic::{Topic, TopicKeys};
@@ -29,9 +31,17 @@ pub struct TopicRecord {
     pub created_at: Timestamp,
     /// When it was last written.
     pub updated_at: Timestamp,
+    /// When the topic was deleted: its object is about to go. Such a record is no topic any more, and whoever finds it
+    /// must not write a new one in its place before [`TOMBSTONE_STANDS`] is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<Timestamp>,
     /// Everything users wrote, subscriptions and their states included.
     pub settings: TopicSettings,
 }
+
+/// How long after a topic was marked as deleted its object may still go. What is written later in its place is safe:
+/// longer than any call of a store takes.
+pub const TOMBSTONE_STANDS: Duration = Duration::from_mins(2);
 
 /// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +85,38 @@ impl TopicRecord {
     pub fn render(&self) -> Bytes {
         // A record is plain data with text keys: serialising it cannot fail.
         Bytes::from(serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// The record of a topic that is being deleted: nothing of it is left but its name. Stores delete without a
+    /// condition; this is written with one, so that no change is lost between a look at the record and its deletion.
+    #[must_use]
+    pub fn tombstone(self, now: Timestamp) -> Self {
+        let (key1, key2) = (SecretText::new(""), SecretText::new(""));
+        let settings = TopicSettings::default();
+        Self { key1, key2, updated_at: now, deleted_at: Some(now), settings, ..self }
+    }
+
+    /// Whether a new topic may be written in this one's place: it was deleted, and its object would have gone by now.
+    pub fn is_abandoned(&self, now: Timestamp) -> bool {
+        self.deleted_at.is_some_and(|deleted_at| now >= deleted_at + TOMBSTONE_STANDS)
+    }
+
+    /// Takes out the subscriptions whose time is over, and answers their names.
+    pub fn take_expired(&mut self, now: Timestamp) -> Vec<SubscriptionName> {
+        let is_over = |settings: &SubscriptionSettings| {
+            settings.expiration_time_utc.is_some_and(|ends_at| now >= ends_at.0)
+        };
+        let subscriptions = &mut self.settings.subscriptions;
+        let expired = subscriptions.extract_if(.., |_, settings| is_over(settings));
+        expired.map(|(name, _)| name).collect()
+    }
+
+    /// Whether the topic, or a subscription of it, goes by itself some day.
+    pub fn is_temporary(&self) -> bool {
+        self.settings.auto_delete_on_idle.is_some()
+            || self.settings.subscriptions.values().any(|settings| {
+                settings.auto_delete_on_idle.is_some() || settings.expiration_time_utc.is_some()
+            })
     }
 
     /// The topic as the rules use it.
@@ -125,6 +167,53 @@ mod tests {
         assert!(matches!(TopicRecord::parse(&V1.as_bytes()[..100]), Err(RecordError::Malformed(_))));
         let newer = V1.replace("\"v\":1", "\"v\":2").replace("\"name\"", "\"title\"");
         assert!(matches!(TopicRecord::parse(newer.as_bytes()), Err(RecordError::Newer(2))));
+    }
+
+    fn temporary(members: &str) -> TopicRecord {
+        let with = format!("\"endpoint\":{{\"url\":\"https://a.example/\"}},{members}");
+        let text = format!(
+            r#"{{"v":1,"name":"orders","key1":"a","key2":"b","createdAt":0,"updatedAt":0,
+                "settings":{{"subscriptions":{{"Billing":{{{with}"contentMode":"structured"}}}}}}}}"#
+        );
+        TopicRecord::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_subscription_leaves_the_record_at_its_time() {
+        let check = |members: &str, now, expected: &[&str]| {
+            let mut record = temporary(members);
+            let expired = record.take_expired(Timestamp::from_millis(now));
+            let names: Vec<_> = expired.iter().map(SubscriptionName::as_str).collect();
+            assert_eq!(
+                (names.as_slice(), record.settings.subscriptions.len()),
+                (expected, 1 - expected.len())
+            );
+        };
+        let at_ten = r#""expirationTimeUtc":"1970-01-01T00:00:10Z","#;
+        check("", 10_000, &[]);
+        check(at_ten, 9_999, &[]);
+        check(at_ten, 10_000, &["Billing"]);
+    }
+
+    #[test]
+    fn a_record_says_whether_anything_of_it_goes_by_itself() {
+        assert!(!temporary("").is_temporary());
+        assert!(temporary(r#""expirationTimeUtc":"2999-01-01T00:00:00Z","#).is_temporary());
+        assert!(temporary(r#""autoDeleteOnIdle":"PT5M","#).is_temporary());
+        let mut topic = temporary("");
+        topic.settings.auto_delete_on_idle = Some(crate::api::IsoDuration(Duration::from_mins(5)));
+        assert!(topic.is_temporary());
+    }
+
+    #[test]
+    fn a_tombstone_holds_nothing_and_is_abandoned_after_a_while() {
+        let now = Timestamp::from_millis(1_000_000);
+        let tombstone = TopicRecord::parse(V1.as_bytes()).unwrap().tombstone(now);
+        assert!(tombstone.settings == TopicSettings::default() && !tombstone.is_temporary());
+        let read = TopicRecord::parse(&tombstone.render()).unwrap();
+        assert_eq!((read.deleted_at, read.is_abandoned(now)), (Some(now), false));
+        assert!(read.is_abandoned(now + TOMBSTONE_STANDS));
+        assert!(!TopicRecord::parse(V1.as_bytes()).unwrap().is_abandoned(now + TOMBSTONE_STANDS));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::batch::Batching;
 use crate::delivery_header::DeliveryHeader;
 use crate::endpoint::EndpointUrl;
 use crate::filter::Filter;
+use crate::idle::Lifetime;
 use crate::mapping::InputMapping;
 use crate::name::{SubscriptionName, TopicName};
 use crate::retry::RetryPolicy;
@@ -26,6 +27,8 @@ pub struct Topic {
     pub input_mapping: InputMapping,
     /// Default and cap of the time to live of its events.
     pub default_time_to_live: Option<Duration>,
+    /// Without activity for so long it is deleted.
+    pub auto_delete_on_idle: Option<Duration>,
     /// The keys that open it to producers.
     pub keys: TopicKeys,
     /// Its subscriptions, by folded name.
@@ -68,6 +71,8 @@ pub struct Subscription {
     pub delivery_headers: Vec<DeliveryHeader>,
     /// The secrets that sign its requests.
     pub signing: Vec<SigningSecret>,
+    /// How long it is there.
+    pub lifetime: Lifetime,
     /// Whether its events are delivered.
     pub status: Status,
 }

@@ -77,12 +77,12 @@ where
         dehydrate: bool,
         marks: Marks,
     ) -> Result<Written, FanOutError> {
-        let plan = Plan::of(topic, events);
+        let at = self.clock.now();
+        let plan = Plan::of(topic, events, at);
         let matched = plan.matched();
         if matched == 0 {
             return Ok(Written { matched, messages: 0 });
         }
-        let at = self.clock.now();
         let texts = self.texts(&plan, events, dehydrate, at).await?;
         let id = self.entropy.uuid().simple().to_string();
         let request = Request { topic, events, texts: &texts, at, id: &id, marks };

@@ -3,6 +3,7 @@
 //! Adapters live in `posthaste-local`, `posthaste-http` and (AWS) `posthaste-aws`; every adapter passes the
 //! suite in `conformance`. `Recorded` and `Faulty` decorate any of them for cost and fault tests.
 
+pub mod activity;
 pub mod clock;
 pub mod conformance;
 pub mod drain;
@@ -20,9 +21,11 @@ pub mod recorded;
 pub mod registry;
 pub mod sending;
 pub mod store;
+pub mod topics;
 pub mod vet;
 pub mod webhook;
 
+pub use activity::Activity;
 pub use clock::Clock;
 pub use drain::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, DrainSource};
 pub use entropy::Entropy;

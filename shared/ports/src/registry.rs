@@ -163,7 +163,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
             None => self.store.get(key).await.map_err(unread)?,
         };
         let compiled = object.as_ref().map(compile).transpose();
-        let topic = compiled.map_err(|error| RegistryError::Record(Arc::new(error)))?;
+        let topic = compiled.map_err(|error| RegistryError::Record(Arc::new(error)))?.flatten();
         Ok(self.keep(key, Known { topic, asked_at, said_at }))
     }
 
@@ -190,7 +190,11 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     }
 }
 
-fn compile(object: &Object) -> Result<(ETag, Arc<Topic>), RecordError> {
-    let topic = TopicRecord::parse(&object.bytes)?.compile()?;
-    Ok((object.etag.clone(), Arc::new(topic)))
+/// `None` for the record of a topic that is being deleted.
+fn compile(object: &Object) -> Result<Option<(ETag, Arc<Topic>)>, RecordError> {
+    let record = TopicRecord::parse(&object.bytes)?;
+    if record.deleted_at.is_some() {
+        return Ok(None);
+    }
+    Ok(Some((object.etag.clone(), Arc::new(record.compile()?))))
 }

@@ -48,6 +48,7 @@ fn record(endpoint: &str) -> Vec<u8> {
         key2: SecretText::new("another"),
         created_at: Timestamp::EPOCH,
         updated_at: Timestamp::EPOCH,
+        deleted_at: None,
         settings,
     };
     record.render().to_vec()

@@ -206,6 +206,7 @@ impl World {
             key2: SecretText::new("k2"),
             created_at: now,
             updated_at: now,
+            deleted_at: None,
             settings,
         };
         self.write_record(record.render()).await;

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use axum::http::HeaderValue;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::secret::Secret;
+use posthaste_ports::Activity;
 use serde_json::{Value, json};
 
 use super::memory::{FixedClock, Memory, Numbers};
@@ -111,6 +112,7 @@ fn debug_shows_no_admin_key() {
         clock: FixedClock::default(),
         entropy: Numbers::default(),
         admin_key: Secret::new(super::ADMIN_KEY),
+        activity: Activity::default(),
         address_policy: AddressPolicy::default(),
         publish_url: None,
         public_url: None,

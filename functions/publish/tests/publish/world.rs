@@ -12,7 +12,7 @@ use posthaste_core::delivery::Delivery;
 use posthaste_core::time::Timestamp;
 use posthaste_core::wire::parse_delivery;
 use posthaste_local::{ManualClock, SeededEntropy};
-use posthaste_ports::{ObjectStore, PressureReader, PutCondition, QueueSender, Registry};
+use posthaste_ports::{Activity, ObjectStore, PressureReader, PutCondition, QueueSender, Registry};
 use posthaste_publish::{BodyBudget, Publish, PublishSettings, router};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -83,6 +83,7 @@ impl World {
             pressure: PressureReader::new(store, clock.clone(), Duration::ZERO),
             clock,
             entropy: SeededEntropy::new(1),
+            activity: Activity::default(),
             bodies: BodyBudget::new(16_000_000),
             settings: PublishSettings::default(),
         }

@@ -8,4 +8,5 @@ mod lease;
 mod pages;
 mod queue;
 mod store;
+mod temporary;
 mod world;

@@ -9,7 +9,7 @@ use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{FileStore, Local, LocalQueue, StateStore, SystemClock, SystemEntropy};
 use posthaste_manage::Manage;
-use posthaste_ports::{DrainMeter, PRESSURE_MAX_AGE, PressureReader, QueueName, Registry};
+use posthaste_ports::{Activity, DrainMeter, PRESSURE_MAX_AGE, PressureReader, QueueName, Registry};
 use posthaste_publish::{BodyBudget, Publish, PublishSettings};
 use posthaste_wake::{Wake, WakePorts};
 
@@ -75,6 +75,7 @@ impl<'a> Adapters<'a> {
             pressure: self.pressure.clone(),
             clock: SystemClock,
             entropy: SystemEntropy,
+            activity: Activity::default(),
             bodies: BodyBudget::new(BODIES_BYTES_MAX),
             settings: PublishSettings::default(),
         }
@@ -88,6 +89,7 @@ impl<'a> Adapters<'a> {
             clock: SystemClock,
             entropy: SystemEntropy,
             admin_key: admin_key.clone(),
+            activity: Activity::default(),
             address_policy: self.addresses.clone(),
             // One server is both.
             publish_url: None,

@@ -1,6 +1,7 @@
 //! From what users write to what the rules use, or the member that is at fault.
 
 mod delivery_headers;
+mod lifetime;
 mod mapping;
 mod signing;
 
@@ -158,6 +159,7 @@ pub fn compile_topic(
     if let Some(ttl) = settings.default_time_to_live {
         duration_in("defaultTimeToLive", ttl.0, least, Duration::MAX)?;
     }
+    let idle = lifetime::idle(settings.auto_delete_on_idle)?;
     let count = settings.subscriptions.len();
     count_in("subscriptions", count, 0, SUBSCRIPTIONS_PER_TOPIC_MAX)?;
     let mut subscriptions = BTreeMap::new();
@@ -166,8 +168,9 @@ pub fn compile_topic(
             member: format!("subscriptions.{subscription_name}.{}", e.member),
             ..e
         };
-        let compiled =
+        let mut compiled =
             compile_subscription(name, settings.input_schema, subscription_name, written).map_err(within)?;
+        compiled.lifetime.topic_idle = idle;
         if subscriptions.insert(subscription_name.folded(), Arc::new(compiled)).is_some() {
             return Err(error(&format!("subscriptions.{subscription_name}"), Problem::Duplicate));
         }
@@ -177,6 +180,7 @@ pub fn compile_topic(
         input_schema: settings.input_schema,
         input_mapping: mapping::input_mapping(settings.input_schema, settings.input_mapping.as_ref())?,
         default_time_to_live: settings.default_time_to_live.map(|ttl| ttl.0),
+        auto_delete_on_idle: idle,
         keys,
         subscriptions,
     })
@@ -219,6 +223,7 @@ pub fn compile_subscription(
         dead_letter: dead_letter_policy(&settings.dead_letter)?,
         delivery_headers: delivery_headers(&settings.delivery_headers, batching)?,
         signing: signing(&settings.signing)?,
+        lifetime: lifetime::of(settings)?,
         status: match settings.status.as_ref().map(|status| status.state) {
             Some(StatusState::Active) | None => Status::Active,
             Some(StatusState::Pending) => Status::Pending,

@@ -40,6 +40,10 @@ pub struct TopicSettings {
     /// Default and upper bound of every event's time to live on this topic. None when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_time_to_live: Option<IsoDuration>,
+    /// Without publishes, updates, scheduled retries and operations on its subscriptions for so long, the topic is
+    /// deleted with them. PT5M or more. Never when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto_delete_on_idle: Option<IsoDuration>,
     /// Subscriptions by name. Written with the topic, the named ones are created or replaced and the others stay.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = BTreeMap<String, SubscriptionSettings>)]
@@ -81,6 +85,13 @@ pub struct SubscriptionSettings {
     /// How requests are signed. A secret is made when left out.
     #[serde(default)]
     pub signing: SigningSettings,
+    /// Without deliveries, updates and dead-letter reads for so long, the subscription is deleted. PT5M or more. Never
+    /// when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto_delete_on_idle: Option<IsoDuration>,
+    /// When the subscription is deleted: a time in the future. Never when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expiration_time_utc: Option<IsoTimestamp>,
     /// Whether events are delivered, as it is shown. Ignored when written: writing a subscription makes it active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<StatusView>,

@@ -35,6 +35,7 @@ impl TopicSettings {
             input_schema: self.input_schema,
             input_mapping: self.input_mapping.clone(),
             default_time_to_live: self.default_time_to_live,
+            auto_delete_on_idle: self.auto_delete_on_idle,
             subscriptions,
         }
     }

@@ -53,12 +53,13 @@ pub(super) struct Request<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Matches every event with every subscription of the topic that takes new ones.
-    pub(super) fn of(topic: &'a Topic, events: &[Event]) -> Self {
+    /// Matches every event with every subscription of the topic that takes new ones at this time.
+    pub(super) fn of(topic: &'a Topic, events: &[Event], at: Timestamp) -> Self {
         let input = events.first().map_or(topic.input_schema, Event::schema);
         let (mut receivers, mut indexes) = (Vec::new(), Vec::new());
         let mut copies = vec![[0; Schema::ALL.len()]; events.len()];
-        for subscription in topic.subscriptions.values().filter(|s| s.status.takes_new_events()) {
+        let takes = |s: &&Arc<Subscription>| s.status.takes_new_events() && !s.lifetime.is_over(at);
+        for subscription in topic.subscriptions.values().filter(takes) {
             let (start, schema) = (indexes.len(), output(input, subscription));
             for ((index, event), copies) in (0_u32..).zip(events).zip(&mut copies) {
                 if subscription.filter.matches(event) {
@@ -202,7 +203,7 @@ mod tests {
 
     fn stores(copies: usize, bytes: usize, dehydrate: bool) -> bool {
         let topic = topic(&vec![('a', 0); copies]);
-        Plan::of(&topic, &[event('a')]).stores(0, Schema::CloudEvents, bytes, dehydrate)
+        Plan::of(&topic, &[event('a')], Timestamp::EPOCH).stores(0, Schema::CloudEvents, bytes, dehydrate)
     }
 
     #[test]
@@ -228,7 +229,7 @@ mod tests {
             let texts = Texts::inline(Schema::CloudEvents, &events);
             let at = Timestamp::from_millis(1);
             let request = Request { topic: &topic, events: &events, texts: &texts, at, id: "r", marks: Marks::default() };
-            let plan = Plan::of(&topic, &events);
+            let plan = Plan::of(&topic, &events, at);
             let mut received = vec![Vec::new(); subscriptions.len()];
             for message in plan.messages(&request) {
                 let delivery = parse_delivery(&message.body).unwrap();

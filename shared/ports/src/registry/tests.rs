@@ -245,6 +245,17 @@ async fn a_record_that_is_gone_is_a_topic_that_is_gone() {
 }
 
 #[tokio::test]
+async fn a_record_that_says_that_it_is_deleted_is_no_topic() {
+    let world = World::with(&Plan::none());
+    world.write(RECORD).await;
+    assert_eq!(world.look().await, "there");
+    let record = TopicRecord::parse(RECORD.as_bytes()).unwrap().tombstone(world.clock.now());
+    world.write(record.render()).await;
+    world.clock.advance(MAX_AGE);
+    assert_eq!(world.look().await, "absent");
+}
+
+#[tokio::test]
 async fn what_is_known_counts_for_a_moment_only_if_it_was_read_after_it() {
     let world = World::with(&Plan::none());
     let name = TopicName::parse("orders").unwrap();

@@ -21,8 +21,8 @@ use posthaste_local::{ManualClock, SeededEntropy};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::recorded::{Calls, Operation};
 use posthaste_ports::{
-    Clock, DrainMeter, DrainPost, DrainReports, NoMachine, PressureReader, QueueName, QueueReceiver,
-    ReceiveRequest, ReceivedMessage, Recorded, Registry,
+    Activity, Clock, DrainMeter, DrainPost, DrainReports, NoMachine, PressureReader, QueueName,
+    QueueReceiver, ReceiveRequest, ReceivedMessage, Recorded, Registry,
 };
 use posthaste_publish::{BodyBudget, Publish, PublishSettings};
 use posthaste_simulation::{Answer, ScriptedEndpoint};
@@ -114,6 +114,7 @@ impl World {
                 pressure: pressure(),
                 clock: clock.clone(),
                 entropy: SeededEntropy::new(1),
+                activity: Activity::default(),
                 bodies: BodyBudget::new(6 << 20),
                 settings: PublishSettings::default(),
             },
@@ -285,6 +286,7 @@ fn record(subscriptions: &Value) -> TopicRecord {
         key2: SecretText::new("another"),
         created_at: START,
         updated_at: START,
+        deleted_at: None,
         settings,
     }
 }

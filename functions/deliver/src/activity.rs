@@ -1,0 +1,33 @@
+//! Noting that something happens to subscriptions and topics that go when they are idle. Nothing is asked or written for
+//! those that stay.
+
+use posthaste_core::delivery::Delivery;
+use posthaste_core::topic::Subscription;
+use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, WebhookClient};
+
+use crate::Deliver;
+use crate::invocation::{Invocation, Job};
+
+impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
+where
+    Q: QueueReceiver,
+    S: ObjectStore,
+    W: WebhookClient,
+    C: Clock,
+    E: Entropy,
+{
+    /// Notes an attempt of a subscription, whatever came of it. Cut off, the next one is noted.
+    pub(crate) async fn note_attempt(&self, invocation: &Invocation, subscription: &Subscription) {
+        let now = self.ports.clock.now();
+        let noted = self.activity.of_subscription(&self.ports.state, subscription, now);
+        self.before(invocation.parking_ends(), noted).await;
+    }
+
+    /// Notes for a message's topic when what is tried again falls due: until then the topic is not idle.
+    pub(crate) async fn note_scheduled(&self, invocation: &Invocation, job: &Job, again: &[Delivery]) {
+        let Some(subscription) = &job.subscription else { return };
+        let Some(latest) = again.iter().map(|delivery| delivery.not_before).max() else { return };
+        let noted = self.activity.of_its_topic(&self.ports.state, subscription, latest);
+        self.before(invocation.parking_ends(), noted).await;
+    }
+}

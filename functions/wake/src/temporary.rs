@@ -1,0 +1,233 @@
+//! Sweeping temporary entities: subscriptions whose time is over, and subscriptions and topics that are idle, leave their
+//! records. What still waits for them is dead-lettered by deliver, which finds nobody to deliver to.
+//!
+//! Only topics that `temporary/` names are looked at. A record is changed under the condition that nobody changed it
+//! since it was read, and after a second look at what is to go: whoever uses or writes an entity meanwhile keeps it.
+
+use futures_util::StreamExt;
+use futures_util::stream;
+use posthaste_core::api::SubscriptionSettings;
+use posthaste_core::idle::is_idle;
+use posthaste_core::layout;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::record::{RecordError, TopicRecord};
+use posthaste_core::time::Timestamp;
+use posthaste_ports::activity::{ActivityError, noted};
+use posthaste_ports::guard::guarded;
+use posthaste_ports::topics::delete_topic;
+use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueSender};
+
+use crate::limits::Limits;
+use crate::{PAGE_MAX, Wake};
+
+/// Topics looked at side by side.
+const TOPICS_AT_ONCE: usize = 8;
+
+/// Why a topic was not swept; the next run looks again.
+#[derive(Debug, thiserror::Error)]
+enum SweepError {
+    #[error("failed to read or write the topic's record")]
+    Store(#[source] PortError),
+    #[error("failed to understand the topic's record")]
+    Record(#[source] RecordError),
+    #[error("failed to learn when something last happened")]
+    Activity(#[source] ActivityError),
+}
+
+/// What is to go.
+#[derive(Debug, PartialEq, Eq)]
+enum Doomed {
+    Nothing,
+    Topic,
+    Subscriptions(Vec<SubscriptionName>),
+}
+
+/// What a sweep deleted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Swept {
+    pub(crate) topics: usize,
+    pub(crate) subscriptions: usize,
+}
+
+impl<Q, S, C, E> Wake<Q, S, C, E>
+where
+    Q: QueueSender,
+    S: ObjectStore,
+    C: Clock,
+    E: Entropy,
+{
+    /// Looks at every topic that is temporary or has temporary subscriptions, while there is time to begin.
+    pub(crate) async fn sweep(&self, limits: Limits) -> Swept {
+        let (mut swept, mut after) = (Swept::default(), None);
+        loop {
+            if self.ports.clock.monotonic() >= limits.begin {
+                return swept;
+            }
+            let page = match self.ports.state.list(layout::TEMPORARY, after.as_deref(), PAGE_MAX).await {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "temporary topics not listed");
+                    return swept;
+                }
+            };
+            let keys = page.objects.into_iter().map(|object| object.key);
+            let mut topics =
+                stream::iter(keys).map(|key| self.sweep_key(key, limits)).buffer_unordered(TOPICS_AT_ONCE);
+            while let Some(Swept { topics, subscriptions }) = topics.next().await {
+                swept.topics += topics;
+                swept.subscriptions += subscriptions;
+            }
+            after = match page.next_after {
+                Some(after) => Some(after),
+                None => return swept,
+            };
+        }
+    }
+
+    async fn sweep_key(&self, key: String, limits: Limits) -> Swept {
+        if self.ports.clock.monotonic() >= limits.begin {
+            return Swept::default();
+        }
+        let Some(topic) = layout::temporary_topic(&key) else {
+            tracing::warn!(%key, "not the name of a topic");
+            return Swept::default();
+        };
+        match guarded(self.sweep_topic(&topic)).await {
+            Ok(Ok(swept)) => swept,
+            Ok(Err(error)) => {
+                tracing::error!(%topic, error = &error as &dyn std::error::Error, "temporary topic not swept");
+                Swept::default()
+            }
+            Err(error) => {
+                tracing::error!(%topic, error = &error as &dyn std::error::Error, "sweeping a topic panicked");
+                Swept::default()
+            }
+        }
+    }
+
+    async fn sweep_topic(&self, topic: &TopicName) -> Result<Swept, SweepError> {
+        let key = layout::topic(topic);
+        let Some(object) = self.ports.state.get(&key).await.map_err(SweepError::Store)? else {
+            return self.forget(topic).await;
+        };
+        let record = TopicRecord::parse(&object.bytes).map_err(SweepError::Record)?;
+        let now = self.ports.clock.now();
+        if record.is_abandoned(now) {
+            // Whoever marked it did not come to its end.
+            self.ports.state.delete(&key).await.map_err(SweepError::Store)?;
+        }
+        if record.deleted_at.is_some() {
+            return Ok(Swept::default());
+        }
+        if !record.is_temporary() {
+            return self.forget(topic).await;
+        }
+        let doomed = self.doomed(&record, now).await?;
+        // What was used between the first look and this one stays.
+        if doomed == Doomed::Nothing || self.doomed(&record, now).await? != doomed {
+            return Ok(Swept::default());
+        }
+        match self.apply(record, object.etag, doomed, now).await {
+            // Somebody wrote it: the next run sees what.
+            Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(Swept::default()),
+            result => result.map_err(SweepError::Store),
+        }
+    }
+
+    /// What of a topic is to go by now.
+    async fn doomed(&self, record: &TopicRecord, now: Timestamp) -> Result<Doomed, SweepError> {
+        if let Some(idle) = record.settings.auto_delete_on_idle {
+            let key = layout::topic_activity(&record.name);
+            if is_idle(idle.0, record.updated_at, now) && is_idle(idle.0, self.last(&key).await?, now) {
+                return Ok(Doomed::Topic);
+            }
+        }
+        let mut names = Vec::new();
+        for (name, settings) in &record.settings.subscriptions {
+            if self.is_doomed(&record.name, name, settings, now).await? {
+                names.push(name.clone());
+            }
+        }
+        Ok(if names.is_empty() { Doomed::Nothing } else { Doomed::Subscriptions(names) })
+    }
+
+    async fn is_doomed(
+        &self,
+        topic: &TopicName,
+        name: &SubscriptionName,
+        settings: &SubscriptionSettings,
+        now: Timestamp,
+    ) -> Result<bool, SweepError> {
+        if settings.expiration_time_utc.is_some_and(|ends_at| now >= ends_at.0) {
+            return Ok(true);
+        }
+        let Some(idle) = settings.auto_delete_on_idle else { return Ok(false) };
+        let since = settings.status.as_ref().map_or(Timestamp::EPOCH, |status| status.since.0);
+        if !is_idle(idle.0, since, now) {
+            return Ok(false);
+        }
+        let key = layout::subscription_activity(topic, name);
+        Ok(is_idle(idle.0, self.last(&key).await?, now))
+    }
+
+    /// When something last happened, as far as it was noted.
+    async fn last(&self, key: &str) -> Result<Timestamp, SweepError> {
+        let last = noted(&self.ports.state, key).await.map_err(SweepError::Activity)?;
+        Ok(last.unwrap_or(Timestamp::EPOCH))
+    }
+
+    async fn apply(
+        &self,
+        mut record: TopicRecord,
+        etag: ETag,
+        doomed: Doomed,
+        now: Timestamp,
+    ) -> Result<Swept, PortError> {
+        let names = match doomed {
+            Doomed::Nothing => return Ok(Swept::default()),
+            Doomed::Topic => {
+                let topic = record.name.clone();
+                delete_topic(&self.ports.state, record, etag, now).await?;
+                tracing::info!(%topic, "topic deleted: it was idle");
+                return Ok(Swept { topics: 1, subscriptions: 0 });
+            }
+            Doomed::Subscriptions(names) => names,
+        };
+        record.settings.subscriptions.retain(|name, _| !names.contains(name));
+        record.updated_at = now;
+        let key = layout::topic(&record.name);
+        self.ports.state.put(&key, record.render(), PutCondition::IfMatch(etag)).await?;
+        for name in &names {
+            tracing::info!(topic = %record.name, subscription = %name, "subscription deleted: its time was over, or it was idle");
+            // The note of a subscription that is made anew is written anew.
+            let _ = self.ports.state.delete(&layout::subscription_activity(&record.name, name)).await;
+        }
+        Ok(Swept { topics: 0, subscriptions: names.len() })
+    }
+
+    /// Tidies up after a topic that is gone, or not temporary any more. Whoever made it temporary in this moment put its
+    /// name there before the record, and it is put there once more.
+    async fn forget(&self, topic: &TopicName) -> Result<Swept, SweepError> {
+        let state = &self.ports.state;
+        let activities = layout::subscription_activities(topic);
+        loop {
+            let page = state.list(&activities, None, PAGE_MAX).await.map_err(SweepError::Store)?;
+            for object in page.objects {
+                state.delete(&object.key).await.map_err(SweepError::Store)?;
+            }
+            if page.next_after.is_none() {
+                break;
+            }
+        }
+        state.delete(&layout::topic_activity(topic)).await.map_err(SweepError::Store)?;
+        let name = layout::temporary(topic);
+        state.delete(&name).await.map_err(SweepError::Store)?;
+        let object = state.get(&layout::topic(topic)).await.map_err(SweepError::Store)?;
+        let record = object.map(|object| TopicRecord::parse(&object.bytes)).transpose();
+        if record.map_err(SweepError::Record)?.is_some_and(|record| record.is_temporary()) {
+            let put = state.put(&name, bytes::Bytes::new(), PutCondition::Always).await;
+            put.map_err(SweepError::Store)?;
+        }
+        Ok(Swept::default())
+    }
+}

@@ -1,0 +1,217 @@
+//! Topics and subscriptions that go by themselves.
+
+use std::time::Duration;
+
+use posthaste_core::idle::ActivityNote;
+use posthaste_core::record::TopicRecord;
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{Clock, ErrorKind, Fault, ObjectStore, Operation, Plan};
+use serde_json::{Value, json};
+
+use crate::store::Store;
+use crate::world::World;
+
+const MINUTE: Duration = Duration::from_mins(1);
+const TOPIC: &str = "topics/orders.json";
+const NAME: &str = "temporary/orders";
+
+/// A topic with these members, written now, and known as temporary.
+fn record(now: Timestamp, settings: Value) -> TopicRecord {
+    let record = json!({
+        "v": 1, "name": "Orders", "key1": "a", "key2": "b", "createdAt": now, "updatedAt": now,
+        "settings": settings,
+    });
+    TopicRecord::parse(record.to_string().as_bytes()).unwrap()
+}
+
+/// A subscription of these members, active since now.
+fn subscription(now: Timestamp, members: &Value) -> Value {
+    let mut settings = json!({
+        "endpoint": { "url": "https://a.example/" },
+        "status": { "state": "Active", "since": now.to_string() },
+    });
+    settings.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    settings
+}
+
+async fn with_subscription(world: &World, members: Value) {
+    let now = world.clock.now();
+    let settings = json!({ "subscriptions": { "Billing": subscription(now, &members) } });
+    world.write(TOPIC, record(now, settings).render()).await;
+    world.write(NAME, "".into()).await;
+}
+
+async fn with_idle_topic(world: &World) {
+    let now = world.clock.now();
+    let settings = json!({
+        "autoDeleteOnIdle": "PT8M",
+        "subscriptions": { "billing": subscription(now, &json!({})) },
+    });
+    world.write(TOPIC, record(now, settings).render()).await;
+    world.write(NAME, "".into()).await;
+}
+
+async fn note(world: &World, key: &str, at: Timestamp) {
+    world.write(key, ActivityNote::new(at).render()).await;
+}
+
+/// The names of the topic's subscriptions; `None` if there is no topic.
+async fn subscriptions(store: &Store) -> Option<Vec<String>> {
+    let object = store.get(TOPIC).await.unwrap()?;
+    let record = TopicRecord::parse(&object.bytes).unwrap();
+    if record.deleted_at.is_some() {
+        return None;
+    }
+    Some(record.settings.subscriptions.keys().map(ToString::to_string).collect())
+}
+
+/// What a run deletes that begins so much later: topics and subscriptions.
+async fn deleted_after(world: &World, later: Duration) -> (usize, usize) {
+    let report = world.run_after(later).await;
+    (report.deleted_topics, report.deleted_subscriptions)
+}
+
+#[tokio::test]
+async fn a_subscription_is_deleted_when_its_time_has_come() {
+    let world = World::new();
+    with_subscription(&world, json!({ "expirationTimeUtc": "2026-03-07T04:07:00Z" })).await;
+    assert_eq!(deleted_after(&world, MINUTE).await, (0, 0));
+    assert_eq!(deleted_after(&world, MINUTE).await, (0, 1));
+    assert_eq!(subscriptions(&world.store).await, Some(vec![]));
+    // The topic is not temporary any more, and is not looked at again.
+    assert_eq!(deleted_after(&world, MINUTE).await, (0, 0));
+    assert_eq!(world.store.under("temporary/"), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_subscription_is_deleted_when_it_is_idle_and_not_before() {
+    let world = World::new();
+    with_subscription(&world, json!({ "autoDeleteOnIdle": "PT8M" })).await;
+    note(&world, "activity/orders.billing", world.clock.now() + 5 * MINUTE).await;
+    // Idle for 8 minutes since its note, and for 2 more, the most that is not noted.
+    assert_eq!(deleted_after(&world, 14 * MINUTE).await, (0, 0));
+    assert_eq!(deleted_after(&world, MINUTE).await, (0, 1));
+    assert_eq!(subscriptions(&world.store).await, Some(vec![]));
+    assert_eq!(world.store.under("activity/"), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_subscription_that_was_never_used_is_idle_since_it_was_made() {
+    let world = World::new();
+    with_subscription(&world, json!({ "autoDeleteOnIdle": "PT8M" })).await;
+    assert_eq!(deleted_after(&world, 9 * MINUTE).await, (0, 0));
+    assert_eq!(deleted_after(&world, MINUTE).await, (0, 1));
+}
+
+#[tokio::test]
+async fn a_topic_that_is_idle_goes_with_its_subscriptions() {
+    let world = World::new();
+    with_idle_topic(&world).await;
+    note(&world, "activity/orders", world.clock.now() + MINUTE).await;
+    assert_eq!(deleted_after(&world, 10 * MINUTE).await, (0, 0));
+    assert_eq!(deleted_after(&world, MINUTE).await, (1, 0));
+    assert_eq!(world.store.under("topics/"), Vec::<String>::new());
+    world.run_after(MINUTE).await;
+    for prefix in ["temporary/", "activity/"] {
+        assert_eq!(world.store.under(prefix), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn a_topic_waits_for_a_retry_that_is_scheduled() {
+    let world = World::new();
+    with_idle_topic(&world).await;
+    note(&world, "activity/orders", world.clock.now() + 60 * MINUTE).await;
+    assert_eq!(deleted_after(&world, 69 * MINUTE).await, (0, 0));
+    assert_eq!(deleted_after(&world, MINUTE).await, (1, 0));
+}
+
+/// A world in which somebody writes these bytes at the moment of the `nth` call that matches.
+fn raced(
+    operation: Operation,
+    key: &'static str,
+    nth: usize,
+    write: impl Fn(&Store) + Send + Sync + 'static,
+) -> World {
+    let shared: std::sync::Arc<std::sync::OnceLock<Store>> = std::sync::Arc::default();
+    let (seen, store) = (std::sync::atomic::AtomicUsize::new(0), shared.clone());
+    let plan = Plan::by(move |effect| {
+        let is_it = effect.operation == operation && effect.key == key;
+        if is_it && seen.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == nth {
+            write(store.get().expect("a store"));
+        }
+        None
+    });
+    let world = World::with(&plan, &Plan::none());
+    shared.set(world.store.clone()).expect("set once");
+    world
+}
+
+#[tokio::test]
+async fn what_is_used_between_the_first_look_and_the_second_stays() {
+    let world = raced(Operation::Get, "activity/orders", 1, |store| {
+        let used = Timestamp::parse("2026-03-07T05:00:00Z").unwrap();
+        store.write_now("activity/orders", ActivityNote::new(used).render());
+    });
+    with_idle_topic(&world).await;
+    assert_eq!(deleted_after(&world, 60 * MINUTE).await, (0, 0));
+    assert_eq!(subscriptions(&world.store).await, Some(vec!["billing".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_write_that_comes_before_the_deletion_wins() {
+    let world = raced(Operation::Put, TOPIC, 0, |store| {
+        let now = Timestamp::parse("2026-03-07T05:00:00Z").unwrap();
+        let settings = json!({ "autoDeleteOnIdle": "P1D" });
+        store.write_now(TOPIC, record(now, settings).render());
+    });
+    with_idle_topic(&world).await;
+    assert_eq!(deleted_after(&world, 60 * MINUTE).await, (0, 0));
+    assert_eq!(subscriptions(&world.store).await, Some(vec![]));
+}
+
+#[tokio::test]
+async fn a_deletion_that_was_cut_short_is_finished_later() {
+    let fault = Fault::Before(ErrorKind::TimedOut);
+    let is_it = |operation, key: &str| operation == Operation::Delete && key == TOPIC;
+    let faults = std::sync::atomic::AtomicUsize::new(0);
+    let plan = Plan::by(move |effect| {
+        let fails = is_it(effect.operation, effect.key)
+            && faults.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+        fails.then(|| fault.clone())
+    });
+    let world = World::with(&plan, &Plan::none());
+    with_idle_topic(&world).await;
+    assert_eq!(deleted_after(&world, 10 * MINUTE).await, (1, 0));
+    assert_eq!((subscriptions(&world.store).await, world.store.under("topics/").len()), (None, 1));
+    world.run_after(MINUTE).await;
+    assert_eq!(world.store.under("topics/").len(), 1, "somebody may still be about to remove it");
+    world.run_after(MINUTE).await;
+    assert_eq!(world.store.under("topics/"), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_not_deleted() {
+    let check = async |key: &str| {
+        let world = World::new();
+        with_idle_topic(&world).await;
+        world.write(key, "?".into()).await;
+        assert_eq!(deleted_after(&world, 60 * MINUTE).await, (0, 0), "{key}");
+        assert_eq!(world.store.under("topics/").len(), 1, "{key}");
+    };
+    check("activity/orders").await;
+    check(TOPIC).await;
+}
+
+#[tokio::test]
+async fn a_topic_that_is_temporary_again_keeps_its_name_on_the_list() {
+    let world = raced(Operation::Delete, NAME, 0, |store| {
+        let now = Timestamp::parse("2026-03-07T05:00:00Z").unwrap();
+        store.write_now(TOPIC, record(now, json!({ "autoDeleteOnIdle": "P1D" })).render());
+    });
+    let now = world.clock.now();
+    world.write(TOPIC, record(now, json!({})).render()).await;
+    world.write(NAME, "".into()).await;
+    world.run_after(MINUTE).await;
+    assert_eq!(world.store.under("temporary/"), [NAME]);
+}

@@ -1,0 +1,193 @@
+//! Notes of when something last happened to a topic or subscription that goes when it is idle. Whoever does something to
+//! one notes it here; wake reads the notes. Nobody pays for entities that stay.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use posthaste_core::idle::{ActivityNote, NoteError, is_worth_noting};
+use posthaste_core::layout;
+use posthaste_core::time::Timestamp;
+use posthaste_core::topic::{Subscription, Topic};
+
+use crate::{ErrorKind, ObjectStore, PortError, PutCondition};
+
+/// Most entities whose last note is remembered. Beyond it all are forgotten, which costs a note each.
+const NOTES_KEPT_MAX: usize = 10_000;
+
+/// How often a lost race for a note is run again. Whoever won noted about the same.
+const TRIES_MAX: usize = 3;
+
+/// Why an entity's activity could not be read or noted.
+#[derive(Debug, thiserror::Error)]
+pub enum ActivityError {
+    /// The store failed.
+    #[error("failed to read or write a note of activity")]
+    Store(#[source] PortError),
+    /// What is there cannot be read.
+    #[error("failed to understand a note of activity")]
+    Note(#[source] NoteError),
+}
+
+/// What a process noted last, so that it notes seldom.
+#[derive(Debug, Default)]
+pub struct Activity {
+    noted: Mutex<HashMap<String, Timestamp>>,
+}
+
+impl Activity {
+    /// Notes that something happens to a topic at `at`, which may lie ahead. A failure is logged, and what happens next
+    /// is noted instead.
+    pub async fn of_topic<S: ObjectStore>(&self, store: &S, topic: &Topic, at: Timestamp) {
+        if let Some(idle) = topic.auto_delete_on_idle {
+            self.note_or_log(store, &layout::topic_activity(&topic.name), idle, at).await;
+        }
+    }
+
+    /// The same for a subscription.
+    pub async fn of_subscription<S: ObjectStore>(
+        &self,
+        store: &S,
+        subscription: &Subscription,
+        at: Timestamp,
+    ) {
+        if let Some(idle) = subscription.lifetime.idle {
+            let key = layout::subscription_activity(&subscription.topic, &subscription.name);
+            self.note_or_log(store, &key, idle, at).await;
+        }
+    }
+
+    /// The same for the topic of a subscription.
+    pub async fn of_its_topic<S: ObjectStore>(&self, store: &S, subscription: &Subscription, at: Timestamp) {
+        if let Some(idle) = subscription.lifetime.topic_idle {
+            self.note_or_log(store, &layout::topic_activity(&subscription.topic), idle, at).await;
+        }
+    }
+
+    async fn note_or_log<S: ObjectStore>(&self, store: &S, key: &str, idle: Duration, at: Timestamp) {
+        if let Err(error) = self.note(store, key, idle, at).await {
+            tracing::warn!(%key, error = &error as &dyn std::error::Error, "activity not noted");
+        }
+    }
+
+    /// Notes that something happens at `at` to the entity whose note lies under `key`, unless a note of this process is
+    /// young enough. A note never goes back in time.
+    pub async fn note<S: ObjectStore>(
+        &self,
+        store: &S,
+        key: &str,
+        idle: Duration,
+        at: Timestamp,
+    ) -> Result<(), ActivityError> {
+        let before = self.lock().get(key).copied();
+        if !is_worth_noting(idle, before, at) {
+            return Ok(());
+        }
+        // Remembered first, so that of many at once one notes.
+        self.remember(key, at);
+        match write(store, key, at).await {
+            Ok(noted) => self.remember(key, noted),
+            Err(error) => {
+                self.lock().remove(key);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn remember(&self, key: &str, at: Timestamp) {
+        let mut noted = self.lock();
+        if noted.len() >= NOTES_KEPT_MAX && !noted.contains_key(key) {
+            noted.clear();
+        }
+        noted.insert(key.to_owned(), at);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Timestamp>> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// When something last happened to the entity whose note lies under `key`; `None` if nothing was noted.
+pub async fn noted<S: ObjectStore>(store: &S, key: &str) -> Result<Option<Timestamp>, ActivityError> {
+    let object = store.get(key).await.map_err(ActivityError::Store)?;
+    let note = object.map(|object| ActivityNote::parse(&object.bytes)).transpose();
+    Ok(note.map_err(ActivityError::Note)?.map(ActivityNote::at))
+}
+
+/// Writes a note of `at`, unless a later one is there, and answers the later of the two.
+async fn write<S: ObjectStore>(store: &S, key: &str, at: Timestamp) -> Result<Timestamp, ActivityError> {
+    let mut tries = 0;
+    loop {
+        let condition = match store.get(key).await.map_err(ActivityError::Store)? {
+            None => PutCondition::IfAbsent,
+            Some(object) => {
+                let there = ActivityNote::parse(&object.bytes).map_err(ActivityError::Note)?.at();
+                if there >= at {
+                    return Ok(there);
+                }
+                PutCondition::IfMatch(object.etag)
+            }
+        };
+        tries += 1;
+        match store.put(key, ActivityNote::new(at).render(), condition).await {
+            Ok(_) => return Ok(at),
+            Err(error) if error.kind == ErrorKind::PreconditionFailed && tries < TRIES_MAX => {}
+            Err(error) => return Err(ActivityError::Store(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::MemoryStore;
+    use crate::{Calls, Fault, Faulty, Operation, Plan, Recorded};
+    use bytes::Bytes;
+
+    const IDLE: Duration = Duration::from_mins(8);
+    const KEY: &str = "activity/orders";
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_millis(secs * 1000)
+    }
+
+    #[tokio::test]
+    async fn a_process_notes_once_in_a_quarter_of_the_idle_time() {
+        let (calls, activity) = (Calls::default(), Activity::default());
+        let store = Recorded::new(MemoryStore::default(), "state", &calls);
+        for secs in [1000, 1001, 1119, 1120, 1121] {
+            activity.note(&store, KEY, IDLE, at(secs)).await.unwrap();
+        }
+        assert_eq!(calls.count(Operation::Put), 2);
+        assert_eq!(noted(&store, KEY).await.unwrap(), Some(at(1120)));
+    }
+
+    #[tokio::test]
+    async fn a_note_never_goes_back_in_time() {
+        let store = MemoryStore::default();
+        // A retry that is scheduled, and then a publish in another process.
+        Activity::default().note(&store, KEY, IDLE, at(50_000)).await.unwrap();
+        Activity::default().note(&store, KEY, IDLE, at(1000)).await.unwrap();
+        assert_eq!(noted(&store, KEY).await.unwrap(), Some(at(50_000)));
+    }
+
+    #[tokio::test]
+    async fn what_could_not_be_noted_is_noted_with_the_next_thing_that_happens() {
+        let activity = Activity::default();
+        let store = MemoryStore::default();
+        let broken = Faulty::new(store.clone(), "state", &Plan::nth(1, Fault::Before(ErrorKind::Other)));
+        activity.note(&broken, KEY, IDLE, at(1000)).await.unwrap_err();
+        activity.note(&broken, KEY, IDLE, at(1001)).await.unwrap();
+        assert_eq!(noted(&store, KEY).await.unwrap(), Some(at(1001)));
+    }
+
+    #[tokio::test]
+    async fn a_note_that_cannot_be_read_is_not_overwritten() {
+        let store = MemoryStore::default();
+        store.put(KEY, Bytes::from("?"), PutCondition::Always).await.unwrap();
+        let error = Activity::default().note(&store, KEY, IDLE, at(1000)).await.unwrap_err();
+        assert!(matches!(error, ActivityError::Note(_)));
+        assert!(matches!(noted(&store, KEY).await, Err(ActivityError::Note(_))));
+    }
+}
