@@ -1,6 +1,7 @@
 // The libraries that receivers have on npm, unchanged, verify and parse what posthaste sends.
 
 import assert from "node:assert/strict";
+import { createPublicKey, verify } from "node:crypto";
 import { after, before, test } from "node:test";
 
 import { HTTP } from "cloudevents";
@@ -74,6 +75,31 @@ test("what another secret signed is not taken", async () => {
   const other = () => "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
   for (const Webhook of [StandardWebhook, SvixWebhook]) {
     await assert.rejects(receive("structured", Webhook, () => {}, undefined, other), /No matching signature/);
+  }
+});
+
+test("a public key of the key set verifies v1a, which neither library knows, and they verify v1 beside it", async () => {
+  let key, secret;
+  const hook = await receiver(({ headers, body }) => {
+    const signature = headers["webhook-signature"].split(" ").find((one) => one.startsWith("v1a,"));
+    const content = Buffer.concat([Buffer.from(`${headers["webhook-id"]}.${headers["webhook-timestamp"]}.`), body]);
+    const bytes = Buffer.from(signature.slice("v1a,".length), "base64");
+    assert.ok(verify(null, content, key, bytes));
+    assert.ok(!verify(null, Buffer.concat([content, Buffer.from(" ")]), key, bytes));
+    new StandardWebhook(secret).verify(body, headers);
+    new SvixWebhook(secret).verify(body, headers);
+  });
+  try {
+    const topic = await server.createTopic("node-v1a", { inputSchema: "CloudEvents" }, hook.url, {});
+    secret = topic.subscription.signing.secrets[0];
+    await server.manage("POST", "/topics/node-v1a/subscriptions/all/rotate-secret", { kind: "v1a" });
+    const set = await fetch(`${server.url}/.well-known/webhook-keys?topic=node-v1a&subscription=all`);
+    key = createPublicKey({ key: (await set.json()).keys[0], format: "jwk" });
+    const headers = { "aeg-sas-key": topic.key, "content-type": "application/cloudevents+json" };
+    await fetch(topic.url, { method: "POST", headers, body: JSON.stringify(CLOUD_EVENT) });
+    await hook.received;
+  } finally {
+    hook.close();
   }
 });
 

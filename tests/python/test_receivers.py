@@ -15,6 +15,8 @@ from cloudevents.core.bindings.http import HTTPMessage
 from cloudevents.core.bindings.http import from_http as from_http_v2
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.v1.http import from_http, from_json
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 import serving
 
@@ -65,6 +67,21 @@ def by_hand(secret, request):
         raise ValueError("the signature does not fit")
 
 
+def public_keys(topic):
+    """The keys of a topic's subscription from its key set (RFC 8037), which anybody may read."""
+    url = f"{serving.SERVER.url}/.well-known/webhook-keys?topic={topic}&subscription=all"
+    keys = requests.get(url, timeout=serving.PATIENCE_SECS).json()["keys"]
+    return [Ed25519PublicKey.from_public_bytes(base64.urlsafe_b64decode(key["x"] + "=")) for key in keys]
+
+
+def by_public_key(key, request):
+    """Neither library knows `v1a` (standardwebhooks 1.1.0 and svix 2.9.1 pass it over), so `cryptography` verifies."""
+    headers = lower_case(request.headers)
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + request.body
+    [signature] = [one[4:] for one in headers["webhook-signature"].split(" ") if one.startswith("v1a,")]
+    key.verify(base64.b64decode(signature), signed)
+
+
 def lower_case(headers):
     return {name.lower(): value for name, value in headers.items()}
 
@@ -105,6 +122,24 @@ class Verifiers(Receivers):
 
     def test_svix_verifies_every_form(self):
         self.verifies(by_svix)
+
+    def test_a_public_key_verifies_v1a_and_the_libraries_verify_v1_beside_it(self):
+        def judge(request):
+            by_public_key(key, request)
+            by_standardwebhooks(secret, request)
+            by_svix(secret, request)
+
+        sink = serving.Sink(judge)
+        url, publish_key, secret = serving.SERVER.create_topic(self.name, "CloudEvents", sink.url("/hook"))
+        rotate = f"/topics/{self.name}/subscriptions/all/rotate-secret"
+        serving.SERVER.manage("POST", rotate, {"kind": "v1a"})
+        [key] = public_keys(self.name)
+        headers = {"aeg-sas-key": publish_key, "content-type": "application/cloudevents+json"}
+        requests.post(url, json=CLOUD_EVENT, headers=headers, timeout=serving.PATIENCE_SECS)
+        [request] = sink.take(1)
+        with self.assertRaises(InvalidSignature):
+            request.body += b" "
+            by_public_key(key, request)
 
     def test_what_another_secret_signed_is_not_taken_and_becomes_a_dead_letter(self):
         other = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -213,3 +213,50 @@ fn an_event_is_sent_in_another_schema_only_where_event_grid_converts_it() {
     let answers = all.map(|input| all.map(|output| can(input, output)));
     assert_eq!(answers, [[true, false, false], [true, true, false], [true, true, true]]);
 }
+
+fn header(name: &str, value: &str) -> Value {
+    json!({ "name": name, "value": value })
+}
+
+#[test]
+fn a_subscription_has_up_to_ten_headers_of_up_to_4096_bytes() {
+    let headers = |count: usize, bytes: usize| {
+        let value = "x".repeat(bytes);
+        let headers: Vec<_> = (0..count).map(|n| header(&format!("x-{n}"), &value)).collect();
+        json!({ "deliveryHeaders": headers })
+    };
+    let request = World::new().deliver(&cloud_event("1"), &headers(10, 4096));
+    assert!((0..10).all(|n| request.header(&format!("x-{n}")).is_some_and(|value| value.len() == 4096)));
+    assert_eq!(refused_member(&headers(11, 1)), "subscriptions.billing.deliveryHeaders");
+    assert_eq!(refused_member(&headers(1, 4097)), "subscriptions.billing.deliveryHeaders[0].value");
+}
+
+#[test]
+fn a_header_may_take_a_string_number_or_boolean_of_the_event() {
+    let mut event = cloud_event("1");
+    event["data"] = json!({ "system": "eu", "n": 7, "yes": true, "object": {} });
+    let from = |name: &str| json!({ "name": format!("x-{name}"), "fromEvent": format!("/data/{name}") });
+    let headers: Vec<_> = ["system", "n", "yes", "object", "missing"].map(from).into();
+    let request = World::new().deliver(&event, &json!({ "deliveryHeaders": headers }));
+    let values = ["x-system", "x-n", "x-yes", "x-object", "x-missing"].map(|name| request.header(name));
+    assert_eq!(values, [Some("eu"), Some("7"), Some("true"), None, None]);
+}
+
+#[test]
+fn a_secret_header_is_sent_and_not_shown() {
+    let world = World::new();
+    let headers = json!([{ "name": "x-key", "value": "s3cret", "isSecret": true }]);
+    let request = world.deliver(&cloud_event("1"), &json!({ "deliveryHeaders": headers }));
+    assert_eq!(request.header("x-key"), Some("s3cret"));
+    assert!(!world.shown().to_string().contains("s3cret"));
+    assert!(!world.server.log().join("\n").contains("s3cret"));
+}
+
+#[test]
+fn the_system_s_own_headers_cannot_be_set() {
+    for name in ["aeg-mine", "webhook-id", "ce-id", "Content-Type", "Host", "Transfer-Encoding", "Connection"]
+    {
+        let more = json!({ "deliveryHeaders": [header(name, "x")] });
+        assert_eq!(refused_member(&more), "subscriptions.billing.deliveryHeaders[0].name", "{name}");
+    }
+}

@@ -10,6 +10,7 @@ use posthaste_tests::endpoint::{Answer, Received};
 use posthaste_tests::events::{cloud_event, subscription};
 use posthaste_tests::signature;
 use posthaste_tests_conformance::{HOOK, TOPIC, World};
+use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::{Value, json};
 
 /// The specification's own example of a secret.
@@ -143,6 +144,78 @@ fn during_a_rotation_the_old_secret_and_the_new_one_sign_with_a_space_between() 
     let request = World::new().deliver(&cloud_event("1"), &signed_by(&[OTHER, SECRET]));
     assert_eq!((signature::count_by(SECRET, &request), signature::count_by(OTHER, &request)), (1, 1));
     assert_eq!(request.header("webhook-signature").map(|value| value.split(' ').count()), Some(2));
+}
+
+/// A subscription's new key of `v1a`, the `whpk_` half of it, and the next request. Its `v1` secret goes on signing.
+fn asymmetric(world: &World) -> (Value, Received) {
+    let topic = world.topic("CloudEvents", &signed_by(&[SECRET]));
+    let path = format!("/topics/{TOPIC}/subscriptions/billing/rotate-secret");
+    let made = world.server.api().manage("POST", &path, Some(&json!({ "kind": "v1a" }))).expect(200).json();
+    topic.publish(&cloud_event("1"));
+    (made, world.endpoint.wait_for_one(HOOK))
+}
+
+/// Whether a `whpk_` key verifies the request's `v1a` signature.
+fn is_verified_by(public_key: &str, request: &Received) -> bool {
+    let key = STANDARD.decode(public_key.strip_prefix("whpk_").expect("its prefix")).expect("it is base64");
+    let [id, timestamp, signatures] = ["webhook-id", "webhook-timestamp", "webhook-signature"]
+        .map(|name| request.header(name).expect("a request is signed"));
+    let signature = signatures.split(' ').find_map(|one| one.strip_prefix("v1a,")).expect("there is one");
+    let signature = STANDARD.decode(signature).expect("it is base64");
+    let content = [format!("{id}.{timestamp}.").as_bytes(), &request.body].concat();
+    UnparsedPublicKey::new(&ED25519, key).verify(&content, &signature).is_ok()
+}
+
+#[test]
+fn an_asymmetric_signature_is_v1a_a_comma_and_base64_of_ed25519() {
+    let (made, request) = asymmetric(&World::new());
+    let public_key = made["publicKey"].as_str().expect("the public half is shown");
+    assert!(is_verified_by(public_key, &request));
+    let other = format!("whpk_{}", STANDARD.encode([7; 32]));
+    assert!(!is_verified_by(&other, &request));
+}
+
+#[test]
+fn an_asymmetric_key_is_whsk_and_its_public_half_whpk() {
+    let (made, _) = asymmetric(&World::new());
+    let key = made["secret"].as_str().and_then(|text| text.strip_prefix("whsk_")).expect("its prefix");
+    assert!(STANDARD.decode(key).is_ok_and(|bytes| [32, 64].contains(&bytes.len())), "{} bytes", key.len());
+    assert!(made["publicKey"].as_str().is_some_and(|text| text.starts_with("whpk_")));
+}
+
+#[test]
+fn symmetric_and_asymmetric_signatures_stand_side_by_side() {
+    let (_, request) = asymmetric(&World::new());
+    let signatures = request.header("webhook-signature").expect("a request is signed");
+    let versions: BTreeSet<_> = signatures.split(' ').filter_map(|one| one.split(',').next()).collect();
+    assert_eq!(versions, BTreeSet::from(["v1", "v1a"]));
+    assert_eq!(signature::count_by(SECRET, &request), 1);
+}
+
+#[test]
+fn receivers_fetch_public_keys_from_the_sender_and_not_from_the_request() {
+    let world = World::new();
+    let (made, request) = asymmetric(&world);
+    let path = format!("/.well-known/webhook-keys?topic={TOPIC}&subscription=billing");
+    let answer = world.server.api().send("GET", &path, &[], b"").expect("an answer").expect(200);
+    let keys = answer.json();
+    let x = keys["keys"][0]["x"].as_str().expect("a key has its coordinate");
+    let x = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(x).expect("it is base64url");
+    assert_eq!(made["publicKey"], format!("whpk_{}", STANDARD.encode(&x)));
+    assert_eq!((&keys["keys"][0]["kty"], &keys["keys"][0]["crv"]), (&json!("OKP"), &json!("Ed25519")));
+    assert!(!request.headers.iter().any(|(_, value)| value.contains("whpk_")));
+}
+
+#[test]
+fn a_secret_is_rotated_without_a_moment_in_which_nobody_can_verify() {
+    let world = World::new();
+    let topic = world.topic("CloudEvents", &signed_by(&[SECRET]));
+    let path = format!("/topics/{TOPIC}/subscriptions/billing/rotate-secret");
+    let made = world.server.api().manage("POST", &path, None).expect(200).json();
+    topic.publish(&cloud_event("1"));
+    let request = world.endpoint.wait_for_one(HOOK);
+    let new = made["secret"].as_str().expect("the new one is shown");
+    assert_eq!((signature::count_by(SECRET, &request), signature::count_by(new, &request)), (1, 1));
 }
 
 #[test]

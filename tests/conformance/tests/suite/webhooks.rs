@@ -171,6 +171,14 @@ fn a_challenge_is_not_answered() {
 }
 
 #[test]
+fn a_token_is_sent_in_the_authorization_header() {
+    let token = "Bearer mF_9.B5f-4.1JqM";
+    let more = json!({ "deliveryHeaders": [{ "name": "Authorization", "value": token, "isSecret": true }] });
+    let request = World::new().deliver(&cloud_event("1"), &more);
+    assert_eq!(request.header("authorization"), Some(token));
+}
+
+#[test]
 fn an_access_token_may_be_in_the_query_beside_other_parameters() {
     let world = World::new();
     let path = "/resource?access_token=mF_9.B5f-4.1JqM&p=q";

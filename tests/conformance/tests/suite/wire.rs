@@ -179,6 +179,24 @@ fn request_that_two_secrets_sign() {
 }
 
 #[test]
+fn request_that_a_key_pair_signs() {
+    let more = json!({ "signing": { "secrets": ["whsk_nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A="] } });
+    insta::assert_snapshot!(text_of(&World::new().deliver(&cloud_event("1"), &more)));
+}
+
+#[test]
+fn request_with_custom_headers() {
+    let headers = json!([
+        { "name": "X-Tenant", "value": "acme" },
+        { "name": "Authorization", "value": "Bearer s3cret", "isSecret": true },
+        { "name": "X-Number", "fromEvent": "/data/n" },
+    ]);
+    insta::assert_snapshot!(text_of(
+        &World::new().deliver(&cloud_event("1"), &json!({ "deliveryHeaders": headers }))
+    ));
+}
+
+#[test]
 fn dead_letter_of_a_cloud_event() {
     let world = refusing(400);
     world.deliver(&cloud_event("1"), &json!({}));

@@ -1,0 +1,45 @@
+//! What posthaste offers receivers beyond those documents: SPEC 2 and issue 4.
+
+use posthaste_tests::endpoint::{Answer, Received, Reply};
+use posthaste_tests::events::cloud_event;
+use posthaste_tests_conformance::{HOOK, SUBSCRIPTION, TOPIC, World};
+use serde_json::{Value, json};
+
+fn batched(is_partial: bool) -> Value {
+    json!({ "batching": { "maxEventsPerBatch": 10, "partialAcknowledgement": is_partial } })
+}
+
+/// Fails the event `2` of a batch, and takes it when it comes alone.
+fn all_but_2(request: &Received) -> Reply {
+    let is_alone = request.ids() == ["2"];
+    let failures = if is_alone { json!([]) } else { json!([{ "itemIdentifier": "2" }]) };
+    let headers = vec![("content-type", "application/json".to_owned())];
+    Reply { status: 200, headers, body: json!({ "batchItemFailures": failures }).to_string() }
+}
+
+/// The events of each request after a batch of three was published.
+fn requests_of_three(is_partial: bool) -> (World, Vec<Vec<String>>) {
+    let world = World::new();
+    world.endpoint.script(HOOK, [Answer::Reply(all_but_2)]);
+    let events = ["1", "2", "3"].map(cloud_event);
+    world.deliver_batch(&events, &batched(is_partial));
+    let count = if is_partial { 2 } else { 1 };
+    let requests = world.endpoint.wait_for(HOOK, count).iter().map(Received::ids).collect();
+    (world, requests)
+}
+
+#[test]
+fn only_the_events_that_a_receiver_of_a_batch_names_are_tried_again() {
+    let (world, requests) = requests_of_three(true);
+    assert_eq!(requests, [vec!["1", "2", "3"], vec!["2"]]);
+    assert!(world.home.dead_letter_files(TOPIC, SUBSCRIPTION).is_empty());
+}
+
+#[test]
+fn where_it_was_not_allowed_an_answer_of_success_acknowledges_the_whole_batch() {
+    let (world, requests) = requests_of_three(false);
+    assert_eq!(requests, [vec!["1", "2", "3"]]);
+    // What comes after it would come after a retry too.
+    world.server.api().topic(TOPIC).publish(&cloud_event("4"));
+    assert_eq!(world.endpoint.wait_for(HOOK, 2)[1].ids(), ["4"]);
+}
