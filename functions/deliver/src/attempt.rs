@@ -21,6 +21,7 @@ use crate::intake::{OUR_FAULT_WAIT, Planned};
 use crate::invocation::{EntryRef, Invocation};
 use crate::lanes::Permit;
 use crate::posted::Posted;
+use crate::rates::Turn;
 use crate::report;
 use crate::texts::{Loaded, Texts};
 
@@ -53,8 +54,12 @@ where
     }
 
     async fn try_attempt(&self, invocation: &Invocation, planned: &Planned) -> Vec<(EntryRef, EntryVerdict)> {
+        let turn = match self.turn(invocation, planned).await {
+            Ok(turn) => turn,
+            Err(verdict) => return planned.entries.iter().map(|at| (*at, verdict)).collect(),
+        };
         match self.enter(invocation, planned).await {
-            Some(permit) => self.send_all(invocation, planned, permit).await,
+            Some(permit) => self.send_all(invocation, planned, permit, turn).await,
             None => not_started(&planned.entries),
         }
     }
@@ -81,12 +86,18 @@ where
         invocation: &Invocation,
         planned: &Planned,
         permit: Permit,
+        turn: Turn,
     ) -> Vec<(EntryRef, EntryVerdict)> {
         let Texts { loaded, unloadable: mut verdicts, held } = self.load(invocation, planned).await;
         let mut waiting: Vec<&[Loaded]> = if loaded.is_empty() { vec![] } else { vec![&loaded] };
+        let mut turn = Some(turn);
         while let Some(run) = waiting.pop() {
             if self.lanes.is_closed() || self.time_to_start(invocation, planned).is_none() {
                 verdicts.extend(run.iter().map(|event| (event.at, EntryVerdict::NotStarted)));
+                continue;
+            }
+            if let Err(verdict) = self.in_turn(invocation, planned, turn.take()).await {
+                verdicts.extend(run.iter().map(|event| (event.at, verdict)));
                 continue;
             }
             let Some(posted) = self.post(invocation, planned, run).await else {
@@ -112,6 +123,20 @@ where
         }
         drop((permit, held));
         verdicts
+    }
+
+    /// Waits for a turn, unless the one that there is still holds: it may have passed while the request waited for its
+    /// lane, and each half of a batch is a request of its own.
+    async fn in_turn(
+        &self,
+        invocation: &Invocation,
+        planned: &Planned,
+        turn: Option<Turn>,
+    ) -> Result<(), EntryVerdict> {
+        match turn.filter(|turn| turn.holds(self.ports.clock.now())) {
+            Some(_) => Ok(()),
+            None => self.turn(invocation, planned).await.map(drop),
+        }
     }
 
     /// Posts one request. `None` if it cannot be rendered.

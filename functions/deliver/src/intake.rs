@@ -209,9 +209,9 @@ where
         let mut complete = None;
         for (index, entry) in job.delivery.events.iter().enumerate() {
             let expired = is_expired(entry.expires_at, now).then_some(DeadLetterReason::TimeToLiveExceeded);
-            if let Some(reason) = unsendable(job).or(expired) {
+            if let Some(reason) = unsendable(job, now).or(expired) {
                 complete = job.judge(index, EntryVerdict::GiveUp { reason, last: None });
-            } else if job.subscription.as_ref().is_some_and(|subscription| subscription.status.waits()) {
+            } else if job.status_at(now).is_some_and(Status::waits) {
                 complete = job.judge(index, EntryVerdict::Postponed { not_before: now + STANDSTILL_WAIT });
             }
         }
@@ -232,8 +232,8 @@ fn in_turn(groups: Vec<Vec<Planned>>) -> Vec<Planned> {
 }
 
 /// Why none of a message's events can be sent, if so.
-fn unsendable(job: &Job) -> Option<DeadLetterReason> {
-    match job.subscription.as_ref().map(|subscription| subscription.status) {
+fn unsendable(job: &Job, now: Timestamp) -> Option<DeadLetterReason> {
+    match job.status_at(now) {
         None => Some(DeadLetterReason::SubscriptionDeleted),
         Some(Status::Disabled) => Some(DeadLetterReason::EndpointGone),
         Some(Status::Active | Status::Pending | Status::Paused | Status::Failed) => None,

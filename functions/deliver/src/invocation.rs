@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use posthaste_core::delivery::{Delivery, Entry, Payload};
 use posthaste_core::settle::EntryVerdict;
-use posthaste_core::topic::Subscription;
+use posthaste_core::time::Timestamp;
+use posthaste_core::topic::{Status, Subscription};
 use posthaste_ports::{BatchResponse, MessageId, Receipt, ReceivedMessage, Successor};
 
 /// One invocation.
@@ -111,6 +112,11 @@ impl Job {
     ) -> Self {
         let count = delivery.events.len();
         Self { id, receipt, delivery, subscription, verdicts: Mutex::new(vec![None; count]) }
+    }
+
+    /// Whether its events are delivered at this time; `None` when the subscription was deleted.
+    pub(crate) fn status_at(&self, now: Timestamp) -> Option<Status> {
+        self.subscription.as_ref().map(|subscription| subscription.status_at(now))
     }
 
     /// Notes an event's verdict. Answers all verdicts if this was the last one missing.

@@ -12,6 +12,7 @@ mod lanes;
 mod park;
 mod payloads;
 mod posted;
+mod rates;
 mod report;
 mod retire;
 mod settle;
@@ -31,6 +32,7 @@ use posthaste_ports::{
 use invocation::Invocation;
 use lanes::Lanes;
 use payloads::PayloadBudget;
+use rates::Rates;
 pub use times::{QUEUE_TIME, SETTLING_TIME, TAKING_IN_TIME};
 
 /// Most requests of one invocation that are under way or wait for their link's lane. They begin in turn over the
@@ -80,6 +82,7 @@ pub struct Deliver<Q, S, W, C, E> {
     lanes: Lanes,
     payloads: PayloadBudget,
     activity: Activity,
+    rates: Rates,
 }
 
 impl Default for DeliverSettings {
@@ -106,7 +109,7 @@ where
     pub fn new(ports: DeliverPorts<Q, S, W, C, E>, settings: DeliverSettings) -> Self {
         let lanes = Lanes::new(settings.requests_max, settings.requests_per_link_max);
         let payloads = PayloadBudget::new(settings.payload_bytes_max, settings.payload_reads_max);
-        Self { ports, settings, lanes, payloads, activity: Activity::default() }
+        Self { ports, settings, lanes, payloads, activity: Activity::default(), rates: Rates::default() }
     }
 
     /// Begins no attempt any more: what has not begun goes back to the queue. For a process that is to end.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use posthaste_core::api::{IsoTimestamp, StatusState, StatusView};
+use posthaste_core::api::{StatusState, StatusView};
 use posthaste_core::endpoint::EndpointUrl;
 use posthaste_core::layout;
 use posthaste_core::record::TopicRecord;
+use posthaste_core::time::Timestamp;
 use posthaste_core::topic::Subscription;
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, Object, ObjectStore, PortError, PutCondition, QueueReceiver, WebhookClient,
@@ -41,7 +42,7 @@ where
         let mut tries = 0;
         loop {
             let Some(object) = self.ports.state.get(&key).await? else { return Ok(()) };
-            let Some(record) = disabled(&object, subscription, IsoTimestamp(self.ports.clock.now())) else {
+            let Some(record) = disabled(&object, subscription, self.ports.clock.now()) else {
                 return Ok(());
             };
             tries += 1;
@@ -55,7 +56,7 @@ where
 
 /// The record with the subscription disabled; `None` if there is nothing to change, because it is not there, is
 /// disabled already, or names another endpoint by now.
-fn disabled(object: &Object, subscription: &Subscription, since: IsoTimestamp) -> Option<TopicRecord> {
+fn disabled(object: &Object, subscription: &Subscription, since: Timestamp) -> Option<TopicRecord> {
     let mut record = TopicRecord::parse(&object.bytes).ok()?;
     let folded = subscription.name.folded();
     let (_, settings) = record.settings.subscriptions.iter_mut().find(|(name, _)| name.folded() == folded)?;
@@ -65,6 +66,6 @@ fn disabled(object: &Object, subscription: &Subscription, since: IsoTimestamp) -
         return None;
     }
     let reason = Some("the endpoint answered 410 Gone".to_owned());
-    settings.status = Some(StatusView { state: StatusState::Disabled, reason, since });
+    settings.status = Some(StatusView::new(StatusState::Disabled, reason, since));
     Some(record)
 }

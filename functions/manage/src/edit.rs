@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::api::{
-    IsoTimestamp, SecretText, SettingsError, SigningSettings, StatusState, StatusView, SubscriptionSettings,
+    IsoTimestamp, SecretText, SettingsError, SigningSettings, StatusView, SubscriptionSettings,
     TopicSettings, compile_subscription, compile_topic,
 };
 use posthaste_core::endpoint::EndpointUrl;
+use posthaste_core::handshake::{Begin, written};
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::record::{RECORD_VERSION, TopicRecord};
@@ -19,7 +20,9 @@ use posthaste_core::time::Timestamp;
 use posthaste_core::topic::TopicKeys;
 use posthaste_ports::Entropy;
 
-/// Bytes of a publish key.
+use crate::handshakes::Begun;
+
+/// Bytes of a publish key, and of the code of a handshake.
 const KEY_BYTES: usize = 32;
 
 /// What edits need besides what was written.
@@ -42,6 +45,8 @@ pub(crate) struct Placed {
     pub(crate) is_new: bool,
     /// Whether its secret was made just now, and is to be shown this once.
     pub(crate) has_made_secret: bool,
+    /// The handshake that begins with this write.
+    pub(crate) begun: Option<Begun>,
 }
 
 impl<E: Entropy> Editor<'_, E> {
@@ -86,9 +91,18 @@ impl<E: Entropy> Editor<'_, E> {
 
     /// A key of random bytes.
     pub(crate) fn key(&self) -> SecretText {
+        SecretText::new(STANDARD.encode(self.key_bytes()))
+    }
+
+    /// What an endpoint proves itself with, as it fits into a URL.
+    pub(crate) fn code(&self) -> SecretText {
+        SecretText::new(URL_SAFE_NO_PAD.encode(self.key_bytes()))
+    }
+
+    fn key_bytes(&self) -> [u8; KEY_BYTES] {
         let mut bytes = [0; KEY_BYTES];
         self.entropy.fill(&mut bytes);
-        SecretText::new(STANDARD.encode(bytes))
+        bytes
     }
 
     fn new_record(&self, name: &TopicName) -> TopicRecord {
@@ -104,34 +118,35 @@ impl<E: Entropy> Editor<'_, E> {
         }
     }
 
-    /// Puts a subscription among the others: its name as first written, its secrets resolved, its state active.
+    /// Puts a subscription among the others: its name as first written, its secrets resolved, its state as it follows
+    /// from the present one.
     fn place(
         &self,
         settings: &mut TopicSettings,
         name: &SubscriptionName,
-        written: &SubscriptionSettings,
+        wanted: &SubscriptionSettings,
     ) -> Result<Placed, Problem> {
-        require_same_name("name", written.name.as_ref().map(SubscriptionName::as_str), name.as_str())?;
-        self.check_endpoint(&written.endpoint.url)?;
-        self.check_expiration(written.expiration_time_utc)?;
+        require_same_name("name", wanted.name.as_ref().map(SubscriptionName::as_str), name.as_str())?;
+        self.check_endpoint(&wanted.endpoint.url)?;
+        self.check_expiration(wanted.expiration_time_utc)?;
         let kept_name = spelling(settings, name).unwrap_or(name).clone();
         let present = settings.subscriptions.get(&kept_name);
-        let (signing, has_made_secret) = self.signing(present, &written.signing);
+        let (signing, has_made_secret) = self.signing(present, &wanted.signing);
         let present_headers = present.map(|present| present.delivery_headers.as_slice()).unwrap_or_default();
-        let delivery_headers = written.delivery_headers.iter().map(|header| header.resolved(present_headers));
-        let is_active = |status: &&StatusView| status.state == StatusState::Active;
-        let status = present.and_then(|present| present.status.as_ref()).filter(is_active);
-        let since = status.map_or(IsoTimestamp(self.now), |status| status.since);
+        let delivery_headers = wanted.delivery_headers.iter().map(|header| header.resolved(present_headers));
+        let code = self.code();
+        let status = written(present, &wanted.endpoint, Begin { now: self.now, code: &code });
+        let begun = begun(&kept_name, &status, code);
         let is_new = present.is_none();
         let stored = SubscriptionSettings {
             name: None,
             delivery_headers: delivery_headers.collect(),
             signing,
-            status: Some(StatusView { state: StatusState::Active, reason: None, since }),
-            ..written.clone()
+            status: Some(status),
+            ..wanted.clone()
         };
         settings.subscriptions.insert(kept_name.clone(), stored);
-        Ok(Placed { name: kept_name, is_new, has_made_secret })
+        Ok(Placed { name: kept_name, is_new, has_made_secret, begun })
     }
 
     /// The secrets to store, and whether one was made.
@@ -172,6 +187,12 @@ impl<E: Entropy> Editor<'_, E> {
             Some(_) | None => Ok(()),
         }
     }
+}
+
+/// The handshake that begins with this status, if it is the one with this code.
+pub(crate) fn begun(name: &SubscriptionName, status: &StatusView, code: SecretText) -> Option<Begun> {
+    let handshake = status.handshake.as_ref()?;
+    (handshake.code.as_ref() == Some(&code)).then(|| Begun { name: name.clone(), code })
 }
 
 /// The name under which a subscription is stored, if it is there in any case.

@@ -3,13 +3,16 @@
 //!
 //! It is an axum router, so that `posthaste serve` merges it with publish's and Lambda runs it as it is.
 
+mod actions;
 mod answer;
+mod callbacks;
 mod conditions;
 mod cursor;
 mod dead_letters;
 mod document;
 mod edit;
 mod guard;
+mod handshakes;
 mod input;
 mod records;
 mod rotation;
@@ -80,6 +83,9 @@ impl<T: WebhookClient + 'static> Webhooks for T {}
 /// How handlers receive what they need.
 pub(crate) type Managed<S, D, W, C, E> = State<Arc<Manage<S, D, W, C, E>>>;
 
+/// Routes, and what they need.
+type Routes<S, D, W, C, E> = OpenApiRouter<Arc<Manage<S, D, W, C, E>>>;
+
 /// The API. It answers unknown paths itself, so what is merged into it must have no fallback of its own.
 pub fn router<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
     manage: Arc<Manage<S, D, W, C, E>>,
@@ -97,8 +103,8 @@ pub fn router<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
 }
 
 /// What needs the admin key.
-pub(crate) fn guarded_routes<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>()
--> OpenApiRouter<Arc<Manage<S, D, W, C, E>>> {
+pub(crate) fn guarded_routes<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>() -> Routes<S, D, W, C, E>
+{
     OpenApiRouter::new()
         .routes(routes!(topics::list_topics))
         .routes(routes!(topics::get_topic, topics::put_topic, topics::delete_topic))
@@ -111,16 +117,17 @@ pub(crate) fn guarded_routes<S: Store, D: Store, W: Webhooks, C: Clock, E: Entro
             subscriptions::delete_subscription
         ))
         .routes(routes!(rotation::rotate_secret))
+        .routes(routes!(actions::act_on_subscription))
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::show_dead_letter))
         .routes(routes!(status::pressure))
 }
 
 /// What anybody may ask.
-pub(crate) fn open_routes<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>()
--> OpenApiRouter<Arc<Manage<S, D, W, C, E>>> {
+pub(crate) fn open_routes<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>() -> Routes<S, D, W, C, E> {
     OpenApiRouter::new()
         .routes(routes!(status::health))
         .routes(routes!(document::openapi_json))
         .routes(routes!(webhook_keys::webhook_keys))
+        .routes(routes!(callbacks::consent, callbacks::post_consent))
 }

@@ -41,7 +41,8 @@ pub(crate) async fn list_subscriptions<S: Store, D: Store, W: Webhooks, C: Clock
         Some((folded, ..)) if rest.count() > items => Some(cursor::render(folded)),
         Some(_) | None => None,
     };
-    let subscriptions = page.iter().map(|(_, name, settings)| settings.shown(name)).collect();
+    let now = manage.clock.now();
+    let subscriptions = page.iter().map(|(_, name, settings)| settings.shown(name, now)).collect();
     Ok(Shown::new(SubscriptionPage { subscriptions, cursor }))
 }
 
@@ -59,12 +60,13 @@ pub(crate) async fn get_subscription<S: Store, D: Store, W: Webhooks, C: Clock, 
     let record = manage.existing(&path.topic).await?;
     let name = spelling(&record.settings, &path.name).ok_or_else(|| unknown_subscription(&path))?;
     let settings = &record.settings.subscriptions[name];
-    Ok(Shown::versioned(settings.shown(name), subscription_etag(&record, settings)))
+    Ok(Shown::versioned(settings.shown(name, manage.clock.now()), subscription_etag(&record, settings)))
 }
 
 /// Create or replace a subscription
 ///
-/// It becomes active. Secrets that are left out stay as they are; with a new subscription one is made, and shown in
+/// It becomes active, where `endpoint.validation` asks for it once its endpoint has consented: the answer shows its state,
+/// which may be Pending or Failed. A paused one stays paused. Secrets that are left out stay as they are; with a new subscription one is made, and shown in
 /// this answer and never again. A masked secret stands for the one at its place.
 #[utoipa::path(put, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions", params(SubscriptionPath,
         ("If-Match" = Option<String>, Header, description = "Write only if this is its version"),
@@ -87,8 +89,10 @@ pub(crate) async fn put_subscription<S: Store, D: Store, W: Webhooks, C: Clock, 
     };
     let (record, placed) = manage.change(&path.topic, edit).await?;
     tracing::info!(topic = %record.name, subscription = %placed.name, is_new = placed.is_new, "subscription written");
-    let settings = &record.settings.subscriptions[&placed.name];
-    let mut shown = settings.shown(&placed.name);
+    let record = manage.shake_hands(record, placed.begun.clone().into_iter().collect()).await?;
+    let settings =
+        record.settings.subscriptions.get(&placed.name).ok_or_else(|| unknown_subscription(&path))?;
+    let mut shown = settings.shown(&placed.name, manage.clock.now());
     reveal_made_secret(&record, &placed, &mut shown);
     Ok(Shown::put(shown, subscription_etag(&record, settings), placed.is_new))
 }

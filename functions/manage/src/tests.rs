@@ -6,6 +6,7 @@ mod dead_letters;
 mod delivery_headers;
 mod description;
 mod endpoint;
+mod handshakes;
 mod keys;
 mod memory;
 mod rotation;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use posthaste_core::problem::{Problem, ProblemKind};
@@ -23,7 +23,10 @@ pub(crate) async fn limit_time<S: Store, D: Store, W: Webhooks, C: Clock, E: Ent
     request: Request,
     next: Next,
 ) -> Result<Response, Failure> {
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    // The path as it is described, because one of them holds a key.
+    let path =
+        request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
+    let method = request.method().clone();
     tokio::select! {
         biased;
         response = next.run(request) => Ok(response),

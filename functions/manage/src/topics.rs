@@ -114,6 +114,8 @@ pub(crate) async fn put_topic<S: Store, D: Store, W: Webhooks, C: Clock, E: Entr
     };
     let (record, (placed, is_new)) = manage.change(&path.topic, edit).await?;
     tracing::info!(topic = %record.name, is_new, "topic written");
+    let begun = placed.iter().filter_map(|placed| placed.begun.clone()).collect();
+    let record = manage.shake_hands(record, begun).await?;
     let mut shown = manage.shown(&record);
     for placed in &placed {
         if let Some(shown) = shown.subscriptions.get_mut(&placed.name) {
@@ -203,7 +205,7 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
     /// A topic as it is shown, with where to publish if that is elsewhere.
     fn shown(&self, record: &TopicRecord) -> TopicSettings {
         let endpoint = self.publish_url.as_ref().map(|base| publish_endpoint(base, &record.name));
-        TopicSettings { endpoint, ..record.settings.shown(&record.name) }
+        TopicSettings { endpoint, ..record.settings.shown(&record.name, self.clock.now()) }
     }
 
     /// A topic of a list. One that was deleted meanwhile is passed over, and one whose record cannot be read too:

@@ -176,6 +176,15 @@ pub struct SubscriptionsArgs {
     pub admin: AdminKey,
 }
 
+/// A subscription on the command line.
+#[derive(Debug, Args)]
+pub struct SubscriptionArgs {
+    /// The topic.
+    pub topic: String,
+    /// The subscription.
+    pub name: String,
+}
+
 /// What can be done with subscriptions.
 #[derive(Debug, Subcommand)]
 pub enum SubscriptionsCommand {
@@ -198,6 +207,16 @@ pub enum SubscriptionsCommand {
         /// The subscription.
         name: String,
     },
+    /// Ask a subscription's endpoint again whether it wants events, and print what came of it.
+    Validate(SubscriptionArgs),
+    /// Let the events of an active subscription wait. They expire as others do.
+    Pause(SubscriptionArgs),
+    /// Deliver the events of a paused subscription again.
+    Resume(SubscriptionArgs),
+    /// Deliver the events of a disabled or failed subscription again; its endpoint is asked, where that is set.
+    Enable(SubscriptionArgs),
+    /// Let new events pass by a subscription. Events that still wait for it are dead-lettered.
+    Disable(SubscriptionArgs),
 }
 
 /// `dead-letters`.

@@ -21,8 +21,9 @@ pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultS
 pub use pressure::{PressureResource, PressureThresholds, PressureView};
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{
-    ApplyFile, BatchingSettings, DeadLetterSettings, EndpointSettings, FilterSettings, RetryPolicySettings,
-    StatusState, StatusView, SubscriptionSettings, TopicSettings,
+    ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings, EndpointSettings, FilterSettings,
+    HandshakeView, RetryPolicySettings, StatusState, StatusView, SubscriptionSettings, TopicSettings,
+    Validation,
 };
 pub use signing::{RotateSecret, RotatedSecret, RotationError, SigningSettings};
 pub use view::{

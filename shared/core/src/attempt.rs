@@ -22,7 +22,8 @@ const AEG_SUBSCRIPTION_NAME: HeaderName = HeaderName::from_static("aeg-subscript
 const AEG_DELIVERY_COUNT: HeaderName = HeaderName::from_static("aeg-delivery-count");
 const NOTIFICATION: HeaderValue = HeaderValue::from_static("Notification");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-const AGENT: HeaderValue = HeaderValue::from_static(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
+pub(crate) const AGENT: HeaderValue =
+    HeaderValue::from_static(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
 
 /// An event on its way into a request.
 #[derive(Debug, Clone)]

@@ -25,6 +25,9 @@ pub const LATE: &str = "late/";
 /// The prefix of what the processes of `deliver` tell of how fast they drain the queue.
 pub const DRAIN: &str = "drain/";
 
+/// The prefix of the states of rates.
+pub const RATES: &str = "rates/";
+
 /// The lease that keeps `wake` from running twice at once.
 pub const WAKE_LEASE: &str = "leases/wake.json";
 
@@ -110,6 +113,11 @@ pub fn drain(instance: &str) -> String {
     format!("{DRAIN}{instance}.json")
 }
 
+/// Up to when the time of a subscription with a bound on its rate is taken.
+pub fn rate(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{RATES}{}.{}.json", topic.folded(), subscription.folded())
+}
+
 /// A dead-letter object: names upper-cased, date parts in UTC and unpadded. `id` is a UUID.
 pub fn dead_letter(topic: &TopicName, subscription: &SubscriptionName, at: Timestamp, id: &str) -> String {
     format!("{}{}/{id}.json", dead_letters_of(topic, subscription), hour_key(at))
@@ -167,6 +175,7 @@ mod tests {
         );
         assert_eq!(payload(at, "x"), "payloads/20260307/x");
         assert_eq!(drain("x"), "drain/x.json");
+        assert_eq!(rate(&topic_name, &subscription), "rates/orders.billing.json");
         assert_eq!(dead_letter(&topic_name, &subscription, at, "x"), "ORDERS/BILLING/2026/3/7/4/x.json");
         assert_eq!(malformed(at, "x"), "MALFORMED/2026/3/7/4/x");
         assert_eq!(topic_activity(&topic_name), "activity/orders");

@@ -126,6 +126,20 @@ pub const ATTEMPT_TIMEOUT_MAX: Duration = Duration::from_mins(1);
 /// Default time an endpoint has to answer (Event Grid: 30 seconds).
 pub const ATTEMPT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
+/// Least and most requests a second that a subscription may bound itself to: one a minute, and more than any worker sends.
+pub const REQUESTS_PER_SECOND_MIN: f64 = 0.02;
+
+/// See [`REQUESTS_PER_SECOND_MIN`].
+pub const REQUESTS_PER_SECOND_MAX: f64 = 100_000.0;
+
+/// How long an endpoint may take to consent by calling back (Event Grid: ten minutes; CloudEvents names no time).
+/// <https://learn.microsoft.com/azure/event-grid/webhook-event-delivery>
+pub const HANDSHAKE_WINDOW: Duration = Duration::from_mins(10);
+
+/// Longest time an endpoint has to answer a handshake's request, whatever it has for events: whoever writes the
+/// subscription waits for it, and on AWS manage has 30 s.
+pub const HANDSHAKE_TIMEOUT_MAX: Duration = Duration::from_secs(10);
+
 /// Most events in one batch a subscription may ask for (Event Grid).
 /// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
 pub const EVENTS_PER_BATCH_MAX: u32 = 5000;

@@ -35,6 +35,8 @@ pub enum ProblemKind {
     MethodNotAllowed,
     /// It was changed at the same moment again and again (409).
     Conflict,
+    /// The state of the subscription does not allow what was asked for (409).
+    WrongState,
     /// `If-Match` or `If-None-Match` does not hold (412).
     PreconditionFailed,
     /// The request, or an event in it, is larger than accepted (413).
@@ -63,6 +65,7 @@ impl ProblemKind {
             Self::UnknownTopic => "urn:posthaste:problem:unknown-topic",
             Self::UnknownSubscription => "urn:posthaste:problem:unknown-subscription",
             Self::Conflict => "urn:posthaste:problem:conflict",
+            Self::WrongState => "urn:posthaste:problem:wrong-state",
             Self::PreconditionFailed => "urn:posthaste:problem:precondition-failed",
             Self::TooLarge => "urn:posthaste:problem:too-large",
             Self::AnswerTooLarge => "urn:posthaste:problem:answer-too-large",
@@ -89,6 +92,7 @@ impl ProblemKind {
             Self::NotFound => "Not Found",
             Self::MethodNotAllowed => "Method Not Allowed",
             Self::Conflict => "It was changed at the same moment",
+            Self::WrongState => "The state of the subscription does not allow this",
             Self::PreconditionFailed => "It is not the version that was asked for",
             Self::TooLarge => "The request is too large",
             Self::AnswerTooLarge => "What was asked for is too large to be answered here",
@@ -107,7 +111,7 @@ impl ProblemKind {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::UnknownTopic | Self::UnknownSubscription | Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Conflict => StatusCode::CONFLICT,
+            Self::Conflict | Self::WrongState => StatusCode::CONFLICT,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::AnswerTooLarge => StatusCode::UNPROCESSABLE_ENTITY,

@@ -11,10 +11,12 @@ use crate::filter::Filter;
 use crate::idle::Lifetime;
 use crate::mapping::InputMapping;
 use crate::name::{SubscriptionName, TopicName};
+use crate::rate::Rate;
 use crate::retry::RetryPolicy;
 use crate::schema::{ContentMode, Schema};
 use crate::secret::Secret;
 use crate::signature::SigningSecret;
+use crate::time::Timestamp;
 
 /// A topic with its subscriptions.
 #[derive(Debug)]
@@ -73,8 +75,12 @@ pub struct Subscription {
     pub signing: Vec<SigningSecret>,
     /// How long it is there.
     pub lifetime: Lifetime,
-    /// Whether its events are delivered.
+    /// Whether its events are delivered. What matters is [`Subscription::status_at`].
     pub status: Status,
+    /// Until when the endpoint may consent while it is [`Status::Pending`].
+    pub pending_until: Option<Timestamp>,
+    /// The most requests, over all workers: its own wish or what the endpoint allowed, whichever is less.
+    pub rate: Option<Rate>,
 }
 
 /// What becomes of events that are given up.
@@ -115,6 +121,17 @@ impl Status {
     /// Whether its events wait without an attempt.
     pub fn waits(self) -> bool {
         matches!(self, Self::Pending | Self::Paused | Self::Failed)
+    }
+}
+
+impl Subscription {
+    /// Whether its events are delivered at this time. An endpoint that has not consented by its deadline has not
+    /// consented, without anybody having to write that down.
+    pub fn status_at(&self, now: Timestamp) -> Status {
+        match (self.status, self.pending_until) {
+            (Status::Pending, Some(until)) if until <= now => Status::Failed,
+            (status, _) => status,
+        }
     }
 }
 

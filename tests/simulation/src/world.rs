@@ -197,6 +197,12 @@ impl World {
         self.local.state().put(&key, bytes, PutCondition::Always).await.expect("a write");
     }
 
+    /// Writes an object into the state bucket.
+    pub async fn write_state(&self, key: &str, text: String) {
+        let put = self.local.state().put(key, Bytes::from(text), PutCondition::Always).await;
+        put.expect("a write");
+    }
+
     async fn write_topic(&self, settings: TopicSettings) {
         let now = self.clock.now();
         let record = TopicRecord {

@@ -44,6 +44,14 @@ problems! {
     UnknownSubscription: 404 "There is no such topic or subscription";
     /// Of a dead letter's route.
     NoObject: 404 "There is no such object";
+    /// Of a callback.
+    NoHandshake:
+        404 "There is no such handshake, or its time is over",
+        503 "A store does not answer; try again after `Retry-After`";
+    /// Of every action.
+    WrongStates:
+        409 "The subscription's state does not allow this, or others write it all the time",
+        507 "No room is left on the device";
     /// Of what Lambda may be unable to answer.
     LargeObject: 422 "The object is larger than a Lambda function can answer; read it from its bucket";
     /// Of every delete.

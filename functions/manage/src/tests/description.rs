@@ -22,9 +22,12 @@ const ROUTES: &[&str] = &[
     "get /topics/{topic}/subscriptions",
     "get /topics/{topic}/subscriptions/{name}",
     "get /topics/{topic}/subscriptions/{name}/dead-letters",
+    "get /validate/{topic}/{subscription}/{code}",
     "post /topics/{topic}/events",
     "post /topics/{topic}/keys/{key}/regenerate",
     "post /topics/{topic}/subscriptions/{name}/rotate-secret",
+    "post /topics/{topic}/subscriptions/{name}/{action}",
+    "post /validate/{topic}/{subscription}/{code}",
     "put /topics/{topic}",
     "put /topics/{topic}/subscriptions/{name}",
 ];

@@ -1,5 +1,4 @@
 //! An endpoint in memory that answers handshakes as a test says, for tests alone.
-#![expect(dead_code, reason = "the tests of the handshake use it")]
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -21,6 +20,7 @@ pub(crate) struct Endpoint(Arc<Mutex<Inner>>);
 #[derive(Default)]
 struct Inner {
     answer: Option<Answer>,
+    hangs: bool,
     seen: Vec<WebhookRequest>,
 }
 
@@ -30,6 +30,11 @@ impl Endpoint {
         self.0.lock().unwrap().answer = Some(Arc::new(answer));
     }
 
+    /// Never answers from now on.
+    pub(crate) fn hang(&self) {
+        self.0.lock().unwrap().hangs = true;
+    }
+
     /// Takes what was asked since the last time.
     pub(crate) fn take(&self) -> Vec<WebhookRequest> {
         std::mem::take(&mut self.0.lock().unwrap().seen)
@@ -37,6 +42,7 @@ impl Endpoint {
 }
 
 /// An answer of this status, these headers and this body.
+#[expect(clippy::unnecessary_wraps, reason = "a script may also answer with a failure")]
 pub(crate) fn answered(status: u16, headers: &[(&'static str, &str)], body: &str) -> Result {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
@@ -53,11 +59,14 @@ pub(crate) fn answered(status: u16, headers: &[(&'static str, &str)], body: &str
 
 impl WebhookClient for Endpoint {
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
-        let answer = {
+        let (answer, hangs) = {
             let mut inner = self.0.lock().unwrap();
             inner.seen.push(request.clone());
-            inner.answer.clone()
+            (inner.answer.clone(), inner.hangs)
         };
+        if hangs {
+            std::future::pending::<()>().await;
+        }
         let result = answer.map_or(Err(SendFailure::Socket), |answer| answer(&request));
         WebhookAnswer { result, took: Duration::ZERO }
     }

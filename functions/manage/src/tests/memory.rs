@@ -138,13 +138,13 @@ impl ObjectStore for Memory {
 #[derive(Debug, Clone)]
 pub(crate) struct FixedClock {
     ms: Arc<AtomicU64>,
-    is_night_short: Arc<AtomicBool>,
+    night_ms_max: Arc<AtomicU64>,
 }
 
 impl Default for FixedClock {
     fn default() -> Self {
         let ms = Arc::new(AtomicU64::new(Timestamp::parse(MODIFIED_AT).unwrap().as_millis()));
-        Self { ms, is_night_short: Arc::default() }
+        Self { ms, night_ms_max: Arc::default() }
     }
 }
 
@@ -155,7 +155,13 @@ impl FixedClock {
 
     /// Who sleeps wakes at once from now on, at the right time.
     pub(crate) fn shorten_nights(&self) {
-        self.is_night_short.store(true, Ordering::Relaxed);
+        self.shorten_nights_to(Duration::MAX);
+    }
+
+    /// Who sleeps no longer than this wakes at once from now on, at the right time.
+    pub(crate) fn shorten_nights_to(&self, length: Duration) {
+        let ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        self.night_ms_max.store(ms, Ordering::Relaxed);
     }
 }
 
@@ -169,7 +175,7 @@ impl Clock for FixedClock {
     }
 
     async fn sleep(&self, length: Duration) {
-        if !self.is_night_short.load(Ordering::Relaxed) {
+        if length.as_millis() > u128::from(self.night_ms_max.load(Ordering::Relaxed)) {
             pending::<()>().await;
         }
         self.advance(length);

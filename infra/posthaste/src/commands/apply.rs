@@ -13,7 +13,7 @@ use posthaste_core::secret::Secret;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use super::{CommandError, Session, source};
+use super::{CommandError, Session, source, subscriptions};
 use crate::client::{Call, Client, ClientError};
 use crate::output::Reply;
 
@@ -78,11 +78,13 @@ fn current(client: &Client, key: &Secret, name: &TopicName) -> Result<Option<Val
 
 fn reply(applied: &Applied) -> Reply {
     let row = |what: &What| {
-        [what.topic.clone(), what.subscription.clone().unwrap_or_default(), what.change.to_string()]
+        let subscription = what.subscription.clone().unwrap_or_default();
+        let state = what.status.as_ref().map(subscriptions::state).unwrap_or_default();
+        [what.topic.clone(), subscription, what.change.to_string(), state]
     };
     let json = json!({ "applied": applied.whats, "new": applied.secrets });
-    let mut reply =
-        Reply::new(json).table(["topic", "subscription", "result"], applied.whats.iter().map(row).collect());
+    let mut reply = Reply::new(json)
+        .table(["topic", "subscription", "result", "state"], applied.whats.iter().map(row).collect());
     if !applied.secrets.is_empty() {
         reply = reply.line("\nNew keys and secrets. Signing secrets are shown this once; keep them:");
         let rows = applied.secrets.iter().map(|new| [new.of.clone(), new.kind.to_owned(), new.value.clone()]);

@@ -1,11 +1,11 @@
-//! `subscriptions`: list, show, delete.
+//! `subscriptions`: list, show, delete, and what is done to one: validate, pause, resume, enable, disable.
 
-use posthaste_core::api::{SubscriptionPage, SubscriptionSettings};
+use posthaste_core::api::{StatusView, SubscriptionPage, SubscriptionSettings};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
 use super::{CommandError, Session};
-use crate::cli::SubscriptionsCommand;
+use crate::cli::{SubscriptionArgs, SubscriptionsCommand};
 use crate::client::Call;
 use crate::output::Reply;
 
@@ -26,6 +26,30 @@ pub(super) fn run(session: &Session, command: &SubscriptionsCommand) -> Result<R
             let json = json!({ "deleted": { "topic": topic, "subscription": name } });
             Ok(Reply::new(json).line(format!("deleted the subscription {name} of {topic}")))
         }
+        SubscriptionsCommand::Validate(of) => act(session, of, "validate"),
+        SubscriptionsCommand::Pause(of) => act(session, of, "pause"),
+        SubscriptionsCommand::Resume(of) => act(session, of, "resume"),
+        SubscriptionsCommand::Enable(of) => act(session, of, "enable"),
+        SubscriptionsCommand::Disable(of) => act(session, of, "disable"),
+    }
+}
+
+/// Does something to a subscription, and tells the state it is in then.
+fn act(session: &Session, of: &SubscriptionArgs, action: &str) -> Result<Reply, CommandError> {
+    let SubscriptionArgs { topic, name } = of;
+    let path = ["topics", topic, "subscriptions", name, action];
+    let shown: SubscriptionSettings =
+        session.client.json(Call::new(Method::POST, &path).key(&session.key))?;
+    let state = shown.status.as_ref().map(state).unwrap_or_default();
+    let json = json!({ "topic": topic, "subscription": name, "status": shown.status });
+    Ok(Reply::new(json).line(format!("{topic}/{name} is {state}")))
+}
+
+/// A state and its reason, as people read them.
+pub(super) fn state(status: &StatusView) -> String {
+    match &status.reason {
+        Some(reason) => format!("{:?}: {reason}", status.state),
+        None => format!("{:?}", status.state),
     }
 }
 

@@ -18,7 +18,8 @@ pub(super) async fn apply(app: &App, files: Vec<Checked>) -> Result<(), ServeErr
     let applied = spawn_blocking(put_all).await.map_err(ServeError::Task)?.map_err(ServeError::Config)?;
     for what in &applied.whats {
         let subscription = what.subscription.as_deref().unwrap_or_default();
-        tracing::info!(topic = what.topic, subscription, change = %what.change, "configuration applied");
+        let state = what.status.as_ref().map(|status| format!("{:?}", status.state)).unwrap_or_default();
+        tracing::info!(topic = what.topic, subscription, change = %what.change, state, "configuration applied");
     }
     if !applied.secrets.is_empty() {
         // Secrets are never logged. Keys can be asked for; a signing secret that is wanted is written in the file.

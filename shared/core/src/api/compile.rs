@@ -1,6 +1,7 @@
 //! From what users write to what the rules use, or the member that is at fault.
 
 mod delivery_headers;
+mod endpoint;
 mod lifetime;
 mod mapping;
 mod signing;
@@ -12,8 +13,8 @@ use std::time::Duration;
 use self::delivery_headers::delivery_headers;
 use self::signing::signing;
 use super::settings::{
-    BatchingSettings, DeadLetterSettings, FilterSettings, RetryPolicySettings, StatusState,
-    SubscriptionSettings, TopicSettings,
+    BatchingSettings, DeadLetterSettings, FilterSettings, RetryPolicySettings, SubscriptionSettings,
+    TopicSettings,
 };
 use crate::batch::Batching;
 use crate::delivery_header::DeliveryHeaderError;
@@ -23,8 +24,8 @@ use crate::limits::MAPPED_VALUE_BYTES_MAX;
 use crate::limits::{
     ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, DEAD_LETTER_DELAY_DEFAULT, DEAD_LETTER_DELAY_MAX,
     DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX,
-    PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX, SCHEDULE_STEP_MAX, SCHEDULE_STEPS_MAX,
-    SUBSCRIPTIONS_PER_TOPIC_MAX,
+    PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX, REQUESTS_PER_SECOND_MAX,
+    REQUESTS_PER_SECOND_MIN, SCHEDULE_STEP_MAX, SCHEDULE_STEPS_MAX, SUBSCRIPTIONS_PER_TOPIC_MAX,
 };
 use crate::mapping::SourceFieldError;
 use crate::name::{SubscriptionName, TopicName};
@@ -32,7 +33,7 @@ use crate::retry::{RetryPolicy, WaitFloors};
 use crate::schema::{ContentMode, Schema};
 use crate::signature::SigningSecretError;
 use crate::time::format_duration;
-use crate::topic::{DeadLetterPolicy, Status, Subscription, Topic, TopicKeys};
+use crate::topic::{DeadLetterPolicy, Subscription, Topic, TopicKeys};
 
 /// A member that cannot be accepted.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -48,6 +49,9 @@ pub struct SettingsError {
 /// What is wrong with a member.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Problem {
+    /// A rate outside its range.
+    #[error("expected {REQUESTS_PER_SECOND_MIN} to {REQUESTS_PER_SECOND_MAX} requests a second")]
+    RequestsPerSecond,
     /// A number outside its range.
     #[error("{value} is outside {min}..={max}")]
     OutOfRange {
@@ -196,7 +200,7 @@ pub fn compile_subscription(
     if settings.name.as_ref().is_some_and(|written| written != name) {
         return Err(error("name", Problem::Name(name.to_string())));
     }
-    let endpoint =
+    let url =
         EndpointUrl::parse(&settings.endpoint.url).map_err(|e| error("endpoint.url", Problem::Url(e)))?;
     let timeout = settings.endpoint.timeout.map_or(ATTEMPT_TIMEOUT_DEFAULT, |written| written.0);
     duration_in("endpoint.timeout", timeout, Duration::from_secs(1), ATTEMPT_TIMEOUT_MAX)?;
@@ -205,6 +209,7 @@ pub fn compile_subscription(
         let problem = Problem::Conversion { input: input_schema, output: delivery_schema };
         return Err(error("deliverySchema", problem));
     }
+    let (status, pending_until) = endpoint::status(settings.status.as_ref());
     let batching = batching(settings.batching)?;
     let is_binary = settings.content_mode == ContentMode::Binary;
     if is_binary && (batching.enabled || delivery_schema != Schema::CloudEvents) {
@@ -213,7 +218,7 @@ pub fn compile_subscription(
     Ok(Subscription {
         topic: topic.clone(),
         name: name.clone(),
-        endpoint,
+        endpoint: url,
         timeout,
         delivery_schema,
         content_mode: settings.content_mode,
@@ -224,13 +229,9 @@ pub fn compile_subscription(
         delivery_headers: delivery_headers(&settings.delivery_headers, batching)?,
         signing: signing(&settings.signing)?,
         lifetime: lifetime::of(settings)?,
-        status: match settings.status.as_ref().map(|status| status.state) {
-            Some(StatusState::Active) | None => Status::Active,
-            Some(StatusState::Pending) => Status::Pending,
-            Some(StatusState::Paused) => Status::Paused,
-            Some(StatusState::Failed) => Status::Failed,
-            Some(StatusState::Disabled) => Status::Disabled,
-        },
+        status,
+        pending_until,
+        rate: endpoint::rate(&settings.endpoint, settings.status.as_ref())?,
     })
 }
 
@@ -354,6 +355,7 @@ fn error(member: &str, problem: Problem) -> SettingsError {
 mod tests {
     use super::*;
     use crate::secret::Secret;
+    use crate::topic::Status;
     use serde_json::json;
 
     fn compile(settings: serde_json::Value) -> Result<Subscription, SettingsError> {

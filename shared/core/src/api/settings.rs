@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, SigningSettings};
+use super::{
+    DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, SecretText, SigningSettings,
+};
 use crate::name::{SubscriptionName, TopicName};
 use crate::schema::{ContentMode, Schema};
 
@@ -92,7 +94,8 @@ pub struct SubscriptionSettings {
     /// When the subscription is deleted: a time in the future. Never when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expiration_time_utc: Option<IsoTimestamp>,
-    /// Whether events are delivered, as it is shown. Ignored when written: writing a subscription makes it active.
+    /// Whether events are delivered, as it is shown. Ignored when written: writing a subscription makes it active, unless
+    /// it is paused or its endpoint has yet to consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<StatusView>,
 }
@@ -107,6 +110,34 @@ pub struct EndpointSettings {
     /// How long the endpoint has to answer, PT1S to PT60S. PT30S when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<IsoDuration>,
+    /// The most requests a second, over all workers together, 0.02 to 100000: counted in whole requests a minute. No
+    /// bound when left out. An endpoint that allows less in its handshake gets less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0.02, maximum = 100_000, example = 5)]
+    pub max_requests_per_second: Option<f64>,
+    /// Whether the endpoint must consent before it gets events, and how it is asked. `none` when left out.
+    #[serde(default, skip_serializing_if = "Validation::is_none")]
+    pub validation: Validation,
+}
+
+/// How an endpoint is asked whether it wants events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub enum Validation {
+    /// It is not asked.
+    #[default]
+    #[serde(rename = "none")]
+    None,
+    /// By the abuse protection of CloudEvents webhooks: `OPTIONS`, to which it consents with `WebHook-Allowed-Origin`.
+    CloudEvents,
+    /// By Event Grid's validation event, whose code it gives back.
+    EventGrid,
+}
+
+impl Validation {
+    /// Whether the endpoint is not asked.
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
 }
 
 /// Which events a subscription receives: those that pass every member.
@@ -200,6 +231,39 @@ pub struct StatusView {
     pub reason: Option<String>,
     /// Since when.
     pub since: IsoTimestamp,
+    /// What the endpoint consented to, where it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<ConsentView>,
+    /// A handshake that has begun and has no end yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handshake: Option<HandshakeView>,
+}
+
+/// What an endpoint consented to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ConsentView {
+    /// The URL that was asked.
+    pub url: String,
+    /// How it was asked.
+    pub validation: Validation,
+    /// When it consented.
+    pub at: IsoTimestamp,
+    /// The most requests a minute that it allowed. Left out where it named no bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_requests_per_minute: Option<u32>,
+}
+
+/// A handshake that has begun and has no end yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct HandshakeView {
+    /// What the endpoint proves itself with. Never shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub code: Option<SecretText>,
+    /// Until when it may consent.
+    pub expires_at: IsoTimestamp,
 }
 
 /// The state of a subscription.

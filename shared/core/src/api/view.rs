@@ -7,28 +7,43 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    DeliveryHeaderSettings, IsoDuration, IsoTimestamp, SecretText, SubscriptionSettings, TopicSettings,
+    DeliveryHeaderSettings, HandshakeView, IsoDuration, IsoTimestamp, SecretText, StatusView,
+    SubscriptionSettings, TopicSettings,
 };
 use crate::name::{SubscriptionName, TopicName};
 use crate::schema::Schema;
+use crate::time::Timestamp;
 
 impl SubscriptionSettings {
-    /// The subscription as it may be shown: with its name, and every secret masked.
-    pub fn shown(&self, name: &SubscriptionName) -> Self {
+    /// The subscription as it may be shown: with its name, its status as it reads now, and every secret masked.
+    pub fn shown(&self, name: &SubscriptionName, now: Timestamp) -> Self {
         Self {
             name: Some(name.clone()),
             delivery_headers: self.delivery_headers.iter().map(DeliveryHeaderSettings::shown).collect(),
             signing: self.signing.shown(),
+            status: self.status.as_ref().map(|status| status.shown(now)),
             ..self.clone()
         }
     }
 }
 
+impl StatusView {
+    /// The status as it reads now, without the code of a handshake.
+    fn shown(&self, now: Timestamp) -> Self {
+        let status = self.at(now);
+        let handshake = status.handshake.map(|handshake| HandshakeView { code: None, ..handshake });
+        Self { handshake, ..status }
+    }
+}
+
 impl TopicSettings {
     /// The topic as it may be shown: with its name, and every secret of its subscriptions masked.
-    pub fn shown(&self, name: &TopicName) -> Self {
-        let subscriptions: BTreeMap<_, _> =
-            self.subscriptions.iter().map(|(name, settings)| (name.clone(), settings.shown(name))).collect();
+    pub fn shown(&self, name: &TopicName, now: Timestamp) -> Self {
+        let subscriptions: BTreeMap<_, _> = self
+            .subscriptions
+            .iter()
+            .map(|(name, settings)| (name.clone(), settings.shown(name, now)))
+            .collect();
         Self {
             name: Some(name.clone()),
             endpoint: self.endpoint.clone(),
@@ -141,7 +156,11 @@ mod tests {
                 "endpoint": { "url": "https://a.example/" },
                 "signing": { "secrets": [SECRET, SECRET], "expiresAt": [null, "2026-11-21T10:00:00.000Z"] },
                 "deliveryHeaders": [{ "name": "x-key", "value": "s3cret", "isSecret": true }],
-                "status": { "state": "Active", "since": "2026-11-21T10:00:00Z" },
+                "status": {
+                    "state": "Pending",
+                    "since": "2026-11-21T10:00:00Z",
+                    "handshake": { "code": "sesame", "expiresAt": "2026-11-21T10:10:00Z" },
+                },
             } },
         });
         serde_json::from_value(settings).unwrap()
@@ -149,19 +168,23 @@ mod tests {
 
     #[test]
     fn what_is_shown_has_names_and_no_secret() {
-        let shown = serde_json::to_value(topic().shown(&TopicName::parse("Orders").unwrap())).unwrap();
+        let shown =
+            serde_json::to_value(topic().shown(&TopicName::parse("Orders").unwrap(), Timestamp::EPOCH))
+                .unwrap();
         assert_eq!(shown["name"], "Orders");
         let billing = &shown["subscriptions"]["Billing"];
         assert_eq!(billing["name"], "Billing");
         assert_eq!(billing["signing"]["secrets"], json!([MASKED, MASKED]));
         assert_eq!(billing["signing"]["expiresAt"], json!([null, "2026-11-21T10:00:00.000Z"]));
         assert_eq!(billing["deliveryHeaders"][0]["value"], MASKED);
-        assert!(!shown.to_string().contains("whsec_") && !shown.to_string().contains("s3cret"));
+        for secret in ["whsec_", "s3cret", "sesame"] {
+            assert!(!shown.to_string().contains(secret), "{secret}");
+        }
     }
 
     #[test]
     fn what_is_shown_is_accepted_when_written_back() {
-        let shown = topic().shown(&TopicName::parse("Orders").unwrap());
+        let shown = topic().shown(&TopicName::parse("Orders").unwrap(), Timestamp::EPOCH);
         let text = serde_json::to_string(&shown).unwrap();
         assert_eq!(serde_json::from_str::<TopicSettings>(&text).unwrap(), shown);
     }

@@ -58,7 +58,7 @@ impl<'a> Plan<'a> {
         let input = events.first().map_or(topic.input_schema, Event::schema);
         let (mut receivers, mut indexes) = (Vec::new(), Vec::new());
         let mut copies = vec![[0; Schema::ALL.len()]; events.len()];
-        let takes = |s: &&Arc<Subscription>| s.status.takes_new_events() && !s.lifetime.is_over(at);
+        let takes = |s: &&Arc<Subscription>| s.status_at(at).takes_new_events() && !s.lifetime.is_over(at);
         for subscription in topic.subscriptions.values().filter(takes) {
             let (start, schema) = (indexes.len(), output(input, subscription));
             for ((index, event), copies) in (0_u32..).zip(events).zip(&mut copies) {

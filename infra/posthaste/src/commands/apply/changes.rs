@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use posthaste_core::api::{TopicKeysView, TopicSettings};
+use posthaste_core::api::{StatusView, TopicKeysView, TopicSettings};
 use posthaste_core::name::TopicName;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What became of an entity.
@@ -29,6 +29,9 @@ pub struct What {
     pub subscription: Option<String>,
     /// What became of it.
     pub change: Change,
+    /// A subscription's state, with its reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<StatusView>,
 }
 
 /// A key or secret that the server has made.
@@ -72,7 +75,7 @@ impl Applied {
     ) {
         let topic = name.to_string();
         let change = compare(before.map(topic_alone), &topic_alone(after), false);
-        self.whats.push(What { topic: topic.clone(), subscription: None, change });
+        self.whats.push(What { topic: topic.clone(), subscription: None, change, status: None });
         for (subscription, settings) in &written.subscriptions {
             let before = before.and_then(|topic| subscription_of(topic, subscription.as_str()));
             let after = subscription_of(after, subscription.as_str()).unwrap_or(&Value::Null);
@@ -83,6 +86,7 @@ impl Applied {
                 topic: topic.clone(),
                 subscription: Some(subscription.to_string()),
                 change,
+                status: after.get("status").and_then(|status| StatusView::deserialize(status).ok()),
             });
             let of = format!("{topic}/{subscription}");
             for secret in secrets_of(after) {

@@ -1,0 +1,113 @@
+//! What operators do to a subscription without writing it anew.
+
+use std::fmt;
+
+use axum::extract::State;
+use posthaste_core::api::SubscriptionSettings;
+use posthaste_core::handshake::{Action, Begin, act};
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::record::TopicRecord;
+use posthaste_ports::{Clock, Entropy};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::answer::{Failure, Shown};
+use crate::conditions::subscription_etag;
+use crate::document::{BadRequests, Problems, UnknownSubscription, WrongStates};
+use crate::edit::{begun, spelling};
+use crate::input::{At, SubscriptionPath};
+use crate::records::unknown_topic;
+use crate::subscriptions::unknown_subscription;
+use crate::{Managed, Store, Webhooks};
+
+/// What can be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ActionName {
+    /// Ask the endpoint again whether it wants events.
+    Validate,
+    /// Let events wait.
+    Pause,
+    /// Deliver again after a pause.
+    Resume,
+    /// Deliver again after it was disabled, or after its endpoint did not consent.
+    Enable,
+    /// Let new events pass by, and give up those that wait.
+    Disable,
+}
+
+/// The path of an action.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct ActionPath {
+    /// The topic's name, in any case.
+    #[param(value_type = String)]
+    topic: TopicName,
+    /// The subscription's name, in any case.
+    #[param(value_type = String)]
+    name: SubscriptionName,
+    /// What to do.
+    #[param(inline)]
+    action: ActionName,
+}
+
+impl From<ActionName> for Action {
+    fn from(name: ActionName) -> Self {
+        match name {
+            ActionName::Validate => Self::Validate,
+            ActionName::Pause => Self::Pause,
+            ActionName::Resume => Self::Resume,
+            ActionName::Enable => Self::Enable,
+            ActionName::Disable => Self::Disable,
+        }
+    }
+}
+
+impl fmt::Display for ActionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Validate => "validate",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Enable => "enable",
+            Self::Disable => "disable",
+        })
+    }
+}
+
+/// Validate, pause, resume, enable or disable a subscription
+///
+/// `pause` lets the events of an active subscription wait, and `resume` delivers them. `disable` lets new events pass by
+/// and gives up those that wait; `enable` delivers again, also where the endpoint did not consent. `validate` asks the
+/// endpoint again; `enable` and `resume` ask it too, where it must consent and has not. The answer shows the state.
+#[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/{action}", tag = "subscriptions", params(ActionPath),
+    responses((status = 200, description = "Done; its state is shown", body = SubscriptionSettings,
+        headers(("ETag" = String, description = "Its version, for If-Match"))),
+        BadRequests, UnknownSubscription, WrongStates, Problems))]
+pub(crate) async fn act_on_subscription<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
+    At(path): At<ActionPath>,
+) -> Result<Shown<SubscriptionSettings>, Failure> {
+    let ActionPath { topic, name, action } = path;
+    let at = SubscriptionPath { topic, name };
+    let editor = manage.editor();
+    let edit = |present: Option<TopicRecord>| {
+        let mut record = present.ok_or_else(|| unknown_topic(&at.topic))?;
+        let name = spelling(&record.settings, &at.name).cloned().ok_or_else(|| unknown_subscription(&at))?;
+        let settings =
+            record.settings.subscriptions.get_mut(&name).ok_or_else(|| unknown_subscription(&at))?;
+        let code = editor.code();
+        let status = act(action.into(), settings, Begin { now: editor.now, code: &code });
+        let status =
+            status.map_err(|wrong| Problem::new(ProblemKind::WrongState).detail(wrong.to_string()))?;
+        let begun = begun(&name, &status, code);
+        settings.status = Some(status);
+        Ok((record, (name, begun)))
+    };
+    let (record, (name, begun)) = manage.change(&at.topic, edit).await?;
+    tracing::info!(topic = %record.name, subscription = %name, %action, "subscription acted on");
+    let record = manage.shake_hands(record, begun.into_iter().collect()).await?;
+    let settings = record.settings.subscriptions.get(&name).ok_or_else(|| unknown_subscription(&at))?;
+    Ok(Shown::versioned(settings.shown(&name, manage.clock.now()), subscription_etag(&record, settings)))
+}

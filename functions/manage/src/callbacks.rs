@@ -1,0 +1,114 @@
+//! Where an endpoint consents after its handshake's request was answered: with the URL it was given, by any client, a
+//! person's browser too. The code in it is the key.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, Uri};
+use posthaste_core::api::SecretText;
+use posthaste_core::handshake::{AllowedRate, AllowedRateError, called_back};
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::record::TopicRecord;
+use posthaste_ports::{Clock, Entropy};
+use serde::Deserialize;
+use url::form_urlencoded;
+
+use crate::answer::Failure;
+use crate::document::{BadRequests, NoHandshake, Unchanged};
+use crate::edit::spelling;
+use crate::input::At;
+use crate::{Manage, Managed, Store, Webhooks};
+
+/// The header, and for those who cannot set one the query parameter, that names the rate.
+const ALLOWED_RATE: &str = "WebHook-Allowed-Rate";
+
+/// What a caller reads.
+const THANKS: &str = "The endpoint has consented. Events are delivered from now on.\n";
+
+/// The path of a handshake.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct CallbackPath {
+    /// The topic's name.
+    #[param(value_type = String)]
+    topic: TopicName,
+    /// The subscription's name.
+    #[param(value_type = String)]
+    subscription: SubscriptionName,
+    /// What the endpoint was given.
+    #[param(value_type = String)]
+    code: SecretText,
+}
+
+/// Consent to events, in a browser
+///
+/// Needs no key: the code in the path is one. What an endpoint that was asked with `WebHook-Request-Callback` or
+/// `validationUrl` was given, for ten minutes.
+#[utoipa::path(get, path = "/validate/{topic}/{subscription}/{code}", tag = "subscriptions", security(()),
+    params(CallbackPath, ("WebHook-Allowed-Rate" = Option<String>, Query,
+        description = "Most requests a minute, or `*`; the header of this name does the same")),
+    responses((status = 200, description = "The subscription is active", body = String, content_type = "text/plain"),
+        BadRequests, NoHandshake, Unchanged))]
+pub(crate) async fn consent<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
+    At(path): At<CallbackPath>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<&'static str, Failure> {
+    // Who looks whether the page is there has not opened it.
+    if method == Method::HEAD {
+        return Err(Problem::new(ProblemKind::MethodNotAllowed).into());
+    }
+    manage.call_back(&path, rate(&uri, &headers)?).await
+}
+
+/// Consent to events
+///
+/// Needs no key: the code in the path is one. What an endpoint that was asked with `WebHook-Request-Callback` or
+/// `validationUrl` was given, for ten minutes.
+#[utoipa::path(post, path = "/validate/{topic}/{subscription}/{code}", tag = "subscriptions", security(()),
+    params(CallbackPath, ("WebHook-Allowed-Rate" = Option<String>, Header,
+        description = "Most requests a minute, or `*`")),
+    responses((status = 200, description = "The subscription is active", body = String, content_type = "text/plain"),
+        BadRequests, NoHandshake, Unchanged))]
+pub(crate) async fn post_consent<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
+    At(path): At<CallbackPath>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<&'static str, Failure> {
+    manage.call_back(&path, rate(&uri, &headers)?).await
+}
+
+impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
+    async fn call_back(&self, path: &CallbackPath, rate: AllowedRate) -> Result<&'static str, Failure> {
+        let now = self.clock.now();
+        let edit = |present: Option<TopicRecord>| {
+            let mut record = present.ok_or_else(no_handshake)?;
+            let name = spelling(&record.settings, &path.subscription).cloned().ok_or_else(no_handshake)?;
+            let settings = record.settings.subscriptions.get_mut(&name).ok_or_else(no_handshake)?;
+            settings.status = Some(called_back(settings, &path.code, rate, now).ok_or_else(no_handshake)?);
+            Ok((record, name))
+        };
+        let (record, name) = self.change(&path.topic, edit).await?;
+        tracing::info!(topic = %record.name, subscription = %name, ?rate, "the endpoint called back and consented");
+        Ok(THANKS)
+    }
+}
+
+/// One answer for whatever is wrong: who guesses learns nothing of what there is.
+fn no_handshake() -> Problem {
+    Problem::new(ProblemKind::NotFound).detail("there is no such handshake, or its time is over")
+}
+
+fn rate(uri: &Uri, headers: &HeaderMap) -> Result<AllowedRate, Problem> {
+    let bad = |error: AllowedRateError| {
+        Problem::new(ProblemKind::BadRequest).member(ALLOWED_RATE).detail(error.to_string())
+    };
+    let mut query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    match query.find(|(name, _)| name.eq_ignore_ascii_case(ALLOWED_RATE)) {
+        Some((_, text)) => AllowedRate::parse(&text),
+        None => AllowedRate::of(headers),
+    }
+    .map_err(bad)
+}

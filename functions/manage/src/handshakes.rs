@@ -1,0 +1,151 @@
+//! Asking endpoints whether they want events, and writing down what they say. A write leaves a handshake in the record;
+//! here it is run, side by side with the others of the same request, and only then the request is answered.
+
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt};
+use posthaste_core::api::{SecretText, SubscriptionSettings};
+use posthaste_core::handshake::{Answer, Ask, concluded, judge, judge_failure, question};
+use posthaste_core::limits::HANDSHAKE_TIMEOUT_MAX;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::rate::Rate;
+use posthaste_core::record::TopicRecord;
+use posthaste_core::topic::{Subscription, Topic};
+use posthaste_ports::{Clock, Entropy, WebhookRequest};
+use url::Url;
+
+use crate::edit::spelling;
+use crate::records::unknown_topic;
+use crate::{Manage, Store, Webhooks};
+
+/// How long the handshakes of one request may take together: with [`HANDSHAKE_TIMEOUT_MAX`] enough for one round of
+/// them and the start of another, and the rest of the request's time is for the stores. Who was not asked to the end by
+/// then is still pending, and fails at its deadline unless it calls back.
+const HANDSHAKES_TIME_MAX: Duration = Duration::from_secs(14);
+
+/// Most endpoints that are asked at once.
+const HANDSHAKES_AT_ONCE_MAX: usize = 64;
+
+/// A handshake that a write has begun.
+#[derive(Debug, Clone)]
+pub(crate) struct Begun {
+    /// The subscription, as its creator wrote it.
+    pub(crate) name: SubscriptionName,
+    /// What its endpoint proves itself with.
+    pub(crate) code: SecretText,
+}
+
+impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
+    /// Runs handshakes that were begun in this record, and answers the record with what came of them.
+    pub(crate) async fn shake_hands(
+        &self,
+        record: TopicRecord,
+        begun: Vec<Begun>,
+    ) -> Result<TopicRecord, Problem> {
+        if begun.is_empty() {
+            return Ok(record);
+        }
+        let answers = self.answers(&record, begun).await?;
+        let edit = |present: Option<TopicRecord>| {
+            let record = present.ok_or_else(|| unknown_topic(&record.name))?;
+            Ok((self.conclude(record, &answers), ()))
+        };
+        let (record, ()) = self.change(&record.name, edit).await?;
+        Ok(record)
+    }
+
+    /// What the endpoints say that are asked to the end in time.
+    async fn answers(
+        &self,
+        record: &TopicRecord,
+        begun: Vec<Begun>,
+    ) -> Result<Vec<(Begun, Answer)>, Problem> {
+        // It was checked before it was written.
+        let topic = record.compile().map_err(|_| Problem::new(ProblemKind::Internal))?;
+        let ask = |begun: Begun| {
+            let settings = record.settings.subscriptions.get(&begun.name);
+            let both = settings.zip(topic.subscription(&begun.name));
+            let topic = &topic;
+            async move {
+                let (settings, subscription) = both?;
+                let answer = self.ask(topic, settings, subscription, &begun.code).await;
+                Some((begun, answer))
+            }
+        };
+        let mut asked = stream::iter(begun).map(ask).buffer_unordered(HANDSHAKES_AT_ONCE_MAX);
+        let mut answers = Vec::new();
+        let all = async {
+            while let Some(answer) = asked.next().await {
+                answers.extend(answer);
+            }
+        };
+        tokio::select! {
+            biased;
+            () = all => {}
+            () = self.clock.sleep(HANDSHAKES_TIME_MAX) => {
+                tracing::warn!(topic = %record.name, "not every endpoint was asked in time");
+            }
+        }
+        Ok(answers)
+    }
+
+    async fn ask(
+        &self,
+        topic: &Topic,
+        settings: &SubscriptionSettings,
+        subscription: &Subscription,
+        code: &SecretText,
+    ) -> Answer {
+        let validation = settings.endpoint.validation;
+        let callback =
+            self.public_url.as_ref().map(|base| callback(base, &topic.name, &subscription.name, code));
+        let question = question(&Ask {
+            subscription,
+            validation,
+            origin: &self.origin,
+            rate: settings.endpoint.max_requests_per_second.and_then(Rate::per_second),
+            callback: callback.as_deref(),
+            code,
+            id: &self.entropy.uuid().to_string(),
+            at: self.clock.now(),
+        });
+        let request = WebhookRequest {
+            method: question.method,
+            url: subscription.endpoint.clone(),
+            headers: question.headers,
+            body: question.body,
+            timeout: subscription.timeout.min(HANDSHAKE_TIMEOUT_MAX),
+        };
+        let asked = (validation, &self.origin, code);
+        match self.webhooks.send(request).await.result {
+            Ok(answer) => judge(asked, callback.is_some(), answer.status, &answer.headers, &answer.body),
+            Err(failure) => judge_failure(failure),
+        }
+    }
+
+    /// The record with what endpoints said. What was changed or has called back meanwhile is left as it is.
+    fn conclude(&self, mut record: TopicRecord, answers: &[(Begun, Answer)]) -> TopicRecord {
+        let now = self.clock.now();
+        for (Begun { name, code }, answer) in answers {
+            let Some(name) = spelling(&record.settings, name).cloned() else { continue };
+            let Some(settings) = record.settings.subscriptions.get_mut(&name) else { continue };
+            if let Some(status) = concluded(settings, code, answer, now) {
+                tracing::info!(topic = %record.name, subscription = %name, ?answer, state = ?status.state, "endpoint asked");
+                settings.status = Some(status);
+            }
+        }
+        record
+    }
+}
+
+/// The URL where an endpoint may consent. `base` may have a path, with or without a final slash.
+fn callback(base: &Url, topic: &TopicName, subscription: &SubscriptionName, code: &SecretText) -> String {
+    let mut url = base.clone();
+    // An http(s) URL can always be a base, so there is always a path to extend.
+    if let Ok(mut segments) = url.path_segments_mut() {
+        let path = ["validate", topic.as_str(), subscription.as_str(), code.expose()];
+        segments.pop_if_empty().extend(path);
+    }
+    url.into()
+}

@@ -1,0 +1,335 @@
+use std::time::Duration;
+
+use posthaste_core::outcome::SendFailure;
+use posthaste_ports::{ErrorKind, WebhookRequest};
+use serde_json::{Value, json};
+
+use super::endpoint::answered;
+use super::{Api, billing};
+
+const PATH: &str = "/topics/Orders/subscriptions/Billing";
+
+/// `billing`, whose endpoint is asked so.
+fn asked(validation: &str) -> Value {
+    let mut settings = billing();
+    settings["endpoint"]["validation"] = validation.into();
+    settings
+}
+
+/// An API with a topic whose endpoint consents to everything, at this rate.
+async fn consenting(rate: &'static str) -> Api {
+    let api = Api::new();
+    api.put("/topics/Orders", json!({})).await;
+    let headers = [("webhook-allowed-origin", "*"), ("webhook-allowed-rate", rate)];
+    api.endpoint.answer(move |_| answered(200, &headers, ""));
+    api
+}
+
+/// An API with the topic, whose endpoint answers this to every handshake.
+async fn silent(status: u16) -> Api {
+    let api = Api::new();
+    api.put("/topics/Orders", json!({})).await;
+    api.endpoint.answer(move |_| answered(status, &[], ""));
+    api
+}
+
+async fn act(api: &Api, action: &str) -> super::Answer {
+    api.call("POST", &format!("{PATH}/{action}"), &[], "").await
+}
+
+/// The path of the address that the endpoint was given.
+fn callback(request: &WebhookRequest) -> String {
+    let header = request.headers.get("webhook-request-callback").map(|url| url.to_str().unwrap().to_owned());
+    let url = header.unwrap_or_else(|| event(request)["data"]["validationUrl"].as_str().unwrap().to_owned());
+    url.strip_prefix("https://manage.example/base").unwrap().to_owned()
+}
+
+fn event(request: &WebhookRequest) -> Value {
+    let events: Value = serde_json::from_slice(&request.body.concat()).unwrap();
+    events[0].clone()
+}
+
+fn state(answer: &super::Answer) -> String {
+    answer.json()["status"]["state"].as_str().unwrap().to_owned()
+}
+
+/// Calls an address as an endpoint does: without the admin key.
+async fn call(api: &Api, method: &str, path: &str, rate: Option<&str>) -> super::Answer {
+    let mut request = http::Request::builder().method(method).uri(path);
+    if let Some(rate) = rate {
+        request = request.header("WebHook-Allowed-Rate", rate);
+    }
+    api.send(request.body(axum::body::Body::empty()).unwrap()).await
+}
+
+#[tokio::test]
+async fn who_consents_at_once_is_active_and_its_rate_is_kept() {
+    let api = consenting("120").await;
+    let mut settings = asked("CloudEvents");
+    settings["endpoint"]["maxRequestsPerSecond"] = 5.into();
+    settings["endpoint"]["timeout"] = "PT3S".into();
+    let answer = api.put(PATH, settings).await;
+    assert_eq!(answer.status, 201);
+    let status = json!({
+        "state": "Active", "since": "2026-11-21T10:00:00.000Z",
+        "consent": { "url": "https://billing.example.com/hooks", "validation": "CloudEvents",
+            "at": "2026-11-21T10:00:00.000Z", "allowedRequestsPerMinute": 120 },
+    });
+    assert_eq!(answer.json()["status"], status);
+    assert_eq!(answer.header("etag"), api.get(PATH).await.header("etag"));
+    let [request] = &api.endpoint.take()[..] else { panic!("one request") };
+    assert_eq!(
+        (request.method.as_str(), request.url.as_str()),
+        ("OPTIONS", "https://billing.example.com/hooks")
+    );
+    assert_eq!(request.headers["webhook-request-origin"], "posthaste.example");
+    assert_eq!(request.headers["webhook-request-rate"], "300");
+    assert_eq!(request.timeout, Duration::from_secs(3));
+    assert!(callback(request).starts_with("/validate/Orders/Billing/"));
+}
+
+#[tokio::test]
+async fn without_validation_nobody_is_asked() {
+    let api = consenting("*").await;
+    assert_eq!(state(&api.put(PATH, billing()).await), "Active");
+    assert_eq!(api.endpoint.take().len(), 0);
+}
+
+#[tokio::test]
+async fn a_write_that_changes_nothing_the_endpoint_consented_to_does_not_ask_again() {
+    let api = consenting("*").await;
+    let first = api.put(PATH, asked("CloudEvents")).await;
+    api.endpoint.take();
+    let mut filtered = asked("CloudEvents");
+    filtered["filter"] = json!({ "subjectBeginsWith": "/eu" });
+    let again = api.put(PATH, filtered).await;
+    assert_eq!(
+        (again.json()["status"].clone(), api.endpoint.take().len()),
+        (first.json()["status"].clone(), 0)
+    );
+    let mut moved = asked("CloudEvents");
+    moved["endpoint"]["url"] = "https://other.example.com/".into();
+    assert_eq!(state(&api.put(PATH, moved).await), "Active");
+    assert_eq!(api.endpoint.take().len(), 1);
+}
+
+#[tokio::test]
+async fn who_calls_back_later_is_active_from_then_on_with_the_rate_it_names() {
+    for (method, header, query, kept) in [
+        ("GET", None, "", Value::Null),
+        ("GET", None, "?WebHook-Allowed-Rate=60", json!(60)),
+        ("POST", Some("30"), "", json!(30)),
+        ("POST", Some("*"), "", Value::Null),
+    ] {
+        let api = silent(405).await;
+        let answer = api.put(PATH, asked("CloudEvents")).await;
+        assert_eq!((answer.status, state(&answer)), (201, "Pending".to_owned()));
+        let reason = "the endpoint has yet to consent: it answered 405 without WebHook-Allowed-Origin";
+        assert_eq!(answer.json()["status"]["reason"], reason);
+        assert_eq!(answer.json()["status"]["handshake"], json!({ "expiresAt": "2026-11-21T10:10:00.000Z" }));
+        let path = callback(&api.endpoint.take()[0]);
+        api.clock.advance(Duration::from_mins(9));
+        assert_eq!(call(&api, method, &format!("{path}{query}"), header).await.status, 200);
+        let status = api.get(PATH).await.json()["status"].clone();
+        assert_eq!(
+            (&status["state"], &status["since"]),
+            (&json!("Active"), &json!("2026-11-21T10:09:00.000Z"))
+        );
+        assert_eq!(status["consent"].get("allowedRequestsPerMinute").cloned().unwrap_or_default(), kept);
+        // The code has had its use.
+        call(&api, method, &path, None).await.problem(404, "about:blank");
+    }
+}
+
+#[tokio::test]
+async fn whoever_guesses_at_an_address_learns_nothing() {
+    let api = silent(200).await;
+    api.put(PATH, asked("CloudEvents")).await;
+    let path = callback(&api.endpoint.take()[0]);
+    let known =
+        call(&api, "GET", &path.replace("/Billing/", "/Billing/x"), None).await.problem(404, "about:blank");
+    for other in [path.replace("/Orders/", "/nowhere/"), path.replace("/Billing/", "/nobody/")] {
+        assert_eq!(call(&api, "POST", &other, None).await.problem(404, "about:blank"), known);
+    }
+    assert_eq!(call(&api, "HEAD", &path, None).await.status, 405);
+    call(&api, "GET", &path, Some("0")).await.problem(400, "about:blank");
+    assert_eq!(state(&api.get(PATH).await), "Pending");
+    assert_eq!(
+        call(&api, "GET", &path.replace("/Orders/Billing/", "/ORDERS/billing/"), None).await.status,
+        200
+    );
+}
+
+#[tokio::test]
+async fn who_has_not_called_back_after_ten_minutes_has_failed() {
+    let api = silent(200).await;
+    api.put(PATH, asked("CloudEvents")).await;
+    let path = callback(&api.endpoint.take()[0]);
+    api.clock.advance(Duration::from_mins(10));
+    let status = api.get(PATH).await.json()["status"].clone();
+    assert_eq!((&status["state"], &status["since"]), (&json!("Failed"), &json!("2026-11-21T10:10:00.000Z")));
+    call(&api, "GET", &path, None).await.problem(404, "about:blank");
+    assert_eq!(state(&api.get(PATH).await), "Failed");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_cannot_be_asked_has_failed_and_is_written_all_the_same() {
+    let api = Api::new();
+    api.put("/topics/Orders", json!({})).await;
+    api.endpoint.answer(|_| Err(SendFailure::Resolution { does_not_exist: true }));
+    let answer = api.put(PATH, asked("CloudEvents")).await;
+    assert_eq!((answer.status, state(&answer)), (201, "Failed".to_owned()));
+    let reason = "the endpoint could not be asked: the host name was not resolved";
+    assert_eq!(answer.json()["status"]["reason"], reason);
+}
+
+#[tokio::test]
+async fn event_grid_s_event_is_answered_with_its_code() {
+    let api = Api::new();
+    api.put("/topics/Orders", json!({})).await;
+    api.endpoint.answer(|request| {
+        let code = event(request)["data"]["validationCode"].clone();
+        answered(200, &[], &json!({ "validationResponse": code }).to_string())
+    });
+    assert_eq!(state(&api.put(PATH, asked("EventGrid")).await), "Active");
+    let [request] = &api.endpoint.take()[..] else { panic!("one request") };
+    assert_eq!(
+        (request.method.as_str(), &request.headers["aeg-event-type"]),
+        ("POST", &"SubscriptionValidation".parse().unwrap())
+    );
+    assert_eq!(event(request)["eventType"], "Microsoft.EventGrid.SubscriptionValidationEvent");
+    assert!(request.headers.contains_key("webhook-signature"));
+}
+
+#[tokio::test]
+async fn event_grid_s_validation_url_may_be_opened_instead() {
+    let api = silent(200).await;
+    assert_eq!(state(&api.put(PATH, asked("EventGrid")).await), "Pending");
+    let path = callback(&api.endpoint.take()[0]);
+    assert_eq!(call(&api, "GET", &path, None).await.status, 200);
+    assert_eq!(state(&api.get(PATH).await), "Active");
+    let api = silent(202).await;
+    assert_eq!(state(&api.put(PATH, asked("EventGrid")).await), "Failed");
+}
+
+#[tokio::test]
+async fn the_record_is_there_before_the_endpoint_is_asked_so_that_it_may_call_back_at_once() {
+    let api = Api::new();
+    api.put("/topics/Orders", json!({})).await;
+    let state_of_store = api.state.clone();
+    api.endpoint.answer(move |_| {
+        let record = String::from_utf8(state_of_store.read("topics/orders.json").unwrap().to_vec()).unwrap();
+        let headers = if record.contains(r#""state":"Pending""#) {
+            [("webhook-allowed-origin", "*")]
+        } else {
+            [("allow", "POST")]
+        };
+        answered(200, &headers, "")
+    });
+    assert_eq!(state(&api.put(PATH, asked("CloudEvents")).await), "Active");
+}
+
+#[tokio::test]
+async fn all_endpoints_of_a_topic_are_asked_and_each_answers_for_itself() {
+    let api = Api::new();
+    api.endpoint.answer(|request| match request.url.as_str() {
+        "https://yes.example/" => answered(200, &[("webhook-allowed-origin", "posthaste.example")], ""),
+        _ => Err(SendFailure::TimedOut),
+    });
+    let at = |url: &str| json!({ "endpoint": { "url": url, "validation": "CloudEvents" } });
+    let subscriptions =
+        json!({ "yes": at("https://yes.example/"), "no": at("https://no.example/"), "plain": billing() });
+    let answer = api.put("/topics/Orders", json!({ "subscriptions": subscriptions })).await;
+    let state = |name: &str| answer.json()["subscriptions"][name]["status"]["state"].clone();
+    assert_eq!(["yes", "no", "plain"].map(state), ["Active", "Failed", "Active"]);
+    assert_eq!(api.endpoint.take().len(), 2);
+}
+
+#[tokio::test]
+async fn pausing_resuming_disabling_and_enabling_lead_from_state_to_state() {
+    let api = Api::with_billing().await;
+    for (action, expected) in
+        [("pause", "Paused"), ("resume", "Active"), ("disable", "Disabled"), ("enable", "Active")]
+    {
+        api.clock.advance(Duration::from_mins(1));
+        let answer = act(&api, action).await;
+        assert_eq!((answer.status, state(&answer)), (200, expected.to_owned()), "{action}");
+        assert_eq!(answer.header("etag"), api.get(PATH).await.header("etag"));
+    }
+    let wrong = act(&api, "resume").await.problem(409, "wrong-state");
+    assert_eq!(wrong["detail"], "it is Active, and only a Paused one can be resumed");
+    let wrong = act(&api, "validate").await.problem(409, "wrong-state");
+    assert_eq!(wrong["detail"], "its endpoint.validation is none, so there is nothing to validate");
+    act(&api, "paint").await.problem(400, "about:blank");
+    api.call("POST", "/topics/Orders/subscriptions/other/pause", &[], "")
+        .await
+        .problem(404, "unknown-subscription");
+}
+
+#[tokio::test]
+async fn a_paused_subscription_stays_paused_when_it_is_written() {
+    let api = Api::with_billing().await;
+    act(&api, "pause").await;
+    assert_eq!(state(&api.put(PATH, billing()).await), "Paused");
+}
+
+#[tokio::test]
+async fn a_failed_one_is_asked_again_by_validating_enabling_or_writing_it() {
+    let api = consenting("*").await;
+    for again in ["validate", "enable", "write"] {
+        api.endpoint.answer(|_| Err(SendFailure::Socket));
+        let mut elsewhere = asked("CloudEvents");
+        elsewhere["endpoint"]["url"] = format!("https://{again}.example.com/").into();
+        assert_eq!(state(&api.put(PATH, elsewhere.clone()).await), "Failed");
+        api.endpoint.answer(|_| answered(204, &[("webhook-allowed-origin", "*")], ""));
+        let answer = if again == "write" { api.put(PATH, elsewhere).await } else { act(&api, again).await };
+        assert_eq!(state(&answer), "Active", "{again}");
+    }
+}
+
+#[tokio::test]
+async fn an_active_one_that_does_not_consent_again_has_failed() {
+    let api = consenting("*").await;
+    api.put(PATH, asked("CloudEvents")).await;
+    api.endpoint.answer(|_| answered(200, &[("webhook-allowed-origin", "somebody.else")], ""));
+    let answer = act(&api, "validate").await;
+    assert_eq!(state(&answer), "Failed");
+    assert_eq!(answer.json()["status"].get("consent"), None);
+}
+
+#[tokio::test]
+async fn no_view_shows_the_code() {
+    let api = silent(200).await;
+    let written = api.put(PATH, asked("CloudEvents")).await;
+    let path = callback(&api.endpoint.take()[0]);
+    let code = path.rsplit('/').next().unwrap();
+    assert!(code.len() >= 43, "{code}");
+    for answer in [
+        written,
+        api.get(PATH).await,
+        api.get("/topics/orders").await,
+        api.get("/topics/orders/subscriptions").await,
+    ] {
+        assert!(!String::from_utf8_lossy(&answer.body).contains(code));
+    }
+}
+
+#[tokio::test]
+async fn endpoints_that_hang_do_not_keep_a_request_for_ever() {
+    let api = silent(200).await;
+    api.endpoint.hang();
+    api.clock.shorten_nights_to(Duration::from_secs(20));
+    let answer = api.put(PATH, asked("CloudEvents")).await;
+    assert_eq!((answer.status, state(&answer)), (201, "Pending".to_owned()));
+}
+
+#[tokio::test]
+async fn what_the_endpoint_said_is_not_lost_silently_when_the_store_fails() {
+    let api = silent(200).await;
+    let state = api.state.clone();
+    api.endpoint.answer(move |_| {
+        state.fail_puts(ErrorKind::Other);
+        answered(200, &[("webhook-allowed-origin", "*")], "")
+    });
+    api.put(PATH, asked("CloudEvents")).await.problem(503, "unavailable");
+}

@@ -1,0 +1,98 @@
+//! What an endpoint may be asked for: its rate, and whether it has consented to it.
+
+use super::{Problem, SettingsError, error};
+use crate::api::{ConsentView, EndpointSettings, StatusState, StatusView};
+use crate::limits::{REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN};
+use crate::rate::Rate;
+use crate::time::Timestamp;
+use crate::topic::Status;
+
+/// The bound that a subscription sets itself.
+pub(crate) fn own_rate(settings: &EndpointSettings) -> Result<Option<Rate>, SettingsError> {
+    let Some(written) = settings.max_requests_per_second else { return Ok(None) };
+    let is_in_range = (REQUESTS_PER_SECOND_MIN..=REQUESTS_PER_SECOND_MAX).contains(&written);
+    match Rate::per_second(written).filter(|_| is_in_range) {
+        Some(rate) => Ok(Some(rate)),
+        None => Err(error("endpoint.maxRequestsPerSecond", Problem::RequestsPerSecond)),
+    }
+}
+
+/// The bound that is obeyed: the lesser of its own and what its endpoint allowed.
+pub(super) fn rate(
+    settings: &EndpointSettings,
+    status: Option<&StatusView>,
+) -> Result<Option<Rate>, SettingsError> {
+    let consent = status.and_then(|status| status.consent.as_ref());
+    let consent = consent.filter(|consent| consent.is_for(settings) && !settings.validation.is_none());
+    let allowed = consent.and_then(|consent| consent.allowed_requests_per_minute).and_then(Rate::per_minute);
+    Ok(own_rate(settings)?.into_iter().chain(allowed).min())
+}
+
+/// Whether events are delivered, and until when the endpoint may still consent.
+pub(super) fn status(view: Option<&StatusView>) -> (Status, Option<Timestamp>) {
+    let status = match view.map(|view| view.state) {
+        Some(StatusState::Active) | None => Status::Active,
+        Some(StatusState::Pending) => Status::Pending,
+        Some(StatusState::Paused) => Status::Paused,
+        Some(StatusState::Failed) => Status::Failed,
+        Some(StatusState::Disabled) => Status::Disabled,
+    };
+    let handshake = view.and_then(|view| view.handshake.as_ref());
+    (status, handshake.map(|handshake| handshake.expires_at.0))
+}
+
+impl ConsentView {
+    /// Whether this is the consent to what the settings ask for now.
+    pub fn is_for(&self, settings: &EndpointSettings) -> bool {
+        self.url == settings.url && self.validation == settings.validation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn endpoint(more: &Value) -> EndpointSettings {
+        let mut endpoint = json!({ "url": "https://a.example/" });
+        endpoint.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(endpoint).unwrap()
+    }
+
+    fn consent(url: &str, per_minute: Option<u32>) -> StatusView {
+        let consent = json!({
+            "url": url, "validation": "CloudEvents", "at": "2026-11-21T10:00:00Z", "allowedRequestsPerMinute": per_minute,
+        });
+        let status = json!({ "state": "Active", "since": "2026-11-21T10:00:00Z", "consent": consent });
+        serde_json::from_value(status).unwrap()
+    }
+
+    #[test]
+    fn the_lesser_of_both_rates_is_obeyed() {
+        let check = |own: Option<f64>, validation: &str, status: &StatusView, expected: Option<u32>| {
+            let settings = endpoint(&json!({ "maxRequestsPerSecond": own, "validation": validation }));
+            let rate = rate(&settings, Some(status)).unwrap().map(Rate::requests_per_minute);
+            assert_eq!(rate, expected, "{own:?} {validation} {status:?}");
+        };
+        let allowed = consent("https://a.example/", Some(120));
+        check(None, "CloudEvents", &allowed, Some(120));
+        check(Some(1.0), "CloudEvents", &allowed, Some(60));
+        check(Some(5.0), "CloudEvents", &allowed, Some(120));
+        check(Some(5.0), "CloudEvents", &consent("https://a.example/", None), Some(300));
+        check(None, "CloudEvents", &consent("https://a.example/", None), None);
+        // What was allowed elsewhere, or is not asked for any more, binds nobody.
+        check(None, "CloudEvents", &consent("https://b.example/", Some(120)), None);
+        check(None, "none", &allowed, None);
+    }
+
+    #[test]
+    fn a_rate_outside_its_range_names_its_member() {
+        for bad in [0.0, 0.019, -1.0, 100_000.5] {
+            let error = own_rate(&endpoint(&json!({ "maxRequestsPerSecond": bad }))).unwrap_err();
+            let expected = "endpoint.maxRequestsPerSecond: expected 0.02 to 100000 requests a second";
+            assert_eq!(error.to_string(), expected);
+        }
+        let least = own_rate(&endpoint(&json!({ "maxRequestsPerSecond": 0.02 }))).unwrap();
+        assert_eq!(least.map(Rate::requests_per_minute), Some(1));
+    }
+}

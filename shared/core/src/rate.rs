@@ -1,0 +1,196 @@
+//! How many requests a minute an endpoint gets, over all workers together.
+//!
+//! Time is handed out: a lease is the next stretch of it that nobody has taken, as long as its requests take at the
+//! rate, and each of its requests has its own moment in it. One object per subscription says up to when time is taken;
+//! whoever writes the next value under the condition that it is still the last one has the lease. So no interleaving of
+//! workers gives out a moment twice, and what is not used is lost. A request may be begun up to a lease's length after
+//! its moment, which is all by which the rate can be exceeded.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::SQS_DELAY_SECS_MAX;
+use crate::time::Timestamp;
+
+/// The longest stretch of time that one lease covers, unless a single request takes longer.
+const LEASE_LENGTH: Duration = Duration::from_secs(1);
+
+/// How far ahead a lease may begin. What has no room until then waits in the queue, and not in a worker.
+const LEASE_AHEAD_MAX: Duration = Duration::from_secs(1);
+
+/// The furthest time up to which time can be taken: the longest lease of the lowest rate, a minute, begun as late as it
+/// may, and room for clocks that differ. What lies further ahead was written by a clock that was wrong.
+const TAKEN_AHEAD_MAX: Duration = Duration::from_secs(65);
+
+/// The version of [`RateState`] that this program writes, and the newest it reads.
+const STATE_VERSION: u32 = 1;
+
+/// A rate: whole requests a minute, at least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rate(NonZeroU32);
+
+/// Up to when the time of a subscription is taken: what its object under `rates/` holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateState {
+    v: u32,
+    taken_until: Timestamp,
+}
+
+/// Why such an object cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RateStateError {
+    /// Not one of ours.
+    #[error("not the state of a rate")]
+    Malformed(#[source] serde_json::Error),
+    /// Written by a newer program.
+    #[error("version {0} is newer than this program")]
+    Newer(u32),
+}
+
+/// The right to some requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    rate: Rate,
+    start: Timestamp,
+    requests: u32,
+    given: u32,
+}
+
+/// The right to one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token {
+    /// The earliest time at which it may be begun.
+    pub from: Timestamp,
+    until: Timestamp,
+}
+
+/// What there is to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grant {
+    /// This lease, once this state is written in place of the one that was read.
+    Lease(Lease, RateState),
+    /// Nothing that begins before this time.
+    NothingBefore(Timestamp),
+}
+
+impl Rate {
+    /// So many requests a minute; `None` for zero.
+    pub fn per_minute(requests: u32) -> Option<Self> {
+        NonZeroU32::new(requests).map(Self)
+    }
+
+    /// So many requests a second, in whole requests a minute, rounded down; `None` for less than one a minute, for more
+    /// than can be counted, and for what is no number.
+    pub fn per_second(requests: f64) -> Option<Self> {
+        let per_minute = (requests * 60.0).floor();
+        if !(1.0..=f64::from(u32::MAX)).contains(&per_minute) {
+            return None;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is a whole number in range"
+        )]
+        Self::per_minute(per_minute as u32)
+    }
+
+    /// Requests a minute.
+    pub fn requests_per_minute(self) -> u32 {
+        self.0.get()
+    }
+
+    /// How long so many requests take, in whole milliseconds, rounded up.
+    fn time_of(self, requests: u32) -> Duration {
+        let ms = (u64::from(requests) * 60_000).div_ceil(u64::from(self.0.get()));
+        Duration::from_millis(ms)
+    }
+
+    /// The most requests of one lease.
+    fn lease_max(self) -> u32 {
+        let per_lease = u128::from(self.0.get()) * LEASE_LENGTH.as_millis() / 60_000;
+        u32::try_from(per_lease).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// How long after its moment a request may still be begun: no longer than the requests of one lease take, so that no
+    /// more than those come together with the ones that are on time.
+    fn token_kept(self) -> Duration {
+        let ms = u64::from(self.lease_max()) * 60_000 / u64::from(self.0.get());
+        Duration::from_millis(ms).min(LEASE_LENGTH)
+    }
+
+    /// What may be had at `now` by a worker in which `wanted` requests wait. `state` is what the object says, if it is
+    /// there.
+    pub fn take(self, state: Option<RateState>, wanted: u32, now: Timestamp) -> Grant {
+        let taken_until = state.map_or(Timestamp::EPOCH, |state| state.taken_until);
+        let is_of_a_wrong_clock = taken_until > now + TAKEN_AHEAD_MAX;
+        let start = if is_of_a_wrong_clock { now } else { taken_until.max(now) };
+        if start > now + LEASE_AHEAD_MAX {
+            return Grant::NothingBefore(start);
+        }
+        let requests = wanted.clamp(1, self.lease_max());
+        let lease = Lease { rate: self, start, requests, given: 0 };
+        Grant::Lease(lease, RateState { v: STATE_VERSION, taken_until: start + self.time_of(requests) })
+    }
+
+    /// When a request that found nothing should try again: after those of this worker that found nothing before it, the
+    /// last of them due at `last`, so that they do not all come back at once and find one place. At most as late as a
+    /// queue can delay.
+    pub fn line_up(self, last: Option<Timestamp>, nothing_before: Timestamp, now: Timestamp) -> Timestamp {
+        let after_last = last.map_or(Timestamp::EPOCH, |last| last + self.time_of(1));
+        let latest = now + Duration::from_secs(SQS_DELAY_SECS_MAX.into());
+        after_last.max(nothing_before).min(latest)
+    }
+}
+
+impl Lease {
+    /// Whether it is of this rate: one of another is not used any more.
+    pub fn is_of(&self, rate: Rate) -> bool {
+        self.rate == rate
+    }
+
+    /// The right to the next request, if there is one left that may still be begun at `now`.
+    pub fn token(&mut self, now: Timestamp) -> Option<Token> {
+        while self.given < self.requests {
+            let from = self.start + self.rate.time_of(self.given);
+            self.given += 1;
+            let token = Token { from, until: from + self.rate.token_kept() };
+            if now < token.until {
+                return Some(token);
+            }
+        }
+        None
+    }
+}
+
+impl Token {
+    /// Whether its request may be begun at this time.
+    pub fn holds(&self, now: Timestamp) -> bool {
+        (self.from..self.until).contains(&now)
+    }
+}
+
+impl RateState {
+    /// Reads an object.
+    pub fn parse(bytes: &[u8]) -> Result<Self, RateStateError> {
+        let state: Self = serde_json::from_slice(bytes).map_err(RateStateError::Malformed)?;
+        if state.v > STATE_VERSION { Err(RateStateError::Newer(state.v)) } else { Ok(state) }
+    }
+
+    /// Writes the object.
+    pub fn render(&self) -> Bytes {
+        // Two numbers: serialising them cannot fail.
+        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// Whether it says already that nothing is to be had at `now`, so that the object need not be read again.
+    pub fn gives_nothing(&self, now: Timestamp) -> Option<Timestamp> {
+        let is_ahead = self.taken_until > now + LEASE_AHEAD_MAX && self.taken_until <= now + TAKEN_AHEAD_MAX;
+        is_ahead.then_some(self.taken_until)
+    }
+}
+
+#[cfg(test)]
+mod tests;

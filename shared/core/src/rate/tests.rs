@@ -1,0 +1,204 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+fn rate(per_minute: u32) -> Rate {
+    Rate::per_minute(per_minute).unwrap()
+}
+
+fn after(ms: u64) -> Timestamp {
+    NOW + Duration::from_millis(ms)
+}
+
+fn lease(grant: Grant) -> (Lease, RateState) {
+    match grant {
+        Grant::Lease(lease, state) => (lease, state),
+        Grant::NothingBefore(time) => panic!("nothing before {time}"),
+    }
+}
+
+#[test]
+fn a_rate_a_second_is_whole_requests_a_minute_rounded_down() {
+    let check = |per_second: f64, per_minute: Option<u32>| {
+        let rate = Rate::per_second(per_second).map(Rate::requests_per_minute);
+        assert_eq!(rate, per_minute, "{per_second}");
+    };
+    check(1.0, Some(60));
+    check(0.5, Some(30));
+    check(0.02, Some(1));
+    check(2.349, Some(140));
+    check(0.016, None);
+    check(0.0, None);
+    check(-1.0, None);
+    check(f64::NAN, None);
+    check(f64::INFINITY, None);
+    check(1e9, None);
+}
+
+#[test]
+fn a_lease_has_what_is_wanted_and_never_more_than_a_second_of_requests() {
+    let check = |per_minute: u32, wanted: u32, requests: u32| {
+        let (lease, _) = lease(rate(per_minute).take(None, wanted, NOW));
+        assert_eq!(lease.requests, requests, "{wanted} at {per_minute}");
+    };
+    check(600, 3, 3);
+    check(600, 0, 1);
+    check(600, 50, 10);
+    check(1, 50, 1);
+    check(u32::MAX, u32::MAX, 71_582_788);
+}
+
+#[test]
+fn each_request_of_a_lease_has_its_own_moment_and_is_lost_a_second_after_it() {
+    let (mut lease, state) = lease(rate(600).take(None, 3, NOW));
+    assert_eq!(state.taken_until, after(300));
+    let first = lease.token(NOW).unwrap();
+    assert_eq!(first.from, NOW);
+    assert!(first.holds(after(999)) && !first.holds(after(1000)));
+    // The second one is lost when nobody came for it.
+    let third = lease.token(after(1100)).unwrap();
+    assert_eq!(third.from, after(200));
+    assert!(!third.holds(after(199)));
+    assert_eq!(lease.token(NOW), None);
+}
+
+#[test]
+fn the_next_lease_begins_where_the_last_one_ends() {
+    let (_, state) = lease(rate(60).take(None, 1, NOW));
+    let (next, state) = lease(rate(60).take(Some(state), 1, NOW));
+    assert_eq!(next.start, after(1000));
+    assert_eq!(state.gives_nothing(NOW), Some(after(2000)));
+    assert_eq!(rate(60).take(Some(state), 1, NOW), Grant::NothingBefore(after(2000)));
+    let (later, _) = lease(rate(60).take(Some(state), 1, after(10_000)));
+    assert_eq!(later.start, after(10_000), "what nobody took is lost");
+}
+
+#[test]
+fn time_that_a_wrong_clock_took_does_not_stop_a_subscription() {
+    let state = RateState { v: 1, taken_until: after(65_001) };
+    assert_eq!(state.gives_nothing(NOW), None);
+    assert_eq!(lease(rate(60).take(Some(state), 1, NOW)).0.start, NOW);
+}
+
+#[test]
+fn who_finds_nothing_stands_in_line() {
+    let one = rate(60).line_up(None, after(2000), NOW);
+    let two = rate(60).line_up(Some(one), after(2000), NOW);
+    assert_eq!((one, two), (after(2000), after(3000)));
+    assert_eq!(rate(60).line_up(Some(NOW), after(2000), NOW), after(2000), "the line is gone");
+    assert_eq!(rate(1).line_up(Some(after(890_000)), NOW, NOW), after(900_000));
+}
+
+#[test]
+fn the_state_is_read_as_it_was_written_and_never_for_something_else() {
+    let text = r#"{"v":1,"taken_until":1700000000000}"#;
+    let state = RateState::parse(text.as_bytes()).unwrap();
+    assert_eq!(state.render(), text);
+    assert!(matches!(RateState::parse(b"{}"), Err(RateStateError::Malformed(_))));
+    let newer = text.replace(":1,", ":2,");
+    assert!(matches!(RateState::parse(newer.as_bytes()), Err(RateStateError::Newer(2))));
+}
+
+/// A worker as deliver is one: it reads, may be overtaken before it writes, and uses its tokens late or never.
+#[derive(Debug, Default)]
+struct Worker {
+    read: Option<(Option<RateState>, u32)>,
+    lease: Option<Lease>,
+}
+
+/// The store, the time, and when requests were begun.
+#[derive(Debug, Default)]
+struct Model {
+    state: Option<RateState>,
+    version: u32,
+    now: u64,
+    begun: Vec<u64>,
+}
+
+/// What one worker does next.
+#[derive(Debug, Clone)]
+enum Step {
+    Read,
+    Write { wanted: u32 },
+    Begin { late_ms: u64 },
+    Sleep { ms: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => Just(Step::Read),
+        3 => (0_u32..30).prop_map(|wanted| Step::Write { wanted }),
+        6 => prop_oneof![Just(0), 0_u64..1500].prop_map(|late_ms| Step::Begin { late_ms }),
+        1 => (0_u64..3000).prop_map(|ms| Step::Sleep { ms }),
+    ]
+}
+
+impl Model {
+    fn step(&mut self, rate: Rate, worker: &mut Worker, step: &Step) {
+        let now = after(self.now);
+        match *step {
+            Step::Read => worker.read = Some((self.state, self.version)),
+            Step::Write { wanted } => {
+                let Some((state, version)) = worker.read.take() else { return };
+                if let (Grant::Lease(lease, next), true) =
+                    (rate.take(state, wanted, now), version == self.version)
+                {
+                    (self.state, self.version, worker.lease) = (Some(next), version + 1, Some(lease));
+                }
+            }
+            Step::Begin { late_ms } => {
+                let Some(token) = worker.lease.as_mut().and_then(|lease| lease.token(now)) else { return };
+                let begun = token.from.max(now) + Duration::from_millis(late_ms);
+                if token.holds(begun) {
+                    self.begun.push(begun.as_millis());
+                }
+            }
+            Step::Sleep { ms } => self.now += ms,
+        }
+    }
+}
+
+proptest! {
+    /// In every stretch of time, over all workers: never more than the rate allows and one lease.
+    #[test]
+    fn no_interleaving_of_workers_exceeds_the_rate_by_more_than_one_lease(
+        per_minute in prop_oneof![1_u32..200, 200_u32..20_000],
+        steps in prop::collection::vec((0_usize..4, step()), 1..400),
+    ) {
+        let (rate, mut model) = (rate(per_minute), Model::default());
+        let mut workers: [Worker; 4] = Default::default();
+        for (worker, step) in &steps {
+            model.step(rate, &mut workers[*worker], step);
+        }
+        model.begun.sort_unstable();
+        for (i, from) in model.begun.iter().enumerate() {
+            for (j, to) in model.begun.iter().enumerate().skip(i) {
+                // A stretch that holds both ends holds one more, and moments are rounded to the millisecond.
+                let allowed = (u128::from(to - from) + 1) * u128::from(per_minute) / 60_000 + 1;
+                let requests = (j - i + 1) as u128;
+                prop_assert!(requests <= allowed + u128::from(rate.lease_max()), "{requests} from {from} to {to}");
+            }
+        }
+    }
+
+    /// One worker alone that always has something to send gets the whole rate, but for what rounding to milliseconds takes.
+    #[test]
+    fn nothing_of_the_rate_is_lost_while_there_is_enough_to_send(per_minute in 1_u32..5_000) {
+        let rate = rate(per_minute);
+        let (mut state, mut now, mut requests) = (None, NOW, 0_u32);
+        while now < NOW + Duration::from_mins(2) {
+            match rate.take(state, 1000, now) {
+                Grant::Lease(mut lease, next) => {
+                    state = Some(next);
+                    while lease.token(now).is_some() {
+                        requests += 1;
+                    }
+                }
+                Grant::NothingBefore(time) => now = time,
+            }
+        }
+        prop_assert!(requests * 100 >= 2 * per_minute * 99, "{requests}");
+    }
+}

@@ -1,0 +1,123 @@
+//! A subscription that is not active: what becomes of events that wait for it and of those that come.
+
+use std::time::Duration;
+
+use posthaste_core::api::{IsoTimestamp, StatusState, StatusView};
+use posthaste_core::handshake::{Action, Begin, act};
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{Clock, QueueName};
+use posthaste_simulation::{Answer, World, event};
+use serde_json::json;
+
+const HOUR: Duration = Duration::from_hours(1);
+
+/// Writes a status into the record of the subscription, as manage does.
+async fn write(world: &World, status: StatusView) {
+    let mut record = world.record().await;
+    for settings in record.settings.subscriptions.values_mut() {
+        settings.status = Some(status.clone());
+    }
+    world.write_record(record.render()).await;
+}
+
+async fn set(world: &World, state: StatusState) {
+    write(world, StatusView::new(state, None, world.clock.now())).await;
+}
+
+/// A world whose subscription is in this state, and one event on its way to it.
+async fn with(state: StatusState, time_to_live: Duration) -> World {
+    let world = World::new();
+    world.subscribe(json!({})).await;
+    set(&world, state).await;
+    world.publish(&[event("1")], time_to_live).await;
+    world.deliver_all().await;
+    world
+}
+
+/// Goes on in steps of a minute.
+async fn go_on(world: &World, minutes: u32) {
+    for _ in 0..minutes {
+        world.clock.advance(Duration::from_mins(1));
+        world.deliver_all().await;
+    }
+}
+
+#[tokio::test]
+async fn events_for_a_pending_or_paused_one_wait_without_an_attempt_and_go_out_when_it_is_active() {
+    for state in [StatusState::Pending, StatusState::Paused] {
+        let world = with(state, HOUR).await;
+        go_on(&world, 30).await;
+        assert_eq!(world.endpoint.take().len(), 0, "{state:?}");
+        set(&world, StatusState::Active).await;
+        go_on(&world, 5).await;
+        let requests = world.endpoint.take();
+        assert_eq!(requests.len(), 1, "{state:?}");
+        assert_eq!(requests[0].headers["aeg-delivery-count"], "0");
+    }
+}
+
+#[tokio::test]
+async fn events_that_wait_too_long_expire_with_their_time_to_live() {
+    for state in [StatusState::Pending, StatusState::Paused, StatusState::Failed] {
+        let world = with(state, Duration::from_mins(20)).await;
+        go_on(&world, 30).await;
+        world.bury().await;
+        let [(_, letter)] = &world.buried().await[..] else { panic!("one dead letter of a {state:?} one") };
+        let letters: serde_json::Value = serde_json::from_slice(letter).unwrap();
+        assert_eq!(letters[0]["deadletterreason"], "TimeToLiveExceeded");
+        assert_eq!(letters[0]["deliveryattempts"], 0);
+        assert_eq!(world.endpoint.take().len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn events_that_wait_for_a_disabled_one_are_dead_letters() {
+    let world = with(StatusState::Paused, HOUR).await;
+    set(&world, StatusState::Disabled).await;
+    go_on(&world, 6).await;
+    world.clock.advance(Duration::from_mins(6));
+    world.bury().await;
+    let letters: serde_json::Value = serde_json::from_slice(&world.buried().await[0].1).unwrap();
+    assert_eq!(letters[0]["deadletterreason"], "EndpointGone");
+    assert_eq!(world.endpoint.take().len(), 0);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_gone_is_disabled_with_its_reason_and_enabled_by_hand() {
+    let world = World::new();
+    world.subscribe(json!({})).await;
+    world.endpoint.answer([Answer::Status(410), Answer::Status(204)]);
+    world.publish(&[event("1")], HOUR).await;
+    world.deliver_all().await;
+    let record = world.record().await;
+    let settings = record.settings.subscriptions.values().next().unwrap();
+    let reason = Some("the endpoint answered 410 Gone".to_owned());
+    assert_eq!(settings.status, Some(StatusView::new(StatusState::Disabled, reason, world.clock.now())));
+    let code = posthaste_core::api::SecretText::new("code");
+    let enabled = act(Action::Enable, settings, Begin { now: world.clock.now(), code: &code }).unwrap();
+    write(&world, enabled).await;
+    world.endpoint.take();
+    world.publish(&[event("2")], HOUR).await;
+    world.deliver_all().await;
+    assert_eq!(world.endpoint.take().len(), 1);
+}
+
+#[tokio::test]
+async fn a_handshake_whose_time_is_over_holds_events_as_a_failed_one_does_and_lets_new_ones_pass() {
+    let world = World::new();
+    world.subscribe(json!({})).await;
+    let until: Timestamp = world.clock.now() + Duration::from_mins(10);
+    let handshake = json!({ "code": "code", "expiresAt": IsoTimestamp(until) });
+    let status = json!({ "state": "Pending", "since": "2023-11-14T22:13:20Z", "handshake": handshake });
+    write(&world, serde_json::from_value(status).unwrap()).await;
+    let takes_new_events = async |world: &World| {
+        let topic = world.record().await.compile().unwrap();
+        topic.subscriptions["billing"].status_at(world.clock.now()).takes_new_events()
+    };
+    assert!(takes_new_events(&world).await);
+    world.publish(&[event("1")], HOUR).await;
+    go_on(&world, 10).await;
+    assert!(!takes_new_events(&world).await);
+    go_on(&world, 10).await;
+    assert_eq!((world.endpoint.take().len(), world.delayed(QueueName::Deliveries).await), (0, 1));
+}
