@@ -1,5 +1,5 @@
-//! wake: once a minute, sends the parked deliveries whose minute has come, and sweeps temporary topics and
-//! subscriptions.
+//! wake: once a minute, sends the parked deliveries whose minute has come and what replays ask for, and sweeps temporary
+//! topics and subscriptions.
 //!
 //! An object is deleted only when every one of its messages was sent, so a crash or a failed send makes copies and
 //! loses nothing. It never runs twice at once (a lease object), and it releases nothing while the pressure is Medium
@@ -11,12 +11,15 @@ mod limits;
 mod list;
 mod payloads;
 mod release;
+mod replay;
 mod temporary;
 
 use std::time::Duration;
 
 use futures_util::future::join;
-use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, PressureReader, QueueSender};
+use posthaste_ports::{
+    Clock, Entropy, ObjectStore, PortError, PressureReader, QueueSender, Registry,
+};
 
 use course::Course;
 use limits::{Limits, within};
@@ -29,11 +32,15 @@ const RUN_MAX: Duration = Duration::from_secs(55);
 
 /// What wake needs from outside.
 #[derive(Debug)]
-pub struct WakePorts<Q, S, C, E> {
+pub struct WakePorts<Q, S, D, C, E> {
     /// The delivery queue.
     pub deliveries: Q,
     /// The state bucket.
     pub state: S,
+    /// The dead-letter bucket, for replays.
+    pub dead_letters: D,
+    /// Topics and subscriptions, for replays.
+    pub registry: Registry<S, C>,
     /// The pressure, as the monitor wrote it.
     pub pressure: PressureReader<S, C>,
     /// Time.
@@ -44,8 +51,8 @@ pub struct WakePorts<Q, S, C, E> {
 
 /// The function.
 #[derive(Debug)]
-pub struct Wake<Q, S, C, E> {
-    ports: WakePorts<Q, S, C, E>,
+pub struct Wake<Q, S, D, C, E> {
+    ports: WakePorts<Q, S, D, C, E>,
     deletes_payloads: bool,
 }
 
@@ -82,15 +89,16 @@ pub enum WakeError {
     OutOfTime,
 }
 
-impl<Q, S, C, E> Wake<Q, S, C, E>
+impl<Q, S, D, C, E> Wake<Q, S, D, C, E>
 where
     Q: QueueSender,
     S: ObjectStore,
+    D: ObjectStore,
     C: Clock,
     E: Entropy,
 {
     /// Wires the function up.
-    pub fn new(ports: WakePorts<Q, S, C, E>) -> Self {
+    pub fn new(ports: WakePorts<Q, S, D, C, E>) -> Self {
         Self { ports, deletes_payloads: true }
     }
 
@@ -120,6 +128,8 @@ where
         let swept = swept.unwrap_or_default();
         course.report.deleted_topics = swept.topics;
         course.report.deleted_subscriptions = swept.subscriptions;
+        // Last: what is replayed has waited already, and goes on in the next run.
+        self.replay_all(limits).await;
         if self.deletes_payloads {
             self.expire_payloads(limits).await;
         }

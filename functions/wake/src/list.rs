@@ -17,10 +17,11 @@ struct Part {
     before: Option<String>,
 }
 
-impl<Q, S, C, E> Wake<Q, S, C, E>
+impl<Q, S, D, C, E> Wake<Q, S, D, C, E>
 where
     Q: QueueSender,
     S: ObjectStore,
+    D: ObjectStore,
     C: Clock,
     E: Entropy,
 {
@@ -92,7 +93,7 @@ where
         self.ports.state.list(layout::PARKED, after, PAGE_MAX).await.map(Some)
     }
 
-    async fn is_under_pressure(&self) -> bool {
+    pub(crate) async fn is_under_pressure(&self) -> bool {
         self.ports.pressure.state().await.is_some_and(|state| state.level() != Level::Normal)
     }
 }

@@ -1,4 +1,4 @@
-//! Payloads that no message can refer to any more. On AWS a lifecycle rule of the bucket does the same, instead of this.
+//! Payloads that no message can refer to any more, and replays that ended long ago. On AWS a lifecycle rule of the bucket does the same, instead of this.
 
 use futures_util::future::try_join_all;
 use posthaste_core::layout::{PAYLOADS, payloads_before};
@@ -18,10 +18,11 @@ const DELETES_AT_ONCE: usize = 64;
 /// Looked for once an hour: payloads are kept for days.
 const MINUTES_BETWEEN: u64 = 60;
 
-impl<Q, S, C, E> Wake<Q, S, C, E>
+impl<Q, S, D, C, E> Wake<Q, S, D, C, E>
 where
     Q: QueueSender,
     S: ObjectStore,
+    D: ObjectStore,
     C: Clock,
     E: Entropy,
 {
@@ -33,7 +34,11 @@ where
         if !now.minute().is_multiple_of(MINUTES_BETWEEN) {
             return;
         }
-        match within(clock, limits.work, self.delete_payloads(now, limits)).await {
+        let work = async {
+            self.expire_replays().await?;
+            self.delete_payloads(now, limits).await
+        };
+        match within(clock, limits.work, work).await {
             Some(Ok(0)) => {}
             Some(Ok(deleted)) => tracing::info!(deleted, "old payloads deleted"),
             Some(Err(error)) => {

@@ -63,10 +63,11 @@ struct Unsent {
     first: Option<PortError>,
 }
 
-impl<Q, S, C, E> Wake<Q, S, C, E>
+impl<Q, S, D, C, E> Wake<Q, S, D, C, E>
 where
     Q: QueueSender,
     S: ObjectStore,
+    D: ObjectStore,
     C: Clock,
     E: Entropy,
 {

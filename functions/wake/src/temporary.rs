@@ -49,10 +49,11 @@ pub(crate) struct Swept {
     pub(crate) subscriptions: usize,
 }
 
-impl<Q, S, C, E> Wake<Q, S, C, E>
+impl<Q, S, D, C, E> Wake<Q, S, D, C, E>
 where
     Q: QueueSender,
     S: ObjectStore,
+    D: ObjectStore,
     C: Clock,
     E: Entropy,
 {

@@ -8,6 +8,7 @@ mod delivery_headers;
 mod iso;
 mod mapping;
 mod pressure;
+mod replay;
 mod secret_text;
 mod settings;
 mod signing;
@@ -19,6 +20,9 @@ pub use delivery_headers::DeliveryHeaderSettings;
 pub use iso::{IsoDuration, IsoTimestamp};
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
 pub use pressure::{PressureResource, PressureThresholds, PressureView};
+pub use replay::{
+    ReplayFailure, ReplayPage, ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView,
+};
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{
     ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings, EndpointSettings, FilterSettings,

@@ -1,5 +1,7 @@
 //! Where objects lie: every key of the state bucket and of the dead-letter bucket.
 
+use std::ops::Range;
+
 use crate::name::{SubscriptionName, TopicName};
 use crate::time::Timestamp;
 
@@ -28,11 +30,23 @@ pub const DRAIN: &str = "drain/";
 /// The prefix of the states of rates.
 pub const RATES: &str = "rates/";
 
+/// The prefix of all replays.
+pub const REPLAYS: &str = "replays/";
+
+/// The prefix of the markers of replays that have not ended, so that nobody looks at the others every minute.
+pub const REPLAYING: &str = "replaying/";
+
 /// The lease that keeps `wake` from running twice at once.
 pub const WAKE_LEASE: &str = "leases/wake.json";
 
 /// Where messages that cannot be read are kept byte for byte, in the dead-letter bucket.
 pub const MALFORMED: &str = "MALFORMED/";
+
+/// The milliseconds of the hour that one folder of dead letters stands for.
+const HOUR_MS: u64 = 3_600_000;
+
+/// Hexadecimal digits of a UUID in a replay's id: enough for those of one second.
+const REPLAY_ID_UNIQUE_CHARS: usize = 12;
 
 /// The record of a topic.
 pub fn topic(name: &TopicName) -> String {
@@ -135,6 +149,38 @@ pub fn dead_letter_owner(key: &str) -> Option<(TopicName, SubscriptionName)> {
     Some((TopicName::parse(topic).ok()?, SubscriptionName::parse(subscription).ok()?))
 }
 
+/// The hour that a dead-letter object's key tells, `prefix` being its subscription's. `None` if it tells none.
+pub fn dead_letter_hour(prefix: &str, key: &str) -> Option<Range<Timestamp>> {
+    let parts: Vec<u16> =
+        key.strip_prefix(prefix)?.split('/').take(4).map(str::parse).collect::<Result<_, _>>().ok()?;
+    let [year, month, day, hour] = parts.as_slice() else { return None };
+    let begins = Timestamp::parse(&format!("{year:04}-{month:02}-{day:02}T{hour:02}:00:00Z")).ok()?;
+    Some(begins..Timestamp::from_millis(begins.as_millis() + HOUR_MS))
+}
+
+/// What a replay goes by: the second in which it was asked for, so that they are listed in order, and a part of a UUID.
+pub fn replay_id(at: Timestamp, uuid: &str) -> String {
+    let text = at.to_string();
+    let digits: String = text.chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect();
+    let unique: String = uuid.chars().filter(|c| *c != '-').take(REPLAY_ID_UNIQUE_CHARS).collect();
+    format!("{digits}Z-{unique}")
+}
+
+/// The record of a replay.
+pub fn replay(id: &str) -> String {
+    format!("{REPLAYS}{id}.json")
+}
+
+/// The id of the replay whose record this is.
+pub fn replay_of(key: &str) -> Option<&str> {
+    key.strip_prefix(REPLAYS)?.strip_suffix(".json")
+}
+
+/// The marker of a replay that has not ended.
+pub fn replaying(id: &str) -> String {
+    format!("{REPLAYING}{id}")
+}
+
 /// A message kept byte for byte because it cannot be read. `id` is a UUID.
 pub fn malformed(at: Timestamp, id: &str) -> String {
     format!("{MALFORMED}{}/{id}", hour_key(at))
@@ -194,6 +240,30 @@ mod tests {
         assert_eq!(dead_letter_owner("ORDERS"), None);
         assert_eq!(temporary_topic(&temporary(&topic_name)).unwrap().folded(), "orders");
         assert_eq!(temporary_topic("temporary/a.b"), None);
+    }
+
+    #[test]
+    fn a_replay_s_keys_tell_its_id_and_sort_by_time() {
+        let at = Timestamp::parse("2026-03-07T04:05:01.999Z").unwrap();
+        let id = replay_id(at, "0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e");
+        assert_eq!(id, "20260307T040501Z-0b8b9c5e6a0c");
+        assert_eq!(replay_of(&replay(&id)), Some(id.as_str()));
+        assert_eq!((replay_of("replays/x"), replay_of("x.json")), (None, None));
+        assert_eq!(replaying(&id), "replaying/20260307T040501Z-0b8b9c5e6a0c");
+    }
+
+    #[test]
+    fn the_hour_is_read_from_the_key() {
+        let check = |rest: &str, expected: Option<&str>| {
+            let hour = dead_letter_hour("ORDERS/BILLING/", &format!("ORDERS/BILLING/{rest}"));
+            assert_eq!(hour.map(|hour| hour.start), expected.map(|text| Timestamp::parse(text).unwrap()), "{rest}");
+        };
+        check("2026/3/7/4/x.json", Some("2026-03-07T04:00:00Z"));
+        check("2026/11/21/23/x.json", Some("2026-11-21T23:00:00Z"));
+        for foreign in ["", "2026/3/7", "2026/13/7/4/x", "2026/2/30/4/x", "a/b/c/d/e", "2026/3/7/-4/x"] {
+            check(foreign, None);
+        }
+        assert_eq!(dead_letter_hour("ORDERS/BILLING/", "ORDERS/OTHER/2026/3/7/4/x.json"), None);
     }
 
     #[test]

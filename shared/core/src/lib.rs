@@ -25,6 +25,7 @@ pub mod pressure;
 pub mod problem;
 pub mod rate;
 pub mod record;
+pub mod replay;
 pub mod rest;
 pub mod retry;
 pub mod schema;

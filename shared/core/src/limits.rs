@@ -196,3 +196,23 @@ pub const DEAD_LETTER_OBJECT_BYTES_PREFERRED: usize = 4 * 1024 * 1024;
 
 /// Largest parked or held object that is gathered before the next one is begun, in bytes.
 pub const PARKED_OBJECT_BYTES_PREFERRED: usize = 4 * 1024 * 1024;
+
+// --- Replay ---
+
+/// Events per second at which a replay goes when its request does not say.
+pub const REPLAY_RATE_DEFAULT: u32 = 100;
+
+/// Most events per second that a replay may ask for: what one run of `wake` can read and send in its minute.
+pub const REPLAY_RATE_MAX: u32 = 1000;
+
+/// Most event types that a replay may name.
+pub const REPLAY_TYPES_MAX: usize = 100;
+
+/// Most objects that a replay may name: what one page of a list shows.
+pub const REPLAY_KEYS_MAX: usize = 1000;
+
+/// Most failures that a replay shows; all are counted.
+pub const REPLAY_FAILURES_SHOWN_MAX: usize = 20;
+
+/// How long a replay that ended can be looked at.
+pub const REPLAY_KEPT: Duration = Duration::from_hours(30 * 24);

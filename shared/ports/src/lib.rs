@@ -19,6 +19,7 @@ pub mod probe;
 pub mod queue;
 pub mod recorded;
 pub mod registry;
+pub mod replay;
 pub mod sending;
 pub mod store;
 pub mod topics;

@@ -1,0 +1,103 @@
+//! Which events of an object are sent now, and what became of them.
+
+use std::error::Error;
+
+use bytes::Bytes;
+use posthaste_core::dead_letter::{NotDeadLetters, restore_all};
+use posthaste_core::replay::{ReplayMessage, ReplayProgress, Selection, Sendable};
+use posthaste_ports::{ErrorKind, PortError};
+
+/// A part of an object's events, in order.
+#[derive(Debug, Default)]
+pub(super) struct Picked {
+    /// Those that were asked for.
+    pub(super) events: Vec<Sendable>,
+    /// Those that cannot be sent again, by their place, with the reason.
+    broken: Vec<(usize, String)>,
+    /// The place after the last that was looked at.
+    end: usize,
+    /// Whether that is the object's end.
+    is_whole: bool,
+}
+
+/// Picks from the events after `done` until as many were found as there is room for.
+pub(super) fn pick(
+    object: &Bytes,
+    selection: &Selection,
+    done: usize,
+    room: usize,
+) -> Result<Picked, NotDeadLetters> {
+    let mut picked = Picked { end: done, is_whole: true, ..Picked::default() };
+    for (index, letter) in restore_all(object)?.into_iter().enumerate().skip(done) {
+        match letter {
+            Ok(letter) if selection.takes_event(&letter) => {
+                if picked.events.len() == room {
+                    picked.is_whole = false;
+                    break;
+                }
+                picked.events.push(Sendable { index, letter });
+            }
+            Ok(_) => {}
+            Err(error) => picked.broken.push((index, chain(&error))),
+        }
+        picked.end = index + 1;
+    }
+    Ok(picked)
+}
+
+impl Picked {
+    /// Notes what was sent: everything before the first event that must be tried again. Answers why it must.
+    pub(super) fn note(
+        self,
+        key: &str,
+        messages: &[ReplayMessage],
+        sent: Vec<Result<(), PortError>>,
+        progress: &mut ReplayProgress,
+    ) -> Option<PortError> {
+        let mut failed = None;
+        let (mut refused, mut queued) = (Vec::new(), Vec::new());
+        for (message, sent) in messages.iter().zip(sent) {
+            match sent {
+                Ok(()) => queued.extend(&message.indexes),
+                // The queue will never take it.
+                Err(error) if error.kind == ErrorKind::Invalid => {
+                    refused.extend(message.indexes.iter().map(|index| (*index, chain(&error))));
+                }
+                Err(error) => {
+                    let first = message.indexes.first().copied().unwrap_or(self.end);
+                    if failed.as_ref().is_none_or(|(earlier, _)| first < *earlier) {
+                        failed = Some((first, error));
+                    }
+                }
+            }
+        }
+        let end = failed.as_ref().map_or(self.end, |(first, _)| *first);
+        let before_end = |index: usize| index < end;
+        progress.found += count(self.events.iter().filter(|event| before_end(event.index)));
+        progress.replayed += count(queued.into_iter().filter(|index: &usize| before_end(*index)));
+        for (index, why) in self.broken.into_iter().chain(refused).filter(|(index, _)| before_end(*index)) {
+            progress.fail(key, Some(index), why);
+        }
+        if failed.is_none() && self.is_whole {
+            progress.finish(key);
+        } else {
+            progress.reach(key, end);
+        }
+        failed.map(|(_, error)| error)
+    }
+}
+
+fn count(items: impl Iterator) -> u64 {
+    u64::try_from(items.count()).unwrap_or(u64::MAX)
+}
+
+/// An error with its causes, in one line.
+pub(super) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,235 @@
+//! From dead letters to messages: what a replayed event is in the delivery queue.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use super::pace::Pace;
+use crate::batch::Pack;
+use crate::dead_letter::Restored;
+use crate::decide::expires_at;
+use crate::delivery::{Delivery, Entry, Marks, Payload};
+use crate::schema::Schema;
+use crate::settle::{Wait, wait};
+use crate::time::Timestamp;
+use crate::topic::Subscription;
+use crate::wire::render_delivery;
+
+/// What all events of a replay share.
+#[derive(Debug, Clone, Copy)]
+pub struct Replay<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Who receives the events: this subscription alone, whatever its filter says.
+    pub subscription: &'a Subscription,
+    /// Default and cap of the topic's time to live.
+    pub default_time_to_live: Option<Duration>,
+}
+
+/// An event that was asked for, with its place in its object.
+#[derive(Debug, Clone)]
+pub struct Sendable {
+    /// From 0.
+    pub index: usize,
+    /// The dead letter.
+    pub letter: Restored,
+}
+
+/// A message for the delivery queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayMessage {
+    /// Its body.
+    pub body: Bytes,
+    /// Its `MessageGroupId`.
+    pub group: String,
+    /// How long the queue hides it.
+    pub delay_secs: u16,
+    /// The places of its events in their object.
+    pub indexes: Vec<usize>,
+}
+
+impl Replay<'_> {
+    /// The messages for events of one object, packed as publish packs them, and none with more events than fall due in
+    /// a second.
+    pub fn messages(
+        &self,
+        key: &str,
+        events: &[Sendable],
+        pace: &mut Pace,
+        now: Timestamp,
+    ) -> Vec<ReplayMessage> {
+        let entries: Vec<_> = events.iter().map(|event| self.entry(key, event, now)).collect();
+        let payloads: Vec<_> = entries.iter().map(|entry| &entry.payload).collect();
+        let second = Pack { items_max: pace.at_once(), bytes_preferred: usize::MAX };
+        let mut messages = Vec::new();
+        for run in self.subscription.batching.messages(&payloads) {
+            for part in second.cut(run.clone().map(|_| 0)) {
+                let part = run.start + part.start..run.start + part.end;
+                for alike in alike(&events[part.clone()]) {
+                    let range = part.start + alike.start..part.start + alike.end;
+                    let due = pace.take(range.len());
+                    messages.push(self.message(&events[range.clone()], entries[range].to_vec(), due, now));
+                }
+            }
+        }
+        messages
+    }
+
+    fn message(
+        &self,
+        events: &[Sendable],
+        entries: Vec<Entry>,
+        due: Timestamp,
+        now: Timestamp,
+    ) -> ReplayMessage {
+        let delivery = Delivery {
+            topic: self.subscription.topic.clone(),
+            subscription: self.subscription.name.clone(),
+            schema: events.first().map_or(Schema::default(), |event| event.letter.event.schema()),
+            // Not the event's first time: deliver looks for the subscription as it is since then.
+            published_at: now,
+            not_before: due,
+            attempts: 0,
+            last: None,
+            timed_out: false,
+            events: entries,
+        };
+        let delay_secs = match wait(due, now) {
+            Wait::Queue { delay_secs } => delay_secs,
+            // The pace does not reach that far.
+            Wait::Parked => 0,
+        };
+        ReplayMessage {
+            body: render_delivery(&delivery),
+            group: delivery.group(),
+            delay_secs,
+            indexes: events.iter().map(|event| event.index).collect(),
+        }
+    }
+
+    fn entry(&self, key: &str, event: &Sendable, now: Timestamp) -> Entry {
+        let replayed = &event.letter.event;
+        Entry {
+            key: self.key(key, event.index),
+            expires_at: expires_at(
+                now,
+                // Who asks for a replay wants an attempt: a time of the event's own that is over does not count.
+                replayed.expirytime().filter(|expiry| *expiry > now),
+                self.subscription.retry.time_to_live,
+                self.default_time_to_live,
+            ),
+            traceparent: replayed.traceparent().map(str::to_owned),
+            marks: Marks { replayed: true, ..Marks::default() },
+            payload: Payload::Inline(replayed.json().clone()),
+        }
+    }
+
+    /// A key that is new with every replay, and the same when one replay sends an event twice after a crash, so that
+    /// receivers can tell.
+    fn key(&self, object: &str, index: usize) -> String {
+        let digest = Sha256::new().chain_update(self.id).chain_update([0]).chain_update(object).finalize();
+        format!("{:032x}-{index}", u128::from_be_bytes(std::array::from_fn(|at| digest[at])))
+    }
+}
+
+/// Cuts events into runs of one schema. In an object of ours all have the same.
+fn alike(events: &[Sendable]) -> Vec<std::ops::Range<usize>> {
+    let mut start = 0;
+    let runs = events.chunk_by(|one, other| one.letter.event.schema() == other.letter.event.schema());
+    let range = |run: &[Sendable]| {
+        let range = start..start + run.len();
+        start = range.end;
+        range
+    };
+    runs.map(range).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::compile_subscription;
+    use crate::dead_letter::restore;
+    use crate::name::{SubscriptionName, TopicName};
+    use crate::wire::parse_delivery;
+    use serde_json::{Value, json};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_795_256_100_000);
+
+    fn subscription(more: Value) -> Subscription {
+        let mut settings = json!({
+            "endpoint": { "url": "https://billing.example.com/hooks" },
+            "filter": { "includedEventTypes": ["other"] },
+        });
+        settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        compile_subscription(&topic, Schema::CloudEvents, &name, &serde_json::from_value(settings).unwrap())
+            .unwrap()
+    }
+
+    fn events(count: usize, expirytime: &str) -> Vec<Sendable> {
+        let letter = |index: usize| {
+            let record = format!(
+                r#"{{"specversion":"1.0","id":"{index}","source":"/s","type":"t","expirytime":"{expirytime}","deadletterreason":"x"}}"#
+            );
+            Sendable { index, letter: restore(&Bytes::from(record)).unwrap() }
+        };
+        (0..count).map(letter).collect()
+    }
+
+    fn messages(subscription: &Subscription, count: usize, rate: u32) -> Vec<ReplayMessage> {
+        let replay = Replay { id: "r", subscription, default_time_to_live: None };
+        let mut pace = Pace::new(rate, Timestamp::EPOCH, NOW);
+        replay.messages("k", &events(count, "2020-01-01T00:00:00Z"), &mut pace, NOW)
+    }
+
+    #[test]
+    fn a_replayed_event_is_new_to_the_queue_and_marked() {
+        let billing = subscription(json!({ "retryPolicy": { "eventTimeToLiveInMinutes": 30 } }));
+        let [message] = &messages(&billing, 1, 100)[..] else { panic!("one message") };
+        let delivery = parse_delivery(&message.body).unwrap();
+        let entry = &delivery.events[0];
+        assert_eq!((delivery.attempts, delivery.last, delivery.not_before), (0, None, NOW));
+        assert_eq!(entry.marks, Marks { replayed: true, notice: false });
+        assert_eq!(entry.expires_at, NOW + Duration::from_mins(30));
+        let Payload::Inline(text) = &entry.payload else { panic!("the event itself") };
+        assert!(text.starts_with(b"{\"specversion\"") && text.ends_with(b"2020-01-01T00:00:00Z\"}"));
+    }
+
+    #[test]
+    fn an_event_s_own_time_counts_while_it_is_not_over() {
+        let billing = subscription(json!({}));
+        let replay = Replay { id: "r", subscription: &billing, default_time_to_live: None };
+        let soon = NOW + Duration::from_mins(7);
+        let entry = replay.entry("k", &events(1, &soon.to_string())[0], NOW);
+        assert_eq!(entry.expires_at, soon);
+    }
+
+    #[test]
+    fn the_key_is_the_same_for_the_same_event_of_one_replay_only() {
+        let billing = subscription(json!({}));
+        let key = |id, object, index| {
+            Replay { id, subscription: &billing, default_time_to_live: None }.key(object, index)
+        };
+        assert_eq!(key("r", "k", 0), key("r", "k", 0));
+        assert_eq!(key("r", "k", 0).len(), 34);
+        for other in [key("s", "k", 0), key("r", "l", 0), key("r", "k", 1), key("rk", "", 0)] {
+            assert_ne!(key("r", "k", 0), other);
+        }
+    }
+
+    #[test]
+    fn messages_are_packed_as_publish_packs_and_fall_due_at_the_rate() {
+        let check = |settings: Value, rate, expected: &[(usize, u16)]| {
+            let messages = messages(&subscription(settings), 25, rate);
+            let shape: Vec<_> = messages.iter().map(|m| (m.indexes.len(), m.delay_secs)).collect();
+            assert_eq!(shape, expected);
+            let all: Vec<_> = messages.into_iter().flat_map(|message| message.indexes).collect();
+            assert_eq!(all, (0..25).collect::<Vec<_>>());
+        };
+        check(json!({}), 100, &[(10, 0), (10, 1), (5, 1)]);
+        check(json!({}), 10, &[(10, 0), (10, 1), (5, 2)]);
+        check(json!({ "batching": { "maxEventsPerBatch": 25 } }), 20, &[(20, 0), (5, 1)]);
+        assert_eq!(messages(&subscription(json!({})), 25, 1).len(), 25);
+    }
+}
