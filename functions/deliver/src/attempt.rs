@@ -147,6 +147,7 @@ where
             subscription,
             schema: planned.schema,
             attempts_before: planned.attempts_before,
+            replayed: planned.replayed,
             at: self.ports.clock.now(),
             origin: &self.settings.origin,
         };

@@ -44,13 +44,14 @@ pub(crate) struct Planned {
     pub(crate) subscription: Arc<Subscription>,
     pub(crate) schema: Schema,
     pub(crate) attempts_before: u16,
+    pub(crate) replayed: bool,
     pub(crate) name_was_unknown: bool,
     pub(crate) jitter: Jitter,
     pub(crate) entries: Vec<EntryRef>,
 }
 
 /// What the events of one request have in common.
-type GroupKey<'a> = (&'a TopicName, &'a SubscriptionName, Schema, u16, bool);
+type GroupKey<'a> = (&'a TopicName, &'a SubscriptionName, Schema, u16, bool, bool);
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
@@ -130,10 +131,13 @@ where
         for (index, job) in invocation.jobs.iter().enumerate() {
             let delivery = &job.delivery;
             let unknown = delivery.last.is_some_and(|last| last.name_was_unknown);
-            let open = (0..delivery.events.len()).filter(|entry| job.is_open(*entry));
-            let entries = open.map(|entry| EntryRef { job: index, entry });
-            let key = (&delivery.topic, &delivery.subscription, delivery.schema, delivery.attempts, unknown);
-            groups.entry(key).or_default().extend(entries);
+            let (topic, subscription, schema) = (&delivery.topic, &delivery.subscription, delivery.schema);
+            for (entry, event) in delivery.events.iter().enumerate().filter(|(entry, _)| job.is_open(*entry))
+            {
+                // What is replayed travels under a header of its own.
+                let key = (topic, subscription, schema, delivery.attempts, unknown, event.marks.replayed);
+                groups.entry(key).or_default().push(EntryRef { job: index, entry });
+            }
         }
         // Requests that cannot be planned are not made, and their messages end without a verdict.
         let cut = |entries: Vec<EntryRef>| guarded_now(|| self.cut(invocation, &entries)).unwrap_or_default();
@@ -151,6 +155,7 @@ where
             subscription: Arc::clone(subscription),
             schema: first.delivery.schema,
             attempts_before: first.delivery.attempts,
+            replayed: entries.first().is_some_and(|at| invocation.entry(*at).marks.replayed),
             name_was_unknown: first.delivery.last.is_some_and(|last| last.name_was_unknown),
             jitter,
             entries: entries[run].to_vec(),

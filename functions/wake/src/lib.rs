@@ -17,9 +17,7 @@ mod temporary;
 use std::time::Duration;
 
 use futures_util::future::join;
-use posthaste_ports::{
-    Clock, Entropy, ObjectStore, PortError, PressureReader, QueueSender, Registry,
-};
+use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, PressureReader, QueueSender, Registry};
 
 use course::Course;
 use limits::{Limits, within};

@@ -130,7 +130,8 @@ where
     pub(crate) async fn expire_replays(&self) -> Result<(), PortError> {
         let kept_ms = u64::try_from(REPLAY_KEPT.as_millis()).unwrap_or(u64::MAX);
         let now = self.ports.clock.now().as_millis();
-        let first_kept = layout::replay(&layout::replay_id(Timestamp::from_millis(now.saturating_sub(kept_ms)), ""));
+        let first_kept =
+            layout::replay(&layout::replay_id(Timestamp::from_millis(now.saturating_sub(kept_ms)), ""));
         let page = self.ports.state.list(layout::REPLAYS, None, PAGE_MAX).await?;
         for object in page.objects.into_iter().take_while(|object| object.key < first_kept) {
             self.ports.state.delete(&object.key).await?;

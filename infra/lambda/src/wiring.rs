@@ -39,6 +39,9 @@ use crate::webhooks::LazyWebhooks;
 /// more often than this would cost requests and tell nothing.
 const PRESSURE_MAX_AGE: Duration = Duration::from_secs(5);
 
+/// wake looks a topic up once a minute, and only for a replay.
+const WAKE_TOPIC_MAX_AGE: Duration = Duration::ZERO;
+
 /// Idle connections that deliver keeps to endpoints; each is a file descriptor.
 const IDLE_CONNECTIONS_MAX: usize = 128;
 
@@ -63,7 +66,7 @@ pub type AwsDrainPost = DrainPost<S3Store, SystemClock>;
 pub type AwsDeadLetters = DeadLetters<Queue, S3Store, S3Store, SystemClock, SystemEntropy>;
 
 /// wake, as it is wired here.
-pub type AwsWake = Wake<Queue, S3Store, SystemClock, SystemEntropy>;
+pub type AwsWake = Wake<Queue, S3Store, S3Store, SystemClock, SystemEntropy>;
 
 /// monitor, as it is wired here.
 pub type AwsMonitor = Monitor<Queue, S3Store, NoMachine, SystemClock, DrainReports<S3Store, SystemClock>>;
@@ -195,6 +198,8 @@ pub fn wake(environment: &WakeEnvironment, clients: &Clients) -> AwsWake {
     Wake::new(WakePorts {
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
         state: state.clone(),
+        dead_letters: clients.store(&environment.dead_letter_bucket),
+        registry: Registry::new(state.clone(), SystemClock, WAKE_TOPIC_MAX_AGE),
         pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE),
         clock: SystemClock,
         entropy: SystemEntropy,

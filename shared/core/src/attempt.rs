@@ -20,6 +20,7 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const AEG_EVENT_TYPE: HeaderName = HeaderName::from_static("aeg-event-type");
 const AEG_SUBSCRIPTION_NAME: HeaderName = HeaderName::from_static("aeg-subscription-name");
 const AEG_DELIVERY_COUNT: HeaderName = HeaderName::from_static("aeg-delivery-count");
+const POSTHASTE_REPLAYED: HeaderName = HeaderName::from_static("posthaste-replayed");
 const NOTIFICATION: HeaderValue = HeaderValue::from_static("Notification");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 pub(crate) const AGENT: HeaderValue =
@@ -45,6 +46,8 @@ pub struct AttemptContext<'a> {
     pub schema: Schema,
     /// How many attempts were made before this one.
     pub attempts_before: u16,
+    /// Whether the events are replayed dead letters.
+    pub replayed: bool,
     /// When the attempt is made.
     pub at: Timestamp,
     /// Who asks, for `WebHook-Request-Origin` and `Origin`: a name without a scheme.
@@ -85,6 +88,9 @@ pub fn request(
     headers.insert(AEG_DELIVERY_COUNT, context.attempts_before.into());
     if subscription.endpoint.has_access_token() {
         headers.insert(CACHE_CONTROL, NO_STORE);
+    }
+    if context.replayed {
+        headers.insert(POSTHASTE_REPLAYED, HeaderValue::from_static("true"));
     }
     if let [Outgoing { traceparent: Some(traceparent), .. }] = events {
         put(&mut headers, TRACEPARENT, traceparent);
@@ -152,6 +158,7 @@ mod tests {
             subscription,
             schema: subscription.delivery_schema,
             attempts_before: 2,
+            replayed: false,
             at: Timestamp::from_millis(1_614_265_330_123),
             origin: &HeaderValue::from_static("posthaste.example"),
         };
@@ -211,12 +218,31 @@ mod tests {
             subscription: &subscription,
             schema: Schema::CloudEvents,
             attempts_before: 0,
+            replayed: false,
             at: Timestamp::EPOCH,
             origin: &HeaderValue::from_static("posthaste.example"),
         };
         let (headers, _) = request(context, &[event("a-0")]).unwrap();
         assert!(headers["authorization"].is_sensitive());
         assert!(!format!("{headers:?} {subscription:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn a_replayed_event_says_so() {
+        let check = |replayed, expected: Option<&str>| {
+            let context = AttemptContext {
+                subscription: &subscription(Schema::CloudEvents, json!({})),
+                schema: Schema::CloudEvents,
+                attempts_before: 0,
+                replayed,
+                at: Timestamp::EPOCH,
+                origin: &HeaderValue::from_static("posthaste.example"),
+            };
+            let (headers, _) = request(context, &[event("a-0")]).unwrap();
+            assert_eq!(headers.get("posthaste-replayed").map(|value| value.to_str().unwrap()), expected);
+        };
+        check(true, Some("true"));
+        check(false, None);
     }
 
     #[test]

@@ -256,7 +256,11 @@ mod tests {
     fn the_hour_is_read_from_the_key() {
         let check = |rest: &str, expected: Option<&str>| {
             let hour = dead_letter_hour("ORDERS/BILLING/", &format!("ORDERS/BILLING/{rest}"));
-            assert_eq!(hour.map(|hour| hour.start), expected.map(|text| Timestamp::parse(text).unwrap()), "{rest}");
+            assert_eq!(
+                hour.map(|hour| hour.start),
+                expected.map(|text| Timestamp::parse(text).unwrap()),
+                "{rest}"
+            );
         };
         check("2026/3/7/4/x.json", Some("2026-03-07T04:00:00Z"));
         check("2026/11/21/23/x.json", Some("2026-11-21T23:00:00Z"));

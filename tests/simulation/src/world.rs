@@ -9,6 +9,7 @@ use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::pressure::Drained;
 use posthaste_core::record::{RECORD_VERSION, TopicRecord};
+use posthaste_core::replay::ReplayRecord;
 use posthaste_core::schema::Schema;
 use posthaste_core::time::Timestamp;
 use posthaste_core::wire::render_delivery;
@@ -61,7 +62,7 @@ pub struct World {
     deliver: Deliver<Queue, State, ScriptedEndpoint, ManualClock, Chance>,
     dead_letters: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
     redrive: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
-    wake: Wake<Queue, State, ManualClock, SeededEntropy>,
+    wake: Wake<Queue, State, Bucket, ManualClock, SeededEntropy>,
     _folder: tempfile::TempDir,
 }
 
@@ -152,6 +153,12 @@ impl World {
             wake: Wake::new(WakePorts {
                 deliveries: queue(QueueName::Deliveries),
                 state: state(),
+                dead_letters: Faulty::new(
+                    Recorded::new(bucket.clone(), "bucket", &calls),
+                    "bucket",
+                    &faults.bucket,
+                ),
+                registry: registry(),
                 pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),
                 clock: clock.clone(),
                 entropy: entropy.clone(),
@@ -350,6 +357,30 @@ impl World {
             objects.push((meta.key, object.bytes));
         }
         objects
+    }
+
+    /// Asks for a replay of the subscription's dead letters, as manage does, and answers its id.
+    pub async fn replay(&self, request: Value) -> String {
+        let request = serde_json::from_value(request).expect("a request to replay");
+        let (now, state) = (self.clock.now(), self.local.state());
+        let id = layout::replay_id(now, "0b8b9c5e-6a0c");
+        let record = ReplayRecord::new(id.clone(), topic_name(), subscription_name(), request, now);
+        for (key, bytes) in [(layout::replaying(&id), Bytes::new()), (layout::replay(&id), record.render())] {
+            state.put(&key, bytes, PutCondition::Always).await.expect("a write");
+        }
+        id
+    }
+
+    /// A replay, as it stands.
+    pub async fn replayed(&self, id: &str) -> ReplayRecord {
+        let object = self.local.state().get(&layout::replay(id)).await.expect("a read");
+        ReplayRecord::parse(&object.expect("the replay").bytes).expect("a record")
+    }
+
+    /// The markers of the replays that have not ended.
+    pub async fn replaying(&self) -> Vec<String> {
+        let page = self.local.state().list(layout::REPLAYING, None, 1000).await.expect("a listing");
+        page.objects.into_iter().map(|object| object.key).collect()
     }
 
     /// The keys of what is parked.

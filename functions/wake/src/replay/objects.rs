@@ -157,7 +157,8 @@ where
                 return Ok(());
             }
         };
-        let picked = match pick(&bytes, &course.selection, progress.done_of(key), course.pace.room()) {
+        let (output, done) = (course.subscription.delivery_schema, progress.done_of(key));
+        let picked = match pick(&bytes, output, &course.selection, done, course.pace.room()) {
             Ok(picked) => picked,
             Err(error) => {
                 progress.fail(key, None, chain(&error));

@@ -5,6 +5,7 @@ use std::error::Error;
 use bytes::Bytes;
 use posthaste_core::dead_letter::{NotDeadLetters, restore_all};
 use posthaste_core::replay::{ReplayMessage, ReplayProgress, Selection, Sendable};
+use posthaste_core::schema::Schema;
 use posthaste_ports::{ErrorKind, PortError};
 
 /// A part of an object's events, in order.
@@ -23,12 +24,13 @@ pub(super) struct Picked {
 /// Picks from the events after `done` until as many were found as there is room for.
 pub(super) fn pick(
     object: &Bytes,
+    output: Schema,
     selection: &Selection,
     done: usize,
     room: usize,
 ) -> Result<Picked, NotDeadLetters> {
     let mut picked = Picked { end: done, is_whole: true, ..Picked::default() };
-    for (index, letter) in restore_all(object)?.into_iter().enumerate().skip(done) {
+    for (index, letter) in restore_all(object, output)?.into_iter().enumerate().skip(done) {
         match letter {
             Ok(letter) if selection.takes_event(&letter) => {
                 if picked.events.len() == room {

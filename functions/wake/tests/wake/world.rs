@@ -8,14 +8,14 @@ use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::time::Timestamp;
 use posthaste_core::wire::render_parked;
 use posthaste_local::{ManualClock, SeededEntropy};
-use posthaste_ports::{Clock, Faulty, ObjectStore, Plan, PressureReader, PutCondition};
+use posthaste_ports::{Clock, Faulty, ObjectStore, Plan, PressureReader, PutCondition, Registry};
 use posthaste_wake::{Wake, WakePorts, WakeReport};
 use serde_json::Value;
 
 use crate::queue::Queue;
 use crate::store::Store;
 
-pub(crate) type TestWake = Wake<Faulty<Queue>, Faulty<Store>, ManualClock, SeededEntropy>;
+pub(crate) type TestWake = Wake<Faulty<Queue>, Faulty<Store>, Faulty<Store>, ManualClock, SeededEntropy>;
 
 /// How long a run may take.
 pub(crate) const RUN: Duration = Duration::from_secs(55);
@@ -100,6 +100,8 @@ fn wake(
     Wake::new(WakePorts {
         deliveries: Faulty::new(queue.clone(), "deliveries", queue_plan),
         state: store.clone(),
+        dead_letters: store.clone(),
+        registry: Registry::new(store.clone(), clock.clone(), Duration::ZERO),
         pressure: PressureReader::new(store, clock.clone(), Duration::ZERO),
         clock: clock.clone(),
         entropy: SeededEntropy::new(seed),

@@ -246,6 +246,7 @@ fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
     let bucket = "DEAD_LETTER_BUCKET is not set, expected the name of a bucket";
     check::<DeadLetterEnvironment>(DEAD_LETTER_BUCKET, bucket);
     check::<ManageEnvironment>(DEAD_LETTER_BUCKET, bucket);
+    check::<WakeEnvironment>(DEAD_LETTER_BUCKET, bucket);
     let key = "ADMIN_KEY is not set, expected 16 or more visible ASCII characters";
     check::<ManageEnvironment>(ADMIN_KEY, key);
 }

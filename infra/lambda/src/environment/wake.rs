@@ -1,12 +1,17 @@
 //! What wake is told.
 
-use super::{CommonEnvironment, DELIVERIES_QUEUE_URL, Environment, EnvironmentError, Variables, kinds};
+use super::{
+    CommonEnvironment, DEAD_LETTER_BUCKET, DELIVERIES_QUEUE_URL, Environment, EnvironmentError, Variables,
+    kinds,
+};
 
 /// What wake is told.
 #[derive(Debug, Clone)]
 pub struct WakeEnvironment {
     /// What every function is told.
     pub common: CommonEnvironment,
+    /// The bucket of dead letters, for replays.
+    pub dead_letter_bucket: String,
     /// The URL of the delivery queue.
     pub deliveries_queue_url: String,
 }
@@ -16,6 +21,7 @@ impl Environment for WakeEnvironment {
         let mut variables = Variables::new(read);
         let environment = Self {
             common: CommonEnvironment::read(&mut variables),
+            dead_letter_bucket: variables.required(DEAD_LETTER_BUCKET, &kinds::BUCKET),
             deliveries_queue_url: variables.required(DELIVERIES_QUEUE_URL, &kinds::QUEUE_URL),
         };
         variables.finish(environment)

@@ -29,7 +29,7 @@ type Queue = LocalQueue<SystemClock>;
 type Webhooks = HyperWebhookClient<SystemClock>;
 pub(super) type EmbeddedDeliver = Deliver<Queue, StateStore, Webhooks, SystemClock, SystemEntropy>;
 pub(super) type EmbeddedDeadLetters = DeadLetters<Queue, StateStore, FileStore, SystemClock, SystemEntropy>;
-pub(super) type EmbeddedWake = Wake<Queue, StateStore, SystemClock, SystemEntropy>;
+pub(super) type EmbeddedWake = Wake<Queue, StateStore, FileStore, SystemClock, SystemEntropy>;
 pub(super) type EmbeddedPublish = Publish<Queue, StateStore, SystemClock, SystemEntropy>;
 pub(super) type EmbeddedManage = Manage<StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
 
@@ -127,6 +127,8 @@ impl<'a> Adapters<'a> {
         Wake::new(WakePorts {
             deliveries: self.local.queue(QueueName::Deliveries),
             state: self.local.state(),
+            dead_letters: self.bucket.clone(),
+            registry: self.registry.clone(),
             pressure: self.pressure.clone(),
             clock: SystemClock,
             entropy: SystemEntropy,

@@ -2,13 +2,15 @@
 //!
 //! It reads Azure Event Grid's own dead letters too, whose members have the same names and stand in another order.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{CLOUD_EVENTS, EVENT_GRID, Names};
-use crate::event::{Event, EventError, without_members};
-use crate::limits::EVENT_BYTES_MAX;
+use crate::event::{Envelope, Event, EventError, without_members};
+use crate::limits::{EVENT_BYTES_MAX, MAPPED_VALUE_BYTES_MAX};
 use crate::schema::Schema;
 
 /// A dead letter as it was read from its object.
@@ -30,6 +32,9 @@ pub enum RestoreError {
     /// It is larger than any event that is accepted.
     #[error("larger than {EVENT_BYTES_MAX} bytes")]
     TooLarge,
+    /// A custom event whose envelope says too little, or too much.
+    #[error("a custom event whose envelope cannot be read")]
+    Envelope,
     /// Without our members it is not as its schema says.
     #[error("not an event of its schema")]
     Event(#[source] EventError),
@@ -55,14 +60,18 @@ impl Names {
     }
 }
 
-/// The parts of an object, each restored by itself.
-pub fn restore_all(object: &Bytes) -> Result<Vec<Result<Restored, RestoreError>>, NotDeadLetters> {
+/// The parts of an object, each restored by itself. `output` is the schema in which their subscription receives events:
+/// a custom event lies in Event Grid's members, so that only it tells the two apart.
+pub fn restore_all(
+    object: &Bytes,
+    output: Schema,
+) -> Result<Vec<Result<Restored, RestoreError>>, NotDeadLetters> {
     let records: Vec<&RawValue> = serde_json::from_slice(object).map_err(NotDeadLetters)?;
-    Ok(records.iter().map(|raw| restore(&object.slice_ref(raw.get().as_bytes()))).collect())
+    Ok(records.iter().map(|raw| restore(&object.slice_ref(raw.get().as_bytes()), output)).collect())
 }
 
 /// The event of one dead letter.
-pub fn restore(record: &Bytes) -> Result<Restored, RestoreError> {
+pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError> {
     let written: Reason = serde_json::from_slice(record).map_err(|_| RestoreError::NotADeadLetter)?;
     let (reason, names, schema) = match written {
         Reason { event_grid: Some(reason), .. } => (reason, EVENT_GRID, Schema::EventGrid),
@@ -70,11 +79,47 @@ pub fn restore(record: &Bytes) -> Result<Restored, RestoreError> {
         Reason { event_grid: None, cloud_events: None } => return Err(RestoreError::NotADeadLetter),
     };
     let text = without_members(record, names.reason, &names.all());
-    if text.len() > EVENT_BYTES_MAX {
+    let event = match (schema, output) {
+        (Schema::EventGrid, Schema::Custom) => custom(&text)?,
+        _ => Event::parse(schema, text).map_err(RestoreError::Event)?,
+    };
+    if event.json().len() > EVENT_BYTES_MAX {
         return Err(RestoreError::TooLarge);
     }
-    let event = Event::parse(schema, text).map_err(RestoreError::Event)?;
     Ok(Restored { reason: reason.into(), event })
+}
+
+/// The members of Event Grid's that lie around a custom event.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Around<'a> {
+    id: Box<str>,
+    event_time: Box<str>,
+    event_type: Box<str>,
+    #[serde(default)]
+    data_version: Box<str>,
+    topic: Box<str>,
+    #[serde(default)]
+    subject: Box<str>,
+    #[serde(borrow)]
+    data: &'a RawValue,
+}
+
+/// The custom event under `data`, in its envelope.
+fn custom(text: &Bytes) -> Result<Event, RestoreError> {
+    let around: Around<'_> = serde_json::from_slice(text).map_err(|_| RestoreError::Envelope)?;
+    let Around { id, event_time, event_type, data_version, topic, subject, data } = around;
+    let envelope = Envelope { id, event_time, event_type, data_version, topic, subject };
+    let Envelope { id, event_time, event_type, data_version, topic, subject } = &envelope;
+    let is_long = |text: &&Box<str>| text.len() > MAPPED_VALUE_BYTES_MAX;
+    let is_void = [id, event_type, topic].iter().any(|text| text.is_empty());
+    if is_void || [id, event_time, event_type, data_version, topic, subject].iter().any(is_long) {
+        return Err(RestoreError::Envelope);
+    }
+    if !data.get().starts_with('{') {
+        return Err(RestoreError::Envelope);
+    }
+    Ok(Event::enveloped(text.slice_ref(data.get().as_bytes()), Arc::new(envelope)))
 }
 
 #[cfg(test)]
@@ -91,7 +136,7 @@ mod tests {
 
     fn check(schema: Schema, status: Option<u16>, event: &str) {
         let event = Bytes::from(event.to_owned());
-        let restored = restore(&record(&letter(schema, status), &entry(None), &event)).unwrap();
+        let restored = restore(&record(&letter(schema, status), &entry(None), &event), schema).unwrap();
         assert_eq!((&*restored.reason, restored.event.json()), ("MaxDeliveryAttemptsExceeded", &event));
         assert_eq!((restored.event.schema(), restored.event.id()), (schema, "1"));
     }
@@ -111,6 +156,29 @@ mod tests {
             None,
             r#"{"lasthttpstatuscode":7,"specversion":"1.0","id":"1","source":"/s","type":"t","lasthttpstatus":1}"#,
         );
+    }
+
+    #[test]
+    fn a_custom_event_is_taken_out_of_its_envelope() {
+        let envelope = Envelope {
+            id: "1".into(),
+            event_time: "2020-08-13T18:11:29.4121391Z".into(),
+            event_type: "made".into(),
+            data_version: "".into(),
+            topic: "/topics/orders".into(),
+            subject: "a\"b".into(),
+        };
+        let event = Bytes::from_static(br#"{ "n": 1.00, "deadLetterReason": "mine" }"#);
+        let record = record(&letter(Schema::Custom, Some(404)), &entry(Some(envelope.clone())), &event);
+        let restored = restore(&record, Schema::Custom).unwrap().event;
+        assert_eq!((restored.json(), restored.schema()), (&event, Schema::Custom));
+        assert_eq!(restored.envelope().map(|envelope| &**envelope), Some(&envelope));
+        // A subscription that receives Event Grid's schema by now gets it in that.
+        let restored = restore(&record, Schema::EventGrid).unwrap().event;
+        assert_eq!((restored.json(), restored.schema()), (&envelope.around(&event, &[]), Schema::EventGrid));
+        let long = Envelope { subject: "x".repeat(MAPPED_VALUE_BYTES_MAX + 1).into(), ..envelope };
+        let record = super::super::record(&letter(Schema::Custom, None), &entry(Some(long)), &event);
+        assert!(matches!(restore(&record, Schema::Custom), Err(RestoreError::Envelope)));
     }
 
     /// The sample of Event Grid's page on dead letters, whose members stand among the event's own.
@@ -134,7 +202,7 @@ mod tests {
     "data": { "api": "PutBlob" }
   }
 ]"#;
-        let restored = restore_all(&Bytes::from(sample)).unwrap().remove(0).unwrap();
+        let restored = restore_all(&Bytes::from(sample), Schema::EventGrid).unwrap().remove(0).unwrap();
         assert_eq!(restored.event.event_type(), "Microsoft.Storage.BlobCreated");
         let text = std::str::from_utf8(restored.event.json()).unwrap();
         assert!(!text.contains("eliver") && text.ends_with(r#","data":{ "api": "PutBlob" }}"#), "{text}");
@@ -143,7 +211,7 @@ mod tests {
     #[test]
     fn what_is_no_dead_letter_says_why() {
         let check = |record: &str, expected: &str| {
-            let restored = restore(&Bytes::from(record.to_owned()));
+            let restored = restore(&Bytes::from(record.to_owned()), Schema::CloudEvents);
             let error = restored.map(|_| ()).unwrap_err();
             let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
             assert_eq!(format!("{error}{cause}"), expected, "{record}");
@@ -158,15 +226,16 @@ mod tests {
         );
         let large = CLOUD_EVENT.replace("1.00", &"7".repeat(EVENT_BYTES_MAX));
         let large = record(&letter(Schema::CloudEvents, None), &entry(None), &Bytes::from(large));
-        assert!(matches!(restore(&large), Err(RestoreError::TooLarge)));
-        assert!(restore_all(&Bytes::from_static(b"{}")).is_err());
-        assert_eq!(restore_all(&Bytes::from_static(b"[{}, 1]")).unwrap().len(), 2);
+        assert!(matches!(restore(&large, Schema::CloudEvents), Err(RestoreError::TooLarge)));
+        assert!(restore_all(&Bytes::from_static(b"{}"), Schema::CloudEvents).is_err());
+        assert_eq!(restore_all(&Bytes::from_static(b"[{}, 1]"), Schema::Custom).unwrap().len(), 2);
     }
 
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
-            let _ = (restore(&Bytes::from(bytes.clone())).is_ok(), restore_all(&Bytes::from(bytes)).is_ok());
+            let bytes = Bytes::from(bytes);
+            let _ = (restore(&bytes, Schema::Custom).is_ok(), restore_all(&bytes, Schema::Custom).is_ok());
         }
 
         #[test]

@@ -222,7 +222,8 @@ mod tests {
 
     fn record() -> ReplayRecord {
         let request = json!({ "from": "2026-11-21T09:00:00Z", "reason": "EndpointGone", "types": ["t"] });
-        let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        let (topic, name) =
+            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
         let (id, now) = ("20261121T101500Z-0b8b9c5e".to_owned(), Timestamp::from_millis(1_795_256_100_000));
         let mut record = ReplayRecord::new(id, topic, name, serde_json::from_value(request).unwrap(), now);
         record.progress.finish("ORDERS/BILLING/2026/11/21/9/a.json");

@@ -152,13 +152,15 @@ fn check_keys(keys: &[String], prefix: &str) -> Result<(), ReplayRequestError> {
 mod tests {
     use super::*;
     use crate::dead_letter::restore;
+    use crate::schema::Schema;
     use bytes::Bytes;
     use serde_json::{Value, json};
 
     const NOW: &str = "2026-11-21T10:30:00Z";
 
     fn selection(request: Value) -> Result<Selection, ReplayRequestError> {
-        let (topic, name) = (TopicName::parse("Orders").unwrap(), SubscriptionName::parse("Billing").unwrap());
+        let (topic, name) =
+            (TopicName::parse("Orders").unwrap(), SubscriptionName::parse("Billing").unwrap());
         let request = serde_json::from_value(request).unwrap();
         Selection::new(&topic, &name, &request, Timestamp::parse(NOW).unwrap())
     }
@@ -211,8 +213,9 @@ mod tests {
 
     #[test]
     fn an_event_is_taken_by_its_reason_and_type() {
-        let letter = br#"{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"EndpointGone"}"#;
-        let letter = restore(&Bytes::from_static(letter)).unwrap();
+        let letter =
+            br#"{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"EndpointGone"}"#;
+        let letter = restore(&Bytes::from_static(letter), Schema::CloudEvents).unwrap();
         let check = |request: Value, expected| {
             assert_eq!(selection(request.clone()).unwrap().takes_event(&letter), expected, "{request}");
         };

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::pace::Pace;
-use crate::batch::Pack;
+use crate::batch::{EventSize, Pack};
 use crate::dead_letter::Restored;
 use crate::decide::expires_at;
 use crate::delivery::{Delivery, Entry, Marks, Payload};
@@ -60,10 +60,11 @@ impl Replay<'_> {
         now: Timestamp,
     ) -> Vec<ReplayMessage> {
         let entries: Vec<_> = events.iter().map(|event| self.entry(key, event, now)).collect();
-        let payloads: Vec<_> = entries.iter().map(|entry| &entry.payload).collect();
+        let sizes: Vec<_> =
+            entries.iter().map(|entry| EventSize::of(&entry.payload, entry.envelope.as_deref())).collect();
         let second = Pack { items_max: pace.at_once(), bytes_preferred: usize::MAX };
         let mut messages = Vec::new();
-        for run in self.subscription.batching.messages(&payloads) {
+        for run in self.subscription.batching.messages(&sizes) {
             for part in second.cut(run.clone().map(|_| 0)) {
                 let part = run.start + part.start..run.start + part.end;
                 for alike in alike(&events[part.clone()]) {
@@ -121,6 +122,7 @@ impl Replay<'_> {
             ),
             traceparent: replayed.traceparent().map(str::to_owned),
             marks: Marks { replayed: true, ..Marks::default() },
+            envelope: replayed.envelope().cloned(),
             payload: Payload::Inline(replayed.json().clone()),
         }
     }
@@ -162,7 +164,8 @@ mod tests {
             "filter": { "includedEventTypes": ["other"] },
         });
         settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        let (topic, name) =
+            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
         compile_subscription(&topic, Schema::CloudEvents, &name, &serde_json::from_value(settings).unwrap())
             .unwrap()
     }
@@ -172,7 +175,7 @@ mod tests {
             let record = format!(
                 r#"{{"specversion":"1.0","id":"{index}","source":"/s","type":"t","expirytime":"{expirytime}","deadletterreason":"x"}}"#
             );
-            Sendable { index, letter: restore(&Bytes::from(record)).unwrap() }
+            Sendable { index, letter: restore(&Bytes::from(record), Schema::CloudEvents).unwrap() }
         };
         (0..count).map(letter).collect()
     }

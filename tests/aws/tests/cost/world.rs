@@ -54,7 +54,7 @@ const LINGER_MAX: Duration = Duration::from_secs(1);
 /// What a run of wake asks that finds nothing: the lease is read, taken and given back, the pressure read, what is
 /// parked listed.
 pub(crate) const IDLE_WAKE: Requests =
-    Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 3, gets: 2 };
+    Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 4, gets: 2 };
 
 const TOPIC: &str = "orders";
 const KEY: &str = "the-key";
@@ -78,7 +78,7 @@ pub(crate) struct World {
     publish: Publish<Queue, Store, ManualClock, SeededEntropy>,
     deliver: Deliver<Queue, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>,
     drain: DrainPost<Store, ManualClock>,
-    wake: Wake<Queue, Store, ManualClock, SeededEntropy>,
+    wake: Wake<Queue, Store, Store, ManualClock, SeededEntropy>,
     monitor: Monitor<Queue, Store, NoMachine, ManualClock, DrainReports<Store, ManualClock>>,
 }
 
@@ -135,6 +135,8 @@ impl World {
             wake: Wake::new(WakePorts {
                 deliveries: recorded(QueueName::Deliveries),
                 state: state(),
+                dead_letters: state(),
+                registry: Registry::new(state(), clock.clone(), Duration::ZERO),
                 pressure: pressure(),
                 clock: clock.clone(),
                 entropy: SeededEntropy::new(3),

@@ -1,0 +1,286 @@
+//! Replay: dead letters are delivered again, to their subscription alone, at a rate, and once each unless something
+//! failed on the way.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::api::{ReplayReason, ReplayState};
+use posthaste_core::layout;
+use posthaste_core::pressure::{PRESSURE_KEY, PressureSettings, PressureState, Readings, Usage, evaluate};
+use posthaste_ports::faulty::{Effect, Fault, Plan};
+use posthaste_ports::recorded::Operation;
+use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
+use posthaste_simulation::{Answer, Faults, World, event};
+use serde_json::{Value, json};
+
+const DAY: Duration = Duration::from_hours(24);
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// A world with the dead letters of events of these ids, in one object.
+async fn world(ids: &[&str], faults: &Faults) -> World {
+    let world = World::with(faults);
+    world.subscribe(json!({})).await;
+    die(&world, ids).await;
+    world
+}
+
+async fn die(world: &World, ids: &[&str]) {
+    world.endpoint.answer([Answer::Status(400)]);
+    for id in ids {
+        world.publish(&[event(id)], DAY).await;
+    }
+    world.deliver_all().await;
+    world.clock.advance(Duration::from_mins(5));
+    while world.visible(QueueName::DeadLetters).await > 0 {
+        world.bury().await;
+    }
+    world.endpoint.take();
+    world.clock.advance(Duration::from_hours(1));
+}
+
+/// What a monitor writes that finds nearly all memory used.
+fn medium(world: &World) -> Bytes {
+    let (now, memory) = (world.clock.now(), Some(Usage { used: 93, total: 100 }));
+    let readings = Readings { memory, ..Readings::default() };
+    let (state, _) = evaluate(&PressureState::normal(now), &readings, &PressureSettings::default(), now);
+    state.render().into()
+}
+
+/// The state, the events found, replayed and failed of a replay.
+async fn standing(world: &World, id: &str) -> (ReplayState, [u64; 3]) {
+    let record = world.replayed(id).await;
+    (record.state, [record.progress.found, record.progress.replayed, record.progress.failed])
+}
+
+/// The ids of what the endpoint received since the last time, in order.
+fn received(world: &World) -> Vec<String> {
+    let id = |body: &str| {
+        let event: Value = serde_json::from_str(body).unwrap();
+        event["id"].as_str().unwrap().to_owned()
+    };
+    let mut ids: Vec<_> = world.endpoint.take().iter().map(|request| id(&request.body)).collect();
+    ids.sort_by_key(|id| id.parse::<u32>().unwrap_or(0));
+    ids
+}
+
+#[tokio::test]
+async fn a_receiver_gets_the_event_as_it_was_with_a_header_that_says_so() {
+    let world = world(&["a"], &Faults::none()).await;
+    let before = world.buried().await;
+    let id = world.replay(json!({})).await;
+    world.wake().await;
+    world.endpoint.answer([Answer::Status(200)]);
+    world.deliver_all().await;
+    let requests = world.endpoint.take();
+    let [request] = &requests[..] else { panic!("one request: {requests:?}") };
+    assert_eq!(request.body, event("a"));
+    assert_eq!(request.headers["posthaste-replayed"], "true");
+    assert_eq!(request.headers["aeg-delivery-count"], "0");
+    assert_eq!(standing(&world, &id).await, (ReplayState::Done, [1, 1, 0]));
+    assert_eq!(world.replaying().await, Vec::<String>::new());
+    assert_eq!(world.buried().await, before, "the dead letter stays where it is");
+}
+
+#[tokio::test]
+async fn a_replayed_event_that_fails_again_is_a_new_dead_letter_and_no_part_of_the_replay() {
+    let world = world(&["a"], &Faults::none()).await;
+    let id = world.replay(json!({})).await;
+    for _ in 0..3 {
+        world.wake().await;
+        world.endpoint.answer([Answer::Status(400)]);
+        world.deliver_all().await;
+        world.clock.advance(Duration::from_mins(5));
+        world.bury().await;
+    }
+    assert_eq!((received(&world), world.buried().await.len()), (vec!["a".to_owned()], 2));
+    assert_eq!(standing(&world, &id).await, (ReplayState::Done, [1, 1, 0]));
+    let again = world.replay(json!({})).await;
+    world.wake().await;
+    assert_eq!(standing(&world, &again).await, (ReplayState::Done, [2, 2, 0]));
+}
+
+#[tokio::test]
+async fn only_what_was_asked_for_is_replayed() {
+    let world = world(&["a"], &Faults::none()).await;
+    let old = world.buried().await[0].0.clone();
+    die(&world, &["b"]).await;
+    let check = async |request: Value, expected: &[&str]| {
+        world.clock.advance(MINUTE);
+        world.endpoint.take();
+        world.replay(request.clone()).await;
+        world.wake().await;
+        world.clock.advance(Duration::from_secs(1));
+        world.endpoint.answer([Answer::Status(200)]);
+        world.deliver_all().await;
+        assert_eq!(received(&world), expected, "{request}");
+    };
+    check(json!({ "keys": [old] }), &["a"]).await;
+    check(json!({ "to": "2023-11-14T22:30:00Z" }), &["a"]).await;
+    check(json!({ "from": "2023-11-14T23:00:00Z" }), &["b"]).await;
+    check(json!({ "reason": "TimeToLiveExceeded" }), &[]).await;
+    check(json!({ "types": ["order.paid"] }), &["a", "b"]).await;
+    check(json!({ "types": ["order.refunded"] }), &[]).await;
+}
+
+#[tokio::test]
+async fn events_fall_due_at_the_rate_and_the_next_minute_goes_on_where_this_one_ended() {
+    let ids: Vec<_> = (0..150).map(|id| id.to_string()).collect();
+    let world = world(&ids.iter().map(String::as_str).collect::<Vec<_>>(), &Faults::none()).await;
+    let id = world.replay(json!({ "ratePerSecond": 2 })).await;
+    world.wake().await;
+    assert_eq!(standing(&world, &id).await, (ReplayState::Running, [120, 120, 0]));
+    // Looked at once more in the same minute, as after a restart, it sends no more than its rate.
+    world.wake().await;
+    assert_eq!(standing(&world, &id).await.1, [120, 120, 0]);
+    world.endpoint.answer([Answer::Status(200)]);
+    let mut all = Vec::new();
+    for second in 0..60 {
+        world.deliver_all().await;
+        all.extend(received(&world));
+        assert_eq!(all.len(), 2 * (second + 1), "after {second} s");
+        world.clock.advance(Duration::from_secs(1));
+    }
+    world.wake().await;
+    assert_eq!(standing(&world, &id).await, (ReplayState::Done, [150, 150, 0]));
+    world.clock.advance(MINUTE);
+    world.deliver_all().await;
+    all.extend(received(&world));
+    all.sort_by_key(|id| id.parse::<u32>().unwrap());
+    assert_eq!(all, ids);
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_again_is_counted_and_holds_up_nothing() {
+    let world = world(&["a"], &Faults::none()).await;
+    let put = async |name: &str, text: &'static str| {
+        let key = format!("ORDERS/BILLING/2023/11/14/22/{name}.json");
+        world.bucket.put(&key, Bytes::from_static(text.as_bytes()), PutCondition::Always).await.unwrap();
+    };
+    put("0-broken", "not ours").await;
+    put(
+        "1-mixed",
+        r#"[{"id":"1"},{"specversion":"1.0","id":"m","source":"/s","type":"t","deadletterreason":"x"}]"#,
+    )
+    .await;
+    let id = world.replay(json!({})).await;
+    world.wake().await;
+    assert_eq!(standing(&world, &id).await, (ReplayState::Done, [2, 2, 2]));
+    let failures = world.replayed(&id).await.progress.failures;
+    let shown: Vec<_> = failures.iter().map(|f| (f.index, f.detail.as_str())).collect();
+    let broken = "not a JSON array of dead letters: expected ident at line 1 column 2";
+    assert_eq!(shown, [(None, broken), (Some(0), "not a dead letter: there is no deadLetterReason in it")]);
+}
+
+#[tokio::test]
+async fn a_named_object_that_is_not_there_is_counted() {
+    let world = world(&["a"], &Faults::none()).await;
+    let id = world.replay(json!({ "keys": ["ORDERS/BILLING/2023/1/1/1/none.json"] })).await;
+    world.wake().await;
+    assert_eq!(standing(&world, &id).await, (ReplayState::Done, [0, 0, 1]));
+}
+
+#[tokio::test]
+async fn under_pressure_a_replay_waits_and_then_goes_on_by_itself() {
+    let world = world(&["a"], &Faults::none()).await;
+    let state = world.local.state();
+    state.put(PRESSURE_KEY, medium(&world), PutCondition::Always).await.unwrap();
+    let id = world.replay(json!({})).await;
+    world.wake().await;
+    assert_eq!(standing(&world, &id).await, (ReplayState::Waiting, [0, 0, 0]));
+    assert_eq!(world.replayed(&id).await.reason, Some(ReplayReason::Pressure));
+    state.delete(PRESSURE_KEY).await.unwrap();
+    world.wake().await;
+    assert_eq!(standing(&world, &id).await, (ReplayState::Done, [1, 1, 0]));
+}
+
+#[tokio::test]
+async fn a_subscription_that_is_gone_ends_its_replay() {
+    let world = world(&["a"], &Faults::none()).await;
+    world.unsubscribe().await;
+    let id = world.replay(json!({})).await;
+    world.wake().await;
+    assert_eq!(standing(&world, &id).await, (ReplayState::Cancelled, [0, 0, 0]));
+    assert_eq!(world.replayed(&id).await.reason, Some(ReplayReason::SubscriptionDeleted));
+    assert_eq!(world.replaying().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_disabled_subscription_s_replay_waits_until_it_is_active() {
+    let world = world(&["a"], &Faults::none()).await;
+    let status = json!({ "status": { "state": "Disabled", "since": "2023-11-14T22:13:20Z" } });
+    world.subscribe(status).await;
+    let id = world.replay(json!({})).await;
+    world.wake().await;
+    assert_eq!(world.replayed(&id).await.reason, Some(ReplayReason::SubscriptionDisabled));
+    world.subscribe(json!({})).await;
+    world.wake().await;
+    assert_eq!(standing(&world, &id).await, (ReplayState::Done, [1, 1, 0]));
+}
+
+#[tokio::test]
+async fn a_cancelled_replay_sends_nothing_more() {
+    let world = world(&["a"], &Faults::none()).await;
+    let id = world.replay(json!({})).await;
+    let now = world.clock.now();
+    let record = world.replayed(&id).await.turned(ReplayState::Cancelled, Some(ReplayReason::Requested), now);
+    let key = layout::replay(&id);
+    world.local.state().put(&key, record.render(), PutCondition::Always).await.unwrap();
+    world.wake().await;
+    assert_eq!(world.visible(QueueName::Deliveries).await, 0);
+    assert_eq!(world.replaying().await, Vec::<String>::new());
+}
+
+/// Fails the effects of one operation on one resource, the first so many times.
+fn failing(operation: Operation, prefix: &'static str, times: usize) -> Plan {
+    let seen = std::sync::atomic::AtomicUsize::new(0);
+    Plan::by(move |effect: Effect<'_>| {
+        let is_meant = effect.operation == operation && effect.key.starts_with(prefix);
+        let is_early = is_meant && seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < times;
+        is_early.then_some(Fault::Before(ErrorKind::TimedOut))
+    })
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_for_a_while_is_read_later() {
+    let bucket = failing(Operation::Get, "ORDERS/", 2);
+    let world = world(&["a"], &Faults { bucket, ..Faults::none() }).await;
+    let id = world.replay(json!({})).await;
+    world.wake().await;
+    assert_eq!(world.replayed(&id).await.reason, Some(ReplayReason::Unavailable));
+    world.wake().await;
+    world.wake().await;
+    assert_eq!(standing(&world, &id).await, (ReplayState::Done, [1, 1, 0]));
+}
+
+#[tokio::test]
+async fn an_object_that_is_never_read_is_given_up_in_the_end() {
+    let bucket = failing(Operation::Get, "ORDERS/", usize::MAX);
+    let world = world(&["a"], &Faults { bucket, ..Faults::none() }).await;
+    let id = world.replay(json!({})).await;
+    for _ in 0..4 {
+        world.wake().await;
+        assert_eq!(standing(&world, &id).await, (ReplayState::Waiting, [0, 0, 0]));
+    }
+    world.wake().await;
+    assert_eq!(standing(&world, &id).await, (ReplayState::Done, [0, 0, 1]));
+}
+
+#[tokio::test]
+async fn what_the_queue_did_not_take_is_sent_later_and_nothing_is_passed_over() {
+    let queues = failing(Operation::SendBatch, "", 1);
+    let ids: Vec<_> = (0..150).map(|id| id.to_string()).collect();
+    let world =
+        world(&ids.iter().map(String::as_str).collect::<Vec<_>>(), &Faults { queues, ..Faults::none() })
+            .await;
+    let id = world.replay(json!({ "ratePerSecond": 1000 })).await;
+    for _ in 0..2 {
+        world.wake().await;
+        world.clock.advance(MINUTE);
+    }
+    assert_eq!(standing(&world, &id).await, (ReplayState::Done, [150, 150, 0]));
+    world.endpoint.answer([Answer::Status(200)]);
+    world.deliver_all().await;
+    let mut all = received(&world);
+    all.dedup();
+    assert_eq!(all, ids);
+}
