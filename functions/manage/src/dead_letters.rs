@@ -7,13 +7,14 @@ use posthaste_core::api::{DeadLetterObject, DeadLetterPage, IsoTimestamp};
 use posthaste_core::decide::DeadLetterReason;
 use posthaste_core::layout;
 use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::time::Timestamp;
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectMeta, PortError};
 use serde::Deserialize;
 
 use crate::answer::{Failure, Shown, store_problem};
-use crate::document::{BadRequests, LargeObject, NoObject, Problems};
+use crate::document::{BadRequests, LargeObject, NoObject, Problems, UnknownSubscription};
+use crate::edit::spelling;
 use crate::input::{Asked, At, SubscriptionPath, page_items};
+use crate::subscriptions::unknown_subscription;
 use crate::{Manage, Managed, Store, Webhooks, cursor};
 
 /// Keys asked of the store at once; what S3 gives at most.
@@ -24,9 +25,6 @@ const LISTINGS_MAX: usize = 10;
 
 /// Objects read per request to look for a reason. A page that needs more goes on with its cursor.
 const READS_MAX: usize = 50;
-
-/// The milliseconds of the hour that one folder of dead letters stands for.
-const HOUR_MS: u64 = 3_600_000;
 
 /// Which dead letters.
 #[derive(Debug, Clone, Default, Deserialize, utoipa::IntoParams)]
@@ -59,10 +57,12 @@ pub(crate) struct DeadLetterPath {
 
 /// List a subscription's dead letters
 ///
-/// The subscription, or its topic, may have been deleted: its dead letters stay.
+/// The subscription, or its topic, may have been deleted: its dead letters stay. Where there is neither a subscription nor
+/// any dead letter of it, the answer is 404.
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions/{name}/dead-letters", tag = "dead letters",
     params(SubscriptionPath, DeadLetterQuery),
-    responses((status = 200, description = "One page of objects", body = DeadLetterPage), BadRequests, Problems))]
+    responses((status = 200, description = "One page of objects", body = DeadLetterPage), BadRequests, UnknownSubscription,
+        Problems))]
 pub(crate) async fn list_dead_letters<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
     State(manage): Managed<S, D, W, C, E>,
     At(path): At<SubscriptionPath>,
@@ -72,7 +72,12 @@ pub(crate) async fn list_dead_letters<S: Store, D: Store, W: Webhooks, C: Clock,
     let after = cursor::parse(query.cursor.as_deref())?;
     manage.note_dead_letter_read(&path.topic, &path.name).await;
     let prefix = layout::dead_letters_of(&path.topic, &path.name);
-    Ok(Shown::new(manage.find(Search { prefix, query, items, after }).await?))
+    let is_first = after.is_none();
+    let page = manage.find(Search { prefix, query, items, after }).await?;
+    if is_first && page.dead_letters.is_empty() && page.cursor.is_none() {
+        manage.require_subscription_or_letters(&path).await?;
+    }
+    Ok(Shown::new(page))
 }
 
 /// Show a dead-letter object
@@ -118,6 +123,17 @@ struct Search {
 }
 
 impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
+    /// An empty list must not hide that a name is written wrong.
+    async fn require_subscription_or_letters(&self, path: &SubscriptionPath) -> Result<(), Problem> {
+        let prefix = layout::dead_letters_of(&path.topic, &path.name);
+        let any = self.dead_letters.list(&prefix, None, 1).await.map_err(|error| store_problem(&error))?;
+        if !any.objects.is_empty() {
+            return Ok(());
+        }
+        let record = self.existing(&path.topic).await?;
+        spelling(&record.settings, &path.name).map(drop).ok_or_else(|| unknown_subscription(path))
+    }
+
     async fn find(&self, mut search: Search) -> Result<DeadLetterPage, Problem> {
         let mut found = Vec::new();
         let mut reads_left = READS_MAX;
@@ -164,17 +180,10 @@ impl Search {
         if self.query.from.is_none() && self.query.to.is_none() {
             return true;
         }
-        let Some(hour) = key.strip_prefix(&self.prefix).and_then(hour) else { return false };
-        let ends = Timestamp::from_millis(hour.as_millis() + HOUR_MS);
-        self.query.from.is_none_or(|from| from.0 < ends) && self.query.to.is_none_or(|to| hour < to.0)
+        let Some(hour) = layout::dead_letter_hour(&self.prefix, key) else { return false };
+        self.query.from.is_none_or(|from| from.0 < hour.end)
+            && self.query.to.is_none_or(|to| hour.start < to.0)
     }
-}
-
-/// The beginning of the hour in a key, after its subscription's prefix: `2026/3/7/4/…`.
-fn hour(rest: &str) -> Option<Timestamp> {
-    let parts: Vec<u16> = rest.split('/').take(4).map(str::parse).collect::<Result<_, _>>().ok()?;
-    let [year, month, day, hour] = parts.as_slice() else { return None };
-    Timestamp::parse(&format!("{year:04}-{month:02}-{day:02}T{hour:02}:00:00Z")).ok()
 }
 
 /// Whether an object is a list with an event given up for `reason`. One that cannot be read holds none.
@@ -203,18 +212,6 @@ fn page(dead_letters: Vec<DeadLetterObject>, after: Option<&str>) -> DeadLetterP
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_hour_is_read_from_the_key() {
-        let check = |rest, expected: Option<&str>| {
-            assert_eq!(hour(rest), expected.map(|text| Timestamp::parse(text).unwrap()), "{rest}");
-        };
-        check("2026/3/7/4/x.json", Some("2026-03-07T04:00:00Z"));
-        check("2026/11/21/23/x.json", Some("2026-11-21T23:00:00Z"));
-        for foreign in ["", "2026/3/7", "2026/13/7/4/x", "2026/2/30/4/x", "a/b/c/d/e", "2026/3/7/-4/x"] {
-            check(foreign, None);
-        }
-    }
 
     #[test]
     fn a_reason_is_found_under_either_name() {

@@ -15,6 +15,7 @@ mod guard;
 mod handshakes;
 mod input;
 mod records;
+mod replays;
 mod rotation;
 mod status;
 mod subscriptions;
@@ -120,6 +121,9 @@ pub(crate) fn guarded_routes<S: Store, D: Store, W: Webhooks, C: Clock, E: Entro
         .routes(routes!(actions::act_on_subscription))
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::show_dead_letter))
+        .routes(routes!(replays::replay))
+        .routes(routes!(replays::list_replays))
+        .routes(routes!(replays::show_replay, replays::cancel_replay))
         .routes(routes!(status::pressure))
 }
 

@@ -15,10 +15,10 @@ use crate::{Manage, Store, Webhooks};
 
 /// How often a change is tried anew when somebody else wrote in between. Each failed try means that another write
 /// to the same topic succeeded, so this many in a row need that many writers.
-const CHANGE_TRIES_MAX: usize = 16;
+pub(crate) const CHANGE_TRIES_MAX: usize = 16;
 
 /// When to try again after so many writers were faster.
-const CONFLICT_RETRY_AFTER: Duration = Duration::from_secs(1);
+pub(crate) const CONFLICT_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
     /// The record of a topic, and the version under which it is stored. Signing secrets whose overlap has ended are

@@ -9,6 +9,7 @@ mod endpoint;
 mod handshakes;
 mod keys;
 mod memory;
+mod replays;
 mod rotation;
 mod secrets;
 mod status;

@@ -1,5 +1,6 @@
 //! The command line: what may be written, and its documentation. Nothing is done here.
 
+mod replay;
 mod serve;
 
 use std::env;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use clap::builder::Resettable;
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+pub use replay::{ReplayArgs, ReplaysArgs, ReplaysCommand};
 pub use serve::{LogFormat, PressureProfile, ServeArgs};
 
 /// The folder that is used where none is named.
@@ -92,8 +94,10 @@ pub enum Command {
     Topics(TopicsArgs),
     /// List a topic's subscriptions, or show or delete one.
     Subscriptions(SubscriptionsArgs),
-    /// List dead letters, or show one.
+    /// List dead letters, show one, or deliver them again.
     DeadLetters(DeadLettersArgs),
+    /// List replays of dead letters, show one, or cancel it.
+    Replays(ReplaysArgs),
     /// Show what the monitor measures and whether producers are held or refused.
     Pressure(PressureArgs),
 }
@@ -235,6 +239,8 @@ pub struct DeadLettersArgs {
 pub enum DeadLettersCommand {
     /// List a subscription's dead letters.
     List(DeadLettersListArgs),
+    /// Deliver a subscription's dead letters again, to it alone. It begins within a minute.
+    Replay(ReplayArgs),
     /// Print a dead-letter object as it is stored.
     Show {
         /// The key of the object, as `list` shows it.

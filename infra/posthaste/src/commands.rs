@@ -5,6 +5,7 @@ mod dead_letters;
 mod error;
 mod pressure;
 mod publish;
+mod replays;
 mod source;
 mod subscriptions;
 mod topics;
@@ -43,6 +44,9 @@ pub fn run(cli: Cli) -> Result<Reply, CommandError> {
         }
         Command::DeadLetters(arguments) => {
             dead_letters::run(&Session::open(&global, arguments.admin.key)?, &arguments.command)
+        }
+        Command::Replays(arguments) => {
+            replays::run(&Session::open(&global, arguments.admin.key)?, arguments.command)
         }
         Command::Pressure(arguments) => pressure::run(&Session::open(&global, arguments.admin.key)?),
     }

@@ -52,6 +52,8 @@ problems! {
     WrongStates:
         409 "The subscription's state does not allow this, or others write it all the time",
         507 "No room is left on the device";
+    /// Of a replay's routes.
+    NoReplay: 404 "There is no such replay";
     /// Of what Lambda may be unable to answer.
     LargeObject: 422 "The object is larger than a Lambda function can answer; read it from its bucket";
     /// Of every delete.

@@ -30,6 +30,26 @@ async fn dead_letters_are_listed_though_their_topic_is_gone() {
 }
 
 #[tokio::test]
+async fn a_name_that_is_written_wrong_is_no_empty_list() {
+    let api = Api::with_billing().await;
+    let check = async |path: &str, status: u16, kind: &str| {
+        let answer = api.get(path).await;
+        assert_eq!(answer.status, status, "{path}");
+        if status == 404 {
+            answer.problem(404, kind);
+        }
+    };
+    check("/topics/orders/subscriptions/biling/dead-letters", 404, "unknown-subscription").await;
+    check("/topics/order/subscriptions/billing/dead-letters", 404, "unknown-topic").await;
+    check(LIST, 200, "").await;
+    api.delete("/topics/orders").await;
+    check(LIST, 404, "unknown-topic").await;
+    write(&api, "3/7/4", "a", "EndpointGone");
+    check(LIST, 200, "").await;
+    check(&format!("{LIST}?from=2027-01-01T00:00:00Z"), 200, "").await;
+}
+
+#[tokio::test]
 async fn they_are_found_by_the_hour_without_being_read() {
     let api = Api::new();
     for (hour, name) in [("3/7/4", "a"), ("3/7/5", "b"), ("11/1/0", "c"), ("3/10/23", "d")] {

@@ -1,11 +1,11 @@
-//! `dead-letters`: list, show.
+//! `dead-letters`: list, show, and replay (beside the other commands of replays).
 
 use posthaste_core::api::{DeadLetterObject, DeadLetterPage};
 use serde_json::json;
 use serde_json::value::RawValue;
 use ureq::http::Method;
 
-use super::{CommandError, Session};
+use super::{CommandError, Session, replays};
 use crate::cli::{DeadLettersCommand, DeadLettersListArgs};
 use crate::client::{Call, ClientError};
 use crate::output::Reply;
@@ -23,6 +23,7 @@ pub(super) fn run(session: &Session, command: &DeadLettersCommand) -> Result<Rep
             let rows = objects.iter().map(row).collect();
             Ok(Reply::new(json!({ "deadLetters": objects })).table(["written", "bytes", "key"], rows))
         }
+        DeadLettersCommand::Replay(arguments) => replays::begin(session, arguments),
         DeadLettersCommand::Show { object } => show(session, object),
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
+use posthaste_core::api::ReplayState;
 use serde_json::{Value, json};
 
 use super::apply::ApplyError;
@@ -36,6 +37,18 @@ pub enum CommandError {
         /// Why it ended there.
         #[source]
         source: ClientError,
+    },
+    /// A replay that was waited for did not bring everything on its way.
+    #[error("the replay {id} is {state:?}, and {failed} could not be replayed")]
+    Replay {
+        /// Its id.
+        id: String,
+        /// How many events or objects could not be replayed.
+        failed: u64,
+        /// How it ended.
+        state: ReplayState,
+        /// How it stands, to be shown all the same.
+        done: Box<Reply>,
     },
     /// An input file cannot be read.
     #[error("failed to read {}", path.display())]
@@ -79,7 +92,7 @@ impl CommandError {
     /// What was done before it failed.
     pub fn done(&self) -> Option<&Reply> {
         match self {
-            Self::Partly { done, .. } => Some(done),
+            Self::Partly { done, .. } | Self::Replay { done, .. } => Some(done),
             _ => None,
         }
     }

@@ -1,0 +1,120 @@
+//! Replays: dead letters delivered again. What is asked for is written down here; `wake` carries it out.
+
+mod preview;
+mod records;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, HeaderValue, LOCATION};
+use axum::response::{IntoResponse, Response};
+use posthaste_core::api::{
+    ReplayPage, ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView, StatusState,
+};
+use posthaste_core::layout;
+use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::replay::{ReplayRecord, ReplayRequestError, Selection};
+use posthaste_ports::{Clock, Entropy};
+use serde::Deserialize;
+
+use crate::answer::{Failure, Shown};
+use crate::document::{BadRequests, NoReplay, Problems, Unchanged, UnknownSubscription};
+use crate::edit::spelling;
+use crate::input::{Asked, At, MaybeWritten, PageQuery, SubscriptionPath, page_items};
+use crate::subscriptions::unknown_subscription;
+use crate::{Managed, Store, Webhooks, cursor};
+
+/// The path of a replay.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct ReplayPath {
+    /// The replay's id, as the answer that began it said.
+    id: String,
+}
+
+/// Replay a subscription's dead letters
+///
+/// They go to this subscription alone, whatever its filter says, as new deliveries of the same events, with the header
+/// `posthaste-replayed: true`; the dead letters stay where they are. It begins within a minute, goes on at its rate, and
+/// waits while there is back pressure. An event that fails again is a new dead letter, which is no part of this replay.
+/// With `dryRun` nothing is written, and the answer counts.
+#[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/dead-letters/replay", tag = "dead letters",
+    params(SubscriptionPath), request_body(content = Option<ReplayRequest>),
+    responses((status = 200, description = "What it would do", body = ReplayPreview),
+        (status = 202, description = "It is written down", body = ReplayView,
+            headers(("Location" = String, description = "Where it is shown"))),
+        BadRequests, UnknownSubscription, Unchanged, Problems))]
+pub(crate) async fn replay<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
+    At(path): At<SubscriptionPath>,
+    MaybeWritten(request): MaybeWritten<ReplayRequest>,
+) -> Result<Response, Failure> {
+    let record = manage.existing(&path.topic).await?;
+    let name = spelling(&record.settings, &path.name).ok_or_else(|| unknown_subscription(&path))?;
+    let (topic, settings, now) = (&record.name, &record.settings.subscriptions[name], manage.clock.now());
+    let selection = Selection::new(topic, name, &request, now).map_err(|error| bad_settings(&error))?;
+    if request.dry_run {
+        let output = settings.delivery_schema.unwrap_or(record.settings.input_schema);
+        let preview: ReplayPreview = manage.preview(&selection, output).await?;
+        return Ok(Shown::new(preview).into_response());
+    }
+    let id = layout::replay_id(now, &manage.entropy.uuid().to_string());
+    let mut replay = ReplayRecord::new(id, topic.clone(), name.clone(), request, now);
+    if settings.status.as_ref().is_some_and(|status| status.state == StatusState::Disabled) {
+        replay = replay.turned(ReplayState::Waiting, Some(ReplayReason::SubscriptionDisabled), now);
+    }
+    manage.begin_replay(&replay).await?;
+    tracing::info!(replay = replay.id, %topic, subscription = %name, "a replay was asked for");
+    Ok(accepted(&replay))
+}
+
+/// List replays
+///
+/// The oldest first. One is kept for 30 days.
+#[utoipa::path(get, path = "/replays", tag = "dead letters", params(PageQuery),
+    responses((status = 200, description = "One page of replays", body = ReplayPage), BadRequests, Problems))]
+pub(crate) async fn list_replays<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
+    Asked(query): Asked<PageQuery>,
+) -> Result<Shown<ReplayPage>, Failure> {
+    let items = page_items(query.limit)?;
+    let after = cursor::parse(query.cursor.as_deref())?;
+    Ok(Shown::new(manage.replays(after.as_deref(), items).await?))
+}
+
+/// Show a replay
+#[utoipa::path(get, path = "/replays/{id}", tag = "dead letters", params(ReplayPath),
+    responses((status = 200, description = "The replay", body = ReplayView), NoReplay, BadRequests, Problems))]
+pub(crate) async fn show_replay<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
+    At(path): At<ReplayPath>,
+) -> Result<Shown<ReplayView>, Failure> {
+    let (replay, _) = manage.existing_replay(&path.id).await?;
+    Ok(Shown::new(replay.shown()))
+}
+
+/// Cancel a replay
+///
+/// What is in the queue already, up to a minute's worth, is delivered all the same. One that has ended stays as it is.
+#[utoipa::path(delete, path = "/replays/{id}", tag = "dead letters", params(ReplayPath),
+    responses((status = 200, description = "The replay as it is now", body = ReplayView),
+        NoReplay, BadRequests, Unchanged, Problems))]
+pub(crate) async fn cancel_replay<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
+    At(path): At<ReplayPath>,
+) -> Result<Shown<ReplayView>, Failure> {
+    Ok(Shown::new(manage.end_replay(&path.id).await?.shown()))
+}
+
+fn bad_settings(error: &ReplayRequestError) -> Problem {
+    Problem::new(ProblemKind::BadSettings).member(error.member()).detail(error.to_string())
+}
+
+fn accepted(replay: &ReplayRecord) -> Response {
+    let mut response = (StatusCode::ACCEPTED, Json(replay.shown())).into_response();
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Ok(location) = HeaderValue::try_from(format!("/replays/{}", replay.id)) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    response
+}

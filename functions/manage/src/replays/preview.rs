@@ -1,0 +1,101 @@
+//! The dry run of a replay: what it would send, counted until the time for it is over.
+
+use std::time::Duration;
+
+use posthaste_core::api::{ReplayFailure, ReplayPreview};
+use posthaste_core::dead_letter::restore_all;
+use posthaste_core::limits::REPLAY_FAILURES_SHOWN_MAX;
+use posthaste_core::problem::Problem;
+use posthaste_core::replay::Selection;
+use posthaste_core::schema::Schema;
+use posthaste_ports::replay::{LetterObject, letter_objects};
+use posthaste_ports::{Clock, Entropy, ErrorKind, Object, PortError};
+
+use crate::answer::store_problem;
+use crate::{Manage, Store, Webhooks};
+
+/// How long objects are counted for. What is begun then still ends before the request's time limit.
+const COUNTING_TIME: Duration = Duration::from_secs(8);
+
+/// Objects counted at most, so that a clock that stands still is no endless count.
+const OBJECTS_MAX: u64 = 10_000;
+
+/// Ids that are shown.
+const IDS_MAX: usize = 10;
+
+impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
+    /// Counts what a replay would send now.
+    pub(super) async fn preview(
+        &self,
+        selection: &Selection,
+        output: Schema,
+    ) -> Result<ReplayPreview, Problem> {
+        let end = self.clock.monotonic() + COUNTING_TIME;
+        let (mut preview, mut after, mut read) = (ReplayPreview::default(), None, 0);
+        loop {
+            let page = letter_objects(&self.dead_letters, selection, after.as_deref()).await;
+            let page = page.map_err(|error| store_problem(&error))?;
+            for object in page.objects {
+                if read == OBJECTS_MAX || self.clock.monotonic() >= end {
+                    return Ok(preview);
+                }
+                read += 1;
+                self.count(&object, selection, output, &mut preview).await?;
+            }
+            match page.next_after {
+                Some(next) if self.clock.monotonic() < end => after = Some(next),
+                Some(_) => return Ok(preview),
+                None => return Ok(ReplayPreview { is_complete: true, ..preview }),
+            }
+        }
+    }
+
+    /// Adds what lies in an object.
+    async fn count(
+        &self,
+        object: &LetterObject,
+        selection: &Selection,
+        output: Schema,
+        preview: &mut ReplayPreview,
+    ) -> Result<(), Problem> {
+        let key = &object.key;
+        let bytes = match self.dead_letters.get(key).await {
+            Ok(Some(Object { bytes, .. })) => bytes,
+            Ok(None) | Err(PortError { kind: ErrorKind::Invalid, .. }) => {
+                fail(preview, key, None, "there is no such object");
+                return Ok(());
+            }
+            Err(error) => return Err(store_problem(&error)),
+        };
+        let letters = match restore_all(&bytes, output) {
+            Ok(letters) => letters,
+            Err(error) => {
+                fail(preview, key, None, &error.to_string());
+                return Ok(());
+            }
+        };
+        let before = preview.events;
+        for (index, letter) in letters.into_iter().enumerate() {
+            match letter {
+                Ok(letter) if selection.takes_event(&letter) => {
+                    preview.events += 1;
+                    *preview.by_reason.entry(letter.reason.into()).or_default() += 1;
+                    if preview.ids.len() < IDS_MAX {
+                        preview.ids.push(letter.event.id().to_owned());
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => fail(preview, key, Some(index), &error.to_string()),
+            }
+        }
+        preview.objects += u64::from(preview.events > before);
+        Ok(())
+    }
+}
+
+fn fail(preview: &mut ReplayPreview, key: &str, index: Option<usize>, detail: &str) {
+    preview.failed += 1;
+    if preview.failures.len() < REPLAY_FAILURES_SHOWN_MAX {
+        preview.failures.push(ReplayFailure { key: key.to_owned(), index, detail: detail.to_owned() });
+    }
+}

@@ -1,0 +1,190 @@
+use std::time::Duration;
+
+use posthaste_core::api::{ReplayReason, ReplayState};
+use posthaste_core::layout;
+use posthaste_core::replay::ReplayRecord;
+use posthaste_ports::{Clock, ErrorKind};
+use serde_json::{Value, json};
+
+use super::memory::MODIFIED_AT;
+use super::{Answer, Api};
+
+const REPLAY: &str = "/topics/orders/subscriptions/billing/dead-letters/replay";
+const OBJECT: &str = "ORDERS/BILLING/2026/11/21/10/a.json";
+
+fn letter(id: &str, reason: &str) -> Value {
+    json!({ "specversion": "1.0", "id": id, "source": "/s", "type": "t", "deadletterreason": reason })
+}
+
+/// An API a minute after an object of two dead letters was written.
+async fn api() -> Api {
+    let api = Api::with_billing().await;
+    let letters = json!([letter("1", "EndpointGone"), letter("2", "TimeToLiveExceeded")]);
+    api.dead_letters.write(OBJECT, letters.to_string());
+    api.clock.advance(Duration::from_mins(1));
+    api
+}
+
+async fn ask(api: &Api, request: Value) -> Answer {
+    api.call("POST", REPLAY, &[("content-type", "application/json")], request.to_string()).await
+}
+
+fn record(api: &Api, id: &Value) -> ReplayRecord {
+    ReplayRecord::parse(&api.state.read(&layout::replay(id.as_str().unwrap())).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_replay_is_written_down_with_its_marker_and_shown() {
+    let api = api().await;
+    let answer = ask(&api, json!({ "reason": "EndpointGone", "ratePerSecond": 5 })).await;
+    let view = answer.json();
+    let id = view["id"].as_str().unwrap();
+    assert_eq!((answer.status, answer.header("location")), (202, format!("/replays/{id}").as_str()));
+    assert_eq!(
+        (&view["topic"], &view["subscription"], &view["state"]),
+        (&json!("Orders"), &json!("Billing"), &json!("Running"))
+    );
+    assert_eq!(view["request"], json!({ "reason": "EndpointGone", "ratePerSecond": 5 }));
+    assert!(api.state.read(&layout::replaying(id)).is_some());
+    assert_eq!(api.get(&format!("/replays/{id}")).await.json(), view);
+    assert_eq!(api.get("/replays").await.json(), json!({ "replays": [view] }));
+    assert_eq!(api.dead_letters.reads(), 0);
+}
+
+#[tokio::test]
+async fn nothing_need_be_said_to_replay_everything() {
+    let api = api().await;
+    let view = api.call("POST", REPLAY, &[], "").await;
+    assert_eq!((view.status, &view.json()["request"]), (202, &json!({})));
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_for_is_refused_by_member() {
+    let api = api().await;
+    for (request, member) in [
+        (json!({ "Reason": "EndpointGone" }), "Reason"),
+        (json!({ "reason": "Bored" }), "reason"),
+        (json!({ "from": "yesterday" }), "from"),
+        (json!({ "from": MODIFIED_AT, "to": MODIFIED_AT }), "from"),
+        (json!({ "ratePerSecond": 0 }), "ratePerSecond"),
+        (json!({ "keys": ["MALFORMED/2026/3/7/4/x"] }), "keys[0]"),
+        (json!({ "keys": [OBJECT, "ORDERS/OTHER/x"] }), "keys[1]"),
+    ] {
+        let problem = ask(&api, request.clone()).await.problem(400, "bad-settings");
+        assert_eq!(problem["member"], member, "{request}");
+    }
+    ask(&api, json!([])).await.problem(400, "bad-settings");
+    let unknown = REPLAY.replace("billing", "biling");
+    api.call("POST", &unknown, &[], "").await.problem(404, "unknown-subscription");
+    api.call("POST", &REPLAY.replace("orders", "order"), &[], "").await.problem(404, "unknown-topic");
+    assert_eq!(api.get("/replays").await.json(), json!({ "replays": [] }));
+}
+
+#[tokio::test]
+async fn a_dry_run_counts_and_writes_nothing() {
+    let api = api().await;
+    api.dead_letters.write("ORDERS/BILLING/2026/11/21/10/b.json", "not ours");
+    api.dead_letters
+        .write("ORDERS/BILLING/2026/11/21/10/c.json", json!([{}, letter("3", "EndpointGone")]).to_string());
+    api.state.fail_puts(ErrorKind::Denied);
+    let answer = ask(&api, json!({ "dryRun": true })).await;
+    let expected = json!({
+        "isComplete": true,
+        "objects": 2,
+        "events": 3,
+        "byReason": { "EndpointGone": 2, "TimeToLiveExceeded": 1 },
+        "failed": 2,
+        "failures": [
+            { "key": "ORDERS/BILLING/2026/11/21/10/b.json", "detail": "not a JSON array of dead letters" },
+            { "key": "ORDERS/BILLING/2026/11/21/10/c.json", "index": 0,
+              "detail": "not a dead letter: there is no deadLetterReason in it" },
+        ],
+        "ids": ["1", "2", "3"],
+    });
+    assert_eq!((answer.status, answer.json()), (200, expected));
+    let check = async |request: Value, events: u64, objects: u64| {
+        let preview = ask(&api, request.clone()).await.json();
+        assert_eq!((&preview["events"], &preview["objects"]), (&json!(events), &json!(objects)), "{request}");
+    };
+    check(json!({ "dryRun": true, "reason": "EndpointGone" }), 2, 2).await;
+    check(json!({ "dryRun": true, "types": ["u"] }), 0, 0).await;
+    check(json!({ "dryRun": true, "keys": [OBJECT] }), 2, 1).await;
+    check(json!({ "dryRun": true, "to": MODIFIED_AT }), 0, 0).await;
+}
+
+#[tokio::test]
+async fn a_dry_run_ends_in_time_and_says_that_there_is_more() {
+    let api = api().await;
+    for number in 0..10_001 {
+        api.dead_letters.write(&format!("ORDERS/BILLING/2026/11/21/10/{number:05}.json"), "[]");
+    }
+    let preview = ask(&api, json!({ "dryRun": true })).await.json();
+    assert_eq!((&preview["isComplete"], api.dead_letters.reads()), (&json!(false), 10_000));
+}
+
+#[tokio::test]
+async fn a_replay_is_cancelled_once_and_what_has_ended_stays() {
+    let api = api().await;
+    let id = ask(&api, json!({})).await.json()["id"].clone();
+    let path = format!("/replays/{}", id.as_str().unwrap());
+    let cancelled = api.delete(&path).await;
+    let view = cancelled.json();
+    assert_eq!(
+        (cancelled.status, &view["state"], &view["reason"]),
+        (200, &json!("Cancelled"), &json!("Requested"))
+    );
+    assert_eq!(api.delete(&path).await.json(), view);
+    let done = record(&api, &id).turned(ReplayState::Done, None, api.clock.now());
+    api.state.write(&layout::replay(id.as_str().unwrap()), done.render());
+    assert_eq!(api.delete(&path).await.json()["state"], "Done");
+}
+
+#[tokio::test]
+async fn no_id_leads_elsewhere() {
+    let api = api().await;
+    for id in ["x", "..%2Ftopics%2Forders", "x.json", "%2E%2E", "a%2Fb"] {
+        api.get(&format!("/replays/{id}")).await.problem(404, "about:blank");
+        api.delete(&format!("/replays/{id}")).await.problem(404, "about:blank");
+    }
+}
+
+#[tokio::test]
+async fn a_disabled_subscription_s_replay_waits_from_the_beginning() {
+    let api = api().await;
+    let text = String::from_utf8(api.state.read("topics/orders.json").unwrap().to_vec()).unwrap();
+    api.state.write("topics/orders.json", text.replace("\"Active\"", "\"Disabled\""));
+    let id = ask(&api, json!({})).await.json()["id"].clone();
+    let record = record(&api, &id);
+    assert_eq!(
+        (record.state, record.reason),
+        (ReplayState::Waiting, Some(ReplayReason::SubscriptionDisabled))
+    );
+}
+
+#[tokio::test]
+async fn pages_of_replays_follow_each_other() {
+    let api = api().await;
+    for _ in 0..3 {
+        assert_eq!(ask(&api, json!({})).await.status, 202);
+        api.clock.advance(Duration::from_secs(1));
+    }
+    let first = api.get("/replays?limit=2").await.json();
+    let cursor = first["cursor"].as_str().unwrap();
+    let second = api.get(&format!("/replays?limit=2&cursor={cursor}")).await.json();
+    let count = |page: &Value| page["replays"].as_array().unwrap().len();
+    assert_eq!((count(&first), count(&second), second.get("cursor")), (2, 1, None));
+}
+
+#[tokio::test]
+async fn a_store_that_fails_is_unavailable() {
+    let api = api().await;
+    let id = ask(&api, json!({})).await.json()["id"].as_str().unwrap().to_owned();
+    api.dead_letters.fail(ErrorKind::TimedOut);
+    ask(&api, json!({ "dryRun": true })).await.problem(503, "unavailable");
+    api.state.fail_puts(ErrorKind::PreconditionFailed);
+    api.delete(&format!("/replays/{id}")).await.problem(409, "conflict");
+    api.state.fail(ErrorKind::Other);
+    ask(&api, json!({})).await.problem(503, "unavailable");
+    api.get("/replays").await.problem(503, "unavailable");
+    api.get(&format!("/replays/{id}")).await.problem(503, "unavailable");
+}

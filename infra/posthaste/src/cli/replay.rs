@@ -1,0 +1,66 @@
+//! The command line of replays.
+
+use clap::{Args, Subcommand};
+
+use super::AdminKey;
+
+/// `dead-letters replay`. What is left out restricts nothing.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// The topic.
+    pub topic: String,
+    /// The subscription.
+    pub subscription: String,
+    /// Only those written at or after this time, such as 2026-11-21T10:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Only those written before this time.
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
+    /// Only events with this reason, such as `MaxDeliveryAttemptsExceeded`.
+    #[arg(long)]
+    pub reason: Option<String>,
+    /// Only events of this type. May be given more than once.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub types: Vec<String>,
+    /// Only this object, by its key as `list` shows it. May be given more than once. (--key is the admin key.)
+    #[arg(long = "object", value_name = "OBJECT")]
+    pub objects: Vec<String>,
+    /// Only count what would be delivered.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Events per second, 1 to 1000 [default: 100].
+    #[arg(long, value_name = "N")]
+    pub rate: Option<u32>,
+    /// Wait for the end, and fail if it was cancelled or something could not be replayed.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub wait: bool,
+}
+
+/// `replays`.
+#[derive(Debug, Args)]
+pub struct ReplaysArgs {
+    /// What to do; `list` when left out.
+    #[command(subcommand)]
+    pub command: Option<ReplaysCommand>,
+    /// The admin key.
+    #[command(flatten)]
+    pub admin: AdminKey,
+}
+
+/// What can be done with replays.
+#[derive(Debug, Subcommand)]
+pub enum ReplaysCommand {
+    /// List the replays of the last 30 days, the oldest first.
+    List,
+    /// Show how far a replay has come.
+    Show {
+        /// The replay's id.
+        id: String,
+    },
+    /// Cancel a replay. What is queued already, up to a minute's worth, is delivered all the same.
+    Cancel {
+        /// The replay's id.
+        id: String,
+    },
+}

@@ -1,0 +1,135 @@
+//! `dead-letters replay` and `replays`: list, show, cancel.
+
+use std::thread;
+use std::time::Duration;
+
+use posthaste_core::api::{ReplayFailure, ReplayPage, ReplayPreview, ReplayState, ReplayView};
+use serde_json::{Value, json};
+use ureq::http::Method;
+
+use super::{CommandError, Session};
+use crate::cli::{ReplayArgs, ReplaysCommand};
+use crate::client::{Call, ClientError};
+use crate::output::Reply;
+
+/// How often `--wait` looks. A replay makes progress once a minute.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+const HEADER: [&str; 7] = ["replay", "topic", "subscription", "state", "found", "replayed", "failed"];
+
+pub(super) fn run(session: &Session, command: Option<ReplaysCommand>) -> Result<Reply, CommandError> {
+    match command.unwrap_or(ReplaysCommand::List) {
+        ReplaysCommand::List => list(session),
+        ReplaysCommand::Show { id } => Ok(shown(&ask(session, Method::GET, &id)?)),
+        ReplaysCommand::Cancel { id } => Ok(shown(&ask(session, Method::DELETE, &id)?)),
+    }
+}
+
+/// Asks for a replay, or for its dry run.
+pub(super) fn begin(session: &Session, arguments: &ReplayArgs) -> Result<Reply, CommandError> {
+    let path =
+        ["topics", &arguments.topic, "subscriptions", &arguments.subscription, "dead-letters", "replay"];
+    let body = request(arguments).to_string().into_bytes();
+    let call = Call::new(Method::POST, &path).key(&session.key).body("application/json", body);
+    if arguments.dry_run {
+        return Ok(previewed(&session.client.json(call)?));
+    }
+    let mut replay: ReplayView = session.client.json(call)?;
+    if !arguments.wait {
+        let hint = format!("`posthaste replays show {}` tells how far it is", replay.id);
+        return Ok(shown(&replay).line(hint));
+    }
+    while !matches!(replay.state, ReplayState::Done | ReplayState::Cancelled) {
+        rest();
+        replay = ask(session, Method::GET, &replay.id)?;
+    }
+    let reply = shown(&replay);
+    if replay.state == ReplayState::Done && replay.failed == 0 {
+        return Ok(reply);
+    }
+    Err(CommandError::Replay {
+        id: replay.id,
+        failed: replay.failed,
+        state: replay.state,
+        done: Box::new(reply),
+    })
+}
+
+fn request(arguments: &ReplayArgs) -> Value {
+    let members = [
+        ("from", arguments.from.as_ref().map(|from| json!(from))),
+        ("to", arguments.to.as_ref().map(|to| json!(to))),
+        ("reason", arguments.reason.as_ref().map(|reason| json!(reason))),
+        ("types", Some(json!(arguments.types))),
+        ("keys", Some(json!(arguments.objects))),
+        ("dryRun", Some(json!(arguments.dry_run))),
+        ("ratePerSecond", arguments.rate.map(|rate| json!(rate))),
+    ];
+    members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+fn ask(session: &Session, method: Method, id: &str) -> Result<ReplayView, ClientError> {
+    session.client.json(Call::new(method, &["replays", id]).key(&session.key))
+}
+
+fn list(session: &Session) -> Result<Reply, CommandError> {
+    let mut replays: Vec<ReplayView> = Vec::new();
+    let mut cursor = None;
+    loop {
+        let call = Call::new(Method::GET, &["replays"]).key(&session.key).query("cursor", cursor);
+        let page: ReplayPage = session.client.json(call)?;
+        replays.extend(page.replays);
+        cursor = page.cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let rows = replays.iter().map(row).collect();
+    Ok(Reply::new(json!({ "replays": replays })).table(HEADER, rows))
+}
+
+fn shown(replay: &ReplayView) -> Reply {
+    let mut reply = Reply::new(json!(replay)).table(HEADER, vec![row(replay)]);
+    if let Some(reason) = replay.reason {
+        reply = reply.line(format!("{:?}: {reason:?}", replay.state));
+    }
+    failures(reply, &replay.failures)
+}
+
+fn row(replay: &ReplayView) -> [String; 7] {
+    [
+        replay.id.clone(),
+        replay.topic.to_string(),
+        replay.subscription.to_string(),
+        format!("{:?}", replay.state),
+        replay.found.to_string(),
+        replay.replayed.to_string(),
+        replay.failed.to_string(),
+    ]
+}
+
+fn previewed(preview: &ReplayPreview) -> Reply {
+    let at_least = if preview.is_complete { "" } else { "at least " };
+    let text = format!("would deliver {at_least}{} events of {} objects", preview.events, preview.objects);
+    let rows =
+        preview.by_reason.iter().map(|(reason, events)| [reason.clone(), events.to_string()]).collect();
+    let mut reply = Reply::new(json!(preview)).line(text).table(["reason", "events"], rows);
+    if !preview.ids.is_empty() {
+        reply = reply.line(format!("the first ids: {}", preview.ids.join(" ")));
+    }
+    failures(reply, &preview.failures)
+}
+
+fn failures(reply: Reply, failures: &[ReplayFailure]) -> Reply {
+    if failures.is_empty() {
+        return reply;
+    }
+    let index = |failure: &ReplayFailure| failure.index.map(|index| index.to_string()).unwrap_or_default();
+    let row = |failure: &ReplayFailure| [failure.key.clone(), index(failure), failure.detail.clone()];
+    reply.table(["cannot be replayed", "event", "why"], failures.iter().map(row).collect())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a person waits, and their time is real")]
+fn rest() {
+    thread::sleep(LOOK_EVERY);
+}
