@@ -135,6 +135,18 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for MaybeWrit
     }
 }
 
+/// A body as it is, whatever it is.
+#[derive(Debug)]
+pub(crate) struct Sent(pub(crate) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Sent {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+        Ok(Self(read_body(request).await?))
+    }
+}
+
 fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(written) = headers.get(CONTENT_TYPE) else { return Ok(()) };
     let essence = written.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();

@@ -20,6 +20,7 @@ mod rotation;
 mod status;
 mod subscriptions;
 mod temporary;
+mod test_event;
 #[cfg(test)]
 mod tests;
 mod time_limit;
@@ -121,6 +122,7 @@ pub(crate) fn guarded_routes<S: Store, D: Store, W: Webhooks, C: Clock, E: Entro
         .routes(routes!(actions::act_on_subscription))
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::show_dead_letter))
+        .routes(routes!(test_event::test_event))
         .routes(routes!(replays::replay))
         .routes(routes!(replays::list_replays))
         .routes(routes!(replays::show_replay, replays::cancel_replay))

@@ -204,6 +204,16 @@ pub enum SubscriptionsCommand {
         /// The subscription.
         name: String,
     },
+    /// Send one event to the endpoint at once, and show the request and its answer. Nothing is tried again.
+    Test {
+        /// The topic.
+        topic: String,
+        /// The subscription.
+        name: String,
+        /// A file with an event in the schema that the subscription receives, or - for standard input [default: a sample].
+        #[arg(short, long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
     /// Delete a subscription. Events that still wait for it are dead-lettered.
     Delete {
         /// The topic.

@@ -8,6 +8,7 @@ mod publish;
 mod replays;
 mod source;
 mod subscriptions;
+mod test_event;
 mod topics;
 
 use std::path::{Path, PathBuf};

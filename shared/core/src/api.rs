@@ -12,6 +12,7 @@ mod replay;
 mod secret_text;
 mod settings;
 mod signing;
+mod test_event;
 mod view;
 mod webhook_keys;
 
@@ -30,6 +31,7 @@ pub use settings::{
     Validation,
 };
 pub use signing::{RotateSecret, RotatedSecret, RotationError, SigningSettings};
+pub use test_event::{TestAttempt, TestRequest, TestResponse};
 pub use view::{
     DeadLetterObject, DeadLetterPage, HealthView, SubscriptionPage, TopicKeysView, TopicPage, TopicSummary,
 };

@@ -32,6 +32,7 @@ pub mod schema;
 pub mod secret;
 pub mod settle;
 pub mod signature;
+pub mod test_event;
 pub mod time;
 pub mod topic;
 pub mod wire;

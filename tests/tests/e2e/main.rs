@@ -10,5 +10,6 @@ mod handshakes;
 mod hostile;
 mod lifecycle;
 mod publish_forms;
+mod replay;
 mod retries;
 mod signing;

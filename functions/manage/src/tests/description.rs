@@ -30,6 +30,7 @@ const ROUTES: &[&str] = &[
     "post /topics/{topic}/subscriptions/{name}/dead-letters/replay",
     "post /topics/{topic}/keys/{key}/regenerate",
     "post /topics/{topic}/subscriptions/{name}/rotate-secret",
+    "post /topics/{topic}/subscriptions/{name}/test",
     "post /topics/{topic}/subscriptions/{name}/{action}",
     "post /validate/{topic}/{subscription}/{code}",
     "put /topics/{topic}",

@@ -50,6 +50,14 @@ pub enum CommandError {
         /// How it stands, to be shown all the same.
         done: Box<Reply>,
     },
+    /// The endpoint did not take a test event.
+    #[error("the endpoint did not take the event: {outcome}")]
+    Test {
+        /// What a dead letter would call it.
+        outcome: String,
+        /// The attempt, to be shown all the same.
+        done: Box<Reply>,
+    },
     /// An input file cannot be read.
     #[error("failed to read {}", path.display())]
     Input {
@@ -92,7 +100,7 @@ impl CommandError {
     /// What was done before it failed.
     pub fn done(&self) -> Option<&Reply> {
         match self {
-            Self::Partly { done, .. } | Self::Replay { done, .. } => Some(done),
+            Self::Partly { done, .. } | Self::Replay { done, .. } | Self::Test { done, .. } => Some(done),
             _ => None,
         }
     }

@@ -1,10 +1,10 @@
-//! `subscriptions`: list, show, delete, and what is done to one: validate, pause, resume, enable, disable.
+//! `subscriptions`: list, show, delete, test, and what is done to one: validate, pause, resume, enable, disable.
 
 use posthaste_core::api::{StatusView, SubscriptionPage, SubscriptionSettings};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use super::{CommandError, Session};
+use super::{CommandError, Session, test_event};
 use crate::cli::{SubscriptionArgs, SubscriptionsCommand};
 use crate::client::Call;
 use crate::output::Reply;
@@ -19,6 +19,9 @@ pub(super) fn run(session: &Session, command: &SubscriptionsCommand) -> Result<R
             let call = Call::new(Method::GET, &["topics", topic, "subscriptions", name]).key(&session.key);
             // It has too many members for a table, and as JSON it can be written back.
             Ok(Reply::verbatim(session.client.json::<Value>(call)?))
+        }
+        SubscriptionsCommand::Test { topic, name, file } => {
+            test_event::run(session, topic, name, file.as_deref())
         }
         SubscriptionsCommand::Delete { topic, name } => {
             let call = Call::new(Method::DELETE, &["topics", topic, "subscriptions", name]).key(&session.key);

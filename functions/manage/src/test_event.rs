@@ -1,0 +1,138 @@
+//! A test event: one real attempt at a subscription's endpoint, shown as it went. Nothing is queued, tried again or
+//! dead-lettered.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, Method};
+use bytes::Bytes;
+use posthaste_core::api::{MASKED, TestAttempt, TestRequest, TestResponse};
+use posthaste_core::attempt::{AttemptContext, Outgoing, request};
+use posthaste_core::decide::Outcome;
+use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::test_event::{TestEventError, given, sample};
+use posthaste_core::topic::Subscription;
+use posthaste_ports::{Clock, Entropy, WebhookAnswer, WebhookRequest, WebhookResponse};
+
+use crate::answer::{Failure, Shown};
+use crate::document::{BadRequests, Problems, UnknownSubscription};
+use crate::input::{At, Sent, SubscriptionPath};
+use crate::subscriptions::unknown_subscription;
+use crate::{Managed, Store, Webhooks};
+
+/// How long the endpoint has at most, so that its answer still comes within the request's time limit.
+const TIMEOUT_MAX: Duration = Duration::from_secs(20);
+
+/// Send a test event
+///
+/// One real attempt at once, with the subscription's own headers and signature, whatever its state and its filter. The body
+/// is an event in the schema that the subscription receives; without one a sample of the type `dev.posthaste.test` is
+/// sent. The endpoint has the subscription's timeout, at most 20 seconds. Nothing is tried again or dead-lettered.
+#[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/test", tag = "subscriptions",
+    params(SubscriptionPath), request_body(content = Option<serde_json::Value>, content_type = "application/json"),
+    responses((status = 200, description = "The attempt, whether it succeeded or not", body = TestAttempt),
+        BadRequests, UnknownSubscription, Problems))]
+pub(crate) async fn test_event<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
+    State(manage): Managed<S, D, W, C, E>,
+    At(path): At<SubscriptionPath>,
+    Sent(body): Sent,
+) -> Result<Shown<TestAttempt>, Failure> {
+    let topic = manage.existing(&path.topic).await?.compile();
+    let topic = topic.map_err(|error| {
+        tracing::error!(topic = %path.topic, error = &error as &dyn Error, "a topic record cannot be used");
+        Problem::new(ProblemKind::Internal).detail("the record cannot be read")
+    })?;
+    let subscription = topic.subscription(&path.name).ok_or_else(|| unknown_subscription(&path))?;
+    let (schema, now) = (subscription.delivery_schema, manage.clock.now());
+    let id = manage.entropy.uuid();
+    let json = match body.is_empty() {
+        true => sample(schema, &topic.name, &id.to_string(), now),
+        false => given(schema, &body).map_err(|error| bad_event(&error))?,
+    };
+    let key = format!("{}-0", id.simple());
+    let context = AttemptContext {
+        subscription,
+        schema,
+        attempts_before: 0,
+        replayed: false,
+        at: now,
+        origin: &manage.origin,
+    };
+    let rendered = request(context, &[Outgoing { key: &key, json, traceparent: None }]);
+    let (headers, body) =
+        rendered.map_err(|error| Problem::new(ProblemKind::BadEvent).detail(error.to_string()))?;
+    let shown = shown_request(subscription, &headers, &body);
+    let sent = WebhookRequest {
+        method: Method::POST,
+        url: subscription.endpoint.clone(),
+        headers,
+        body,
+        timeout: subscription.timeout.min(TIMEOUT_MAX),
+    };
+    let attempt = judged(shown, manage.webhooks.send(sent).await);
+    tracing::info!(
+        topic = %topic.name, subscription = %subscription.name, outcome = attempt.outcome, "a test event was sent"
+    );
+    Ok(Shown::new(attempt))
+}
+
+fn bad_event(error: &TestEventError) -> Problem {
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    let kind = match error {
+        TestEventError::TooLarge => ProblemKind::TooLarge,
+        TestEventError::Event(_) | TestEventError::NotAnObject => ProblemKind::BadEvent,
+    };
+    Problem::new(kind).detail(format!("{error}{cause}"))
+}
+
+fn shown_request(subscription: &Subscription, headers: &HeaderMap, body: &[Bytes]) -> TestRequest {
+    TestRequest {
+        method: Method::POST.to_string(),
+        url: subscription.endpoint.as_str().to_owned(),
+        headers: shown_headers(headers),
+        body: String::from_utf8_lossy(&body.concat()).into_owned(),
+    }
+}
+
+fn judged(request: TestRequest, answer: WebhookAnswer) -> TestAttempt {
+    let (outcome, failure) = match &answer.result {
+        Ok(response) => (Outcome::Answered { status: response.status.as_u16(), retry_after: None }, None),
+        Err(failure) => (Outcome::Failed(*failure), Some(failure.to_string())),
+    };
+    TestAttempt {
+        delivered: outcome.is_success(),
+        outcome: outcome.name().map_or("Delivered".to_owned(), |name| format!("{name:?}")),
+        failure,
+        took_ms: u64::try_from(answer.took.as_millis()).unwrap_or(u64::MAX),
+        request,
+        response: answer.result.ok().map(shown_response),
+    }
+}
+
+fn shown_response(response: WebhookResponse) -> TestResponse {
+    TestResponse {
+        status: response.status.as_u16(),
+        headers: shown_headers(&response.headers),
+        body: String::from_utf8_lossy(&response.body).into_owned(),
+        body_is_whole: response.body_is_whole,
+    }
+}
+
+/// Headers as text; of one that is secret nothing is shown.
+fn shown_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let mut shown = BTreeMap::<String, String>::new();
+    for (name, value) in headers {
+        let text = match value.is_sensitive() {
+            true => MASKED.to_owned(),
+            false => String::from_utf8_lossy(value.as_bytes()).into_owned(),
+        };
+        let known = shown.entry(name.to_string()).or_default();
+        if !known.is_empty() {
+            known.push_str(", ");
+        }
+        known.push_str(&text);
+    }
+    shown
+}

@@ -1,0 +1,56 @@
+//! `subscriptions test`: one event to the endpoint, and what came of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use posthaste_core::api::TestAttempt;
+use serde_json::json;
+use ureq::http::Method;
+
+use super::{CommandError, Session, source};
+use crate::client::Call;
+use crate::output::Reply;
+
+pub(super) fn run(
+    session: &Session,
+    topic: &str,
+    name: &str,
+    file: Option<&Path>,
+) -> Result<Reply, CommandError> {
+    let path = ["topics", topic, "subscriptions", name, "test"];
+    let event = file.map(source::read).transpose()?.unwrap_or_default();
+    let call = Call::new(Method::POST, &path).key(&session.key).body("application/json", event);
+    let attempt: TestAttempt = session.client.json(call)?;
+    let reply = shown(&attempt);
+    if attempt.delivered {
+        return Ok(reply);
+    }
+    Err(CommandError::Test { outcome: attempt.outcome, done: Box::new(reply) })
+}
+
+fn shown(attempt: &TestAttempt) -> Reply {
+    let request = &attempt.request;
+    let mut reply = headers(
+        Reply::new(json!(attempt)).line(format!("{} {}", request.method, clean(&request.url))),
+        &request.headers,
+    );
+    reply = reply.line(format!("\n{}\n", clean(&request.body)));
+    reply = match (&attempt.response, &attempt.failure) {
+        (Some(response), _) => {
+            let line = format!("answered {} in {} ms", response.status, attempt.took_ms);
+            headers(reply.line(line), &response.headers).line(format!("\n{}", clean(&response.body)))
+        }
+        (None, Some(failure)) => reply.line(format!("not answered after {} ms: {failure}", attempt.took_ms)),
+        (None, None) => reply,
+    };
+    reply.line(attempt.outcome.clone())
+}
+
+fn headers(reply: Reply, headers: &BTreeMap<String, String>) -> Reply {
+    headers.iter().fold(reply, |reply, (name, value)| reply.line(format!("{name}: {}", clean(value))))
+}
+
+/// Text from outside must not steer the terminal.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+}

@@ -1,0 +1,54 @@
+//! The one attempt with a test event, as it is shown: what was sent, and what came of it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// One attempt, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TestAttempt {
+    /// Whether the endpoint took the event: whether its status is 200 to 204.
+    pub delivered: bool,
+    /// `Delivered`, or what a dead letter would have as its `lastDeliveryOutcome`.
+    #[schema(example = "NotFound")]
+    pub outcome: String,
+    /// Where there was no answer: why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// From the start of the attempt to its end, in milliseconds.
+    pub took_ms: u64,
+    /// What was sent.
+    pub request: TestRequest,
+    /// What was answered, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<TestResponse>,
+}
+
+/// A request as it was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TestRequest {
+    /// Its method.
+    pub method: String,
+    /// Where to.
+    pub url: String,
+    /// Its headers, those that are secret masked.
+    pub headers: BTreeMap<String, String>,
+    /// Its body.
+    pub body: String,
+}
+
+/// A response as it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TestResponse {
+    /// Its status.
+    pub status: u16,
+    /// Its headers. Bytes that are no text are shown as U+FFFD.
+    pub headers: BTreeMap<String, String>,
+    /// At most the first 64 KiB of its body. Bytes that are no text are shown as U+FFFD.
+    pub body: String,
+    /// Whether that is all of the body.
+    pub body_is_whole: bool,
+}

@@ -1,0 +1,62 @@
+//! Dead letters delivered again, asked for with the command line and through the API.
+
+use posthaste_tests::endpoint::Endpoint;
+use posthaste_tests::events::{cloud_event, subscription};
+use posthaste_tests::home::Home;
+use posthaste_tests::patience::wait_until;
+use serde_json::json;
+
+#[test]
+fn a_dead_letter_is_replayed_after_its_endpoint_was_mended_also_over_a_restart() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let settings = subscription(&endpoint.on("/a", &[400]));
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    topic.publish(&cloud_event("1"));
+    home.wait_for_dead_letter("orders", "billing");
+    let first = endpoint.wait_for("/a", 1).remove(0);
+    endpoint.on("/a", &[200]);
+
+    let line = ["dead-letters", "replay", "orders", "billing"];
+    let preview = home.run_json(&server, &[&line[..], &["--dry-run"]].concat());
+    assert_eq!(
+        (&preview["events"], &preview["ids"], &preview["isComplete"]),
+        (&json!(1), &json!(["1"]), &json!(true))
+    );
+    let id = home.run_json(&server, &line)["id"].as_str().unwrap().to_owned();
+    // wake runs as a server starts, and else once a minute.
+    server.stop();
+    let server = home.serve();
+
+    let again = endpoint.wait_for("/a", 2).remove(1);
+    assert_eq!((&again.body, again.header("posthaste-replayed")), (&first.body, Some("true")));
+    assert_eq!((first.header("posthaste-replayed"), again.header("aeg-delivery-count")), (None, Some("0")));
+    assert_ne!(again.header("webhook-id"), first.header("webhook-id"));
+    let done = wait_until("the replay to be done", || {
+        let replay = home.run_json(&server, &["replays", "show", &id]);
+        (replay["state"] == "Done").then_some(replay)
+    });
+    assert_eq!((&done["found"], &done["replayed"], &done["failed"]), (&json!(1), &json!(1), &json!(0)));
+    assert_eq!(home.run_json(&server, &["replays"])["replays"][0]["id"], *id);
+    assert_eq!(home.dead_letters("orders", "billing").len(), 1);
+}
+
+#[test]
+fn a_replay_is_cancelled_before_it_begins_and_wrong_names_are_told() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    server.api().create_topic_with("orders", "billing", &subscription(&endpoint.on("/a", &[400])));
+    let id = home.run_json(&server, &["dead-letters", "replay", "orders", "billing"])["id"].clone();
+    let cancelled = home.run_json(&server, &["replays", "cancel", id.as_str().unwrap()]);
+    assert!(["Cancelled", "Done"].contains(&cancelled["state"].as_str().unwrap()), "{cancelled}");
+    for line in [
+        ["dead-letters", "replay", "orders", "biling"],
+        ["dead-letters", "list", "orders", "biling"],
+        ["dead-letters", "list", "order", "billing"],
+    ] {
+        assert_eq!(home.run(&server, &line).status.code(), Some(4), "{line:?}");
+    }
+    assert_eq!(home.run(&server, &["replays", "show", "none"]).status.code(), Some(4));
+    let malformed = ["dead-letters", "replay", "orders", "billing", "--object", "MALFORMED/2026/1/1/1/x"];
+    assert_eq!(home.run(&server, &malformed).status.code(), Some(3));
+}
