@@ -18,8 +18,8 @@ use utoipa::{OpenApi, PartialSchema};
 use self::nowhere::Nowhere;
 use self::problems::PublishProblems;
 pub(crate) use self::problems::{
-    BadRequests, BadWrites, FailedPrecondition, FullOfSecrets, LargeObject, NoHandshake, NoObject, NoReplay, Problems,
-    StoreDown, Unchanged, UnknownSubscription, UnknownTopic, WrongStates,
+    BadRequests, BadWrites, FailedPrecondition, FullOfSecrets, LargeObject, NoHandshake, NoObject, NoReplay,
+    Problems, StoreDown, Unchanged, UnknownSubscription, UnknownTopic, WrongStates,
 };
 use crate::{guarded_routes, open_routes};
 
