@@ -60,8 +60,8 @@ pub(crate) async fn replay<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy
     }
     let id = layout::replay_id(now, &manage.entropy.uuid().to_string());
     let mut replay = ReplayRecord::new(id, topic.clone(), name.clone(), request, now);
-    if settings.status.as_ref().is_some_and(|status| status.state == StatusState::Disabled) {
-        replay = replay.turned(ReplayState::Waiting, Some(ReplayReason::SubscriptionDisabled), now);
+    if settings.status.as_ref().is_some_and(|status| status.state != StatusState::Active) {
+        replay = replay.turned(ReplayState::Waiting, Some(ReplayReason::SubscriptionNotActive), now);
     }
     manage.begin_replay(&replay).await?;
     tracing::info!(replay = replay.id, %topic, subscription = %name, "a replay was asked for");

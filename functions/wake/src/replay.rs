@@ -108,8 +108,10 @@ where
             self.turn(&mut job, ReplayState::Cancelled, Some(ReplayReason::SubscriptionDeleted)).await?;
             return self.close(id).await;
         };
-        if subscription.status == Status::Disabled {
-            return self.turn(&mut job, ReplayState::Waiting, Some(ReplayReason::SubscriptionDisabled)).await;
+        if subscription.status != Status::Active {
+            return self
+                .turn(&mut job, ReplayState::Waiting, Some(ReplayReason::SubscriptionNotActive))
+                .await;
         }
         self.go_on(&mut job, topic, subscription, limits).await?;
         if job.record.has_ended() { self.close(id).await } else { Ok(()) }

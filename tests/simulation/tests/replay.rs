@@ -205,13 +205,14 @@ async fn a_subscription_that_is_gone_ends_its_replay() {
 }
 
 #[tokio::test]
-async fn a_disabled_subscription_s_replay_waits_until_it_is_active() {
+async fn the_replay_of_a_subscription_that_is_not_active_waits_until_it_is() {
     let world = world(&["a"], &Faults::none()).await;
-    let status = json!({ "status": { "state": "Disabled", "since": "2023-11-14T22:13:20Z" } });
-    world.subscribe(status).await;
     let id = world.replay(json!({})).await;
-    world.wake().await;
-    assert_eq!(world.replayed(&id).await.reason, Some(ReplayReason::SubscriptionDisabled));
+    for state in ["Disabled", "Failed", "Paused", "Pending"] {
+        world.subscribe(json!({ "status": { "state": state, "since": "2023-11-14T22:13:20Z" } })).await;
+        world.wake().await;
+        assert_eq!(world.replayed(&id).await.reason, Some(ReplayReason::SubscriptionNotActive), "{state}");
+    }
     world.subscribe(json!({})).await;
     world.wake().await;
     assert_eq!(standing(&world, &id).await, (ReplayState::Done, [1, 1, 0]));

@@ -157,7 +157,7 @@ async fn a_disabled_subscription_s_replay_waits_from_the_beginning() {
     let record = record(&api, &id);
     assert_eq!(
         (record.state, record.reason),
-        (ReplayState::Waiting, Some(ReplayReason::SubscriptionDisabled))
+        (ReplayState::Waiting, Some(ReplayReason::SubscriptionNotActive))
     );
 }
 

@@ -55,8 +55,8 @@ pub enum ReplayState {
 pub enum ReplayReason {
     /// Back pressure: a replay is the first to be held back.
     Pressure,
-    /// The subscription is disabled.
-    SubscriptionDisabled,
+    /// The subscription is pending, paused, failed or disabled.
+    SubscriptionNotActive,
     /// The dead letters could not be read, or the queue did not take the events.
     Unavailable,
     /// Somebody cancelled it.
