@@ -169,7 +169,7 @@ where
                 timeout: subscription.timeout,
             })
             .await;
-        let posted = Posted::new(planned, run, &answer, self.outcome(&answer));
+        let posted = Posted::new(invocation, planned, run, &answer, self.outcome(&answer));
         report::attempt(planned, run.len(), &posted, answer.took);
         Some(posted)
     }

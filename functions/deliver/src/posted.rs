@@ -1,10 +1,11 @@
 //! What came of a request: one outcome, or, where the receiver of a batch may say so, one for each event in it.
 
 use posthaste_core::decide::Outcome;
-use posthaste_core::partial::{Acknowledged, AnswerBody, acknowledged};
+use posthaste_core::partial::{Acknowledged, AnswerBody, BatchEvent, acknowledged};
 use posthaste_ports::{WebhookAnswer, WebhookResponse};
 
 use crate::intake::Planned;
+use crate::invocation::Invocation;
 use crate::texts::Loaded;
 
 /// What came of a request.
@@ -17,10 +18,16 @@ pub(crate) struct Posted {
 
 impl Posted {
     /// Looks into an answer of success, if its subscription allows partial acknowledgement.
-    pub(crate) fn new(planned: &Planned, run: &[Loaded], answer: &WebhookAnswer, outcome: Outcome) -> Self {
+    pub(crate) fn new(
+        invocation: &Invocation,
+        planned: &Planned,
+        run: &[Loaded],
+        answer: &WebhookAnswer,
+        outcome: Outcome,
+    ) -> Self {
         let is_asked = outcome.is_success() && planned.subscription.batching.partial_acknowledgement;
         let acknowledged = match &answer.result {
-            Ok(response) if is_asked => read(planned, run, response),
+            Ok(response) if is_asked => read(invocation, planned, run, response),
             Ok(_) | Err(_) => Acknowledged::All,
         };
         Self { outcome, acknowledged }
@@ -47,13 +54,23 @@ impl Posted {
     }
 }
 
-fn read(planned: &Planned, run: &[Loaded], response: &WebhookResponse) -> Acknowledged {
-    let texts: Vec<&[u8]> = run.iter().map(|event| &*event.text).collect();
+fn read(
+    invocation: &Invocation,
+    planned: &Planned,
+    run: &[Loaded],
+    response: &WebhookResponse,
+) -> Acknowledged {
+    let events: Vec<_> = run.iter().map(|event| batch_event(invocation, event)).collect();
     let body = AnswerBody { bytes: &response.body, is_whole: response.body_is_whole };
-    let acknowledged = acknowledged(body, &texts);
+    let acknowledged = acknowledged(body, &events);
     if let Acknowledged::Nothing(error) = &acknowledged {
         let subscription = &planned.subscription;
         tracing::warn!(topic = %subscription.topic, subscription = %subscription.name, error = error as &dyn std::error::Error, "report of a batch not understood, its events are tried again");
     }
     acknowledged
+}
+
+fn batch_event<'a>(invocation: &'a Invocation, event: &'a Loaded) -> BatchEvent<'a> {
+    let envelope = invocation.entry(event.at).envelope.as_ref();
+    BatchEvent { text: &event.text, envelope_id: envelope.map(|envelope| &*envelope.id) }
 }

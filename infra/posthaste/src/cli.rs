@@ -92,7 +92,7 @@ pub enum Command {
     Publish(PublishArgs),
     /// List topics, or show or delete one.
     Topics(TopicsArgs),
-    /// List a topic's subscriptions, or show or delete one.
+    /// List a topic's subscriptions, or show, delete or rotate the secret of one.
     Subscriptions(SubscriptionsArgs),
     /// List dead letters, show one, or deliver them again.
     DeadLetters(DeadLettersArgs),
@@ -213,6 +213,20 @@ pub enum SubscriptionsCommand {
         /// A file with an event in the schema that the subscription receives, or - for standard input [default: a sample].
         #[arg(short, long, value_name = "FILE")]
         file: Option<PathBuf>,
+    },
+    /// Make a new signing secret and print it, this once. The old ones go on signing for the overlap.
+    RotateSecret {
+        /// The topic.
+        topic: String,
+        /// The subscription.
+        name: String,
+        /// How long the old secrets of the same kind go on signing, such as PT12H; PT0S ends them at once [default:
+        /// P1D, at most P7D].
+        #[arg(long, value_name = "DURATION")]
+        overlap: Option<String>,
+        /// The kind of secret to make: v1 (HMAC) or v1a (ed25519) [default: that of the first present one].
+        #[arg(long, value_parser = ["v1", "v1a"])]
+        kind: Option<String>,
     },
     /// Delete a subscription. Events that still wait for it are dead-lettered.
     Delete {

@@ -24,6 +24,16 @@ fn topics(url: &str, types: &str) -> String {
     )
 }
 
+/// What the server answers to somebody without a key.
+fn get(server: &Server, path: &str) -> String {
+    let address = server.url.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
+    let mut stream = TcpStream::connect(&address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 fn changes(applied: &Value) -> Vec<&str> {
     applied["applied"].as_array().unwrap().iter().map(|what| what["change"].as_str().unwrap()).collect()
 }
@@ -47,6 +57,26 @@ fn apply_says_what_it_did_and_shows_new_secrets_once() {
     assert_eq!((changes(&again), &again["new"]), (vec!["unchanged", "unchanged"], &json!([])));
     let other = server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a, b"));
     assert_eq!((changes(&other), &other["new"]), (vec!["unchanged", "changed"], &json!([])));
+}
+
+#[test]
+fn a_signing_secret_is_rotated_and_its_public_key_is_there_for_receivers() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &[]);
+    server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
+    let rotate = ["subscriptions", "rotate-secret", "orders", "billing", "--kind", "v1a"];
+    let rotated = server.json(&rotate, "");
+    assert!(rotated["secret"].as_str().unwrap().starts_with("whsk_"));
+    assert_eq!(rotated["signing"], json!({ "secrets": ["(masked)", "(masked)"] }));
+    let keys = get(&server, "/.well-known/webhook-keys?topic=orders&subscription=billing");
+    assert!(
+        keys.starts_with("HTTP/1.1 200") && keys.contains(rotated["publicKey"].as_str().unwrap()),
+        "{keys}"
+    );
+    let output =
+        server.run_with(&["subscriptions", "rotate-secret", "orders", "billing", "--overlap", "P8D"], "");
+    let (code, error) = failure(&output);
+    assert!(code == 3 && error.contains("overlap"), "{code} {error}");
 }
 
 #[test]

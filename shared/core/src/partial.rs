@@ -5,6 +5,7 @@
 //! Nothing is lost by a report that cannot be understood: then the whole batch failed. An answer that is no report at
 //! all, such as `OK` or `{"status":"ok"}`, acknowledges the whole batch, as it does without this option.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
@@ -48,6 +49,15 @@ pub struct AnswerBody<'a> {
     pub is_whole: bool,
 }
 
+/// An event of a batch, as far as a report can name it.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchEvent<'a> {
+    /// Its text, as it was sent.
+    pub text: &'a [u8],
+    /// The id of its envelope, where it is a custom event.
+    pub envelope_id: Option<&'a str>,
+}
+
 #[derive(Deserialize)]
 struct Report<'a> {
     #[serde(rename = "batchItemFailures", borrow)]
@@ -57,12 +67,12 @@ struct Report<'a> {
 #[derive(Deserialize)]
 struct Failure<'a> {
     #[serde(rename = "itemIdentifier", borrow)]
-    id: std::borrow::Cow<'a, str>,
+    id: Cow<'a, str>,
 }
 
-/// What an answer of success acknowledges. `events` are the texts of the batch, in its order; they are looked into
-/// only if the report names any. Of events that share an id, all failed.
-pub fn acknowledged(body: AnswerBody<'_>, events: &[&[u8]]) -> Acknowledged {
+/// What an answer of success acknowledges. `events` are those of the batch, in its order; they are looked into only if
+/// the report names any. Of events that share an id, all failed.
+pub fn acknowledged(body: AnswerBody<'_>, events: &[BatchEvent<'_>]) -> Acknowledged {
     let text = body.bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body.bytes).trim_ascii();
     let may_be_report = text.first() == Some(&b'{') || mentions(text);
     if !body.is_whole && (text.is_empty() || may_be_report) {
@@ -81,14 +91,15 @@ pub fn acknowledged(body: AnswerBody<'_>, events: &[&[u8]]) -> Acknowledged {
     }
 }
 
-fn all_but(failures: &[Failure<'_>], events: &[&[u8]]) -> Acknowledged {
+fn all_but(failures: &[Failure<'_>], events: &[BatchEvent<'_>]) -> Acknowledged {
     if failures.is_empty() {
         return Acknowledged::All;
     }
     let named: BTreeSet<&str> = failures.iter().map(|failure| failure.id.as_ref()).collect();
     let (mut indices, mut known) = (BTreeSet::new(), BTreeSet::new());
     for (index, event) in events.iter().enumerate() {
-        if let Some(name) = event_id(event).as_deref().and_then(|id| named.get(id)) {
+        let id = event.id();
+        for name in [id.as_deref(), event.envelope_id].into_iter().flatten().filter_map(|id| named.get(id)) {
             indices.insert(index);
             known.insert(*name);
         }
@@ -100,9 +111,12 @@ fn all_but(failures: &[Failure<'_>], events: &[&[u8]]) -> Acknowledged {
     }
 }
 
-/// The id of an event: the member `id`, which CloudEvents and Event Grid both have.
-fn event_id(event: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
-    string(JsonPointer::member("id").find(event)?)
+impl BatchEvent<'_> {
+    /// The member `id`, which CloudEvents and Event Grid both have. A custom event may have one too: its receiver may
+    /// know it by that, or by the id that the topic's mapping takes from elsewhere.
+    fn id(&self) -> Option<Cow<'_, str>> {
+        string(JsonPointer::member("id").find(self.text)?)
+    }
 }
 
 fn mentions(text: &[u8]) -> bool {
@@ -122,12 +136,17 @@ mod tests {
     const EVENTS: [&[u8]; 4] =
         [br#"{"id":"a"}"#, br#"{"data":{"id":"c"},"id":"b"}"#, br#"{"id":"a","n":1}"#, br#"{"id":"\u00e9"}"#];
 
+    fn read(bytes: &[u8], is_whole: bool, texts: &[&[u8]]) -> Acknowledged {
+        let events: Vec<_> = texts.iter().map(|text| BatchEvent { text, envelope_id: None }).collect();
+        acknowledged(AnswerBody { bytes, is_whole }, &events)
+    }
+
     fn whole(body: &str) -> Acknowledged {
-        acknowledged(AnswerBody { bytes: body.as_bytes(), is_whole: true }, &EVENTS)
+        read(body.as_bytes(), true, &EVENTS)
     }
 
     fn cut(body: &str) -> Acknowledged {
-        acknowledged(AnswerBody { bytes: body.as_bytes(), is_whole: false }, &EVENTS)
+        read(body.as_bytes(), false, &EVENTS)
     }
 
     fn all_but(indices: &[usize]) -> Acknowledged {
@@ -176,6 +195,23 @@ mod tests {
     #[test]
     fn events_that_share_an_id_all_failed() {
         assert_eq!(whole(r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#), all_but(&[0, 2]));
+    }
+
+    #[test]
+    fn a_custom_event_is_known_by_its_mapped_id_and_by_its_own() {
+        let event = |text, id| BatchEvent { text, envelope_id: Some(id) };
+        let events =
+            [event(br#"{"order":7}"#, "7"), event(br#"{"id":"own"}"#, "mapped"), event(br#"{"id":1}"#, "1")];
+        let check = |name: &str, expected| {
+            let body = json!({ "batchItemFailures": [{ "itemIdentifier": name }] }).to_string();
+            let body = AnswerBody { bytes: body.as_bytes(), is_whole: true };
+            assert_eq!(acknowledged(body, &events), expected, "{name}");
+        };
+        check("7", all_but(&[0]));
+        check("own", all_but(&[1]));
+        check("mapped", all_but(&[1]));
+        check("1", all_but(&[2]));
+        check("order", Acknowledged::Nothing(ReportError::UnknownEvent));
     }
 
     #[test]
@@ -231,8 +267,7 @@ mod tests {
             let expected: BTreeSet<usize> = named.clone().collect();
             let items: Vec<_> = named.map(|n| json!({ "itemIdentifier": format!("e{n}") })).collect();
             let body = json!({ "batchItemFailures": items }).to_string();
-            let answer = acknowledged(AnswerBody { bytes: body.as_bytes(), is_whole: true }, &events);
-            match answer {
+            match read(body.as_bytes(), true, &events) {
                 Acknowledged::All => prop_assert!(expected.is_empty()),
                 other => prop_assert_eq!(other, Acknowledged::AllBut(expected)),
             }
@@ -240,7 +275,7 @@ mod tests {
 
         #[test]
         fn no_answer_makes_it_panic(bytes: Vec<u8>, is_whole: bool) {
-            let _ = acknowledged(AnswerBody { bytes: &bytes, is_whole }, &EVENTS);
+            let _ = read(&bytes, is_whole, &EVENTS);
         }
     }
 }

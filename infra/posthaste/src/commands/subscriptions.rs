@@ -1,4 +1,7 @@
-//! `subscriptions`: list, show, delete, test, and what is done to one: validate, pause, resume, enable, disable.
+//! `subscriptions`: list, show, delete, test, and what is done to one: validate, pause, resume, enable, disable,
+//! rotate-secret.
+
+mod rotate;
 
 use posthaste_core::api::{StatusView, SubscriptionPage, SubscriptionSettings};
 use serde_json::{Value, json};
@@ -22,6 +25,10 @@ pub(super) fn run(session: &Session, command: &SubscriptionsCommand) -> Result<R
         }
         SubscriptionsCommand::Test { topic, name, file } => {
             test_event::run(session, topic, name, file.as_deref())
+        }
+        SubscriptionsCommand::RotateSecret { topic, name, overlap, kind } => {
+            let asked = rotate::Asked { overlap: overlap.as_deref(), kind: kind.as_deref() };
+            rotate::run(session, topic, name, &asked)
         }
         SubscriptionsCommand::Delete { topic, name } => {
             let call = Call::new(Method::DELETE, &["topics", topic, "subscriptions", name]).key(&session.key);
