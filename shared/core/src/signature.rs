@@ -130,7 +130,9 @@ impl SigningSecret {
             Key::Symmetric(keyed) => {
                 let mut mac = keyed.clone();
                 mac.update(head.as_bytes());
-                body.iter().for_each(|slice| mac.update(slice));
+                for slice in body {
+                    mac.update(slice);
+                }
                 format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
             }
             Key::Asymmetric(key) => format!("v1a,{}", STANDARD.encode(key.sign(&head, body))),

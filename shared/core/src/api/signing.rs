@@ -75,8 +75,8 @@ type Timed = (SecretText, Option<IsoTimestamp>);
 impl SigningSettings {
     /// These secrets. The times are left out where none of them ends.
     pub fn of(timed: impl IntoIterator<Item = Timed>) -> Self {
-        let (secrets, times): (Vec<_>, Vec<_>) = timed.into_iter().unzip();
-        let expires_at = times.iter().any(Option::is_some).then_some(times);
+        let (secrets, ends): (Vec<_>, Vec<_>) = timed.into_iter().unzip();
+        let expires_at = ends.iter().any(Option::is_some).then_some(ends);
         Self { secrets: Some(secrets), expires_at }
     }
 

@@ -42,7 +42,9 @@ impl SigningKey {
     pub(super) fn sign(&self, head: &str, body: &[Bytes]) -> Vec<u8> {
         let mut message = Vec::with_capacity(head.len() + body.iter().map(Bytes::len).sum::<usize>());
         message.extend_from_slice(head.as_bytes());
-        body.iter().for_each(|slice| message.extend_from_slice(slice));
+        for slice in body {
+            message.extend_from_slice(slice);
+        }
         self.0.sign(&message).as_ref().to_vec()
     }
 
