@@ -158,7 +158,7 @@ where
                 return None;
             }
         };
-        let answer = self
+        let mut answer = self
             .ports
             .webhook
             .send(WebhookRequest {
@@ -169,6 +169,9 @@ where
                 timeout: subscription.timeout,
             })
             .await;
+        if let Some(late) = answer.late.take() {
+            self.let_go_on(invocation, planned, run, late);
+        }
         let posted = Posted::new(invocation, planned, run, &answer, self.outcome(&answer));
         report::attempt(planned, run.len(), &posted, answer.took);
         Some(posted)

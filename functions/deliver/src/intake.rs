@@ -166,7 +166,10 @@ where
     async fn look_up(&self, message: ReceivedMessage, delivery: Delivery) -> Option<Job> {
         self.note_wait(message.receive_count, &delivery);
         match self.receiver(&delivery).await {
-            Ok(subscription) => Some(Job::new(message.id, message.receipt, delivery, subscription)),
+            Ok(subscription) => {
+                let late = self.answered_late(&delivery).await;
+                Some(Job::new(message.id, message.receipt, delivery, subscription, late))
+            }
             Err(error) => {
                 tracing::error!(topic = %delivery.topic, error = &error as &dyn std::error::Error, "delivery handed back: its topic cannot be read");
                 None
@@ -213,6 +216,11 @@ where
         let now = self.ports.clock.now();
         let mut complete = None;
         for (index, entry) in job.delivery.events.iter().enumerate() {
+            // It arrived, whatever has become of it or its subscription since.
+            if job.late.contains(&entry.key) {
+                complete = job.judge(index, EntryVerdict::Delivered);
+                continue;
+            }
             let expired = is_expired(entry.expires_at, now).then_some(DeadLetterReason::TimeToLiveExceeded);
             if let Some(reason) = unsendable(job, now).or(expired) {
                 complete = job.judge(index, EntryVerdict::GiveUp { reason, last: None });

@@ -34,6 +34,8 @@ pub(crate) struct Job {
     pub(crate) delivery: Delivery,
     /// The subscription; `None` when it was deleted.
     pub(crate) subscription: Option<Arc<Subscription>>,
+    /// The keys of the events whose endpoint said yes after an attempt had timed out.
+    pub(crate) late: HashSet<String>,
     verdicts: Mutex<Vec<Option<EntryVerdict>>>,
 }
 
@@ -109,9 +111,10 @@ impl Job {
         receipt: Receipt,
         delivery: Delivery,
         subscription: Option<Arc<Subscription>>,
+        late: HashSet<String>,
     ) -> Self {
         let count = delivery.events.len();
-        Self { id, receipt, delivery, subscription, verdicts: Mutex::new(vec![None; count]) }
+        Self { id, receipt, delivery, subscription, late, verdicts: Mutex::new(vec![None; count]) }
     }
 
     /// Whether its events are delivered at this time; `None` when the subscription was deleted.

@@ -61,6 +61,13 @@ impl Lanes {
         Some(Permit { _link: link, _all: all })
     }
 
+    /// The right to one request, if it need not be waited for.
+    pub(crate) fn try_enter(&self, link: &Link) -> Option<Permit> {
+        let link = self.lane(link).try_acquire_owned().ok()?;
+        let all = Arc::clone(&self.all).try_acquire_owned().ok()?;
+        Some(Permit { _link: link, _all: all })
+    }
+
     fn lane(&self, link: &Link) -> Arc<Semaphore> {
         let mut links = lock(&self.links);
         if let Some(lane) = links.get(link) {

@@ -9,6 +9,7 @@ mod attempt;
 mod intake;
 mod invocation;
 mod lanes;
+mod late;
 mod park;
 mod payloads;
 mod posted;
@@ -31,6 +32,7 @@ use posthaste_ports::{
 
 use invocation::Invocation;
 use lanes::Lanes;
+use late::LateAnswers;
 use payloads::PayloadBudget;
 use rates::Rates;
 pub use times::{QUEUE_TIME, SETTLING_TIME, TAKING_IN_TIME};
@@ -83,6 +85,7 @@ pub struct Deliver<Q, S, W, C, E> {
     payloads: PayloadBudget,
     activity: Activity,
     rates: Rates,
+    late: LateAnswers,
 }
 
 impl Default for DeliverSettings {
@@ -109,12 +112,15 @@ where
     pub fn new(ports: DeliverPorts<Q, S, W, C, E>, settings: DeliverSettings) -> Self {
         let lanes = Lanes::new(settings.requests_max, settings.requests_per_link_max);
         let payloads = PayloadBudget::new(settings.payload_bytes_max, settings.payload_reads_max);
-        Self { ports, settings, lanes, payloads, activity: Activity::default(), rates: Rates::default() }
+        let (rates, late) = (Rates::default(), LateAnswers::new());
+        Self { ports, settings, lanes, payloads, activity: Activity::default(), rates, late }
     }
 
-    /// Begins no attempt any more: what has not begun goes back to the queue. For a process that is to end.
+    /// Begins no attempt any more, and waits for no late answer: what has not begun goes back to the queue. For a process
+    /// that is to end.
     pub fn stop(&self) {
         self.lanes.close();
+        self.late.close();
     }
 
     /// Works on a batch, and answers by `deadline`, a time of the clock's `monotonic`. An attempt is begun only if its

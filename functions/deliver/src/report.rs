@@ -5,6 +5,7 @@ use std::time::Duration;
 use metrics::{counter, histogram};
 use posthaste_core::decide::DeadLetterReason;
 use posthaste_core::delivery::Delivery;
+use posthaste_core::topic::Subscription;
 
 use crate::intake::Planned;
 use crate::posted::Posted;
@@ -29,6 +30,13 @@ pub(crate) fn attempt(planned: &Planned, events: usize, posted: &Posted, took: D
         topic = %subscription.topic, subscription = %subscription.name, endpoint = ?subscription.endpoint,
         events = failed, attempt, ?outcome, ?took, "delivery attempt failed"
     );
+}
+
+/// Events arrived whose endpoint answered after its time.
+pub(crate) fn late(subscription: &Subscription, events: usize) {
+    let labels = [("topic", subscription.topic.to_string()), ("subscription", subscription.name.to_string())];
+    counter!("LateDeliverySuccessCount", &labels).increment(events as u64);
+    tracing::info!(topic = %subscription.topic, subscription = %subscription.name, events, "delivered late");
 }
 
 /// Events were dropped because their subscription keeps no such dead letters.

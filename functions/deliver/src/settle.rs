@@ -59,6 +59,7 @@ where
         } else {
             self.replace(invocation, &job.id, &job.receipt, successors).await;
         }
+        self.forget_late(invocation, job).await;
     }
 
     /// Puts successors in a message's place. Without any, the message is deleted at once: what follows it is

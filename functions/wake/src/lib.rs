@@ -6,6 +6,7 @@
 //! or High: what waits in the object store burdens nobody.
 
 mod course;
+mod late;
 mod lease;
 mod limits;
 mod list;
@@ -100,7 +101,7 @@ where
         Self { ports, deletes_payloads: true }
     }
 
-    /// The same, for a state bucket whose lifecycle deletes old payloads.
+    /// The same, for a state bucket whose lifecycle deletes old payloads and notes.
     #[must_use]
     pub fn leaving_payloads(self) -> Self {
         Self { deletes_payloads: false, ..self }
@@ -130,6 +131,7 @@ where
         self.replay_all(limits).await;
         if self.deletes_payloads {
             self.expire_payloads(limits).await;
+            self.expire_late(limits).await;
         }
         // If this hangs the lease lapses by itself.
         let _ = within(clock, limits.deadline, self.give_back(lease, course.notes())).await;

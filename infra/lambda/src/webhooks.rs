@@ -34,7 +34,7 @@ impl<C: Clock> WebhookClient for LazyWebhooks<C> {
             Ok(client) => client.send(request).await,
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "no webhook client");
-                WebhookAnswer { result: Err(SendFailure::Exhausted), took: Duration::ZERO }
+                WebhookAnswer { result: Err(SendFailure::Exhausted), took: Duration::ZERO, late: None }
             }
         }
     }

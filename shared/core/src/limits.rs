@@ -140,6 +140,19 @@ pub const HANDSHAKE_WINDOW: Duration = Duration::from_mins(10);
 /// subscription waits for it, and on AWS manage has 30 s.
 pub const HANDSHAKE_TIMEOUT_MAX: Duration = Duration::from_secs(10);
 
+/// How long after its timeout an endpoint's answer still takes an event out of the retry queue (Event Grid: 3 minutes).
+/// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
+pub const LATE_ANSWER_MAX: Duration = Duration::from_mins(3);
+
+/// Most requests that go on after their timeout, in all: each holds a connection, and a body that was not read yet.
+pub const LATE_ANSWERS_MAX: usize = 512;
+
+/// Most of them to one link, so that one endpoint that hangs cannot take all.
+pub const LATE_ANSWERS_PER_LINK_MAX: usize = 64;
+
+/// How long the note is kept that an endpoint answered late: longer than any event lives.
+pub const LATE_NOTE_KEPT: Duration = Duration::from_hours(48);
+
 /// Most events in one batch a subscription may ask for (Event Grid).
 /// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
 pub const EVENTS_PER_BATCH_MAX: u32 = 5000;

@@ -10,11 +10,11 @@ use hyper::body::Incoming;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::endpoint::Link;
 use posthaste_core::outcome::SendFailure;
-use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+use posthaste_ports::{Clock, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
 use tokio_rustls::TlsConnector;
 
-use crate::body::Received;
-use crate::connection::Connection;
+use crate::body::{Received, SlicesBody};
+use crate::connection::{Connection, Exchange};
 use crate::dial::dial;
 use crate::failure::failure_of;
 use crate::names::{NameCache, NameLookup, SystemNames};
@@ -84,50 +84,46 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         &self,
         request: &WebhookRequest,
         mut deadline: Pin<&mut D>,
-    ) -> Result<WebhookResponse, SendFailure> {
+    ) -> Result<WebhookResponse, Unanswered> {
         let link = request.url.link();
-        let (mut connection, response) = tokio::select! {
+        let mut begun = None;
+        let head = tokio::select! {
             biased;
-            head = self.head(&link, request) => head?,
-            () = deadline.as_mut() => return Err(SendFailure::TimedOut),
+            head = self.head(&link, request, &mut begun) => Some(head?),
+            () = deadline.as_mut() => None,
         };
-        let (head, mut body) = response.into_parts();
-        let mut received = Received::default();
-        let is_whole = tokio::select! {
-            biased;
-            is_whole = connection.drive(received.read(&mut body)) => is_whole,
-            () = deadline => false,
+        let (Some(response), Some(exchange)) = (head, begun.take()) else {
+            return Err(Unanswered { failure: SendFailure::TimedOut, late: begun.map(late) });
         };
+        let mut connection = exchange.connection;
+        let (response, is_whole) = read(&mut connection, response, deadline).await;
         if is_whole && connection.is_usable() {
             self.pool.put(link, connection, &self.clock);
         }
-        Ok(WebhookResponse {
-            status: head.status,
-            headers: head.headers,
-            body: received.into_bytes(),
-            body_is_whole: is_whole,
-        })
+        Ok(response)
     }
 
-    /// Sends the request and waits for the head of the answer.
+    /// Sends the request and waits for the head of the answer. What is under way is in `begun`, also when this is dropped.
     async fn head(
         &self,
         link: &Link,
         request: &WebhookRequest,
-    ) -> Result<(Connection, Response<Incoming>), SendFailure> {
+        begun: &mut Option<Exchange>,
+    ) -> Result<Response<Incoming>, SendFailure> {
         let addresses = self.vetted(link).await?;
-        if let Some(mut connection) = self.pool.take(link, &addresses, self.clock.monotonic()) {
-            match send(&mut connection, request).await {
-                Ok(response) => return Ok((connection, response)),
-                Err(failure) if connection.was_heard() => return Err(failure),
+        if let Some(connection) = self.pool.take(link, &addresses, self.clock.monotonic()) {
+            let exchange = begun.insert(Exchange::begin(connection, rendered(request)?));
+            match head(exchange, request).await {
+                Ok(response) => return Ok(response),
+                Err(failure) if exchange.connection.was_heard() => return Err(failure),
                 Err(_) => {
                     tracing::debug!(%link, "an idle connection was closed by the peer; sending once more");
                 }
             }
+            *begun = None;
         }
-        let mut connection = dial(&self.shared.tls, &self.clock, link, &addresses).await?;
-        let response = send(&mut connection, request).await?;
-        Ok((connection, response))
+        let connection = dial(&self.shared.tls, &self.clock, link, &addresses).await?;
+        head(begun.insert(Exchange::begin(connection, rendered(request)?)), request).await
     }
 
     /// All addresses of the link's host, every one of them allowed.
@@ -145,18 +141,56 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
     }
 }
 
-async fn send(
-    connection: &mut Connection,
-    request: &WebhookRequest,
-) -> Result<Response<Incoming>, SendFailure> {
-    let rendered = render(request).map_err(|error| {
+/// Why there is no answer, and what goes on all the same.
+struct Unanswered {
+    failure: SendFailure,
+    late: Option<LateAnswer>,
+}
+
+impl From<SendFailure> for Unanswered {
+    fn from(failure: SendFailure) -> Self {
+        Self { failure, late: None }
+    }
+}
+
+fn rendered(request: &WebhookRequest) -> Result<http::Request<SlicesBody>, SendFailure> {
+    render(request).map_err(|error| {
         // Only a path of more than 64 KiB gets here; no server would take it.
         tracing::warn!(url = ?request.url, %error, "failed to render a request");
         SendFailure::Socket
-    })?;
-    connection.send(rendered).await.map_err(|error| {
+    })
+}
+
+async fn head(exchange: &mut Exchange, request: &WebhookRequest) -> Result<Response<Incoming>, SendFailure> {
+    exchange.head().await.map_err(|error| {
         tracing::debug!(url = ?request.url, error = &error as &dyn std::error::Error, "failed to send a request");
         failure_of(&error)
+    })
+}
+
+/// Reads the body of an answer until `end`, and answers whether it came to its own end.
+async fn read(
+    connection: &mut Connection,
+    response: Response<Incoming>,
+    end: impl Future<Output = ()>,
+) -> (WebhookResponse, bool) {
+    let (head, mut body) = response.into_parts();
+    let mut received = Received::default();
+    let is_whole = tokio::select! {
+        biased;
+        is_whole = connection.drive(received.read(&mut body)) => is_whole,
+        () = end => false,
+    };
+    let (status, headers) = (head.status, head.headers);
+    (WebhookResponse { status, headers, body: received.into_bytes(), body_is_whole: is_whole }, is_whole)
+}
+
+/// The rest of a request whose time has run out. Its connection is not used again.
+fn late(mut exchange: Exchange) -> LateAnswer {
+    LateAnswer::new(async move {
+        let response = exchange.head().await.map_err(|error| failure_of(&error))?;
+        let (response, _) = read(&mut exchange.connection, response, std::future::pending()).await;
+        Ok(response)
     })
 }
 
@@ -164,8 +198,12 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
         let started = self.clock.monotonic();
         let deadline = pin!(self.clock.sleep(request.timeout));
-        let result = self.attempt(&request, deadline).await;
-        WebhookAnswer { result, took: self.clock.monotonic().saturating_sub(started) }
+        let answered = self.attempt(&request, deadline).await;
+        let took = self.clock.monotonic().saturating_sub(started);
+        match answered {
+            Ok(response) => WebhookAnswer { result: Ok(response), took, late: None },
+            Err(Unanswered { failure, late }) => WebhookAnswer { result: Err(failure), took, late },
+        }
     }
 }
 

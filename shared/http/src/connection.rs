@@ -59,13 +59,6 @@ impl Connection {
         !self.is_over && self.sender.is_ready()
     }
 
-    /// Sends a request and waits for the head of its answer.
-    pub(crate) async fn send(&mut self, request: Request<SlicesBody>) -> hyper::Result<Response<Incoming>> {
-        self.was_heard.store(false, Ordering::Relaxed);
-        let answer = self.sender.send_request(request);
-        self.drive(answer).await
-    }
-
     /// Drives the connection until `work`, which waits for something on it, is done.
     pub(crate) async fn drive<F: Future>(&mut self, work: F) -> F::Output {
         let mut work = pin!(work);
@@ -80,6 +73,26 @@ impl Connection {
     fn poll_driver(&mut self, cx: &mut Context<'_>) {
         // An error of the connection reaches the request that waits on it; without one there is nobody to tell.
         self.is_over = self.is_over || Pin::new(&mut self.driver).poll(cx).is_ready();
+    }
+}
+
+/// A request on its connection, apart from the waiting for its answer: so it can go on when that ends.
+pub(crate) struct Exchange {
+    pub(crate) connection: Connection,
+    answer: Pin<Box<dyn Future<Output = hyper::Result<Response<Incoming>>> + Send>>,
+}
+
+impl Exchange {
+    /// Begins to send a request.
+    pub(crate) fn begin(mut connection: Connection, request: Request<SlicesBody>) -> Self {
+        connection.was_heard.store(false, Ordering::Relaxed);
+        let answer = Box::pin(connection.sender.send_request(request));
+        Self { connection, answer }
+    }
+
+    /// Sends the request and waits for the head of its answer, once.
+    pub(crate) async fn head(&mut self) -> hyper::Result<Response<Incoming>> {
+        self.connection.drive(self.answer.as_mut()).await
     }
 }
 

@@ -257,7 +257,7 @@ impl<P: WebhookClient> WebhookClient for Faulty<P> {
         answered.unwrap_or_else(|error| {
             let failure =
                 if error.kind == ErrorKind::TimedOut { SendFailure::TimedOut } else { SendFailure::Socket };
-            WebhookAnswer { result: Err(failure), took: Duration::ZERO }
+            WebhookAnswer { result: Err(failure), took: Duration::ZERO, late: None }
         })
     }
 }

@@ -43,4 +43,4 @@ pub use recorded::{Calls, Operation, Recorded};
 pub use registry::{Registry, RegistryError};
 pub use sending::send_all;
 pub use store::{ETag, ListPage, Object, ObjectMeta, ObjectStore, PutCondition, Revalidated};
-pub use webhook::{WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+pub use webhook::{LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};

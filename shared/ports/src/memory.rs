@@ -332,6 +332,6 @@ impl WebhookClient for MemoryWebhook {
             body: Bytes::new(),
             body_is_whole: true,
         };
-        WebhookAnswer { result: Ok(response), took: Duration::from_millis(1) }
+        WebhookAnswer { result: Ok(response), took: Duration::from_millis(1), late: None }
     }
 }

@@ -1,6 +1,9 @@
 //! One HTTP request to a subscriber's endpoint, and what came of it.
 
+use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -36,6 +39,31 @@ pub struct WebhookResponse {
     pub body_is_whole: bool,
 }
 
+/// The rest of a request that had no answer in time. It goes on while this is waited for; dropping it closes the
+/// connection.
+pub struct LateAnswer(Pin<Box<dyn Future<Output = Result<WebhookResponse, SendFailure>> + Send>>);
+
+impl LateAnswer {
+    /// Whatever brings the answer. It has no deadline of its own.
+    pub fn new(answer: impl Future<Output = Result<WebhookResponse, SendFailure>> + Send + 'static) -> Self {
+        Self(Box::pin(answer))
+    }
+}
+
+impl Future for LateAnswer {
+    type Output = Result<WebhookResponse, SendFailure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for LateAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LateAnswer")
+    }
+}
+
 /// What came of a request, and how long it took.
 #[derive(Debug)]
 pub struct WebhookAnswer {
@@ -43,6 +71,8 @@ pub struct WebhookAnswer {
     pub result: Result<WebhookResponse, SendFailure>,
     /// From the start of the attempt to its end.
     pub took: Duration,
+    /// The request itself, where it was sent and its time ran out before an answer came.
+    pub late: Option<LateAnswer>,
 }
 
 /// Sends requests to endpoints.

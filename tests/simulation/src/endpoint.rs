@@ -1,7 +1,6 @@
 //! An endpoint that answers by script and remembers what it was sent.
 
 use std::collections::VecDeque;
-use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use posthaste_core::outcome::SendFailure;
 use posthaste_core::time::Timestamp;
 use posthaste_local::ManualClock;
-use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+use posthaste_ports::{Clock, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
 
 /// One answer of the script.
 #[derive(Debug, Clone)]
@@ -27,6 +26,8 @@ pub enum Answer {
     Failure(SendFailure),
     /// A status by what the body says and when it came.
     By(fn(&str, Timestamp) -> u16),
+    /// A status after so long, as the clock tells, also when the request was given up meanwhile.
+    Late(Duration, u16),
     /// A status after the clock has moved on by so much.
     After(Duration, u16),
 }
@@ -84,6 +85,19 @@ impl ScriptedEndpoint {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many requests it was sent that were not taken yet.
+    pub fn seen(&self) -> usize {
+        self.lock().seen.len()
+    }
+
+    fn late(&self, after: Duration, status: u16) -> LateAnswer {
+        let clock = self.clock.clone();
+        LateAnswer::new(async move {
+            clock.sleep(after).await;
+            Ok(response(status, None))
+        })
+    }
+
     fn note(&self, request: WebhookRequest) -> (Answer, String) {
         let body = String::from_utf8_lossy(&request.body.concat()).into_owned();
         let seen = Request {
@@ -100,7 +114,8 @@ impl ScriptedEndpoint {
 }
 
 impl WebhookClient for ScriptedEndpoint {
-    fn send(&self, request: WebhookRequest) -> impl Future<Output = WebhookAnswer> + Send {
+    async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+        let timeout = request.timeout;
         let (answer, body) = self.note(request);
         let result = match answer {
             Answer::Status(status) => Ok(response(status, None)),
@@ -111,12 +126,21 @@ impl WebhookClient for ScriptedEndpoint {
             }
             Answer::Failure(failure) => Err(failure),
             Answer::By(status) => Ok(response(status(&body, self.clock.now()), None)),
+            Answer::Late(length, status) if length > timeout => {
+                self.clock.sleep(timeout).await;
+                let late = Some(self.late(length - timeout, status));
+                return WebhookAnswer { result: Err(SendFailure::TimedOut), took: timeout, late };
+            }
+            Answer::Late(length, status) => {
+                self.clock.sleep(length).await;
+                Ok(response(status, None))
+            }
             Answer::After(length, status) => {
                 self.clock.advance(length);
                 Ok(response(status, None))
             }
         };
-        std::future::ready(WebhookAnswer { result, took: Duration::ZERO })
+        WebhookAnswer { result, took: Duration::ZERO, late: None }
     }
 }
 

@@ -298,6 +298,22 @@ impl World {
         response
     }
 
+    /// Listens for late answers, until deliver is stopped.
+    pub async fn hear_late_answers(&self) {
+        self.deliver.hear_late_answers().await;
+    }
+
+    /// Stops deliver, as a process does that is to end.
+    pub fn stop(&self) {
+        self.deliver.stop();
+    }
+
+    /// The keys of the notes of late answers.
+    pub async fn late_notes(&self) -> Vec<String> {
+        let page = self.local.state().list(layout::LATE, None, 1000).await.expect("a listing");
+        page.objects.into_iter().map(|object| object.key).collect()
+    }
+
     /// Runs deliver until nothing is visible.
     pub async fn deliver_all(&self) {
         while self.visible(QueueName::Deliveries).await > 0 {

@@ -68,7 +68,7 @@ impl WebhookClient for Endpoint {
             std::future::pending::<()>().await;
         }
         let result = answer.map_or(Err(SendFailure::Socket), |answer| answer(&request));
-        WebhookAnswer { result, took: Duration::ZERO }
+        WebhookAnswer { result, took: Duration::ZERO, late: None }
     }
 }
 

@@ -1,5 +1,6 @@
 //! deliver: posts due deliveries to their endpoints, fed by the delivery queue.
 
+use std::convert::Infallible;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,7 +19,17 @@ struct Handler {
 impl BatchHandler for Handler {
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
         let deadline = deadline.saturating_sub(DRAIN_POST_TIMEOUT);
-        let response = Box::pin(self.deliver.handle(batch.messages, deadline)).await;
+        let handled = Box::pin(self.deliver.handle(batch.messages, deadline));
+        // Nothing runs between invocations: late answers are heard only while this one lasts anyway.
+        let heard = async {
+            self.deliver.hear_late_answers().await;
+            std::future::pending::<Infallible>().await
+        };
+        let response = tokio::select! {
+            biased;
+            response = handled => response,
+            never = Box::pin(heard) => match never {},
+        };
         Box::pin(self.post.post_if_due()).await;
         response
     }

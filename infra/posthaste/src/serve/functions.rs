@@ -102,6 +102,8 @@ impl Functions {
             let wake = Arc::clone(&wake);
             async move { run_wake(&wake).await }
         }));
+        let late = Arc::clone(&self.deliver);
+        tasks.spawn(async move { late.hear_late_answers().await });
         let (deliver, mut drained) = (Arc::clone(&self.deliver), stage.clone());
         tasks.spawn(async move {
             drained.drained().await;

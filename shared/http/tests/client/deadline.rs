@@ -1,5 +1,6 @@
 //! One deadline over everything; a clock that the test moves.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::outcome::SendFailure;
@@ -7,6 +8,7 @@ use posthaste_core::time::Timestamp;
 use posthaste_http::{HyperWebhookClient, LookupError, NameLookup};
 use posthaste_local::ManualClock;
 use posthaste_ports::{WebhookAnswer, WebhookClient};
+use tokio::sync::Notify;
 
 use crate::endpoint::{Endpoint, OK, Step, exchange, write};
 use crate::{TIMEOUT, answered, brief, on_loopback, post, settle};
@@ -92,4 +94,27 @@ async fn a_name_that_is_never_resolved_has_timed_out() {
     for sending in sending {
         assert_eq!(brief(sending.await.unwrap()), Err(SendFailure::TimedOut));
     }
+}
+
+#[tokio::test]
+async fn a_request_that_timed_out_goes_on_for_whoever_waits() {
+    let answers = Arc::new(Notify::new());
+    let slow = vec![Step::Read, Step::Until(answers.clone()), write(OK)];
+    let (_, sending) = after(slow, 1, Duration::ZERO).await;
+    let answer = sending.await.unwrap();
+    let late = answer.late.unwrap();
+    assert_eq!(answer.result.unwrap_err(), SendFailure::TimedOut);
+    answers.notify_one();
+    let response = late.await.unwrap();
+    assert_eq!((response.status.as_u16(), &*response.body), (200, &b"ok"[..]));
+}
+
+#[tokio::test]
+async fn a_request_that_was_never_sent_does_not_go_on() {
+    let clock = ManualClock::new(Timestamp::EPOCH);
+    let client = HyperWebhookClient::with_names(on_loopback(), clock.clone(), Silent).unwrap();
+    let sending = tokio::spawn(async move { client.send(post("https://hooks.example/")).await });
+    settle().await;
+    clock.advance(TIMEOUT);
+    assert!(sending.await.unwrap().late.is_none());
 }
