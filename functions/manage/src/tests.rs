@@ -15,6 +15,7 @@ mod secrets;
 mod status;
 mod stores;
 mod subscriptions;
+mod temporary;
 mod test_event;
 mod topics;
 mod webhook_keys;

@@ -1,0 +1,94 @@
+//! Topics and subscriptions that go by themselves, with events that wait for them.
+
+use std::time::Duration;
+
+use posthaste_core::decide::DeadLetterReason;
+use posthaste_core::wire::parse_dead_letter;
+use posthaste_ports::recorded::Operation;
+use posthaste_ports::{Clock, QueueName};
+use posthaste_simulation::{Answer, World, event};
+use serde_json::json;
+
+const DAY: Duration = Duration::from_hours(24);
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// Why the one event was given up that waits for its bucket, and after how many attempts.
+async fn given_up(world: &World) -> (DeadLetterReason, u16) {
+    world.clock.advance(5 * MINUTE);
+    let messages = world.receive(QueueName::DeadLetters).await;
+    assert_eq!(messages.len(), 1);
+    let letter = parse_dead_letter(&messages[0].body).expect("a dead letter");
+    (letter.reason, letter.delivery.attempts)
+}
+
+#[tokio::test]
+async fn events_that_wait_when_their_subscription_s_time_is_over_are_dead_letters() {
+    let world = World::new();
+    let ends_at = (world.clock.now() + MINUTE).to_string();
+    world.subscribe(json!({ "expirationTimeUtc": ends_at })).await;
+    world.endpoint.answer([Answer::Status(503)]);
+    world.publish(&[event("e")], DAY).await;
+    world.deliver().await;
+    // Nobody has swept it yet: the time alone decides.
+    world.clock.advance(MINUTE);
+    world.deliver().await;
+    assert_eq!(world.endpoint.take().len(), 1);
+    assert_eq!(given_up(&world).await, (DeadLetterReason::SubscriptionDeleted, 1));
+}
+
+#[tokio::test]
+async fn before_its_time_a_subscription_receives_as_any_other() {
+    let world = World::new();
+    let ends_at = (world.clock.now() + MINUTE).to_string();
+    world.subscribe(json!({ "expirationTimeUtc": ends_at })).await;
+    world.publish(&[event("e")], DAY).await;
+    world.clock.advance(MINUTE - Duration::from_millis(1));
+    world.deliver().await;
+    assert_eq!(world.endpoint.take().len(), 1);
+}
+
+#[tokio::test]
+async fn a_delivery_is_noted_once_in_a_while_and_only_where_it_counts() {
+    let check = async |settings, notes| {
+        let world = World::new();
+        world.subscribe(settings).await;
+        for _ in 0..3 {
+            world.publish(&[event("e")], DAY).await;
+            world.deliver_all().await;
+        }
+        let puts = world.calls.all().into_iter().filter(|call| call.operation == Operation::Put);
+        let keys: Vec<_> = puts.map(|call| call.key).collect();
+        assert_eq!(keys, vec!["activity/orders.billing"; notes]);
+    };
+    check(json!({}), 0).await;
+    check(json!({ "autoDeleteOnIdle": "PT8M" }), 1).await;
+}
+
+#[tokio::test]
+async fn an_event_that_expired_before_it_was_published_is_not_attempted() {
+    let world = World::new();
+    world.subscribe(json!({})).await;
+    world.publish(&[event("e")], Duration::ZERO).await;
+    world.deliver().await;
+    assert_eq!(world.endpoint.take().len(), 0);
+    assert_eq!(given_up(&world).await, (DeadLetterReason::TimeToLiveExceeded, 0));
+}
+
+#[tokio::test]
+async fn an_attempt_that_began_in_time_counts_if_it_succeeds_and_expires_at_once_if_it_fails() {
+    let check = async |status, requests, letters| {
+        let world = World::new();
+        world.subscribe(json!({})).await;
+        world.endpoint.answer([Answer::After(Duration::from_secs(20), status)]);
+        world.publish(&[event("e")], Duration::from_secs(10)).await;
+        world.deliver().await;
+        assert_eq!(world.endpoint.take().len(), requests);
+        assert_eq!(world.delayed(QueueName::Deliveries).await, 0);
+        assert_eq!(world.delayed(QueueName::DeadLetters).await, letters);
+        if letters > 0 {
+            assert_eq!(given_up(&world).await, (DeadLetterReason::TimeToLiveExceeded, 1));
+        }
+    };
+    check(204, 1, 0).await;
+    check(500, 1, 1).await;
+}
