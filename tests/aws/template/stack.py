@@ -26,6 +26,7 @@ TEXTS = {
     "AdminKey": "an-admin-key-of-32-characters-01",
     "AlarmTopicArn": "arn:aws:sns:us-east-1:123456789012:alarms",
     "AllowEndpoints": "10.0.0.0/8",
+    "ManagePublicUrl": "https://manage.example.com/",
     "WebhookOrigin": "hooks.example.com",
 }
 
