@@ -59,7 +59,7 @@ def objects_go_when_nothing_needs_them(stack):
     payload_hours = int(re.search(r"PAYLOAD_KEPT: Duration = Duration::from_hours\((\d+)\)", limits)[1])
     retention = int(stack.parameters["DeadLetterRetentionDays"])
     expected = {
-        "StateBucket": {"payloads/": payload_hours // 24, "drain/": 1, "rates/": 1},
+        "StateBucket": {"payloads/": payload_hours // 24, "drain/": 1, "rates/": 1, "late/": 2},
         "DeadLetterBucket": {None: retention} if retention else {},
     }
     for name, bucket in stack.of("AWS::S3::Bucket").items():
