@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use metrics::{counter, histogram};
 use posthaste_core::decide::DeadLetterReason;
-use posthaste_core::delivery::Delivery;
+use posthaste_core::delivery::{DeadLetter, Delivery};
 use posthaste_core::topic::Subscription;
 
 use crate::intake::Planned;
@@ -40,7 +40,8 @@ pub(crate) fn late(subscription: &Subscription, events: usize) {
 }
 
 /// Events were dropped because their subscription keeps no such dead letters.
-pub(crate) fn dropped(delivery: &Delivery, reason: DeadLetterReason, events: usize) {
+pub(crate) fn dropped(letter: &DeadLetter) {
+    let (delivery, reason, events) = (&letter.delivery, letter.reason, letter.delivery.events.len());
     let labels = [
         ("topic", delivery.topic.to_string()),
         ("subscription", delivery.subscription.to_string()),

@@ -36,8 +36,8 @@ where
         }
         let policy = job.subscription.as_ref().map(|subscription| &subscription.dead_letter);
         let Settlement { again, dead, dropped } = settle(&job.delivery, verdicts, policy);
-        for (reason, events) in dropped {
-            report::dropped(&job.delivery, reason, events);
+        for letter in &dropped {
+            report::dropped(letter);
         }
         self.note_scheduled(invocation, job, &again).await;
         let mut successors: Vec<_> = dead.iter().map(|letter| dead_letter(letter, policy)).collect();

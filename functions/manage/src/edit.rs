@@ -64,6 +64,7 @@ impl<E: Entropy> Editor<'_, E> {
         record.settings.input_mapping.clone_from(&written.input_mapping);
         record.settings.default_time_to_live = written.default_time_to_live;
         record.settings.auto_delete_on_idle = written.auto_delete_on_idle;
+        record.settings.notices_topic.clone_from(&written.notices_topic);
         let mut placed = Vec::new();
         for (name, subscription) in &written.subscriptions {
             let within = |problem: Problem| within_subscription(name, problem);

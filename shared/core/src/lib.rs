@@ -19,6 +19,7 @@ pub mod layout;
 pub mod limits;
 pub mod mapping;
 pub mod name;
+pub mod notice;
 pub mod outcome;
 pub mod partial;
 pub mod pressure;

@@ -207,6 +207,13 @@ pub const DEAD_LETTER_DELAY_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_M
 /// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 pub const DEAD_LETTER_OBJECT_BYTES_PREFERRED: usize = 4 * 1024 * 1024;
 
+/// Largest failure notice, in bytes of its JSON (SPEC §6: under 256 KB). One that would be larger has not the data of the
+/// event it is about.
+pub const NOTICE_BYTES_MAX: usize = 256_000;
+
+/// Most characters of each attribute in a notice about an event whose attributes alone are too long for one.
+pub const NOTICE_TEXT_CHARS_MAX: usize = 1_024;
+
 /// Largest parked or held object that is gathered before the next one is begun, in bytes.
 pub const PARKED_OBJECT_BYTES_PREFERRED: usize = 4 * 1024 * 1024;
 

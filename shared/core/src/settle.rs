@@ -81,8 +81,8 @@ pub struct Settlement {
     pub again: Vec<Delivery>,
     /// Dead letters.
     pub dead: Vec<DeadLetter>,
-    /// Events dropped because the subscription keeps no such dead letters, by reason.
-    pub dropped: Vec<(DeadLetterReason, usize)>,
+    /// Events dropped because the subscription keeps no such dead letters, as the dead letters they would have been.
+    pub dropped: Vec<DeadLetter>,
 }
 
 /// Where a delivery waits.
@@ -155,15 +155,9 @@ impl Settlement {
             EntryVerdict::Retry { not_before, last } => {
                 self.again.push(Delivery { not_before, ..tried(delivery, Some(last), entries) });
             }
-            EntryVerdict::GiveUp { reason, .. } if is_dropped(reason, policy) => {
-                self.dropped.push((reason, entries.len()));
-            }
             EntryVerdict::GiveUp { reason, last } => {
-                self.dead.push(DeadLetter {
-                    reason,
-                    delivery: tried(delivery, last, entries),
-                    storage: None,
-                });
+                let letters = if is_dropped(reason, policy) { &mut self.dropped } else { &mut self.dead };
+                letters.push(DeadLetter { reason, delivery: tried(delivery, last, entries), storage: None });
             }
         }
     }
@@ -284,13 +278,16 @@ mod tests {
             give_up(DeadLetterReason::TimeToLiveExceeded, None),
             give_up(DeadLetterReason::EndpointGone, Some(LAST)),
         ];
-        let dropped = |policy| settle(&delivery(2), &verdicts, Some(&policy)).dropped;
+        let dropped = |policy| {
+            let dropped = settle(&delivery(2), &verdicts, Some(&policy)).dropped;
+            let event = |letter: &DeadLetter| (letter.reason, letter.delivery.events.len());
+            dropped.iter().map(event).collect::<Vec<_>>()
+        };
+        let expired = (DeadLetterReason::TimeToLiveExceeded, 1);
         assert_eq!(dropped(KEPT), []);
-        assert_eq!(
-            dropped(DeadLetterPolicy { on_expiry: false, ..KEPT }),
-            [(DeadLetterReason::TimeToLiveExceeded, 1)]
-        );
-        assert_eq!(dropped(DeadLetterPolicy { enabled: false, ..KEPT }).len(), 2);
+        assert_eq!(dropped(DeadLetterPolicy { on_expiry: false, ..KEPT }), [expired]);
+        let disabled = DeadLetterPolicy { enabled: false, ..KEPT };
+        assert_eq!(dropped(disabled), [expired, (DeadLetterReason::EndpointGone, 1)]);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Topic {
     pub default_time_to_live: Option<Duration>,
     /// Without activity for so long it is deleted.
     pub auto_delete_on_idle: Option<Duration>,
+    /// The topic that notices about its deliveries go to. It may be missing.
+    pub notices_topic: Option<TopicName>,
     /// The keys that open it to producers.
     pub keys: TopicKeys,
     /// Its subscriptions, by folded name.

@@ -14,6 +14,7 @@ pub mod faulty;
 pub mod guard;
 #[cfg(test)]
 mod memory;
+pub mod notices;
 pub mod pressure;
 pub mod probe;
 pub mod queue;
@@ -33,6 +34,7 @@ pub use entropy::Entropy;
 pub use error::{ErrorKind, PortError};
 pub use fan_out::{FanOut, FanOutError, Written};
 pub use faulty::{Fault, Faulty, Plan};
+pub use notices::{Addressee, NoticeError, Notifier};
 pub use pressure::{Admitted, PRESSURE_MAX_AGE, PressureReader};
 pub use probe::{Database, NoMachine, Probe, Sample};
 pub use queue::{

@@ -103,6 +103,8 @@ async fn the_member_at_fault_is_named() {
         "PT0S is outside",
     )
     .await;
+    let ops = json!({ "noticesTopic": "ops.eu" });
+    bad_settings(&api, "/topics/orders", ops, "noticesTopic", "\"ops.eu\" is not a name").await;
     let twice = json!({ "subscriptions": { "Billing": billing(), "billing": billing() } });
     bad_settings(&api, "/topics/orders", twice, "subscriptions.billing", "there is another of this name")
         .await;

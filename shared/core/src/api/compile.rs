@@ -185,6 +185,7 @@ pub fn compile_topic(
         input_mapping: mapping::input_mapping(settings.input_schema, settings.input_mapping.as_ref())?,
         default_time_to_live: settings.default_time_to_live.map(|ttl| ttl.0),
         auto_delete_on_idle: idle,
+        notices_topic: settings.notices_topic.clone(),
         keys,
         subscriptions,
     })

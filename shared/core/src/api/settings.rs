@@ -46,6 +46,12 @@ pub struct TopicSettings {
     /// deleted with them. PT5M or more. Never when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_delete_on_idle: Option<IsoDuration>,
+    /// The topic of this installation that is told, by an event each, of deliveries that failed for good and of
+    /// subscriptions that were disabled. It may be this topic itself, and may be made later. Nobody is told when left
+    /// out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub notices_topic: Option<TopicName>,
     /// Subscriptions by name. Written with the topic, the named ones are created or replaced and the others stay.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = BTreeMap<String, SubscriptionSettings>)]

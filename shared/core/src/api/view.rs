@@ -51,6 +51,7 @@ impl TopicSettings {
             input_mapping: self.input_mapping.clone(),
             default_time_to_live: self.default_time_to_live,
             auto_delete_on_idle: self.auto_delete_on_idle,
+            notices_topic: self.notices_topic.clone(),
             subscriptions,
         }
     }

@@ -1,0 +1,38 @@
+//! Notices: events that tell an operator what became of an event or of a subscription (SPEC §6). They go to the topic
+//! that the topic names as its `noticesTopic`, in the schema which that one accepts. How they get there is not here.
+
+mod disabled;
+mod envelope;
+mod failed;
+
+use crate::event::{Event, EventError};
+use crate::schema::Schema;
+
+pub use self::disabled::Disabled;
+pub use self::failed::Failed;
+
+/// The type of a notice about an event that was given up.
+pub const DELIVERY_FAILED: &str = "dev.posthaste.delivery.failed";
+
+/// The type of a notice about a subscription that takes no events any more.
+pub const SUBSCRIPTION_DISABLED: &str = "dev.posthaste.subscription.disabled";
+
+/// What there is to tell.
+#[derive(Debug, Clone, Copy)]
+pub enum Notice<'a> {
+    /// An event was dead-lettered or dropped.
+    Failed(Failed<'a>),
+    /// A subscription was disabled.
+    Disabled(Disabled<'a>),
+}
+
+impl Notice<'_> {
+    /// The notice as an event of this schema, at most [`NOTICE_BYTES_MAX`](crate::limits::NOTICE_BYTES_MAX) long. The
+    /// same news makes the same `id`, however often it is told. An error would be a defect of ours.
+    pub fn event(&self, schema: Schema) -> Result<Event, EventError> {
+        match self {
+            Self::Failed(failed) => failed.event(schema),
+            Self::Disabled(disabled) => disabled.event(schema),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The notice about an event that was dead-lettered or dropped: what a non-delivery report is to a mail.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::DELIVERY_FAILED;
+use super::envelope::Envelope;
+use crate::decide::DeadLetterReason;
+use crate::delivery::{DeadLetter, Entry};
+use crate::event::{Event, EventError, without_members};
+use crate::limits::{NOTICE_BYTES_MAX, NOTICE_TEXT_CHARS_MAX};
+use crate::name::{SubscriptionName, TopicName};
+use crate::outcome::OutcomeName;
+use crate::schema::Schema;
+use crate::time::Timestamp;
+
+/// An event was dead-lettered or dropped.
+#[derive(Debug, Clone, Copy)]
+pub struct Failed<'a> {
+    /// What it was given up with.
+    pub letter: &'a DeadLetter,
+    /// Which of the events.
+    pub entry: &'a Entry,
+    /// Its text; `None` if that cannot be read any more.
+    pub text: Option<&'a Bytes>,
+    /// The dead-letter object it lies in; `None` if it was dropped.
+    pub object: Option<&'a str>,
+    /// When that became known.
+    pub at: Timestamp,
+}
+
+/// The members have Event Grid's names where its dead letters have the same.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'a> {
+    topic: &'a TopicName,
+    subscription: &'a SubscriptionName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#type: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<Cow<'a, str>>,
+    dead_letter_reason: DeadLetterReason,
+    delivery_attempts: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_delivery_outcome: Option<OutcomeName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_http_status_code: Option<u16>,
+    publish_time: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_delivery_attempt_time: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead_letter_object: Option<&'a str>,
+    schema: Schema,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    data_omitted: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    attributes_omitted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'a RawValue>,
+}
+
+/// How much of the event is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Whole,
+    WithoutData,
+    /// The attributes are too long themselves: only the beginnings of those that identify it.
+    Beginnings,
+}
+
+impl Failed<'_> {
+    /// The event is shown whole while the notice is not too long, then without its data, then in its beginnings.
+    pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
+        let original =
+            self.text.and_then(|text| Event::parse(self.letter.delivery.schema, text.clone()).ok());
+        for shown in [Shown::Whole, Shown::WithoutData] {
+            let text = original.as_ref().map(|event| match shown {
+                Shown::Whole => event.json().clone(),
+                Shown::WithoutData | Shown::Beginnings => without_data(event),
+            });
+            if text.as_ref().is_some_and(|text| text.len() <= NOTICE_BYTES_MAX) {
+                let notice = self.notice(schema, original.as_ref(), text.as_ref(), shown)?;
+                if notice.json().len() <= NOTICE_BYTES_MAX {
+                    return Ok(notice);
+                }
+            }
+        }
+        self.notice(schema, original.as_ref(), None, Shown::Beginnings)
+    }
+
+    fn notice(
+        &self,
+        schema: Schema,
+        original: Option<&Event>,
+        text: Option<&Bytes>,
+        shown: Shown,
+    ) -> Result<Event, EventError> {
+        let (delivery, last) = (&self.letter.delivery, self.letter.delivery.last);
+        let (topic, subscription) = (&delivery.topic, &delivery.subscription);
+        let data = Data {
+            topic,
+            subscription,
+            id: original.map(Event::id).map(|value| beginning(value, shown)),
+            source: original.and_then(Event::source).map(|value| beginning(value, shown)),
+            r#type: original.map(Event::event_type).map(|value| beginning(value, shown)),
+            subject: original.and_then(Event::subject).map(|value| beginning(value, shown)),
+            dead_letter_reason: self.letter.reason,
+            delivery_attempts: delivery.attempts,
+            last_delivery_outcome: last.map(|last| last.outcome),
+            last_http_status_code: last.and_then(|last| last.status),
+            publish_time: delivery.published_at.to_string(),
+            last_delivery_attempt_time: last.map(|last| last.at.to_string()),
+            dead_letter_object: self.object,
+            schema: delivery.schema,
+            data_omitted: shown != Shown::Whole,
+            attributes_omitted: shown == Shown::Beginnings,
+            event: text.and_then(|text| serde_json::from_slice(text).ok()),
+        };
+        let envelope = Envelope {
+            id: format!("{}.{}.{}", topic.folded(), subscription.folded(), self.entry.key),
+            event_type: DELIVERY_FAILED,
+            topic,
+            subscription,
+            at: self.at,
+            traceparent: self.entry.traceparent.as_deref(),
+        };
+        envelope.around(&data, schema)
+    }
+}
+
+/// An attribute as far as it is shown.
+fn beginning(value: &str, shown: Shown) -> Cow<'_, str> {
+    match value.char_indices().nth(NOTICE_TEXT_CHARS_MAX) {
+        Some((end, _)) if shown == Shown::Beginnings => format!("{}…", &value[..end]).into(),
+        _ => value.into(),
+    }
+}
+
+/// The event's text without its data.
+fn without_data(event: &Event) -> Bytes {
+    match event.schema() {
+        Schema::CloudEvents => {
+            let without = without_members(event.json(), "data", &["data"]);
+            without_members(&without, "data_base64", &["data_base64"])
+        }
+        Schema::EventGrid => without_members(event.json(), "data", &["data"]),
+    }
+}
+
+#[cfg(test)]
+mod tests;
