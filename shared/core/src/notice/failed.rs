@@ -35,7 +35,7 @@ pub struct Failed<'a> {
 /// The members have Event Grid's names where its dead letters have the same.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Data<'a> {
+struct Report<'a> {
     topic: &'a TopicName,
     subscription: &'a SubscriptionName,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ impl Failed<'_> {
     ) -> Result<Event, EventError> {
         let (delivery, last) = (&self.letter.delivery, self.letter.delivery.last);
         let (topic, subscription) = (&delivery.topic, &delivery.subscription);
-        let data = Data {
+        let report = Report {
             topic,
             subscription,
             id: original.map(Event::id).map(|value| beginning(value, shown)),
@@ -131,7 +131,7 @@ impl Failed<'_> {
             at: self.at,
             traceparent: self.entry.traceparent.as_deref(),
         };
-        envelope.around(&data, schema)
+        envelope.around(&report, schema)
     }
 }
 
