@@ -1,0 +1,97 @@
+//! Notices that deliver makes: about events it drops, told before their message is deleted, and about a subscription
+//! that it disabled.
+
+use posthaste_core::delivery::{DeadLetter, Entry, Payload};
+use posthaste_core::notice::{Disabled, Failed, Notice};
+use posthaste_core::settle::EntryVerdict;
+use posthaste_core::time::Timestamp;
+use posthaste_core::topic::Subscription;
+use posthaste_ports::{
+    Addressee, Clock, Entropy, FanOut, NoticeError, Notifier, ObjectStore, QueueReceiver, QueueSender,
+    WebhookClient,
+};
+
+use crate::Deliver;
+
+/// Why dropped events were not told of.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AnnounceError {
+    #[error("failed to tell of dropped events")]
+    Notice(#[from] NoticeError),
+    #[error("failed to read the payload of a dropped event")]
+    Payload,
+}
+
+impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
+where
+    Q: QueueReceiver + QueueSender,
+    S: ObjectStore,
+    W: WebhookClient,
+    C: Clock,
+    E: Entropy,
+{
+    /// Tells of events that are dropped. There is no notice about a notice, and where none is asked for, nothing is read
+    /// but the topic's record, which is known.
+    pub(crate) async fn announce_dropped(&self, letter: &DeadLetter) -> Result<(), AnnounceError> {
+        let told_of = |entry: &&Entry| !entry.marks.notice;
+        let Some(_) = letter.delivery.events.iter().find(told_of) else { return Ok(()) };
+        let to = self.notifier().addressee(&letter.delivery.topic).await?;
+        if !to.is_named() {
+            return Ok(());
+        }
+        let mut inline = Vec::new();
+        for entry in letter.delivery.events.iter().filter(told_of) {
+            match &entry.payload {
+                Payload::Inline(_) => inline.push(entry),
+                Payload::Stored { bytes, .. } => {
+                    // One at a time and within the budget: a message may refer to a hundred megabytes.
+                    let _held = self.payloads.hold(*bytes).await;
+                    self.announce_entries(letter, &to, &[entry]).await?;
+                }
+            }
+        }
+        self.announce_entries(letter, &to, &inline).await
+    }
+
+    async fn announce_entries(
+        &self,
+        letter: &DeadLetter,
+        to: &Addressee,
+        entries: &[&Entry],
+    ) -> Result<(), AnnounceError> {
+        let (mut texts, at) = (Vec::with_capacity(entries.len()), self.ports.clock.now());
+        for entry in entries {
+            texts.push(match self.text(&entry.payload).await {
+                Ok(text) => Some(text),
+                Err(EntryVerdict::GiveUp { .. }) => None,
+                Err(_) => return Err(AnnounceError::Payload),
+            });
+        }
+        let notice = |(entry, text): (&&_, _)| {
+            Notice::Failed(Failed { letter, entry: *entry, text: Option::as_ref(text), object: None, at })
+        };
+        let notices: Vec<_> = entries.iter().zip(&texts).map(notice).collect();
+        Ok(self.notifier().send(&letter.delivery.topic, to, &notices).await?)
+    }
+
+    /// Tells that a subscription was disabled. The record says so already; a notice that cannot be written is not made
+    /// again, because the next event of the subscription meets no answer any more.
+    pub(crate) async fn announce_disabled(&self, subscription: &Subscription, reason: &str, since: Timestamp) {
+        let (topic, name) = (&subscription.topic, &subscription.name);
+        let disabled = Disabled { topic, subscription: name, reason, since };
+        if let Err(error) = self.notifier().tell(topic, &[Notice::Disabled(disabled)]).await {
+            tracing::error!(%topic, subscription = %name, error = &error as &dyn std::error::Error, "notice of a disabled subscription not sent");
+        }
+    }
+
+    fn notifier(&self) -> Notifier<'_, Q, S, C, E> {
+        let ports = &self.ports;
+        let fan_out = FanOut {
+            deliveries: &ports.queue,
+            payloads: &ports.state,
+            clock: &ports.clock,
+            entropy: &ports.entropy,
+        };
+        Notifier { registry: &ports.registry, fan_out }
+    }
+}
