@@ -56,11 +56,7 @@ where
     }
 
     /// Tells of the events of letters of one subscription. There is no notice about a notice.
-    pub(crate) async fn tell(
-        &self,
-        letters: &[ReadLetter],
-        object: Option<&str>,
-    ) -> Result<(), NoticeError> {
+    pub(crate) async fn tell(&self, letters: &[ReadLetter], object: Option<&str>) -> Result<(), NoticeError> {
         let Some(about) = letters.first().map(|read| &read.letter.dead.delivery.topic) else { return Ok(()) };
         let notices = self.notices(letters, object);
         if notices.is_empty() {
@@ -81,20 +77,15 @@ where
         let of_letter = |read: &'a ReadLetter| {
             let letter = &read.letter.dead;
             let events = letter.delivery.events.iter().zip(&read.texts);
-            events
-                .filter(|(entry, _)| !entry.marks.notice)
-                .map(move |(entry, text)| Notice::Failed(Failed { letter, entry, text: Some(text), object, at }))
+            events.filter(|(entry, _)| !entry.marks.notice).map(move |(entry, text)| {
+                Notice::Failed(Failed { letter, entry, text: Some(text), object, at })
+            })
         };
         letters.iter().flat_map(of_letter).collect()
     }
 
     /// Leaves a message of its own for each letter, side by side, that asks for the notices only.
-    async fn tell_later(
-        &self,
-        letters: Vec<ReadLetter>,
-        object: &str,
-        deadline: Duration,
-    ) -> Vec<MessageId> {
+    async fn tell_later(&self, letters: Vec<ReadLetter>, object: &str, deadline: Duration) -> Vec<MessageId> {
         let later = letters.into_iter().map(|read| async move {
             let (receipt, id) = (read.letter.message.receipt.clone(), read.letter.message.id.clone());
             let replaced = self.ports.queue.replace(&receipt, vec![notice_only(read.letter, object)]);

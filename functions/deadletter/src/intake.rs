@@ -60,7 +60,7 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
         match guarded_now(|| read(source, &message.body)) {
             Ok(Ok(dead)) => {
                 let place = layout::dead_letters_of(&dead.delivery.topic, &dead.delivery.subscription);
-                letters.entry(place).or_default().push(Letter { message, dead });
+                letters.entry((place, dead.object.clone())).or_default().push(Letter { message, dead });
             }
             Ok(Err(WireError::Newer(version))) => sorted.work.push(Work::Newer(message, version)),
             Ok(Err(WireError::Malformed(_) | WireError::Empty)) => sorted.work.push(Work::Raw(message)),
@@ -78,7 +78,7 @@ fn read(source: QueueName, body: &Bytes) -> Result<DeadLetter, WireError> {
     match parse_dead_letter(body) {
         Err(WireError::Malformed(_)) if source == QueueName::Redrive => {
             let delivery = parse_delivery(body)?;
-            Ok(DeadLetter { reason: DeadLetterReason::HandlerFailed, delivery, storage: None })
+            Ok(DeadLetter { reason: DeadLetterReason::HandlerFailed, delivery, storage: None, object: None })
         }
         read => read,
     }

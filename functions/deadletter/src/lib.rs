@@ -1,9 +1,11 @@
 //! deadletter: writes what was given up into the dead-letter bucket, gathered into few objects, and empties the
 //! redrive queue the same way.
 //!
-//! An object is durable before the messages in it are acknowledged. A bucket that refuses is tried again and again,
+//! An object is durable, and whoever is to be told of its events has been told, before the messages in it are
+//! acknowledged. A bucket that refuses is tried again and again,
 //! by fresh messages that remember since when; nothing is dropped unless its subscription says after how long.
 
+mod announce;
 mod gather;
 mod intake;
 mod read;
@@ -25,7 +27,7 @@ use posthaste_core::limits::SQS_DELAY_SECS_MAX;
 use posthaste_ports::guard::{Panicked, guarded};
 use posthaste_ports::{
     BatchResponse, Clock, Entropy, ErrorKind, MessageId, ObjectStore, OutgoingMessage, PortError, QueueName,
-    QueueReceiver, ReceivedMessage, Registry, Successor,
+    QueueReceiver, QueueSender, ReceivedMessage, Registry, Successor,
 };
 
 use intake::{Sorted, Work, sort};
@@ -50,11 +52,13 @@ pub struct DeadLetterPorts<Q, S, D, C, E> {
     pub queue: Q,
     /// Which queue that is: the dead-letter queue or the redrive queue.
     pub source: QueueName,
+    /// The delivery queue, for notices.
+    pub deliveries: Q,
     /// The state bucket, for payloads that were stored once.
     pub state: S,
     /// The dead-letter bucket.
     pub bucket: D,
-    /// Topics and subscriptions, asked only when the bucket refuses.
+    /// Topics and subscriptions: who is to be told of a dead letter, and for how long the bucket may refuse one.
     pub registry: Registry<S, C>,
     /// Time.
     pub clock: C,
@@ -77,7 +81,7 @@ pub(crate) struct Letter {
 
 impl<Q, S, D, C, E> DeadLetters<Q, S, D, C, E>
 where
-    Q: QueueReceiver,
+    Q: QueueReceiver + QueueSender,
     S: ObjectStore,
     D: ObjectStore,
     C: Clock,

@@ -6,11 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::dead_letter::record;
 use posthaste_core::delivery::Payload;
 use posthaste_ports::guard::guarded;
 use posthaste_ports::{
-    Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, QueueReceiver, ReceivedMessage,
+    Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, QueueReceiver, QueueSender, ReceivedMessage,
 };
 
 use crate::intake::is_kept_after_panic;
@@ -20,11 +19,11 @@ use crate::{DeadLetters, Letter};
 /// Payloads of one object that are read side by side.
 pub(crate) const READS_PER_OBJECT_MAX: usize = 8;
 
-/// A letter with its events' records.
+/// A letter with its events' texts.
 #[derive(Debug)]
 pub(crate) struct ReadLetter {
     pub(crate) letter: Letter,
-    pub(crate) records: Vec<Bytes>,
+    pub(crate) texts: Vec<Bytes>,
 }
 
 /// What the letters of one object became.
@@ -42,7 +41,7 @@ pub(crate) struct Readings {
 #[derive(Debug)]
 struct Reading {
     /// By event; `None` is not read yet.
-    records: Vec<Option<Bytes>>,
+    texts: Vec<Option<Bytes>>,
     trouble: Option<Trouble>,
 }
 
@@ -57,7 +56,7 @@ enum Trouble {
 
 impl Reading {
     fn of(letter: &Letter) -> Self {
-        Self { records: vec![None; letter.dead.delivery.events.len()], trouble: None }
+        Self { texts: vec![None; letter.dead.delivery.events.len()], trouble: None }
     }
 }
 
@@ -67,7 +66,7 @@ fn late() -> PortError {
 
 impl<Q, S, D, C, E> DeadLetters<Q, S, D, C, E>
 where
-    Q: QueueReceiver,
+    Q: QueueReceiver + QueueSender,
     S: ObjectStore,
     D: ObjectStore,
     C: Clock,
@@ -104,10 +103,7 @@ where
         while let Either::Left((Some((index, event, text)), _)) = select(texts.next(), over.as_mut()).await {
             let reading = &mut readings[index];
             match text {
-                Ok(text) => {
-                    let dead = &letters[index].dead;
-                    reading.records[event] = Some(record(dead, &dead.delivery.events[event], &text));
-                }
+                Ok(text) => reading.texts[event] = Some(text),
                 Err(trouble) => reading.trouble = reading.trouble.take().or(Some(trouble)),
             }
         }
@@ -130,10 +126,10 @@ where
     }
 
     fn judge(&self, answer: &mut Readings, letter: Letter, reading: Reading) {
-        let Reading { records, trouble } = reading;
+        let Reading { texts, trouble } = reading;
         match trouble {
-            None => match records.into_iter().collect() {
-                Some(records) => answer.letters.push(ReadLetter { letter, records }),
+            None => match texts.into_iter().collect() {
+                Some(texts) => answer.letters.push(ReadLetter { letter, texts }),
                 None => self.judge_unreadable(answer, letter.message, &late()),
             },
             Some(Trouble::Failed(error)) => self.judge_unreadable(answer, letter.message, &error),

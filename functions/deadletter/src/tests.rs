@@ -40,7 +40,8 @@ pub(crate) fn letter(id: &str, payloads: Vec<Payload>) -> Letter {
         timed_out: false,
         events: payloads.into_iter().map(entry).collect(),
     };
-    let dead = DeadLetter { reason: DeadLetterReason::TimeToLiveExceeded, delivery, storage: None };
+    let dead =
+        DeadLetter { reason: DeadLetterReason::TimeToLiveExceeded, delivery, storage: None, object: None };
     let message = ReceivedMessage {
         id: MessageId(id.to_owned()),
         receipt: Receipt(id.to_owned()),

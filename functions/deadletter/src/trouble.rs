@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use posthaste_core::delivery::{DeadLetter, StorageTrouble};
+use posthaste_core::delivery::{DeadLetter, Delivery, StorageTrouble};
 use posthaste_core::settle::dead_letter_delay_secs;
 use posthaste_core::time::Timestamp;
 use posthaste_core::wire::render_dead_letter;
 use posthaste_ports::{
-    Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueName, QueueReceiver, Successor,
+    Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueName, QueueReceiver, QueueSender, Successor,
 };
 
+use crate::read::ReadLetter;
 use crate::{DeadLetters, Letter};
 
 /// The wait after the first refusal; it doubles up to what the queue can delay (15 minutes).
@@ -20,7 +21,7 @@ const DOUBLINGS_MAX: u32 = 8;
 
 impl<Q, S, D, C, E> DeadLetters<Q, S, D, C, E>
 where
-    Q: QueueReceiver,
+    Q: QueueReceiver + QueueSender,
     S: ObjectStore,
     D: ObjectStore,
     C: Clock,
@@ -28,17 +29,29 @@ where
 {
     /// Puts a letter off. Its fresh message starts its receive count anew, so that a long outage of the bucket never
     /// moves it to the redrive queue.
-    pub(crate) async fn try_later(&self, letter: Letter) -> Result<(), PortError> {
+    pub(crate) async fn try_later(&self, read: ReadLetter) -> Result<(), PortError> {
         let now = self.ports.clock.now();
-        let trouble = again(letter.dead.storage, now);
-        let give_up_after = self.give_up_after(&letter.dead).await;
-        let successors = if give_up_after.is_some_and(|limit| now.since(trouble.since) >= limit) {
-            give_up(&letter);
-            Vec::new()
-        } else {
-            vec![later(letter.dead, trouble)]
-        };
-        self.ports.queue.replace(&letter.message.receipt, successors).await
+        let trouble = again(read.letter.dead.storage, now);
+        let give_up_after = self.give_up_after(&read.letter.dead).await;
+        let is_over = give_up_after.is_some_and(|limit| now.since(trouble.since) >= limit);
+        let is_given_up = is_over && self.give_up(&read).await;
+        let Letter { message, dead } = read.letter;
+        let successors = if is_given_up { Vec::new() } else { vec![later(dead, trouble)] };
+        self.ports.queue.replace(&message.receipt, successors).await
+    }
+
+    /// Gives a letter up, once whoever is to be told has been told. Answers whether that is so.
+    async fn give_up(&self, read: &ReadLetter) -> bool {
+        let told = self.tell(std::slice::from_ref(read), None).await;
+        if let Err(error) = &told {
+            tracing::error!(
+                error = error as &dyn std::error::Error,
+                "dead letters not dropped yet, the notices were not sent"
+            );
+            return false;
+        }
+        dropped(&read.letter.dead.delivery);
+        true
     }
 
     /// How long the subscription lets its bucket refuse. While that cannot be read, and for one that was deleted,
@@ -65,8 +78,7 @@ fn later(letter: DeadLetter, trouble: StorageTrouble) -> Successor {
     Successor { to: QueueName::DeadLetters, message }
 }
 
-fn give_up(letter: &Letter) {
-    let delivery = &letter.dead.delivery;
+fn dropped(delivery: &Delivery) {
     let labels = [
         ("topic", delivery.topic.to_string()),
         ("subscription", delivery.subscription.to_string()),

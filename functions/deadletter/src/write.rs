@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use futures_util::future::ready;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::dead_letter::Gathered;
+use posthaste_core::dead_letter::{Gathered, record};
 use posthaste_core::layout;
 use posthaste_ports::guard::guarded;
 use posthaste_ports::{
-    Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, PutCondition, QueueReceiver,
+    Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
     ReceivedMessage,
 };
 
@@ -16,11 +16,11 @@ use crate::read::ReadLetter;
 use crate::{DeadLetters, Letter};
 
 /// Letters of one object that are put off side by side.
-const PUT_OFF_AT_ONCE_MAX: usize = 100;
+pub(crate) const PUT_OFF_AT_ONCE_MAX: usize = 100;
 
 impl<Q, S, D, C, E> DeadLetters<Q, S, D, C, E>
 where
-    Q: QueueReceiver,
+    Q: QueueReceiver + QueueSender,
     S: ObjectStore,
     D: ObjectStore,
     C: Clock,
@@ -29,39 +29,38 @@ where
     /// Writes letters of one subscription into one object. Answers those for which nothing durable was done.
     pub(crate) async fn write(&self, letters: Vec<ReadLetter>, deadline: Duration) -> Vec<MessageId> {
         let Some(first) = letters.first() else { return Vec::new() };
+        if let Some(object) = first.letter.dead.object.clone() {
+            return self.end_written(letters, &object, deadline).await;
+        }
         let delivery = &first.letter.dead.delivery;
         let id = self.ports.entropy.uuid().to_string();
         let key = layout::dead_letter(&delivery.topic, &delivery.subscription, self.ports.clock.now(), &id);
         let mut gathered = Gathered::default();
-        letters.iter().flat_map(|letter| &letter.records).for_each(|record| gathered.push(record));
+        for ReadLetter { letter: Letter { dead, .. }, texts } in &letters {
+            let events = dead.delivery.events.iter().zip(texts);
+            events.for_each(|(entry, text)| gathered.push(&record(dead, entry, text)));
+        }
         let events = gathered.count();
         let put = self.ports.bucket.put(&key, gathered.finish(), PutCondition::Always);
         match self.in_time(deadline, put).await {
             Ok(_) => {
                 count(&letters);
                 tracing::info!(%key, events, "dead letters written");
-                for ReadLetter { letter, .. } in &letters {
-                    self.acknowledge(&letter.message).await;
-                }
-                Vec::new()
+                self.end_written(letters, &key, deadline).await
             }
             Err(error) => {
                 tracing::error!(%key, events, error = &error as &dyn std::error::Error, "dead letters not written");
-                self.put_off(letters.into_iter().map(|read| read.letter), deadline).await
+                self.put_off(letters, deadline).await
             }
         }
     }
 
     /// Puts letters off side by side, so that they can share requests to the queue. Answers those that could not be.
-    async fn put_off(
-        &self,
-        letters: impl Iterator<Item = Letter> + Send,
-        deadline: Duration,
-    ) -> Vec<MessageId> {
-        let put_off = letters.map(|letter| async move {
-            let id = letter.message.id.clone();
+    async fn put_off(&self, letters: Vec<ReadLetter>, deadline: Duration) -> Vec<MessageId> {
+        let put_off = letters.into_iter().map(|read| async move {
+            let id = read.letter.message.id.clone();
             let panicked = |panicked| Err(PortError::caused("put off", ErrorKind::Other, panicked));
-            let later = async { guarded(self.try_later(letter)).await.unwrap_or_else(panicked) };
+            let later = async { guarded(self.try_later(read)).await.unwrap_or_else(panicked) };
             let error = self.in_time(deadline, later).await.err()?;
             tracing::error!(message_id = %id.0, error = &error as &dyn std::error::Error, "dead letter left to its visibility timeout");
             Some(id)
@@ -88,7 +87,7 @@ where
     }
 
     /// A failure leaves a copy to be written again: at least once.
-    async fn acknowledge(&self, message: &ReceivedMessage) {
+    pub(crate) async fn acknowledge(&self, message: &ReceivedMessage) {
         let acknowledged = guarded(self.ports.queue.acknowledge(&message.receipt)).await;
         let panicked = |panicked| Err(PortError::caused("acknowledge", ErrorKind::Other, panicked));
         if let Err(error) = acknowledged.unwrap_or_else(panicked) {
@@ -98,13 +97,13 @@ where
 }
 
 fn count(letters: &[ReadLetter]) {
-    for ReadLetter { letter, records } in letters {
+    for ReadLetter { letter, texts } in letters {
         let delivery = &letter.dead.delivery;
         let labels = [
             ("topic", delivery.topic.to_string()),
             ("subscription", delivery.subscription.to_string()),
             ("reason", format!("{:?}", letter.dead.reason)),
         ];
-        metrics::counter!("DeadLetteredCount", &labels).increment(records.len() as u64);
+        metrics::counter!("DeadLetteredCount", &labels).increment(texts.len() as u64);
     }
 }

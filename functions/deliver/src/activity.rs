@@ -3,14 +3,14 @@
 
 use posthaste_core::delivery::Delivery;
 use posthaste_core::topic::Subscription;
-use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, WebhookClient};
+use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
 
 use crate::Deliver;
 use crate::invocation::{Invocation, Job};
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
-    Q: QueueReceiver,
+    Q: QueueReceiver + QueueSender,
     S: ObjectStore,
     W: WebhookClient,
     C: Clock,

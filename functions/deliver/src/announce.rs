@@ -67,16 +67,21 @@ where
                 Err(_) => return Err(AnnounceError::Payload),
             });
         }
-        let notice = |(entry, text): (&&_, _)| {
-            Notice::Failed(Failed { letter, entry: *entry, text: Option::as_ref(text), object: None, at })
-        };
-        let notices: Vec<_> = entries.iter().zip(&texts).map(notice).collect();
+        let texts = texts.iter().map(Option::as_ref);
+        let failed =
+            entries.iter().zip(texts).map(|(entry, text)| Failed { letter, entry, text, object: None, at });
+        let notices: Vec<_> = failed.map(Notice::Failed).collect();
         Ok(self.notifier().send(&letter.delivery.topic, to, &notices).await?)
     }
 
     /// Tells that a subscription was disabled. The record says so already; a notice that cannot be written is not made
     /// again, because the next event of the subscription meets no answer any more.
-    pub(crate) async fn announce_disabled(&self, subscription: &Subscription, reason: &str, since: Timestamp) {
+    pub(crate) async fn announce_disabled(
+        &self,
+        subscription: &Subscription,
+        reason: &str,
+        since: Timestamp,
+    ) {
         let (topic, name) = (&subscription.topic, &subscription.name);
         let disabled = Disabled { topic, subscription: name, reason, since };
         if let Err(error) = self.notifier().tell(topic, &[Notice::Disabled(disabled)]).await {

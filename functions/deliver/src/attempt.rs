@@ -13,7 +13,7 @@ use posthaste_core::settle::EntryVerdict;
 use posthaste_core::time::Timestamp;
 use posthaste_ports::guard::guarded;
 use posthaste_ports::{
-    Clock, Entropy, ObjectStore, QueueReceiver, WebhookAnswer, WebhookClient, WebhookRequest,
+    Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookAnswer, WebhookClient, WebhookRequest,
 };
 
 use crate::Deliver;
@@ -27,7 +27,7 @@ use crate::texts::{Loaded, Texts};
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
-    Q: QueueReceiver,
+    Q: QueueReceiver + QueueSender,
     S: ObjectStore,
     W: WebhookClient,
     C: Clock,

@@ -19,8 +19,8 @@ use posthaste_core::topic::{Status, Subscription, Topic};
 use posthaste_core::wire::{WireError, parse_delivery};
 use posthaste_ports::guard::{guarded, guarded_now};
 use posthaste_ports::{
-    Clock, Entropy, ObjectStore, OutgoingMessage, QueueName, QueueReceiver, ReceivedMessage, RegistryError,
-    Successor, WebhookClient,
+    Clock, Entropy, ObjectStore, OutgoingMessage, QueueName, QueueReceiver, QueueSender, ReceivedMessage,
+    RegistryError, Successor, WebhookClient,
 };
 
 use crate::Deliver;
@@ -55,7 +55,7 @@ type GroupKey<'a> = (&'a TopicName, &'a SubscriptionName, Schema, u16, bool, boo
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
-    Q: QueueReceiver,
+    Q: QueueReceiver + QueueSender,
     S: ObjectStore,
     W: WebhookClient,
     C: Clock,

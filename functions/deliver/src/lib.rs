@@ -5,6 +5,7 @@
 //! between invocations but caches and the bounds on concurrency.
 
 mod activity;
+mod announce;
 mod attempt;
 mod intake;
 mod invocation;
@@ -26,8 +27,8 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use http::HeaderValue;
 use posthaste_ports::{
-    Activity, BatchResponse, Clock, DrainMeter, Entropy, ObjectStore, QueueReceiver, ReceivedMessage,
-    Registry, WebhookClient,
+    Activity, BatchResponse, Clock, DrainMeter, Entropy, ObjectStore, QueueReceiver, QueueSender,
+    ReceivedMessage, Registry, WebhookClient,
 };
 
 use invocation::Invocation;
@@ -102,7 +103,7 @@ impl Default for DeliverSettings {
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
-    Q: QueueReceiver,
+    Q: QueueReceiver + QueueSender,
     S: ObjectStore,
     W: WebhookClient,
     C: Clock,

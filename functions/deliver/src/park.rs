@@ -11,7 +11,8 @@ use posthaste_core::limits::{PARKED_OBJECT_BYTES_PREFERRED, SQS_DELAY_SECS_MAX};
 use posthaste_core::wire::{render_delivery, render_parked};
 use posthaste_ports::guard::{Panicked, guarded};
 use posthaste_ports::{
-    Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueReceiver, WebhookClient,
+    Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
+    WebhookClient,
 };
 
 use crate::Deliver;
@@ -31,7 +32,7 @@ type Shared<'a> = (&'a Delivery, Vec<(usize, Bytes)>);
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
-    Q: QueueReceiver,
+    Q: QueueReceiver + QueueSender,
     S: ObjectStore,
     W: WebhookClient,
     C: Clock,

@@ -14,7 +14,7 @@ use posthaste_core::settle::EntryVerdict;
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::Subscription;
 use posthaste_ports::{
-    Clock, ETag, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueReceiver, WebhookClient,
+    Clock, ETag, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender, WebhookClient,
 };
 
 use crate::Deliver;
@@ -104,7 +104,7 @@ impl Rates {
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
-    Q: QueueReceiver,
+    Q: QueueReceiver + QueueSender,
     S: ObjectStore,
     W: WebhookClient,
     C: Clock,

@@ -9,7 +9,8 @@ use posthaste_core::record::TopicRecord;
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::Subscription;
 use posthaste_ports::{
-    Clock, Entropy, ErrorKind, Object, ObjectStore, PortError, PutCondition, QueueReceiver, WebhookClient,
+    Clock, Entropy, ErrorKind, Object, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
+    WebhookClient,
 };
 
 use crate::Deliver;
@@ -17,9 +18,12 @@ use crate::Deliver;
 /// How often a lost race for the topic's record is run again. Whoever wins may be retiring the same subscription.
 const TRIES_MAX: u32 = 5;
 
+/// What the status and the notice say.
+const REASON: &str = "the endpoint answered 410 Gone";
+
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
-    Q: QueueReceiver,
+    Q: QueueReceiver + QueueSender,
     S: ObjectStore,
     W: WebhookClient,
     C: Clock,
@@ -28,8 +32,10 @@ where
     /// Disables the subscription. If that cannot be written, its next event meets the same answer and tries again.
     pub(crate) async fn retire(&self, subscription: &Arc<Subscription>) {
         match self.write_disabled(subscription).await {
-            Ok(()) => {
+            Ok(None) => {}
+            Ok(Some(since)) => {
                 tracing::warn!(topic = %subscription.topic, subscription = %subscription.name, "subscription disabled: its endpoint is gone");
+                self.announce_disabled(subscription, REASON, since).await;
             }
             Err(error) => {
                 tracing::error!(topic = %subscription.topic, subscription = %subscription.name, error = &error as &dyn std::error::Error, "subscription not disabled");
@@ -37,18 +43,18 @@ where
         }
     }
 
-    async fn write_disabled(&self, subscription: &Subscription) -> Result<(), PortError> {
+    /// Answers since when it is disabled, if it was not before.
+    async fn write_disabled(&self, subscription: &Subscription) -> Result<Option<Timestamp>, PortError> {
         let key = layout::topic(&subscription.topic);
         let mut tries = 0;
         loop {
-            let Some(object) = self.ports.state.get(&key).await? else { return Ok(()) };
-            let Some(record) = disabled(&object, subscription, self.ports.clock.now()) else {
-                return Ok(());
-            };
+            let Some(object) = self.ports.state.get(&key).await? else { return Ok(None) };
+            let since = self.ports.clock.now();
+            let Some(record) = disabled(&object, subscription, since) else { return Ok(None) };
             tries += 1;
             match self.ports.state.put(&key, record.render(), PutCondition::IfMatch(object.etag)).await {
                 Err(error) if error.kind == ErrorKind::PreconditionFailed && tries < TRIES_MAX => {}
-                result => return result.map(|_| ()),
+                result => return result.map(|_| Some(since)),
             }
         }
     }
@@ -65,7 +71,7 @@ fn disabled(object: &Object, subscription: &Subscription, since: Timestamp) -> O
     if is_disabled || !is_same_endpoint {
         return None;
     }
-    let reason = Some("the endpoint answered 410 Gone".to_owned());
+    let reason = Some(REASON.to_owned());
     settings.status = Some(StatusView::new(StatusState::Disabled, reason, since));
     Some(record)
 }

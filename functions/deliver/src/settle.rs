@@ -6,8 +6,8 @@ use posthaste_core::settle::{EntryVerdict, Settlement, Wait, dead_letter_delay_s
 use posthaste_core::topic::DeadLetterPolicy;
 use posthaste_core::wire::{render_dead_letter, render_delivery};
 use posthaste_ports::{
-    Clock, Entropy, ErrorKind, MessageId, ObjectStore, OutgoingMessage, QueueName, QueueReceiver, Receipt,
-    Successor, WebhookClient,
+    Clock, Entropy, ErrorKind, MessageId, ObjectStore, OutgoingMessage, QueueName, QueueReceiver,
+    QueueSender, Receipt, Successor, WebhookClient,
 };
 
 use crate::Deliver;
@@ -19,7 +19,7 @@ pub(crate) const SETTLED_AT_ONCE_MAX: usize = 100;
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
-    Q: QueueReceiver,
+    Q: QueueReceiver + QueueSender,
     S: ObjectStore,
     W: WebhookClient,
     C: Clock,
@@ -37,8 +37,12 @@ where
         let policy = job.subscription.as_ref().map(|subscription| &subscription.dead_letter);
         let Settlement { again, dead, dropped } = settle(&job.delivery, verdicts, policy);
         for letter in &dropped {
-            report::dropped(letter);
+            if let Err(error) = self.announce_dropped(letter).await {
+                tracing::error!(message_id = %job.id.0, error = &error as &dyn std::error::Error, "message handed back, notices of its dropped events were not sent");
+                return;
+            }
         }
+        dropped.iter().for_each(report::dropped);
         self.note_scheduled(invocation, job, &again).await;
         let mut successors: Vec<_> = dead.iter().map(|letter| dead_letter(letter, policy)).collect();
         let mut parked = Vec::new();

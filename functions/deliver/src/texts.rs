@@ -6,7 +6,7 @@ use futures_util::stream::{self, StreamExt};
 use posthaste_core::decide::DeadLetterReason;
 use posthaste_core::delivery::Payload;
 use posthaste_core::settle::EntryVerdict;
-use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, WebhookClient};
+use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
 
 use crate::Deliver;
 use crate::intake::{OUR_FAULT_WAIT, Planned};
@@ -31,7 +31,7 @@ pub(crate) struct Loaded {
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
-    Q: QueueReceiver,
+    Q: QueueReceiver + QueueSender,
     S: ObjectStore,
     W: WebhookClient,
     C: Clock,
@@ -82,7 +82,7 @@ where
         texts
     }
 
-    async fn text(&self, payload: &Payload) -> Result<Bytes, EntryVerdict> {
+    pub(crate) async fn text(&self, payload: &Payload) -> Result<Bytes, EntryVerdict> {
         let key = match payload {
             Payload::Inline(json) => return Ok(json.clone()),
             Payload::Stored { key, .. } => key,

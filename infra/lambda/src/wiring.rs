@@ -159,6 +159,7 @@ pub fn dead_letters(
     clients: &Clients,
 ) -> AwsResting<BothQueues<AwsDeadLetters>> {
     let urls = QueueUrls {
+        deliveries: Some(environment.deliveries_queue_url.clone()),
         dead_letters: Some(environment.dead_letters_queue_url.clone()),
         redrive: Some(environment.redrive_queue_url.clone()),
         ..QueueUrls::default()
@@ -166,12 +167,14 @@ pub fn dead_letters(
     let clients = &clients.untraced();
     let state = state(&environment.common, clients);
     let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
-    let [dead_letters, redrive] = [QueueName::DeadLetters, QueueName::Redrive]
-        .map(|name| clients.queue(name, urls.clone(), SystemClock));
+    let [deliveries, dead_letters, redrive] =
+        [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive]
+            .map(|name| clients.queue(name, urls.clone(), SystemClock));
     let over = |source, queue: &Queue| {
         DeadLetters::new(DeadLetterPorts {
             queue: queue.clone(),
             source,
+            deliveries: deliveries.clone(),
             state: state.clone(),
             bucket: clients.store(&environment.dead_letter_bucket),
             registry: registry.clone(),

@@ -40,7 +40,7 @@ fn a_program_without_an_environment_names_what_it_needs() {
     check(env!("CARGO_BIN_EXE_publish"), &[], &[state, deliveries]);
     check(env!("CARGO_BIN_EXE_deliver"), &[], &[state, deliveries, dead_letters]);
     check(env!("CARGO_BIN_EXE_wake"), &[], &[state, deliveries]);
-    check(env!("CARGO_BIN_EXE_deadletter"), &[], &[state, bucket, dead_letters, redrive]);
+    check(env!("CARGO_BIN_EXE_deadletter"), &[], &[state, bucket, deliveries, dead_letters, redrive]);
     check(env!("CARGO_BIN_EXE_monitor"), &[], &[state, deliveries, dead_letters]);
     check(env!("CARGO_BIN_EXE_manage"), &[], &[state, bucket, key]);
 }

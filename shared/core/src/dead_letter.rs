@@ -122,6 +122,7 @@ mod tests {
         DeadLetter {
             reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
             storage: None,
+            object: None,
             delivery: Delivery {
                 topic: TopicName::parse("orders").unwrap(),
                 subscription: SubscriptionName::parse("billing").unwrap(),

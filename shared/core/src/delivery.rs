@@ -109,6 +109,8 @@ pub struct DeadLetter {
     pub delivery: Delivery,
     /// Since when the dead-letter bucket has refused it, and how often; `None` until it first does.
     pub storage: Option<StorageTrouble>,
+    /// The object that it lies in already, where only the notice about it is missing.
+    pub object: Option<String>,
 }
 
 /// How long a dead letter has been trying to reach its bucket.

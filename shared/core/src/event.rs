@@ -79,9 +79,14 @@ impl Event {
         self.envelope.as_ref()
     }
 
-    /// An event of our own making. What SQS refuses in its text is escaped, as it is in a producer's.
-    pub fn made(schema: Schema, text: &str) -> Result<Self, EventError> {
-        Self::parse(schema, Bytes::from(text::escape_refused(text).into_owned()))
+    /// An event of our own making, a custom one with its envelope. What SQS refuses in its text is escaped, as it is in
+    /// a producer's.
+    pub fn made(schema: Schema, text: &str, envelope: Option<Envelope>) -> Result<Self, EventError> {
+        let json = Bytes::from(text::escape_refused(text).into_owned());
+        match envelope {
+            Some(envelope) => Ok(Self::enveloped(json, Arc::new(envelope))),
+            None => Self::parse(schema, json),
+        }
     }
 
     /// The JSON text: one object, without white space around it. Often a slice of the request's body.

@@ -157,7 +157,12 @@ impl Settlement {
             }
             EntryVerdict::GiveUp { reason, last } => {
                 let letters = if is_dropped(reason, policy) { &mut self.dropped } else { &mut self.dead };
-                letters.push(DeadLetter { reason, delivery: tried(delivery, last, entries), storage: None });
+                letters.push(DeadLetter {
+                    reason,
+                    delivery: tried(delivery, last, entries),
+                    storage: None,
+                    object: None,
+                });
             }
         }
     }

@@ -69,6 +69,7 @@ mod tests {
     const DELIVERY_V1_DIGEST: &str = include_str!("wire/fixtures/delivery-v1-digest.json");
     const DELIVERY_V1_ENVELOPE: &str = include_str!("wire/fixtures/delivery-v1-envelope.json");
     const DELIVERY_V1_MARKS: &str = include_str!("wire/fixtures/delivery-v1-marks.json");
+    const DEAD_LETTER_V1_OBJECT: &str = include_str!("wire/fixtures/dead-letter-v1-object.json");
     const DEAD_LETTER_V1: &str = include_str!("wire/fixtures/dead-letter-v1.json");
 
     fn delivery() -> Delivery {
@@ -118,6 +119,7 @@ mod tests {
             reason: DeadLetterReason::TimeToLiveExceeded,
             delivery: delivery(),
             storage: Some(StorageTrouble { since: Timestamp::from_millis(1_700_000_400_000), failures: 3 }),
+            object: None,
         }
     }
 
@@ -206,6 +208,15 @@ mod tests {
     fn a_dead_letter_is_written_as_its_fixture_and_read_back() {
         assert_eq!(render_dead_letter(&dead_letter()), DEAD_LETTER_V1.trim_end());
         assert_eq!(parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1.as_bytes())).unwrap(), dead_letter());
+    }
+
+    #[test]
+    fn a_dead_letter_that_lies_in_its_object_is_written_as_its_fixture_and_read_back() {
+        let object = Some("ORDERS/BILLING/2023/11/14/22/x.json".to_owned());
+        let letter = DeadLetter { object, storage: None, ..dead_letter() };
+        assert_eq!(render_dead_letter(&letter), DEAD_LETTER_V1_OBJECT.trim_end());
+        let read = parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1_OBJECT.as_bytes()));
+        assert_eq!(read.unwrap(), letter);
     }
 
     #[test]

@@ -50,8 +50,8 @@ class Binaries(unittest.TestCase):
 
     def deadletter(self, bucket):
         return self.run_function(
-            "deadletter", DEAD_LETTER_BUCKET=bucket, DEADLETTERS_QUEUE_URL=self.urls["deadletters"],
-            REDRIVE_QUEUE_URL=self.urls["redrive"],
+            "deadletter", DEAD_LETTER_BUCKET=bucket, DELIVERIES_QUEUE_URL=self.urls["deliveries"],
+            DEADLETTERS_QUEUE_URL=self.urls["deadletters"], REDRIVE_QUEUE_URL=self.urls["redrive"],
         )
 
     def put_topic(self, path, **subscription):

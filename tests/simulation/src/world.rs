@@ -125,6 +125,7 @@ impl World {
             DeadLetters::new(DeadLetterPorts {
                 queue: queue(source),
                 source,
+                deliveries: queue(QueueName::Deliveries),
                 state: state(),
                 bucket: Faulty::new(
                     Recorded::new(bucket.clone(), "bucket", &calls),
@@ -185,6 +186,24 @@ impl World {
         let mut topic = TopicSettings::default();
         topic.subscriptions.insert(subscription_name(), subscription);
         self.write_topic(topic).await;
+    }
+
+    /// Has notices about `orders` go to the topic `ops`, whose one subscription, `pager`, has these settings (an endpoint
+    /// is added).
+    pub async fn tell_ops(&self, pager: Value) {
+        let orders = TopicRecord { settings: TopicSettings::default(), ..self.record().await };
+        let ops = TopicName::parse("ops").expect("a name");
+        let mut told = self.record().await;
+        told.settings.notices_topic = Some(ops.clone());
+        self.write_record(told.render()).await;
+        let mut subscription = serde_json::json!({ "endpoint": { "url": "https://pager.example.com/" } });
+        let members = subscription.as_object_mut().expect("an object");
+        members.extend(pager.as_object().expect("an object").clone());
+        let subscription = serde_json::from_value(subscription).expect("settings of a subscription");
+        let mut record = TopicRecord { name: ops.clone(), ..orders };
+        record.settings.subscriptions.insert(SubscriptionName::parse("pager").expect("a name"), subscription);
+        let key = layout::topic(&ops);
+        self.local.state().put(&key, record.render(), PutCondition::Always).await.expect("a write");
     }
 
     /// Deletes the subscription.

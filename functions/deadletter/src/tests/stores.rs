@@ -7,8 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_local::ManualClock;
 use posthaste_ports::{
-    Clock, ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, QueueCounts,
-    QueueReceiver, Receipt, ReceiveRequest, ReceivedMessage, Revalidated, Successor,
+    Clock, ETag, ErrorKind, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError,
+    PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage,
+    Revalidated, Successor,
 };
 
 /// What is going on in the stores.
@@ -76,6 +77,15 @@ impl ObjectStore for Slow {
 /// A queue that has nothing, and in which putting off never ends.
 #[derive(Debug)]
 pub(super) struct Deaf;
+
+impl QueueSender for Deaf {
+    async fn send_batch(
+        &self,
+        _: Vec<OutgoingMessage>,
+    ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
+        Err(none())
+    }
+}
 
 impl QueueReceiver for Deaf {
     async fn receive(&self, _: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {

@@ -54,6 +54,7 @@ impl Bench {
         let store = Slow { clock: clock.clone(), payload, read_time, write_time, seen: Arc::default() };
         let function = DeadLetters::new(DeadLetterPorts {
             queue: Deaf,
+            deliveries: Deaf,
             source: QueueName::DeadLetters,
             state: store.clone(),
             bucket: store.clone(),

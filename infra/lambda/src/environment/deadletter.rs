@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    CommonEnvironment, DEAD_LETTER_BUCKET, DEADLETTERS_QUEUE_URL, Environment, EnvironmentError,
-    REDRIVE_QUEUE_URL, Variables, kinds,
+    CommonEnvironment, DEAD_LETTER_BUCKET, DEADLETTERS_QUEUE_URL, DELIVERIES_QUEUE_URL, Environment,
+    EnvironmentError, REDRIVE_QUEUE_URL, Variables, kinds,
 };
 
 /// What deadletter is told.
@@ -14,6 +14,8 @@ pub struct DeadLetterEnvironment {
     pub common: CommonEnvironment,
     /// The bucket of dead letters.
     pub dead_letter_bucket: String,
+    /// The URL of the delivery queue.
+    pub deliveries_queue_url: String,
     /// The URL of the dead-letter queue.
     pub dead_letters_queue_url: String,
     /// The URL of the queue of messages that functions failed on again and again.
@@ -28,6 +30,7 @@ impl Environment for DeadLetterEnvironment {
         let environment = Self {
             common: CommonEnvironment::read(&mut variables),
             dead_letter_bucket: variables.required(DEAD_LETTER_BUCKET, &kinds::BUCKET),
+            deliveries_queue_url: variables.required(DELIVERIES_QUEUE_URL, &kinds::QUEUE_URL),
             dead_letters_queue_url: variables.required(DEADLETTERS_QUEUE_URL, &kinds::QUEUE_URL),
             redrive_queue_url: variables.required(REDRIVE_QUEUE_URL, &kinds::QUEUE_URL),
             registry_max_age: variables.registry_max_age(),

@@ -54,7 +54,7 @@ fn each_function_reads_its_own_variables_and_no_others() {
         (ALLOW_ENDPOINTS, "deliver manage"),
         (DEADLETTERS_QUEUE_URL, "deliver deadletter monitor"),
         (DEAD_LETTER_BUCKET, "deadletter manage"),
-        (DELIVERIES_QUEUE_URL, "publish deliver wake monitor"),
+        (DELIVERIES_QUEUE_URL, "publish deliver wake deadletter monitor"),
         (LOG_LEVEL, "publish deliver wake deadletter monitor manage"),
         (MANAGE_URL, "manage"),
         (METRICS_BY, "publish deliver wake deadletter monitor manage"),
@@ -101,6 +101,7 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
 
     let dead_letter: DeadLetterEnvironment = read(&[]).unwrap();
     assert_eq!(dead_letter.dead_letter_bucket, "dead-letters");
+    assert_eq!(dead_letter.deliveries_queue_url, DELIVERIES);
     assert_eq!(dead_letter.dead_letters_queue_url, DEAD_LETTERS);
     assert_eq!(dead_letter.redrive_queue_url, REDRIVE);
     assert_eq!(dead_letter.registry_max_age, Duration::from_secs(5));
@@ -236,6 +237,7 @@ fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
     check::<PublishEnvironment>(DELIVERIES_QUEUE_URL, deliveries);
     check::<DeliverEnvironment>(DELIVERIES_QUEUE_URL, deliveries);
     check::<WakeEnvironment>(DELIVERIES_QUEUE_URL, deliveries);
+    check::<DeadLetterEnvironment>(DELIVERIES_QUEUE_URL, deliveries);
     check::<MonitorEnvironment>(DELIVERIES_QUEUE_URL, deliveries);
     let dead_letters = "DEADLETTERS_QUEUE_URL is not set, expected the URL of a queue";
     check::<DeliverEnvironment>(DEADLETTERS_QUEUE_URL, dead_letters);

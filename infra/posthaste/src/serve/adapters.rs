@@ -115,6 +115,7 @@ impl<'a> Adapters<'a> {
         DeadLetters::new(DeadLetterPorts {
             queue: self.local.queue(source),
             source,
+            deliveries: self.local.queue(QueueName::Deliveries),
             state: self.local.state(),
             bucket: self.bucket.clone(),
             registry: self.registry.clone(),

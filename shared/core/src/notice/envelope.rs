@@ -2,10 +2,13 @@
 
 use serde::Serialize;
 
-use crate::event::{Event, EventError};
+use crate::event::{self, Event, EventError};
 use crate::name::{SubscriptionName, TopicName};
 use crate::schema::Schema;
 use crate::time::Timestamp;
+
+/// The version of the data of notices.
+const DATA_VERSION: &str = "1";
 
 /// A notice without its data. It is about a subscription, whose path is both `source` and `subject`: Event Grid's events
 /// have no `source`, and a subscription to notices can be filtered by the beginning of `subject` alone.
@@ -66,13 +69,27 @@ impl Envelope<'_> {
                 topic: &path,
                 subject: &path,
                 event_type: self.event_type,
-                event_time: self.at.to_string(),
-                data_version: "1",
+                event_time: self.at.to_event_grid(),
+                data_version: DATA_VERSION,
                 metadata_version: "1",
                 data,
             }),
+            Schema::Custom => serde_json::to_string(data),
         };
+        let custom = (schema == Schema::Custom).then(|| self.mapped(&path));
         // Writing text that was read as JSON cannot fail; if it did, the empty text would be no event.
-        Event::made(schema, &text.unwrap_or_default())
+        Event::made(schema, &text.unwrap_or_default(), custom)
+    }
+
+    /// What an input mapping would make of a notice: on a topic of custom events it is its data, and this around it.
+    fn mapped(&self, path: &str) -> event::Envelope {
+        event::Envelope {
+            id: self.id.as_str().into(),
+            event_time: self.at.to_event_grid().into(),
+            event_type: self.event_type.into(),
+            data_version: DATA_VERSION.into(),
+            topic: path.into(),
+            subject: path.into(),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The notice about an event that was dead-lettered or dropped: what a non-delivery report is to a mail.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -78,21 +79,27 @@ enum Shown {
 impl Failed<'_> {
     /// The event is shown whole while the notice is not too long, then without its data, then in its beginnings.
     pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
-        let original =
-            self.text.and_then(|text| Event::parse(self.letter.delivery.schema, text.clone()).ok());
-        for shown in [Shown::Whole, Shown::WithoutData] {
-            let text = original.as_ref().map(|event| match shown {
-                Shown::Whole => event.json().clone(),
-                Shown::WithoutData | Shown::Beginnings => without_data(event),
-            });
-            if text.as_ref().is_some_and(|text| text.len() <= NOTICE_BYTES_MAX) {
-                let notice = self.notice(schema, original.as_ref(), text.as_ref(), shown)?;
+        let Some(original) = self.text.and_then(|text| self.original(text)) else {
+            return self.notice(schema, None, None, Shown::Beginnings);
+        };
+        for (shown, text) in
+            [(Shown::Whole, Some(original.json().clone())), (Shown::WithoutData, without_data(&original))]
+        {
+            if text.as_ref().is_none_or(|text| text.len() <= NOTICE_BYTES_MAX) {
+                let notice = self.notice(schema, Some(&original), text.as_ref(), shown)?;
                 if notice.json().len() <= NOTICE_BYTES_MAX {
                     return Ok(notice);
                 }
             }
         }
-        self.notice(schema, original.as_ref(), None, Shown::Beginnings)
+        self.notice(schema, Some(&original), None, Shown::Beginnings)
+    }
+
+    fn original(&self, text: &Bytes) -> Option<Event> {
+        match &self.entry.envelope {
+            Some(envelope) => Some(Event::enveloped(text.clone(), Arc::clone(envelope))),
+            None => Event::parse(self.letter.delivery.schema, text.clone()).ok(),
+        }
     }
 
     fn notice(
@@ -115,8 +122,8 @@ impl Failed<'_> {
             delivery_attempts: delivery.attempts,
             last_delivery_outcome: last.map(|last| last.outcome),
             last_http_status_code: last.and_then(|last| last.status),
-            publish_time: delivery.published_at.to_string(),
-            last_delivery_attempt_time: last.map(|last| last.at.to_string()),
+            publish_time: delivery.published_at.to_event_grid(),
+            last_delivery_attempt_time: last.map(|last| last.at.to_event_grid()),
             dead_letter_object: self.object,
             schema: delivery.schema,
             data_omitted: shown != Shown::Whole,
@@ -143,14 +150,15 @@ fn beginning(value: &str, shown: Shown) -> Cow<'_, str> {
     }
 }
 
-/// The event's text without its data.
-fn without_data(event: &Event) -> Bytes {
+/// The event's text without its data. A custom event is nothing else.
+fn without_data(event: &Event) -> Option<Bytes> {
     match event.schema() {
         Schema::CloudEvents => {
             let without = without_members(event.json(), "data", &["data"]);
-            without_members(&without, "data_base64", &["data_base64"])
+            Some(without_members(&without, "data_base64", &["data_base64"]))
         }
-        Schema::EventGrid => without_members(event.json(), "data", &["data"]),
+        Schema::EventGrid => Some(without_members(event.json(), "data", &["data"])),
+        Schema::Custom => None,
     }
 }
 

@@ -16,6 +16,9 @@ struct Head {
     reason: DeadLetterReason,
     #[serde(skip_serializing_if = "Option::is_none")]
     storage: Option<StorageWire>,
+    /// Later than version 1 itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -29,6 +32,7 @@ struct DeadLetterWire<'a> {
     v: u32,
     reason: DeadLetterReason,
     storage: Option<StorageWire>,
+    object: Option<String>,
     #[serde(borrow)]
     delivery: &'a RawValue,
 }
@@ -39,7 +43,8 @@ pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
     let storage =
         letter.storage.map(|trouble| StorageWire { since: trouble.since, failures: trouble.failures });
     let mut body = BytesMut::with_capacity(delivery.len() + 256);
-    put_open_object(&mut body, &Head { v: WIRE_VERSION, reason: letter.reason, storage });
+    let object = letter.object.clone();
+    put_open_object(&mut body, &Head { v: WIRE_VERSION, reason: letter.reason, storage, object });
     body.put_slice(b",\"delivery\":");
     body.put_slice(&delivery);
     body.put_u8(b'}');
@@ -58,5 +63,6 @@ pub fn parse_dead_letter(body: &Bytes) -> Result<DeadLetter, WireError> {
         storage: wire
             .storage
             .map(|trouble| StorageTrouble { since: trouble.since, failures: trouble.failures }),
+        object: wire.object,
     })
 }

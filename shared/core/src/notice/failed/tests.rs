@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::delivery::{Delivery, LastAttempt, Marks, Payload};
+use crate::event::Envelope;
 use crate::notice::Notice;
 use serde_json::{Value, json};
 
@@ -11,6 +12,7 @@ fn entry() -> Entry {
         expires_at: Timestamp::EPOCH,
         traceparent: None,
         marks: Marks::default(),
+        envelope: None,
         payload: Payload::Inline(Bytes::new()),
     }
 }
@@ -19,6 +21,7 @@ fn letter(schema: Schema) -> DeadLetter {
     DeadLetter {
         reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
         storage: None,
+        object: None,
         delivery: Delivery {
             topic: TopicName::parse("Orders").unwrap(),
             subscription: SubscriptionName::parse("billing").unwrap(),
@@ -69,7 +72,7 @@ fn a_notice_tells_what_became_of_a_cloud_event() {
     let text = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"a/b","x":7,"data":{ "n": 1.00 }}"#;
     assert_eq!(
         notice(Schema::CloudEvents, Some(text), Schema::CloudEvents).json(),
-        r#"{"specversion":"1.0","id":"orders.billing.0b0e-3","source":"/topics/Orders/subscriptions/billing","type":"dev.posthaste.delivery.failed","subject":"/topics/Orders/subscriptions/billing","time":"2023-11-14T22:18:20.000Z","datacontenttype":"application/json","data":{"topic":"Orders","subscription":"billing","id":"1","source":"/s","type":"t","subject":"a/b","deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":3,"lastDeliveryOutcome":"Busy","lastHttpStatusCode":503,"publishTime":"2023-11-14T22:13:20.000Z","lastDeliveryAttemptTime":"2023-11-14T22:13:21.000Z","deadLetterObject":"ORDERS/BILLING/2023/11/14/22/x.json","schema":"CloudEvents","event":{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"a/b","x":7,"data":{ "n": 1.00 }}}}"#
+        r#"{"specversion":"1.0","id":"orders.billing.0b0e-3","source":"/topics/Orders/subscriptions/billing","type":"dev.posthaste.delivery.failed","subject":"/topics/Orders/subscriptions/billing","time":"2023-11-14T22:18:20.000Z","datacontenttype":"application/json","data":{"topic":"Orders","subscription":"billing","id":"1","source":"/s","type":"t","subject":"a/b","deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":3,"lastDeliveryOutcome":"Busy","lastHttpStatusCode":503,"publishTime":"2023-11-14T22:13:20.0000000Z","lastDeliveryAttemptTime":"2023-11-14T22:13:21.0000000Z","deadLetterObject":"ORDERS/BILLING/2023/11/14/22/x.json","schema":"CloudEvents","event":{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"a/b","x":7,"data":{ "n": 1.00 }}}}"#
     );
 }
 
@@ -80,7 +83,7 @@ fn a_notice_can_be_an_event_grid_event_about_one() {
     assert_eq!(
         made.json(),
         &format!(
-            r#"{{"id":"orders.billing.0b0e-3","topic":"/topics/Orders/subscriptions/billing","subject":"/topics/Orders/subscriptions/billing","eventType":"dev.posthaste.delivery.failed","eventTime":"2023-11-14T22:18:20.000Z","dataVersion":"1","metadataVersion":"1","data":{{"topic":"Orders","subscription":"billing","id":"1","type":"t","subject":"a","deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":3,"lastDeliveryOutcome":"Busy","lastHttpStatusCode":503,"publishTime":"2023-11-14T22:13:20.000Z","lastDeliveryAttemptTime":"2023-11-14T22:13:21.000Z","deadLetterObject":"ORDERS/BILLING/2023/11/14/22/x.json","schema":"EventGrid","event":{text}}}}}"#
+            r#"{{"id":"orders.billing.0b0e-3","topic":"/topics/Orders/subscriptions/billing","subject":"/topics/Orders/subscriptions/billing","eventType":"dev.posthaste.delivery.failed","eventTime":"2023-11-14T22:18:20.0000000Z","dataVersion":"1","metadataVersion":"1","data":{{"topic":"Orders","subscription":"billing","id":"1","type":"t","subject":"a","deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":3,"lastDeliveryOutcome":"Busy","lastHttpStatusCode":503,"publishTime":"2023-11-14T22:13:20.0000000Z","lastDeliveryAttemptTime":"2023-11-14T22:13:21.0000000Z","deadLetterObject":"ORDERS/BILLING/2023/11/14/22/x.json","schema":"EventGrid","event":{text}}}}}"#
         )
     );
 }
@@ -93,7 +96,7 @@ fn what_was_dropped_untried_has_no_object_and_no_outcome() {
     let event = failed.event(Schema::CloudEvents).unwrap();
     let expected = json!({
         "topic": "Orders", "subscription": "billing", "deadLetterReason": "MaxDeliveryAttemptsExceeded",
-        "deliveryAttempts": 0, "publishTime": "2023-11-14T22:13:20.000Z", "schema": "CloudEvents",
+        "deliveryAttempts": 0, "publishTime": "2023-11-14T22:13:20.0000000Z", "schema": "CloudEvents",
         "dataOmitted": true, "attributesOmitted": true,
     });
     assert_eq!(data(&event), expected);
@@ -156,4 +159,42 @@ fn the_trace_goes_on() {
     entry.traceparent = Some(trace.to_owned());
     let failed = Failed { letter: &letter, entry: &entry, text: None, object: None, at: Timestamp::EPOCH };
     assert_eq!(failed.event(Schema::CloudEvents).unwrap().traceparent(), Some(trace));
+}
+
+fn envelope() -> Envelope {
+    Envelope {
+        id: "7".into(),
+        event_time: "2023-11-14T22:13:20Z".into(),
+        event_type: "tick".into(),
+        data_version: "".into(),
+        topic: "/topics/Orders".into(),
+        subject: "a".into(),
+    }
+}
+
+#[test]
+fn a_custom_event_is_shown_as_it_is_with_what_was_mapped_and_left_out_whole() {
+    let check = |bytes, is_whole| {
+        let (letter, mut entry) = (letter(Schema::Custom), entry());
+        entry.envelope = Some(Arc::new(envelope()));
+        let text = Bytes::from(format!(r#"{{"any": "{}"}}"#, "x".repeat(bytes)));
+        let failed =
+            Failed { letter: &letter, entry: &entry, text: Some(&text), object: None, at: Timestamp::EPOCH };
+        let data = data(&failed.event(Schema::CloudEvents).unwrap());
+        assert_eq!([&data["id"], &data["type"], &data["subject"]], ["7", "tick", "a"]);
+        assert_eq!((data.get("event").is_some(), data.get("dataOmitted").is_none()), (is_whole, is_whole));
+        assert_eq!(data.get("attributesOmitted"), None);
+    };
+    check(1, true);
+    check(NOTICE_BYTES_MAX, false);
+}
+
+#[test]
+fn on_a_topic_of_custom_events_a_notice_is_its_data() {
+    let text = sized(1, 1);
+    let custom = notice(Schema::CloudEvents, Some(&text), Schema::Custom);
+    let cloud = notice(Schema::CloudEvents, Some(&text), Schema::CloudEvents);
+    assert_eq!(serde_json::from_slice::<Value>(custom.json()).unwrap(), data(&cloud));
+    assert_eq!((custom.id(), custom.event_type()), (cloud.id(), cloud.event_type()));
+    assert_eq!(custom.subject(), cloud.subject());
 }
