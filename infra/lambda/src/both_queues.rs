@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use posthaste_aws::lambda::{BatchHandler, SqsBatch};
 use posthaste_deadletter::DeadLetters;
-use posthaste_ports::{BatchResponse, Clock, Entropy, ObjectStore, QueueReceiver, ReceivedMessage};
+use posthaste_ports::{
+    BatchResponse, Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, ReceivedMessage,
+};
 
 /// Works on messages of one queue.
 pub trait OneQueue: Send + Sync + 'static {

@@ -51,7 +51,7 @@ async fn pass(world: &World) {
 fn told(world: &World) -> Vec<Value> {
     let requests = world.endpoint.take();
     let notices = requests.iter().filter(|request| request.url.contains("pager"));
-    notices.map(|request| serde_json::from_str(&request.body).unwrap()).collect()
+    notices.map(|request| serde_json::from_str(&request.body).expect("a notice")).collect()
 }
 
 #[tokio::test]

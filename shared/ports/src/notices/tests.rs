@@ -148,5 +148,5 @@ async fn a_broken_record_keeps_nobody_waiting() {
     world.topic("orders", to_ops()).await;
     world.raw_topic("ops", "{".to_owned()).await;
     world.tell(&Plan::none(), &Plan::none()).await.unwrap();
-    assert_eq!(world.queued().await, [Bytes::new(); 0]);
+    assert!(world.queued().await.is_empty());
 }
