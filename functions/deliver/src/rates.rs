@@ -14,7 +14,8 @@ use posthaste_core::settle::EntryVerdict;
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::Subscription;
 use posthaste_ports::{
-    Clock, ETag, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender, WebhookClient,
+    Clock, ETag, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
+    WebhookClient,
 };
 
 use crate::Deliver;

@@ -60,7 +60,7 @@ impl<H: OneQueue> BatchHandler for BothQueues<H> {
 
 impl<Q, S, D, C, E> OneQueue for DeadLetters<Q, S, D, C, E>
 where
-    Q: QueueReceiver + 'static,
+    Q: QueueReceiver + QueueSender + 'static,
     S: ObjectStore + 'static,
     D: ObjectStore + 'static,
     C: Clock,
