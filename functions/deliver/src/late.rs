@@ -18,8 +18,8 @@ use posthaste_core::partial::{Acknowledged, AnswerBody, BatchEvent, acknowledged
 use posthaste_core::topic::Subscription;
 use posthaste_ports::guard::guarded;
 use posthaste_ports::{
-    Clock, Entropy, LateAnswer, ObjectStore, PortError, PutCondition, QueueReceiver, WebhookClient,
-    WebhookResponse,
+    Clock, Entropy, LateAnswer, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
+    WebhookClient, WebhookResponse,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -114,7 +114,7 @@ impl LateAnswers {
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
-    Q: QueueReceiver,
+    Q: QueueReceiver + QueueSender,
     S: ObjectStore,
     W: WebhookClient,
     C: Clock,
