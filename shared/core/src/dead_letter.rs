@@ -107,6 +107,9 @@ impl Gathered {
 }
 
 #[cfg(test)]
+mod documents;
+
+#[cfg(test)]
 mod tests {
     use std::sync::Arc;
 

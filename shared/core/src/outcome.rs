@@ -64,3 +64,46 @@ pub enum OutcomeName {
     /// Never tried, because it was held.
     Probation,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::Outcome;
+
+    #[test]
+    fn every_answer_and_failure_has_its_name_of_the_closed_list() {
+        let check = |outcome: Outcome, expected: Option<OutcomeName>| assert_eq!(outcome.name(), expected);
+        let answered = |status| Outcome::Answered { status, retry_after: None };
+        for status in [200, 201, 202, 203, 204] {
+            check(answered(status), None);
+        }
+        let named = [
+            (OutcomeName::BadRequest, vec![400]),
+            (OutcomeName::Unauthorized, vec![401]),
+            (OutcomeName::Forbidden, vec![403]),
+            (OutcomeName::NotFound, vec![404]),
+            (OutcomeName::TimedOut, vec![408]),
+            (OutcomeName::Gone, vec![410]),
+            (OutcomeName::PayloadTooLarge, vec![413]),
+            (OutcomeName::Busy, vec![429, 503]),
+            (OutcomeName::Redirected, vec![300, 301, 302, 304, 307, 308, 399]),
+            (
+                OutcomeName::GenericError,
+                vec![100, 205, 206, 299, 402, 405, 409, 418, 422, 499, 500, 502, 504, 599],
+            ),
+        ];
+        for (name, statuses) in named {
+            for status in statuses {
+                check(answered(status), Some(name));
+            }
+        }
+        let failed = |failure, name| check(Outcome::Failed(failure), Some(name));
+        failed(SendFailure::TimedOut, OutcomeName::TimedOut);
+        failed(SendFailure::Socket, OutcomeName::SocketError);
+        failed(SendFailure::Resolution { does_not_exist: true }, OutcomeName::ResolutionError);
+        failed(SendFailure::Resolution { does_not_exist: false }, OutcomeName::ResolutionError);
+        failed(SendFailure::Tls, OutcomeName::TlsError);
+        failed(SendFailure::AddressRefused, OutcomeName::AddressRefused);
+        failed(SendFailure::Exhausted, OutcomeName::Aborted);
+    }
+}

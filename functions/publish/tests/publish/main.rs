@@ -11,4 +11,5 @@ mod memory;
 mod metrics;
 mod pressure;
 mod refused;
+mod schemas;
 mod world;

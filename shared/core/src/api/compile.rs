@@ -4,6 +4,7 @@ mod delivery_headers;
 mod endpoint;
 mod lifetime;
 mod mapping;
+mod schemas;
 mod signing;
 
 use std::collections::BTreeMap;
@@ -20,17 +21,16 @@ use crate::batch::Batching;
 use crate::delivery_header::DeliveryHeaderError;
 use crate::endpoint::{EndpointUrl, EndpointUrlError};
 use crate::filter::Filter;
-use crate::limits::MAPPED_VALUE_BYTES_MAX;
 use crate::limits::{
     ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, DEAD_LETTER_DELAY_DEFAULT, DEAD_LETTER_DELAY_MAX,
-    DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX,
+    DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX, MAPPED_VALUE_BYTES_MAX,
     PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX, REQUESTS_PER_SECOND_MAX,
     REQUESTS_PER_SECOND_MIN, SCHEDULE_STEP_MAX, SCHEDULE_STEPS_MAX, SUBSCRIPTIONS_PER_TOPIC_MAX,
 };
 use crate::mapping::SourceFieldError;
 use crate::name::{SubscriptionName, TopicName};
 use crate::retry::{RetryPolicy, WaitFloors};
-use crate::schema::{ContentMode, Schema};
+use crate::schema::Schema;
 use crate::signature::SigningSecretError;
 use crate::time::format_duration;
 use crate::topic::{DeadLetterPolicy, Subscription, Topic, TopicKeys};
@@ -205,24 +205,17 @@ pub fn compile_subscription(
         EndpointUrl::parse(&settings.endpoint.url).map_err(|e| error("endpoint.url", Problem::Url(e)))?;
     let timeout = settings.endpoint.timeout.map_or(ATTEMPT_TIMEOUT_DEFAULT, |written| written.0);
     duration_in("endpoint.timeout", timeout, Duration::from_secs(1), ATTEMPT_TIMEOUT_MAX)?;
-    let delivery_schema = settings.delivery_schema.unwrap_or(input_schema);
-    if !input_schema.converts_to(delivery_schema) {
-        let problem = Problem::Conversion { input: input_schema, output: delivery_schema };
-        return Err(error("deliverySchema", problem));
-    }
+    let delivery_schema = schemas::delivery_schema(input_schema, settings.delivery_schema)?;
     let (status, pending_until) = endpoint::status(settings.status.as_ref());
     let batching = batching(settings.batching)?;
-    let is_binary = settings.content_mode == ContentMode::Binary;
-    if is_binary && (batching.enabled || delivery_schema != Schema::CloudEvents) {
-        return Err(error("contentMode", Problem::BinaryMode));
-    }
+    let content_mode = schemas::content_mode(settings.content_mode, delivery_schema, batching)?;
     Ok(Subscription {
         topic: topic.clone(),
         name: name.clone(),
         endpoint: url,
         timeout,
         delivery_schema,
-        content_mode: settings.content_mode,
+        content_mode,
         filter: filter(&settings.filter),
         retry: retry_policy(&settings.retry_policy)?,
         batching,

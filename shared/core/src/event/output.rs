@@ -86,10 +86,12 @@ mod tests {
     }
 
     #[test]
-    fn event_grid_events_are_always_an_array() {
+    fn event_grid_events_and_custom_ones_are_always_an_array() {
         let content_type = "application/json; charset=utf-8";
         check(&["{}"], Schema::EventGrid, false, (content_type, "[{}]"));
         check(&["{}", "{ }"], Schema::EventGrid, true, (content_type, "[{},{ }]"));
+        check(&["{}"], Schema::Custom, false, (content_type, "[{}]"));
+        check(&["{}", "{ }"], Schema::Custom, true, (content_type, "[{},{ }]"));
     }
 
     #[test]

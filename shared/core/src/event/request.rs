@@ -113,7 +113,8 @@ impl<'a> PublishRequest<'a> {
         let media_type = content_type.map(MediaType::read);
         let (form, expected) = match self.input {
             Input::CloudEvents => (self.cloud_events_form(media_type.as_ref()), CLOUD_EVENTS_TYPES),
-            Input::EventGrid | Input::Custom { .. } => (json_form(media_type.as_ref()), JSON_TYPES),
+            Input::EventGrid => (json_form(media_type.as_ref(), false), JSON_TYPES),
+            Input::Custom { .. } => (json_form(media_type.as_ref(), true), JSON_TYPES),
         };
         form.ok_or_else(|| {
             let found = content_type.map(str::to_owned);
@@ -209,14 +210,15 @@ impl<'a> PublishRequest<'a> {
     }
 }
 
-fn json_form(media_type: Option<&MediaType>) -> Option<Form> {
+/// JSON under the names that Event Grid's documents publish it with, or under any that says so.
+fn json_form(media_type: Option<&MediaType>, any_json: bool) -> Option<Form> {
     let form = Some(Form::Json(Carries::Either));
     let Some(media_type) = media_type else { return form };
     let is_taken = matches!(
         media_type.essence(),
         "application/json" | "text/json" | "text/plain" | "application/x-www-form-urlencoded"
     );
-    form.filter(|_| is_taken && media_type.is_utf8())
+    form.filter(|_| (is_taken || any_json && media_type.is_json()) && media_type.is_utf8())
 }
 
 fn utf8(bytes: &Bytes) -> Result<&str, PublishInputError> {

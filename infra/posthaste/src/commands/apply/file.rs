@@ -140,6 +140,13 @@ mod tests {
     }
 
     #[test]
+    fn the_sample_topic_of_custom_events_can_be_applied() {
+        let text = include_bytes!("../../../../../samples/custom/topic.yaml");
+        let checked = check(Path::new("topic.yaml"), text).unwrap();
+        assert_eq!(checked.contents.topics.values().map(|topic| topic.subscriptions.len()).sum::<usize>(), 3);
+    }
+
+    #[test]
     fn an_unknown_member_is_named_with_its_line_and_column() {
         let text = "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: { url: https://a.example/ }\n        filters: {}\n";
         let message = refusal(text);

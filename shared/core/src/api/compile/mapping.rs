@@ -62,7 +62,6 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
     fn compile(schema: Schema, settings: serde_json::Value) -> Result<InputMapping, String> {
         let settings: InputMappingSettings = serde_json::from_value(settings).unwrap();
         input_mapping(schema, Some(&settings)).map_err(|e| e.to_string())

@@ -8,7 +8,7 @@ use super::*;
 
 const GRID: &str = r#"{"id":"1","eventType":"t","subject":"/s","eventTime":"2026-11-21T10:00:00.1234567Z","dataVersion":"2.0","metadataVersion":"1","topic":"/topics/orders","data":"#;
 
-/// Members that Event Grid's schema does not know.
+/// What an event of Event Grid's schema becomes, which must be a CloudEvent.
 fn cloud_event(grid: &str) -> Result<String, String> {
     let text = from_event_grid(&Bytes::from(grid.to_owned())).map_err(|e| e.to_string())?;
     Event::parse(Schema::CloudEvents, text.clone()).map_err(|e| e.to_string())?;
@@ -108,7 +108,7 @@ proptest! {
             text(&id), text(&subject), text(&topic),
         );
         let event = cloud_event(&grid).unwrap();
-        let kept = format!(r#","data":{}}}"#, data);
+        let kept = format!(r#","data":{data}}}"#);
         prop_assert!(event.ends_with(&kept), "{}", event);
         let read = Event::parse(Schema::CloudEvents, Bytes::from(event)).unwrap();
         prop_assert_eq!(read.id(), id);

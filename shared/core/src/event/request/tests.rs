@@ -1,5 +1,7 @@
 //! Every form of a publish request, every malformed one, and the samples of the repository.
 
+mod bad_input;
+
 use std::sync::LazyLock;
 
 use http::{HeaderName, HeaderValue};
@@ -7,6 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::event::output;
+use crate::mapping::{Mapped, SourceField};
 use crate::time::Timestamp;
 
 const STRUCTURED: &str = "application/cloudevents+json";
@@ -326,6 +329,32 @@ fn the_sample_blob_of_event_grid_is_kept() {
     assert_eq!(event.json(), sample(text).trim_matches(['[', ']']).trim_ascii());
     assert_eq!(event.event_type(), "Microsoft.Storage.BlobCreated");
     assert_eq!(event.time(), Some(Timestamp::from_millis(1_597_339_093_164)));
+}
+
+#[test]
+fn the_sample_parcels_are_mapped() {
+    let json = include_str!("../../../../../samples/custom/parcel-scanned.json");
+    let field = |text| SourceField::parse(text).ok();
+    let mapping = InputMapping {
+        id: field("scan.no"),
+        topic: field("depot"),
+        event_time: field("scan.at"),
+        event_type: Mapped { source: field("scan.kind"), default: None },
+        subject: Mapped { source: field("parcel"), default: None },
+        data_version: Mapped { source: None, default: Some("1.0".into()) },
+    };
+    let (headers, topic, body) = (HeaderMap::new(), TopicName::parse("parcels").unwrap(), Bytes::from(json));
+    let input = Input::Custom { mapping: &mapping, made: Made { at: Timestamp::EPOCH, seed: [0; 16] } };
+    let events =
+        parse_request(&PublishRequest { topic: &topic, input, headers: &headers, body: &body }).unwrap();
+    let [arrived, loaded] = events.try_into().unwrap();
+    assert_eq!((arrived.id(), arrived.event_type()), ("48211907735102938475", "parcel.arrived"));
+    assert_eq!(
+        (arrived.subject(), arrived.time()),
+        (Some("JD014600003RU"), Some(Timestamp::from_millis(1_795_246_867_218)))
+    );
+    assert_eq!(loaded.envelope().map(|envelope| &*envelope.topic), Some("/depots/leipzig"));
+    assert!(json.contains(std::str::from_utf8(loaded.json()).unwrap()));
 }
 
 /// JSON of any kind, with odd numbers and escapes, as text.

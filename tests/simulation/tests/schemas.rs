@@ -1,0 +1,102 @@
+//! Custom events from the queue to the endpoint and to their dead letter: sent as their producer wrote them, kept in
+//! Event Grid's envelope.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::delivery::{Delivery, Entry, Marks, Payload};
+use posthaste_core::event::Envelope;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::schema::Schema;
+use posthaste_core::wire::render_delivery;
+use posthaste_ports::{Clock, QueueName};
+use posthaste_simulation::{Answer, World};
+use serde_json::{Value, json};
+
+const EVENT: &str = r#"{ "prop1":"my property","n": 12345678901234567890 }"#;
+
+fn envelope() -> Envelope {
+    Envelope {
+        id: "8bc07e6f".into(),
+        event_time: "2020-08-13T18:11:29.4121391Z".into(),
+        event_type: "myEventType".into(),
+        data_version: "1.0".into(),
+        topic: "/topics/orders".into(),
+        subject: "subjectDefault".into(),
+    }
+}
+
+/// A world whose topic takes custom events.
+async fn world(settings: Value) -> World {
+    let world = World::new();
+    world.subscribe(settings).await;
+    let mut record = world.record().await;
+    record.settings.input_schema = Schema::Custom;
+    world.write_record(record.render()).await;
+    world
+}
+
+/// Puts one delivery of these texts into the queue, as publish does.
+async fn publish(world: &World, texts: &[&'static str]) {
+    let now = world.clock.now();
+    let entry = |(index, text): (usize, &&'static str)| Entry {
+        key: format!("k-{index}"),
+        expires_at: now + Duration::from_hours(24),
+        traceparent: None,
+        marks: Marks::default(),
+        envelope: Some(Arc::new(envelope())),
+        payload: Payload::Inline(Bytes::from_static(text.as_bytes())),
+    };
+    let delivery = Delivery {
+        topic: TopicName::parse("orders").expect("a name"),
+        subscription: SubscriptionName::parse("billing").expect("a name"),
+        schema: Schema::Custom,
+        published_at: now,
+        not_before: now,
+        attempts: 0,
+        last: None,
+        timed_out: false,
+        events: texts.iter().enumerate().map(entry).collect(),
+    };
+    world.send(QueueName::Deliveries, render_delivery(&delivery)).await;
+}
+
+#[tokio::test]
+async fn a_custom_event_is_sent_as_it_was_written_in_an_array() {
+    let world = world(json!({})).await;
+    publish(&world, &[EVENT, EVENT]).await;
+    world.deliver_all().await;
+    let requests = world.endpoint.take();
+    assert_eq!(requests.len(), 2, "a batch is only sent where one was asked for");
+    for request in requests {
+        assert_eq!(request.headers["content-type"], "application/json; charset=utf-8");
+        assert_eq!(request.body, format!("[{EVENT}]"));
+    }
+}
+
+#[tokio::test]
+async fn custom_events_share_a_request_where_batches_were_asked_for() {
+    let world = world(json!({ "batching": { "maxEventsPerBatch": 10 } })).await;
+    publish(&world, &[EVENT, "{}"]).await;
+    world.deliver_all().await;
+    let [request] = world.endpoint.take().try_into().expect("one request");
+    assert_eq!(request.body, format!("[{EVENT},{{}}]"));
+}
+
+#[tokio::test]
+async fn a_custom_event_s_dead_letter_is_in_event_grid_s_envelope_also_after_retries() {
+    let world = world(json!({ "retryPolicy": { "maxDeliveryAttempts": 2 } })).await;
+    world.endpoint.answer([Answer::Status(500), Answer::Status(500)]);
+    publish(&world, &[EVENT]).await;
+    world.deliver_all().await;
+    world.clock.advance(Duration::from_mins(1));
+    world.deliver_all().await;
+    world.clock.advance(Duration::from_mins(5));
+    assert_eq!(world.bury().await.failures, []);
+    let [(_, object)] = world.buried().await.try_into().expect("one object");
+    let text = String::from_utf8(object.to_vec()).expect("text");
+    let head = r#"[{"id":"8bc07e6f","eventTime":"2020-08-13T18:11:29.4121391Z","eventType":"myEventType","dataVersion":"1.0","metadataVersion":"1","topic":"/topics/orders","subject":"subjectDefault","deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":2,"lastDeliveryOutcome":"GenericError","lastHttpStatusCode":500,"publishTime":"2023-11-14T22:13:20.0000000Z","#;
+    assert!(text.starts_with(head), "{text}");
+    assert!(text.ends_with(&format!(",\"data\":{EVENT}}}]")), "{text}");
+}
