@@ -169,6 +169,10 @@ async fn read_body(request: Request) -> Result<Bytes, Problem> {
 
 /// Reads settings; what is no JSON is a bad request, what is JSON but not a setting names its member.
 fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // Serde takes an array for an object whose members lie in it without names.
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Problem::new(ProblemKind::BadSettings).detail("expected an object, not an array"));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut json);
     let value = parsed.map_err(|error| {

@@ -62,6 +62,7 @@ async fn a_rotation_that_cannot_be_made_changes_nothing() {
     );
     rotate(&api, r#"{"kind":"v2"}"#).await.problem(400, "bad-settings");
     rotate(&api, r#"{"grace":"P1D"}"#).await.problem(400, "bad-settings");
+    rotate(&api, "[]").await.problem(400, "bad-settings");
     rotate(&api, "{").await.problem(400, "about:blank");
     api.call("POST", ROTATE, &[("content-type", "text/plain")], "{}").await.problem(415, "about:blank");
     api.call("POST", ROTATE, &[("if-match", "\"other\"")], "").await.problem(412, "precondition-failed");
