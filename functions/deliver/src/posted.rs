@@ -48,9 +48,9 @@ impl Posted {
 
     /// How many of the request's events failed, and with what outcome.
     pub(crate) fn failures(&self, events: usize) -> Option<(usize, Outcome)> {
-        let failed = (0..events).map(|index| self.of(index)).filter(|outcome| !outcome.is_success());
-        let count = failed.clone().count();
-        failed.last().map(|outcome| (count, outcome))
+        let failed: Vec<_> =
+            (0..events).map(|index| self.of(index)).filter(|outcome| !outcome.is_success()).collect();
+        failed.first().map(|outcome| (failed.len(), *outcome))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Partial acknowledgement: which events of a batch are tried again, and as what.
 
+#![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
+
 use std::time::Duration;
 
 use posthaste_core::decide::DeadLetterReason;

@@ -1,5 +1,7 @@
 //! Rotation of a signing secret: which secrets sign an attempt is decided by the attempt's own time.
 
+#![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
+
 use std::time::Duration;
 
 use posthaste_simulation::{Answer, World, event, start};

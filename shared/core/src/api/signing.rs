@@ -244,15 +244,14 @@ mod tests {
                 settings = settings.live(now);
                 let made = SecretText::new(format!("whsec_{index}"));
                 let before: Vec<_> = settings.timed().collect();
-                match settings.rotated(made.clone(), Some(Duration::from_hours(*overlap)), now) {
-                    Ok(next) => {
-                        let timed: Vec<_> = next.timed().collect();
-                        prop_assert!(timed.len() <= SIGNING_SECRETS_MAX && timed[0] == (made, None));
-                        prop_assert!(timed[1..].iter().all(|(_, end)| end.is_some_and(|end| end.0 > now)));
-                        settings = next;
-                    }
-                    Err(_) => prop_assert_eq!(before.len(), SIGNING_SECRETS_MAX),
-                }
+                let Ok(next) = settings.rotated(made.clone(), Some(Duration::from_hours(*overlap)), now) else {
+                    prop_assert_eq!(before.len(), SIGNING_SECRETS_MAX);
+                    continue;
+                };
+                let timed: Vec<_> = next.timed().collect();
+                prop_assert!(timed.len() <= SIGNING_SECRETS_MAX && timed[0] == (made, None));
+                prop_assert!(timed[1..].iter().all(|(_, end)| end.is_some_and(|end| end.0 > now)));
+                settings = next;
             }
         }
     }
