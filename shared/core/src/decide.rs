@@ -233,6 +233,42 @@ mod tests {
     }
 
     #[test]
+    fn every_outcome_has_its_name_of_the_closed_list() {
+        let named = [
+            (300, "Redirected"),
+            (399, "Redirected"),
+            (400, "BadRequest"),
+            (401, "Unauthorized"),
+            (403, "Forbidden"),
+            (404, "NotFound"),
+            (408, "TimedOut"),
+            (410, "Gone"),
+            (413, "PayloadTooLarge"),
+            (429, "Busy"),
+            (503, "Busy"),
+            (199, "GenericError"),
+            (205, "GenericError"),
+            (402, "GenericError"),
+            (500, "GenericError"),
+            (999, "GenericError"),
+        ];
+        for (status, name) in named {
+            assert_eq!(format!("{:?}", answered(status).name().unwrap()), name, "{status}");
+        }
+        let failed = [
+            (SendFailure::TimedOut, "TimedOut"),
+            (SendFailure::Socket, "SocketError"),
+            (SendFailure::Resolution { does_not_exist: true }, "ResolutionError"),
+            (SendFailure::Tls, "TlsError"),
+            (SendFailure::AddressRefused, "AddressRefused"),
+            (SendFailure::Exhausted, "Aborted"),
+        ];
+        for (failure, name) in failed {
+            assert_eq!(format!("{:?}", Outcome::Failed(failure).name().unwrap()), name, "{failure:?}");
+        }
+    }
+
+    #[test]
     fn client_errors_are_permanent() {
         for status in [400, 401, 403, 404, 413] {
             check(1, answered(status), give_up(DeadLetterReason::UndeliverableDueToClientError));

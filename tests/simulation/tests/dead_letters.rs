@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use metrics_exporter_prometheus::PrometheusBuilder;
 use posthaste_ports::faulty::{Effect, Fault, Plan};
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind, QueueName};
@@ -70,6 +71,60 @@ async fn a_subscription_may_say_when_to_give_up() {
     }
     world.bury().await;
     assert_eq!(world.delayed(QueueName::DeadLetters).await, 0);
+}
+
+#[test]
+fn giving_up_is_counted_once_for_each_event() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    metrics::with_local_recorder(&recorder, || {
+        runtime.block_on(async {
+            let world = World::with(&Faults { bucket: refusing(), ..Faults::none() });
+            world.subscribe(json!({ "deadLetter": { "giveUpAfter": "PT1M" } })).await;
+            refuse(&world, &["a", "b"]).await;
+            for _ in 0..3 {
+                world.bury().await;
+                world.clock.advance(Duration::from_mins(15));
+            }
+        });
+    });
+    let text = recorder.handle().render();
+    let dropped: Vec<_> = text.lines().filter(|line| line.starts_with("DroppedEventCount{")).collect();
+    let expected = r#"DroppedEventCount{topic="orders",subscription="billing",reason="DeadLetterStorageUnavailable"} 2"#;
+    assert_eq!(dropped, [expected]);
+}
+
+#[tokio::test]
+async fn an_object_comes_as_long_after_the_last_attempt_as_the_subscription_says() {
+    for (delay, wait) in [("PT0S", 0), ("PT5M", 300), ("PT15M", 900)] {
+        let world = World::new();
+        world.subscribe(json!({ "deadLetter": { "delay": delay } })).await;
+        world.endpoint.answer([Answer::Status(400)]);
+        world.publish(&[event("a")], DAY).await;
+        world.deliver_all().await;
+        if wait > 0 {
+            world.clock.advance(Duration::from_secs(wait - 1));
+            assert_eq!(world.visible(QueueName::DeadLetters).await, 0, "{delay}");
+            world.clock.advance(Duration::from_secs(1));
+        }
+        world.bury().await;
+        assert_eq!(world.buried().await.len(), 1, "{delay}");
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_that_keeps_none_has_its_events_dropped_whatever_the_reason() {
+    for (status, after) in [(400, Duration::ZERO), (503, Duration::from_hours(2))] {
+        let world = World::new();
+        world.subscribe(json!({ "deadLetter": { "enabled": false } })).await;
+        world.endpoint.answer([Answer::Status(status)]);
+        world.publish(&[event("a")], Duration::from_hours(1)).await;
+        world.deliver_all().await;
+        world.clock.advance(after);
+        world.deliver_all().await;
+        let counts = (world.visible(QueueName::DeadLetters).await, world.delayed(QueueName::DeadLetters).await);
+        assert_eq!((counts, world.delayed(QueueName::Deliveries).await), ((0, 0), 0), "{status}");
+    }
 }
 
 #[tokio::test]

@@ -20,8 +20,8 @@ use crate::limits::{Limits, within};
 /// Objects read side by side, with one record written after them. A larger one is read alone.
 const AT_ONCE: Pack = Pack { items_max: 8, bytes_preferred: 8 * 1024 * 1024 };
 
-/// Largest object that is read, in bytes: eight times what deadletter gathers. Its events take as much again.
-const OBJECT_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Largest object that is read, in bytes: four times what deadletter gathers. Its events take as much again.
+const OBJECT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// In so many runs an object is tried that cannot be read, before it counts as failed.
 const READS_MAX: u32 = 5;
@@ -126,7 +126,7 @@ where
     /// Reads an object. One that is too large, or not there, is an error that lasts.
     async fn read(&self, object: &LetterObject, limits: Limits) -> Result<Bytes, PortError> {
         if object.bytes.is_some_and(|bytes| bytes > OBJECT_BYTES_MAX) {
-            return Err(PortError::new("read an object of more than 32 MiB", ErrorKind::Invalid));
+            return Err(PortError::new("read an object of more than 16 MiB", ErrorKind::Invalid));
         }
         let read = within(&self.ports.clock, limits.send, self.ports.dead_letters.get(&object.key)).await;
         match read {

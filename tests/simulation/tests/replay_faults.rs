@@ -1,0 +1,79 @@
+//! A replay with a fault at every effect of wake's: nothing that was asked for is passed over.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use posthaste_core::api::ReplayState;
+use posthaste_ports::faulty::{Fault, Plan};
+use posthaste_ports::{ErrorKind, QueueName};
+use posthaste_simulation::{Answer, Faults, World, event};
+use serde_json::{Value, json};
+
+const IDS: [&str; 12] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"];
+
+/// A world in which wake's calls fail by this plan, with dead letters in three objects. Only what happens after `armed`
+/// counts: the plans see deliver and deadletter before.
+async fn world(faults: &Faults) -> World {
+    let world = World::with(faults);
+    world.subscribe(json!({ "deadLetter": { "delay": "PT0S" } })).await;
+    for ids in IDS.chunks(4) {
+        world.endpoint.answer([Answer::Status(400)]);
+        for id in ids {
+            world.publish(&[event(id)], Duration::from_hours(24)).await;
+        }
+        while world.visible(QueueName::Deliveries).await > 0 || world.visible(QueueName::DeadLetters).await > 0 {
+            world.deliver_all().await;
+            world.bury().await;
+            world.clock.advance(Duration::from_mins(15));
+        }
+    }
+    world.endpoint.take();
+    world.clock.advance(Duration::from_hours(1));
+    world
+}
+
+/// Replays everything at this rate until it is done, and checks that every event arrived.
+async fn check(faults: &Faults, label: &str) {
+    let world = world(faults).await;
+    let id = world.replay(json!({ "ratePerSecond": 1000 })).await;
+    world.endpoint.answer([Answer::Status(200)]);
+    let mut arrived = BTreeSet::new();
+    for _ in 0..10 {
+        // A run that fails is the next one's to make good.
+        drop(world.try_wake().await);
+        world.clock.advance(Duration::from_mins(2));
+        world.deliver_all().await;
+        for request in world.endpoint.take() {
+            let event: Value = serde_json::from_str(&request.body).unwrap();
+            arrived.insert(event["id"].as_str().unwrap().to_owned());
+        }
+    }
+    let record = world.replayed(&id).await;
+    assert_eq!((record.state, record.progress.failed), (ReplayState::Done, 0), "{label}");
+    assert_eq!(arrived, IDS.map(str::to_owned).into(), "{label}");
+}
+
+#[tokio::test]
+async fn nothing_is_passed_over_whatever_fails_once() {
+    let quiet = Faults::none();
+    check(&quiet, "nothing fails").await;
+    let before = {
+        let quiet = Faults::none();
+        world(&quiet).await;
+        [quiet.queues.effects(), quiet.state.effects(), quiet.bucket.effects()]
+    };
+    for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::Other)] {
+        for (port, before) in before.into_iter().enumerate() {
+            for number in 0..12 {
+                let plan = Plan::nth(before + number, fault.clone());
+                let mut faults = Faults::none();
+                match port {
+                    0 => faults.queues = plan.clone(),
+                    1 => faults.state = plan.clone(),
+                    _ => faults.bucket = plan.clone(),
+                }
+                check(&faults, &format!("{fault:?} at {number} of port {port}")).await;
+            }
+        }
+    }
+}
