@@ -64,7 +64,7 @@ async fn nothing_is_passed_over_whatever_fails_once() {
     };
     for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::Other)] {
         for (port, before) in before.into_iter().enumerate() {
-            for number in 0..12 {
+            for number in 0..8 {
                 let plan = Plan::nth(before + number, fault.clone());
                 let mut faults = Faults::none();
                 match port {
