@@ -92,10 +92,11 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             head = self.head(&link, request, &mut begun) => Some(head?),
             () = deadline.as_mut() => None,
         };
-        let (Some(response), Some(exchange)) = (head, begun.take()) else {
+        let Some(response) = head else {
             return Err(Unanswered { failure: SendFailure::TimedOut, late: begun.map(late) });
         };
-        let mut connection = exchange.connection;
+        // Whoever has an answer has begun.
+        let Some(Exchange { mut connection, .. }) = begun else { return Err(SendFailure::Socket.into()) };
         let (response, is_whole) = read(&mut connection, response, deadline).await;
         if is_whole && connection.is_usable() {
             self.pool.put(link, connection, &self.clock);
