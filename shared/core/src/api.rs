@@ -16,7 +16,9 @@ mod test_event;
 mod view;
 mod webhook_keys;
 
-pub use compile::{Problem, SettingsError, compile_subscription, compile_topic};
+#[cfg(test)]
+pub(crate) use compile::compile_filter;
+pub use compile::{FilterProblem, Problem, SettingsError, compile_subscription, compile_topic};
 pub use delivery_headers::DeliveryHeaderSettings;
 pub use iso::{IsoDuration, IsoTimestamp};
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
@@ -26,7 +28,7 @@ pub use replay::{
 };
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{
-    ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings, EndpointSettings, FilterSettings,
+    AdvancedFilterSettings, ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings, EndpointSettings, FilterSettings,
     HandshakeView, RetryPolicySettings, StatusState, StatusView, SubscriptionSettings, TopicSettings,
     Validation,
 };

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub(crate) use self::cloud_events::is_attribute_name;
 pub use self::convert::converted;
 pub use self::custom::Made;
 pub use self::envelope::Envelope;

@@ -1,12 +1,29 @@
-//! Which events of a topic a subscription receives, by type and subject. Advanced operators are not here yet.
+//! Which events of a topic a subscription receives: by type, by subject, and by Event Grid's advanced filters.
+//! <https://learn.microsoft.com/azure/event-grid/event-filtering>
 
+mod key;
+mod names;
+mod number;
+mod operator;
+mod set;
+mod test;
+#[cfg(test)]
+mod tests;
+mod text;
+mod value;
+
+pub use self::key::{Key, KeyError};
+pub use self::number::{Magnitude, Number};
+pub use self::operator::FilterOperator;
+pub use self::set::{FilterSet, Matches};
+pub use self::test::{Folded, NumberTest, Test, TextTest};
 use crate::event::Event;
 
 /// The entry of [`Filter::included_event_types`] that stands for every type, as in Event Grid.
 const ALL_TYPES: &str = "All";
 
 /// A subscription's filter. The default lets every event through.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Types let through; none, or the entry `All`, means every type. Compared exactly, case included: Event Grid asks
     /// for an "exact match" of type names.
@@ -18,11 +35,24 @@ pub struct Filter {
     pub subject_ends_with: String,
     /// Whether case matters in the two subject rules. Event Grid's default is that it does not.
     pub is_subject_case_sensitive: bool,
+    /// The advanced filters, all of which must hold. [`FilterSet`] looks at them.
+    pub advanced: Vec<Condition>,
+    /// Whether the advanced filters look into arrays.
+    pub arrays: bool,
+}
+
+/// An advanced filter.
+#[derive(Debug, Clone)]
+pub struct Condition {
+    /// What of the event is looked at.
+    pub key: Key,
+    /// What it must be.
+    pub test: Test,
 }
 
 impl Filter {
-    /// Whether the event is let through: every rule must hold. A missing subject counts as an empty one.
-    pub fn matches(&self, event: &Event) -> bool {
+    /// Whether type and subject are let through. A missing subject counts as an empty one.
+    fn includes(&self, event: &Event) -> bool {
         self.includes_type(event.event_type()) && self.includes_subject(event.subject().unwrap_or_default())
     }
 
@@ -50,7 +80,7 @@ fn begins_with(mut text: impl Iterator<Item = char>, start: impl Iterator<Item =
 }
 
 #[cfg(test)]
-mod tests {
+mod basic_tests {
     use super::*;
     use crate::schema::Schema;
     use bytes::Bytes;
@@ -67,7 +97,7 @@ mod tests {
 
     fn by_type(types: &[&str], event_type: &str) -> bool {
         let included_event_types = types.iter().map(|&text| text.to_owned()).collect();
-        Filter { included_event_types, ..Filter::default() }.matches(&event(event_type, None))
+        Filter { included_event_types, ..Filter::default() }.includes(&event(event_type, None))
     }
 
     fn by_subject(start: &str, end: &str, is_subject_case_sensitive: bool, subject: Option<&str>) -> bool {
@@ -77,13 +107,13 @@ mod tests {
             is_subject_case_sensitive,
             ..Filter::default()
         };
-        filter.matches(&event("t", subject))
+        filter.includes(&event("t", subject))
     }
 
     #[test]
     fn the_default_lets_every_event_through() {
-        assert!(Filter::default().matches(&event("t", None)));
-        assert!(Filter::default().matches(&event("t", Some("/a/b"))));
+        assert!(Filter::default().includes(&event("t", None)));
+        assert!(Filter::default().includes(&event("t", Some("/a/b"))));
     }
 
     #[test]

@@ -53,6 +53,30 @@ pub const SUBSCRIPTIONS_PER_TOPIC_MAX: usize = 500;
 /// <https://learn.microsoft.com/azure/service-bus-messaging/message-expiration#temporary-entities>
 pub const AUTO_DELETE_ON_IDLE_MIN: Duration = Duration::from_mins(5);
 
+// --- Filters ---
+
+/// Most advanced filters of one subscription.
+/// <https://learn.microsoft.com/azure/event-grid/event-filtering#limitations>
+pub const ADVANCED_FILTERS_MAX: usize = 25;
+
+/// Most values in all advanced filters of one subscription together. A range is one value.
+/// <https://learn.microsoft.com/azure/event-grid/event-filtering#limitations>
+pub const ADVANCED_FILTER_VALUES_MAX: usize = 25;
+
+/// Longest string value of an advanced filter, in characters.
+/// <https://learn.microsoft.com/azure/event-grid/event-filtering#limitations>
+pub const ADVANCED_FILTER_VALUE_CHARS_MAX: usize = 512;
+
+/// Most significant digits of a decimal in an advanced filter: as many as a double keeps of any decimal. Integers have
+/// 64 bits.
+pub const ADVANCED_FILTER_DECIMAL_DIGITS_MAX: usize = 15;
+
+/// Longest key of an advanced filter, in characters. Event Grid names no limit.
+pub const FILTER_KEY_CHARS_MAX: usize = 512;
+
+/// Most names in a key of an advanced filter. Reading a value costs one look at its text per name.
+pub const FILTER_KEY_PARTS_MAX: usize = 16;
+
 // --- Publish ---
 
 /// Largest event, in bytes of its JSON (Event Grid: 1 MB).

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::batch::Batching;
 use crate::delivery_header::DeliveryHeader;
 use crate::endpoint::EndpointUrl;
-use crate::filter::Filter;
+use crate::filter::{Filter, FilterSet};
 use crate::idle::Lifetime;
 use crate::mapping::InputMapping;
 use crate::name::{SubscriptionName, TopicName};
@@ -37,6 +37,8 @@ pub struct Topic {
     pub keys: TopicKeys,
     /// Its subscriptions, by folded name.
     pub subscriptions: BTreeMap<String, Arc<Subscription>>,
+    /// The filters of all subscriptions, in the same order.
+    pub filters: FilterSet,
 }
 
 /// The two publish keys of a topic: two, so that one can be rotated while the other works.
@@ -64,7 +66,7 @@ pub struct Subscription {
     /// How a CloudEvent lies in a request.
     pub content_mode: ContentMode,
     /// Which events it receives.
-    pub filter: Filter,
+    pub filter: Arc<Filter>,
     /// When an attempt is made again.
     pub retry: RetryPolicy,
     /// How events travel together.

@@ -2,6 +2,7 @@
 
 mod delivery_headers;
 mod endpoint;
+mod filter;
 mod lifetime;
 mod mapping;
 mod schemas;
@@ -12,15 +13,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::delivery_headers::delivery_headers;
+pub use self::filter::FilterProblem;
+#[cfg(test)]
+pub(crate) use self::filter::filter as compile_filter;
+use self::filter::filter;
 use self::signing::signing;
 use super::settings::{
-    BatchingSettings, DeadLetterSettings, FilterSettings, RetryPolicySettings, SubscriptionSettings,
+    BatchingSettings, DeadLetterSettings, RetryPolicySettings, SubscriptionSettings,
     TopicSettings,
 };
 use crate::batch::Batching;
 use crate::delivery_header::DeliveryHeaderError;
 use crate::endpoint::{EndpointUrl, EndpointUrlError};
-use crate::filter::Filter;
+use crate::filter::FilterSet;
 use crate::limits::{
     ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, DEAD_LETTER_DELAY_DEFAULT, DEAD_LETTER_DELAY_MAX,
     DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX, MAPPED_VALUE_BYTES_MAX,
@@ -85,6 +90,9 @@ pub enum Problem {
     /// Not an endpoint URL.
     #[error("{0}")]
     Url(EndpointUrlError),
+    /// Not an advanced filter.
+    #[error("{0}")]
+    Filter(FilterProblem),
     /// Not a signing secret.
     #[error("{0}")]
     Secret(SigningSecretError),
@@ -187,6 +195,7 @@ pub fn compile_topic(
         auto_delete_on_idle: idle,
         notices_topic: settings.notices_topic.clone(),
         keys,
+        filters: FilterSet::of(subscriptions.values().map(|subscription| subscription.filter.clone())),
         subscriptions,
     })
 }
@@ -216,7 +225,7 @@ pub fn compile_subscription(
         timeout,
         delivery_schema,
         content_mode,
-        filter: filter(&settings.filter),
+        filter: Arc::new(filter(&settings.filter, input_schema)?),
         retry: retry_policy(&settings.retry_policy)?,
         batching,
         dead_letter: dead_letter_policy(&settings.dead_letter)?,
@@ -227,15 +236,6 @@ pub fn compile_subscription(
         pending_until,
         rate: endpoint::rate(&settings.endpoint, settings.status.as_ref())?,
     })
-}
-
-fn filter(settings: &FilterSettings) -> Filter {
-    Filter {
-        included_event_types: settings.included_event_types.clone(),
-        subject_begins_with: settings.subject_begins_with.clone(),
-        subject_ends_with: settings.subject_ends_with.clone(),
-        is_subject_case_sensitive: settings.is_subject_case_sensitive,
-    }
 }
 
 fn retry_policy(settings: &RetryPolicySettings) -> Result<RetryPolicy, SettingsError> {

@@ -1,11 +1,14 @@
 //! The objects users write. Unknown members are refused by name. Every member that is left out has the default
 //! that its documentation gives.
 
+mod filter;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+pub use self::filter::{AdvancedFilterSettings, FilterSettings};
 use super::{
     DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, SecretText, SigningSettings,
 };
@@ -144,24 +147,6 @@ impl Validation {
     pub fn is_none(&self) -> bool {
         *self == Self::None
     }
-}
-
-/// Which events a subscription receives: those that pass every member.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct FilterSettings {
-    /// The event types. All when left out or empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub included_event_types: Vec<String>,
-    /// How the subject begins.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub subject_begins_with: String,
-    /// How the subject ends.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub subject_ends_with: String,
-    /// Whether the two above mind the case.
-    #[serde(default)]
-    pub is_subject_case_sensitive: bool,
 }
 
 /// When and how often a failed attempt is made again.

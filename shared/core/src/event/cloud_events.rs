@@ -23,7 +23,7 @@ pub(super) fn read(json: &str) -> Result<Attributes, EventError> {
 }
 
 /// Whether an attribute may have this name: lower-case letters and digits, of any length.
-pub(super) fn is_attribute_name(name: &str) -> bool {
+pub(crate) fn is_attribute_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
 }
 

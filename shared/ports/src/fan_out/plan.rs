@@ -58,14 +58,14 @@ impl<'a> Plan<'a> {
         let input = events.first().map_or(topic.input_schema, Event::schema);
         let (mut receivers, mut indexes) = (Vec::new(), Vec::new());
         let mut copies = vec![[0; Schema::ALL.len()]; events.len()];
-        let takes = |s: &&Arc<Subscription>| s.status_at(at).takes_new_events() && !s.lifetime.is_over(at);
-        for subscription in topic.subscriptions.values().filter(takes) {
+        let matches = topic.filters.matches(events);
+        let takes = |s: &Subscription| s.status_at(at).takes_new_events() && !s.lifetime.is_over(at);
+        let subscriptions = topic.subscriptions.values().enumerate();
+        for (position, subscription) in subscriptions.filter(|(_, s)| takes(s)) {
             let (start, schema) = (indexes.len(), output(input, subscription));
-            for ((index, event), copies) in (0_u32..).zip(events).zip(&mut copies) {
-                if subscription.filter.matches(event) {
-                    indexes.push(index);
-                    copies[schema as usize] += 1;
-                }
+            indexes.extend(matches.of(position));
+            for index in &indexes[start..] {
+                copies[*index as usize][schema as usize] += 1;
             }
             if indexes.len() > start {
                 receivers.push((&**subscription, start..indexes.len()));

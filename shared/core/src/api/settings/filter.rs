@@ -1,0 +1,52 @@
+//! Which events a subscription receives, as users write it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::filter::FilterOperator;
+
+/// Which events a subscription receives: those that pass every member.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct FilterSettings {
+    /// The event types. All when left out or empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub included_event_types: Vec<String>,
+    /// How the subject begins.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub subject_begins_with: String,
+    /// How the subject ends.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub subject_ends_with: String,
+    /// Whether the two above mind the case.
+    #[serde(default)]
+    pub is_subject_case_sensitive: bool,
+    /// Event Grid's advanced filters, at most 25; an event must pass all of them. They hold at most 25 values together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advanced_filters: Vec<AdvancedFilterSettings>,
+    /// Whether advanced filters look into arrays: one element that fits is then enough. False when left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub enable_advanced_filtering_on_arrays: bool,
+}
+
+/// An advanced filter. Some operators take `value`, some `values`, some neither.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct AdvancedFilterSettings {
+    /// How the value is compared.
+    pub operator_type: FilterOperator,
+    /// What is compared: a member of the event, such as `subject`, a CloudEvent's extension attribute, or what lies in
+    /// the data, such as `data.order.amount`.
+    #[schema(example = "data.order.amount")]
+    pub key: String,
+    /// What it is compared with: a number or a boolean. For `BoolEquals` and `Number…Than…`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>, example = 100)]
+    pub value: Option<Value>,
+    /// What it is compared with: numbers, strings of at most 512 characters, or ranges `[from, to]` of numbers. One that
+    /// fits is enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub values: Option<Vec<Value>>,
+}

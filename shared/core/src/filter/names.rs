@@ -1,0 +1,252 @@
+//! The members that the keys of a topic's filters name, as one tree, and what an event has under each of them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::number::Number;
+use super::value::{Elements, Value};
+
+/// The names under one member, or at the root those of the event itself.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// The members named here, in the order of their names.
+    children: Vec<(Box<str>, Names)>,
+    /// Where this member's value is wanted.
+    slot: Option<Slot>,
+}
+
+/// Where a value is wanted, and as what.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    /// The position among the values.
+    pub(super) index: usize,
+    /// Whether it is an extension attribute.
+    pub(super) is_extension: bool,
+    /// Whether a filter looks into an array here.
+    pub(super) has_arrays: bool,
+}
+
+impl Names {
+    /// Whether nothing is wanted.
+    pub(super) fn is_empty(&self) -> bool {
+        self.children.is_empty() && self.slot.is_none()
+    }
+
+    /// Names a member by the names on the way to it.
+    pub(super) fn insert(&mut self, path: &[Box<str>], slot: Slot) {
+        let Some((first, rest)) = path.split_first() else {
+            self.slot = Some(slot);
+            return;
+        };
+        let at = match self.children.binary_search_by(|(name, _)| name.cmp(first)) {
+            Ok(at) => at,
+            Err(at) => {
+                self.children.insert(at, (first.clone(), Self::default()));
+                at
+            }
+        };
+        self.children[at].1.insert(rest, slot);
+    }
+
+    /// Reads what lies here, and under every name, from JSON that was found valid before. Of members that occur twice
+    /// the last counts, as it does for most receivers. What is not named is skipped, not decoded.
+    pub(super) fn read<'e>(&self, json: &'e str, found: &mut impl FnMut(usize, Value<'e>)) {
+        if let Some(slot) = self.slot
+            && let Some(value) = slot.read(json)
+        {
+            found(slot.index, value);
+        }
+        if self.children.is_empty() || !json.starts_with('{') {
+            return;
+        }
+        let members = serde_json::Deserializer::from_str(json).deserialize_map(Members(self));
+        let mut members = members.unwrap_or_default();
+        members.sort_by_key(|(at, _)| *at);
+        for (at, json) in members.chunk_by(|(one, _), (other, _)| one == other).filter_map(<[_]>::last) {
+            self.children[*at].1.read(json, found);
+        }
+    }
+}
+
+impl Slot {
+    /// The value; `None` where it is null.
+    fn read(self, json: &str) -> Option<Value<'_>> {
+        if self.is_extension {
+            return extension(json);
+        }
+        Some(match scalar(json) {
+            Scalar::Value(value) => value,
+            Scalar::Null => return None,
+            Scalar::None if self.has_arrays && json.starts_with('[') => array(json),
+            Scalar::None => Value::Opaque,
+        })
+    }
+}
+
+/// A value by its first character.
+enum Scalar<'e> {
+    Value(Value<'e>),
+    Null,
+    /// An array or an object.
+    None,
+}
+
+fn scalar(json: &str) -> Scalar<'_> {
+    match json.as_bytes().first() {
+        Some(b'"') => Scalar::Value(Value::text(string(json))),
+        Some(b't') => Scalar::Value(Value::Bool(true)),
+        Some(b'f') => Scalar::Value(Value::Bool(false)),
+        Some(b'n') => Scalar::Null,
+        _ => Number::parse(json).map_or(Scalar::None, |number| Scalar::Value(Value::Number(number))),
+    }
+}
+
+fn extension(json: &str) -> Option<Value<'_>> {
+    match json.as_bytes().first() {
+        Some(b'n') | None => None,
+        Some(b'"') => Some(Value::attribute(string(json))),
+        Some(_) => Some(Value::attribute(Cow::Borrowed(json))),
+    }
+}
+
+fn array(json: &str) -> Value<'_> {
+    let mut elements = Elements::default();
+    for element in serde_json::from_str::<Vec<&RawValue>>(json).unwrap_or_default() {
+        if let Scalar::Value(value) = scalar(element.get()) {
+            elements.push(value);
+        }
+    }
+    elements.into_array()
+}
+
+/// A string, decoded. What no text can hold, half of a surrogate pair, reads as U+FFFD.
+fn string(json: &str) -> Cow<'_, str> {
+    let inner = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default();
+    if !inner.contains('\\') {
+        return Cow::Borrowed(inner);
+    }
+    let decoded = serde_json::Deserializer::from_str(json).deserialize_bytes(Bytes).unwrap_or_default();
+    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
+}
+
+/// The members of an object that are named, as positions among the names and their text.
+struct Members<'n>(&'n Names);
+
+impl<'e> Visitor<'e> for Members<'_> {
+    type Value = Vec<(usize, &'e str)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'e>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(at) = map.next_key_seed(Position(self.0))? {
+            match at {
+                Some(at) => members.push((at, map.next_value::<&RawValue>()?.get())),
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(members)
+    }
+}
+
+/// A member's position among the names, if it is one of them. A name is compared as bytes: it may hold half of a
+/// surrogate pair, and is then none of ours.
+struct Position<'n>(&'n Names);
+
+impl<'e> DeserializeSeed<'e> for Position<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'e>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_bytes(self)
+    }
+}
+
+impl Visitor<'_> for Position<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member name")
+    }
+
+    fn visit_bytes<E>(self, written: &[u8]) -> Result<Self::Value, E> {
+        Ok(self.0.children.binary_search_by(|(name, _)| name.as_bytes().cmp(written)).ok())
+    }
+}
+
+/// A string as bytes.
+struct Bytes;
+
+impl Visitor<'_> for Bytes {
+    type Value = Vec<u8>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+        Ok(bytes.to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found in `json` under these paths, as `Debug` shows it.
+    fn check(json: &str, path: &str, expected: &str) {
+        let mut names = Names::default();
+        for (index, path) in ["x", path, "x.y"].iter().enumerate() {
+            let path: Vec<Box<str>> = path.split('.').map(Box::from).collect();
+            names.insert(&path, Slot { index, is_extension: false, has_arrays: true });
+        }
+        let mut shown = "None".to_owned();
+        names.read(json, &mut |index, value| {
+            if index == 1 {
+                shown = format!("{value:?}");
+            }
+        });
+        assert_eq!(shown, expected, "{json}");
+    }
+
+    #[test]
+    fn values_are_found_by_their_path() {
+        check(r#"{"a":{"b":"C"}}"#, "a.b", r#"Text("c")"#);
+        check(r#"{"a":{"b":true},"x":{"y":1}}"#, "a.b", "Bool(true)");
+        check(r#"{"a":{"b":0}}"#, "a.b", "Number(Zero)");
+        check(r#"{"a":{"b":{}}}"#, "a.b", "Opaque");
+        check(r#"{"a":{"b":null}}"#, "a.b", "None");
+        check(r#"{"a":[{"b":1}]}"#, "a.b", "None");
+        check(r#"{"a.b":1,"A":{"b":1},"a":{"B":1}}"#, "a.b", "None");
+    }
+
+    #[test]
+    fn of_members_that_occur_twice_the_last_counts() {
+        check(r#"{"a":{"b":"1"},"a":{"b":"2","b":"3"}}"#, "a.b", r#"Text("3")"#);
+        check(r#"{"a":{"b":"1"},"a":{}}"#, "a.b", "None");
+        check(r#"{"a":{"b":"1"},"a":null}"#, "a.b", "None");
+    }
+
+    #[test]
+    fn escapes_are_decoded_and_broken_ones_do_no_harm() {
+        check(r#"{"\u0061":{"b":"\u0041\n"}}"#, "a.b", "Text(\"a\\n\")");
+        check(
+            r#"{"\ud800":1,"a":{"\udfff":[],"b":"x\ud800y"}}"#,
+            "a.b",
+            "Text(\"x\u{fffd}\u{fffd}\u{fffd}y\")",
+        );
+    }
+
+    #[test]
+    fn an_array_is_sorted_by_type() {
+        check(
+            r#"{"a":["b","A",2,null,{"x":1},[3],true,0,true]}"#,
+            "a",
+            r#"Array(Elements { texts: ["a", "b"], numbers: [Zero, Positive(Magnitude { exponent: 1, head: 2000000000000000000, tail: [] })], bools: [true] })"#,
+        );
+    }
+}

@@ -1,0 +1,49 @@
+//! The operators of advanced filters, by Event Grid's names.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// How an advanced filter compares. Strings are compared without regard to case, numbers without loss. A key that is
+/// missing, or whose value has another type, passes the negations (`…Not…`) and no other operator.
+/// <https://learn.microsoft.com/azure/event-grid/event-filtering#operators>
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+pub enum FilterOperator {
+    /// The number is one of `values`.
+    NumberIn,
+    /// It is none of `values`.
+    NumberNotIn,
+    /// The number is less than `value`.
+    NumberLessThan,
+    /// The number is greater than `value`.
+    NumberGreaterThan,
+    /// The number is less than or equal to `value`.
+    NumberLessThanOrEquals,
+    /// The number is greater than or equal to `value`.
+    NumberGreaterThanOrEquals,
+    /// The number is in one of `values`, each of which is a range `[from, to]`, borders included.
+    NumberInRange,
+    /// It is in none of the ranges.
+    NumberNotInRange,
+    /// The boolean is `value`.
+    BoolEquals,
+    /// The string contains one of `values`.
+    StringContains,
+    /// It contains none of them.
+    StringNotContains,
+    /// The string begins with one of `values`.
+    StringBeginsWith,
+    /// It begins with none of them.
+    StringNotBeginsWith,
+    /// The string ends with one of `values`.
+    StringEndsWith,
+    /// It ends with none of them.
+    StringNotEndsWith,
+    /// The string is one of `values`.
+    StringIn,
+    /// It is none of them.
+    StringNotIn,
+    /// The key is missing, or null.
+    IsNullOrUndefined,
+    /// The key is there, and not null.
+    IsNotNull,
+}

@@ -1,0 +1,133 @@
+//! What an advanced filter asks of a value. Event Grid's rules:
+//! <https://learn.microsoft.com/azure/event-grid/event-filtering#operators>
+
+use std::borrow::Cow;
+
+use memchr::memmem::Finder;
+
+use super::number::Number;
+use super::text::fold;
+use super::value::Value;
+
+/// What a value must be.
+///
+/// Of several values that are named, one that fits is enough. A negation holds where its opposite does not: also where
+/// the key is missing, or its value has another type.
+#[derive(Debug, Clone)]
+pub enum Test {
+    /// A number, which …
+    Number(NumberTest),
+    /// No number, which …
+    NotNumber(NumberTest),
+    /// A string, which …
+    Text(TextTest),
+    /// No string, which …
+    NotText(TextTest),
+    /// This boolean.
+    Bool(bool),
+    /// Missing or null.
+    Null,
+    /// Neither missing nor null.
+    NotNull,
+}
+
+/// What a number must be.
+#[derive(Debug, Clone)]
+pub enum NumberTest {
+    /// One of these.
+    In(Box<[Number]>),
+    /// In one of these ranges, borders included.
+    Within(Box<[(Number, Number)]>),
+    /// Less.
+    Less(Number),
+    /// Less or equal.
+    AtMost(Number),
+    /// Greater.
+    Greater(Number),
+    /// Greater or equal.
+    AtLeast(Number),
+}
+
+/// What a string must be, without regard to case.
+#[derive(Debug, Clone)]
+pub enum TextTest {
+    /// One of these.
+    In(Box<[Folded]>),
+    /// Begin with one of these.
+    BeginsWith(Box<[Folded]>),
+    /// End with one of these.
+    EndsWith(Box<[Folded]>),
+    /// Contain one of these.
+    Contains(Box<[Finder<'static>]>),
+}
+
+/// A text in lower case.
+#[derive(Debug, Clone)]
+pub struct Folded(Box<str>);
+
+impl Folded {
+    /// Lower-cases a text.
+    pub fn new(text: &str) -> Self {
+        Self(fold(text).into())
+    }
+
+    /// Finds this text in others.
+    pub fn finder(&self) -> Finder<'static> {
+        Finder::new(self.0.as_bytes()).into_owned()
+    }
+}
+
+impl Test {
+    /// Whether the value is what is asked for. With `arrays`, one element of an array that fits is enough, and for a
+    /// negation one that fits its opposite is too much.
+    pub(super) fn passes(&self, value: Option<&Value<'_>>, arrays: bool) -> bool {
+        match self {
+            Self::Null => value.is_none(),
+            Self::NotNull => value.is_some(),
+            Self::Bool(expected) => value.is_some_and(|value| value.bools(arrays).contains(expected)),
+            Self::Number(test) => value.is_some_and(|value| test.finds(value.numbers(arrays))),
+            Self::NotNumber(test) => !value.is_some_and(|value| test.finds(value.numbers(arrays))),
+            Self::Text(test) => value.is_some_and(|value| test.finds(value.texts(arrays))),
+            Self::NotText(test) => !value.is_some_and(|value| test.finds(value.texts(arrays))),
+        }
+    }
+}
+
+impl NumberTest {
+    /// Whether one of the numbers, which are in order, is what is asked for.
+    fn finds(&self, numbers: &[Number]) -> bool {
+        let (least, greatest) = (numbers.first(), numbers.last());
+        match self {
+            Self::In(values) => values.iter().any(|value| numbers.binary_search(value).is_ok()),
+            Self::Within(ranges) => ranges.iter().any(|(low, high)| {
+                let from = numbers.partition_point(|number| number < low);
+                numbers.get(from).is_some_and(|number| number <= high)
+            }),
+            Self::Less(bound) => least.is_some_and(|number| number < bound),
+            Self::AtMost(bound) => least.is_some_and(|number| number <= bound),
+            Self::Greater(bound) => greatest.is_some_and(|number| number > bound),
+            Self::AtLeast(bound) => greatest.is_some_and(|number| number >= bound),
+        }
+    }
+}
+
+impl TextTest {
+    /// Whether one of the texts, which are in order, is what is asked for.
+    fn finds(&self, texts: &[Cow<'_, str>]) -> bool {
+        match self {
+            Self::In(values) => {
+                values.iter().any(|value| texts.binary_search_by(|text| (**text).cmp(&value.0)).is_ok())
+            }
+            Self::BeginsWith(values) => values.iter().any(|value| {
+                let from = texts.partition_point(|text| **text < *value.0);
+                texts.get(from).is_some_and(|text| text.starts_with(&*value.0))
+            }),
+            Self::EndsWith(values) => {
+                values.iter().any(|value| texts.iter().any(|text| text.ends_with(&*value.0)))
+            }
+            Self::Contains(finders) => {
+                finders.iter().any(|finder| texts.iter().any(|text| finder.find(text.as_bytes()).is_some()))
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What an event has under a key, sorted by type, as tests look at it.
+
+use std::borrow::Cow;
+use std::slice;
+
+use super::number::Number;
+use super::text::fold_cow;
+
+/// The value under a key. There is none where the key is missing or null: no operator tells the two apart.
+#[derive(Debug)]
+pub(super) enum Value<'e> {
+    /// A string, folded.
+    Text(Cow<'e, str>),
+    /// A number.
+    Number(Number),
+    /// A boolean.
+    Bool(bool),
+    /// An extension attribute of a CloudEvent. In binary mode it is text whatever its type, so it is taken as every
+    /// type that its canonical text can be read as, and passes the same filters in either mode.
+    /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md#type-system>
+    Attribute(Box<Elements<'e>>),
+    /// An array's elements. Only filters that ask for it look into arrays.
+    Array(Box<Elements<'e>>),
+    /// An object, or an array that no filter looks into.
+    Opaque,
+}
+
+/// Values by their type, each list sorted, so that a long array costs no more than a short one.
+#[derive(Debug, Default)]
+pub(super) struct Elements<'e> {
+    texts: Vec<Cow<'e, str>>,
+    numbers: Vec<Number>,
+    bools: Vec<bool>,
+}
+
+impl<'e> Value<'e> {
+    /// A string.
+    pub(super) fn text(text: Cow<'e, str>) -> Self {
+        Self::Text(fold_cow(text))
+    }
+
+    /// An extension attribute, from its canonical text.
+    pub(super) fn attribute(text: Cow<'e, str>) -> Self {
+        let numbers = Number::parse(&text).into_iter().collect();
+        let bools = text.parse().into_iter().collect();
+        Self::Attribute(Box::new(Elements { texts: vec![fold_cow(text)], numbers, bools }))
+    }
+
+    /// The strings in it, in order. With `arrays`, those of an array too.
+    pub(super) fn texts(&self, arrays: bool) -> &[Cow<'e, str>] {
+        match self {
+            Self::Text(text) => slice::from_ref(text),
+            _ => self.elements(arrays).map_or(&[], |elements| &elements.texts),
+        }
+    }
+
+    /// The numbers in it, in order. With `arrays`, those of an array too.
+    pub(super) fn numbers(&self, arrays: bool) -> &[Number] {
+        match self {
+            Self::Number(number) => slice::from_ref(number),
+            _ => self.elements(arrays).map_or(&[], |elements| &elements.numbers),
+        }
+    }
+
+    /// The booleans in it, in order. With `arrays`, those of an array too.
+    pub(super) fn bools(&self, arrays: bool) -> &[bool] {
+        match self {
+            Self::Bool(bool) => slice::from_ref(bool),
+            _ => self.elements(arrays).map_or(&[], |elements| &elements.bools),
+        }
+    }
+
+    fn elements(&self, arrays: bool) -> Option<&Elements<'e>> {
+        match self {
+            Self::Attribute(elements) => Some(elements),
+            Self::Array(elements) if arrays => Some(elements),
+            _ => None,
+        }
+    }
+}
+
+impl<'e> Elements<'e> {
+    /// Takes one element. What is neither a string nor a number nor a boolean is ignored: "Event Grid doesn't support
+    /// filtering on an array of objects".
+    pub(super) fn push(&mut self, value: Value<'e>) {
+        match value {
+            Value::Text(text) => self.texts.push(text),
+            Value::Number(number) => self.numbers.push(number),
+            Value::Bool(bool) => self.bools.push(bool),
+            Value::Attribute(_) | Value::Array(_) | Value::Opaque => {}
+        }
+    }
+
+    /// The array of what was taken.
+    pub(super) fn into_array(mut self) -> Value<'e> {
+        self.texts.sort_unstable();
+        self.numbers.sort_unstable();
+        self.bools.sort_unstable();
+        self.bools.dedup();
+        Value::Array(Box::new(self))
+    }
+}
