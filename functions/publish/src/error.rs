@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use http::StatusCode;
 use posthaste_core::event::PublishInputError;
+use posthaste_core::idempotency::IdempotencyKeyError;
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_ports::{ErrorKind, FanOutError, PortError, RegistryError};
 
 use crate::body::BodyError;
+use crate::once::IDEMPOTENCY_KEY_HEADER;
 
 /// When a producer may try again after a failure that nobody gave a time for.
 pub const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(5);
@@ -46,6 +48,21 @@ pub enum PublishError {
     /// The request does not carry valid events.
     #[error("the request is not valid")]
     Input(#[source] PublishInputError),
+    /// The idempotency key is none.
+    #[error("the idempotency key is not valid")]
+    Key(#[source] IdempotencyKeyError),
+    /// The idempotency key was used for another request.
+    #[error("the idempotency key was used for another request")]
+    Reused,
+    /// A request with the same idempotency key is still being published.
+    #[error("a request with this idempotency key is still being published")]
+    InProgress {
+        /// When it is over, or its claim has lapsed.
+        retry_after: Duration,
+    },
+    /// Whether the idempotency key was used cannot be told.
+    #[error("failed to claim the idempotency key")]
+    Claim(#[source] PortError),
     /// Not all of it was written.
     #[error("failed to write the deliveries")]
     Write(#[source] FanOutError),
@@ -54,7 +71,7 @@ pub enum PublishError {
 impl PublishError {
     /// Whether something of ours failed. Refusing somebody under pressure is no failure but the purpose.
     pub fn is_ours(&self) -> bool {
-        matches!(self, Self::Registry(_) | Self::Write(_))
+        matches!(self, Self::Registry(_) | Self::Claim(_) | Self::Write(_))
     }
 
     /// What the producer is told.
@@ -62,7 +79,10 @@ impl PublishError {
         match self {
             Self::UnknownTopic => Problem::new(ProblemKind::UnknownTopic),
             Self::Unauthorized => Problem::new(ProblemKind::Unauthorized)
-                .detail("expected a key of this topic in aeg-sas-key or as Authorization: Bearer"),
+                .detail(
+                "expected a key of this topic in aeg-sas-key or as Authorization: Bearer, or a token signed with one in \
+                 aeg-sas-token",
+            ),
             Self::Registry(_) => Problem::new(ProblemKind::Unavailable)
                 .detail("the topic could not be looked up; nothing was accepted")
                 .retry_after(RETRY_AFTER_DEFAULT),
@@ -75,6 +95,19 @@ impl PublishError {
                 .retry_after(*retry_after),
             Self::Body(error) => body_problem(error),
             Self::Input(error) => input_problem(error),
+            Self::Key(error) => {
+                Problem::new(ProblemKind::BadRequest).member(IDEMPOTENCY_KEY_HEADER).detail(error.to_string())
+            }
+            Self::Reused => Problem::new(ProblemKind::IdempotencyKeyReused)
+                .member(IDEMPOTENCY_KEY_HEADER)
+                .detail("this Idempotency-Key came with another request before; nothing was accepted"),
+            Self::InProgress { retry_after } => Problem::new(ProblemKind::IdempotencyKeyInUse)
+                .member(IDEMPOTENCY_KEY_HEADER)
+                .detail("the same request is still being published; ask again for its outcome")
+                .retry_after(*retry_after),
+            Self::Claim(_) => Problem::new(ProblemKind::Unavailable)
+                .detail("the Idempotency-Key could not be looked up; nothing was accepted")
+                .retry_after(RETRY_AFTER_DEFAULT),
             Self::Write(error) => write_problem(error.port_error()),
         }
     }

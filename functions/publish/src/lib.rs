@@ -8,6 +8,7 @@ mod body;
 mod error;
 mod key;
 mod meter;
+mod once;
 mod router;
 
 use std::error::Error;
@@ -28,6 +29,8 @@ use tokio::sync::SemaphorePermit;
 
 pub use crate::body::{BodyBudget, BodyError};
 pub use crate::error::{PublishError, RETRY_AFTER_DEFAULT};
+pub use crate::once::IDEMPOTENCY_KEY_HEADER;
+use crate::once::Name;
 pub use crate::router::{API_EVENTS_PATH, EVENTS_PATH, PRESSURE_HEADER, router};
 
 /// The header in which a producer declares its tier. The only value that means anything is `bulk`: a producer can step
@@ -87,6 +90,8 @@ pub struct Published {
 /// The events of a request that was admitted, with the room its body takes.
 struct Received<'a> {
     events: Vec<Event>,
+    /// The name its producer gave it, if any.
+    name: Option<Name>,
     pressure: Option<String>,
     dehydrate: bool,
     _room: SemaphorePermit<'a>,
@@ -136,11 +141,17 @@ where
         };
         let received = self.receive(&topic, headers, body).await.map_err(|error| fail(1, error))?;
         let events = received.events.len();
+        let turn = self.take_turn(received.name.as_ref()).await.map_err(|error| fail(events, error))?;
+        if turn.is_over() {
+            tracing::debug!(topic = %name, events, "published before");
+            return Ok(Published { pressure: received.pressure });
+        }
         let Self { deliveries, payloads, clock, entropy, .. } = self;
         // First, so that nobody finds the topic idle while its events are being written.
         self.activity.of_topic(&self.payloads, &topic, self.clock.now()).await;
         let fan_out = FanOut { deliveries, payloads, clock, entropy };
         let written = fan_out.write(&topic, &received.events, received.dehydrate, Marks::default()).await;
+        self.end_turn(turn, written.is_ok()).await;
         let written = written.map_err(|error| fail(events, PublishError::Write(error)))?;
         meter::published(name, events, written.matched, self.clock.monotonic().saturating_sub(started));
         tracing::debug!(topic = %name, events, written.matched, written.messages, "published");
@@ -161,9 +172,10 @@ where
         headers: &HeaderMap,
         body: &mut Body,
     ) -> Result<Received<'_>, PublishError> {
-        if !key::opens(&topic.keys, headers) {
+        if !key::opens(topic, headers, self.clock.now()) {
             return Err(PublishError::Unauthorized);
         }
+        let key = once::key(headers).map_err(PublishError::Key)?;
         let admitted = self.pressure.admit(tier(headers)).await;
         let (dehydrate, pressure) = (admitted.dehydrate, admitted.header);
         match (admitted.admission, self.settings.tarpit) {
@@ -183,7 +195,9 @@ where
         }
         let request = PublishRequest { topic: &topic.name, input: self.input(topic), headers, body: &body };
         let events = parse_request(&request).map_err(PublishError::Input)?;
-        Ok(Received { events, pressure, dehydrate, _room: room })
+        let name =
+            key.map(|key| Name { object: key.object(&topic.name), digest: once::digest(headers, &body) });
+        Ok(Received { events, name, pressure, dehydrate, _room: room })
     }
 
     /// What the topic takes. Chance is asked for only where something is made of it.

@@ -35,6 +35,8 @@ pub const REPLAYS: &str = "replays/";
 
 /// The prefix of the markers of replays that have not ended, so that nobody looks at the others every minute.
 pub const REPLAYING: &str = "replaying/";
+/// The prefix of what is known of producers' idempotency keys.
+pub const IDEMPOTENCY: &str = "idempotency/";
 
 /// The lease that keeps `wake` from running twice at once.
 pub const WAKE_LEASE: &str = "leases/wake.json";
@@ -120,6 +122,11 @@ pub fn payload(stored: Timestamp, id: &str) -> String {
 /// The greatest key a payload stored before `day` begins can have, for listing what is old.
 pub fn payloads_before(day: Timestamp) -> String {
     format!("{PAYLOADS}{}/", day_key(day))
+}
+
+/// What is known of an idempotency key on this topic. `digest` is the key's SHA-256 in hexadecimal.
+pub fn idempotency(topic: &TopicName, digest: &str) -> String {
+    format!("{IDEMPOTENCY}{}/{digest}", topic.folded())
 }
 
 /// What one process of `deliver` tells of how fast it drains the queue. `instance` is a UUID.

@@ -128,6 +128,17 @@ pub const INLINE_FAN_OUT_BYTES_MAX: usize = 4 * SQS_MESSAGE_BYTES_MAX;
 /// How long a referenced payload is kept (longer than any message can live: 14 days of queue retention).
 pub const PAYLOAD_KEPT: Duration = Duration::from_hours(360);
 
+/// Longest idempotency key, in bytes. The draft leaves it to the server; other APIs take 255.
+/// <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+
+/// How long a request's idempotency key is remembered after it was published (SPEC, issue 4).
+pub const IDEMPOTENCY_KEPT: Duration = Duration::from_hours(24);
+
+/// How long a request keeps its idempotency key to itself while it is published: longer than a function on AWS may run
+/// (75 s), so that only a crash leaves one behind.
+pub const IDEMPOTENCY_CLAIM_LENGTH: Duration = Duration::from_secs(90);
+
 // --- Delivery ---
 
 /// Most attempts a subscription may ask for, and the default (Event Grid).

@@ -37,6 +37,10 @@ pub enum ProblemKind {
     Conflict,
     /// The state of the subscription does not allow what was asked for (409).
     WrongState,
+    /// A request with the same idempotency key is still being published (409).
+    IdempotencyKeyInUse,
+    /// The idempotency key was used for another request (422).
+    IdempotencyKeyReused,
     /// `If-Match` or `If-None-Match` does not hold (412).
     PreconditionFailed,
     /// The request, or an event in it, is larger than accepted (413).
@@ -66,6 +70,8 @@ impl ProblemKind {
             Self::UnknownSubscription => "urn:posthaste:problem:unknown-subscription",
             Self::Conflict => "urn:posthaste:problem:conflict",
             Self::WrongState => "urn:posthaste:problem:wrong-state",
+            Self::IdempotencyKeyInUse => "urn:posthaste:problem:idempotency-key-in-use",
+            Self::IdempotencyKeyReused => "urn:posthaste:problem:idempotency-key-reused",
             Self::PreconditionFailed => "urn:posthaste:problem:precondition-failed",
             Self::TooLarge => "urn:posthaste:problem:too-large",
             Self::AnswerTooLarge => "urn:posthaste:problem:answer-too-large",
@@ -93,6 +99,8 @@ impl ProblemKind {
             Self::MethodNotAllowed => "Method Not Allowed",
             Self::Conflict => "It was changed at the same moment",
             Self::WrongState => "The state of the subscription does not allow this",
+            Self::IdempotencyKeyInUse => "A request with this idempotency key is still being published",
+            Self::IdempotencyKeyReused => "The idempotency key was used for another request",
             Self::PreconditionFailed => "It is not the version that was asked for",
             Self::TooLarge => "The request is too large",
             Self::AnswerTooLarge => "What was asked for is too large to be answered here",
@@ -111,10 +119,10 @@ impl ProblemKind {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::UnknownTopic | Self::UnknownSubscription | Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Conflict | Self::WrongState => StatusCode::CONFLICT,
+            Self::Conflict | Self::WrongState | Self::IdempotencyKeyInUse => StatusCode::CONFLICT,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::AnswerTooLarge => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::AnswerTooLarge | Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::BackPressure | Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,

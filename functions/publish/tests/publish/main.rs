@@ -9,6 +9,7 @@ mod faults;
 mod keys;
 mod memory;
 mod metrics;
+mod once;
 mod pressure;
 mod refused;
 mod schemas;

@@ -1,0 +1,192 @@
+//! Requests that their producer named: published once, also when they race, fail or crash.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use posthaste_ports::ErrorKind;
+use posthaste_ports::faulty::{Fault, Faulty, Plan};
+use posthaste_ports::recorded::Operation;
+use posthaste_publish::router;
+
+use crate::world::{Answer, BATCH, KEY, MINIMAL, STRUCTURED, World, events, one, request, send};
+
+const NAMED: (&str, &str) = ("idempotency-key", "8e03978e-40d5");
+
+async fn post(world: &World, name: &str, body: &str) -> Answer {
+    world.post(&[STRUCTURED, ("idempotency-key", name)], body.to_owned()).await
+}
+
+fn assert_problem(answer: &Answer, status: u16, kind: &str) {
+    let problem: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!((answer.status, &problem["type"]), (status, &kind.into()), "{}", answer.body);
+    assert_eq!(problem["member"], "idempotency-key");
+}
+
+/// How many events were published.
+fn published(world: &World) -> usize {
+    world.deliveries().iter().map(|delivery| delivery.events.len()).sum()
+}
+
+#[tokio::test]
+async fn the_same_request_is_published_once() {
+    let world = World::new(one()).await;
+    for _ in 0..3 {
+        assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
+    }
+    assert_eq!(published(&world), 1);
+    assert_eq!(post(&world, "b", MINIMAL).await.status, 200);
+    assert_eq!(published(&world), 2);
+}
+
+#[tokio::test]
+async fn without_a_name_nothing_is_remembered() {
+    let world = World::new(one()).await;
+    for _ in 0..2 {
+        assert_eq!(world.post(&[STRUCTURED], MINIMAL).await.status, 200);
+    }
+    assert_eq!((published(&world), world.store.under("idempotency/").len()), (2, 0));
+}
+
+#[tokio::test]
+async fn a_name_is_remembered_for_a_day() {
+    let world = World::new(one()).await;
+    assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
+    world.clock.advance(Duration::from_hours(24) - Duration::from_millis(1));
+    assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
+    assert_eq!(published(&world), 1);
+    world.clock.advance(Duration::from_millis(1));
+    assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
+    assert_eq!(published(&world), 2);
+}
+
+#[tokio::test]
+async fn another_request_of_the_same_name_is_refused() {
+    let world = World::new(one()).await;
+    assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
+    let other = MINIMAL.replace("/s", "/other");
+    assert_problem(&post(&world, "a", &other).await, 422, "urn:posthaste:problem:idempotency-key-reused");
+    let binary = [
+        ("content-type", "text/plain"),
+        ("ce-specversion", "1.0"),
+        ("ce-source", "/s"),
+        ("ce-type", "t"),
+        NAMED,
+    ];
+    let with_id = |id| [&binary[..], &[("ce-id", id)]].concat();
+    assert_eq!(world.post(&with_id("1"), "x").await.status, 200);
+    assert_eq!(world.post(&with_id("1"), "x").await.status, 200);
+    assert_eq!(world.post(&with_id("2"), "x").await.status, 422);
+    assert_eq!(published(&world), 2);
+}
+
+#[tokio::test]
+async fn a_name_that_is_none_is_refused_and_so_are_two() {
+    let world = World::new(one()).await;
+    for bad in ["", " ", "a b", &"x".repeat(256)] {
+        assert_problem(&post(&world, bad, MINIMAL).await, 400, "about:blank");
+    }
+    let two = [STRUCTURED, NAMED, ("idempotency-key", "b")];
+    assert_problem(&world.post(&two, MINIMAL).await, 400, "about:blank");
+    world.assert_untouched();
+    assert_eq!(post(&world, &"x".repeat(255), MINIMAL).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_is_refused_for_another_reason_leaves_the_name_free() {
+    let world = World::new(one()).await;
+    assert_eq!(post(&world, "a", "{}").await.status, 400);
+    assert_eq!(world.post(&[("aeg-sas-key", "wrong"), STRUCTURED, NAMED], MINIMAL).await.status, 401);
+    assert_eq!(world.store.under("idempotency/").len(), 0);
+    assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
+    assert_eq!(published(&world), 1);
+}
+
+#[tokio::test]
+async fn of_requests_that_race_one_publishes() {
+    let world = World::new(one()).await;
+    let app = router(world.publish().into());
+    let posts = (0..20).map(|_| {
+        let app = app.clone();
+        tokio::spawn(send(app, request("/topics/orders/events", &[KEY, BATCH, NAMED], events(3))))
+    });
+    let statuses: Vec<u16> = join_all(posts).await.into_iter().map(|answer| answer.unwrap().status).collect();
+    assert!(
+        statuses.contains(&200) && statuses.iter().all(|status| [200, 409].contains(status)),
+        "{statuses:?}"
+    );
+    assert_eq!(published(&world), 3);
+}
+
+/// A request of the same name while another is at it: the queue of that one never answers.
+#[tokio::test]
+async fn a_request_in_progress_keeps_its_name_until_it_is_over_or_its_claim_lapses() {
+    let world = World::new(one()).await;
+    let plan = Plan::by(|effect| (effect.operation == Operation::SendBatch).then_some(Fault::HangBefore));
+    let queue = Faulty::new(world.queue.clone(), "deliveries", &plan);
+    let app = router(world.publish_over(queue, world.store.clone()).into());
+    let hanging =
+        tokio::spawn(send(app, request("/topics/orders/events", &[KEY, STRUCTURED, NAMED], MINIMAL)));
+    while world.store.under("idempotency/").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    world.clock.advance(Duration::from_secs(30));
+    let answer = world.post(&[STRUCTURED, NAMED], MINIMAL).await;
+    assert_problem(&answer, 409, "urn:posthaste:problem:idempotency-key-in-use");
+    assert_eq!(answer.headers["retry-after"], "60");
+    let other = world.post(&[STRUCTURED, NAMED], MINIMAL.replace("/s", "/other")).await;
+    assert_eq!(other.status, 422);
+    hanging.abort();
+    world.clock.advance(Duration::from_secs(60));
+    assert_eq!(world.post(&[STRUCTURED, NAMED], MINIMAL).await.status, 200);
+    assert_eq!(published(&world), 1);
+}
+
+#[tokio::test]
+async fn whatever_call_fails_the_name_is_free_again_or_lapses_and_nothing_is_lost() {
+    for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::TimedOut)] {
+        for number in 0.. {
+            let (world, plan) = (World::new(one()).await, Plan::nth(number, fault.clone()));
+            let queue = Faulty::new(world.queue.clone(), "deliveries", &plan);
+            let store = Faulty::new(world.store.clone(), "state", &plan);
+            let app = router(Arc::new(world.publish_over(queue, store)));
+            let post = async || {
+                let request = request("/topics/orders/events", &[KEY, STRUCTURED, NAMED], MINIMAL);
+                send(app.clone(), request).await.status
+            };
+            let first = post().await;
+            assert!([200, 503].contains(&first), "{fault:?} {number} {first}");
+            assert!(first != 200 || published(&world) == 1, "{fault:?} {number}");
+            world.clock.advance(Duration::from_secs(90));
+            assert_eq!(post().await, 200, "{fault:?} {number}");
+            assert!((1..=2).contains(&published(&world)), "{fault:?} {number}");
+            if plan.faults() == 0 {
+                assert_eq!(published(&world), 1);
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn after_a_failure_the_name_is_free_at_once() {
+    let world = World::new(one()).await;
+    let plan = Plan::by(|e| (e.operation == Operation::SendBatch).then_some(Fault::Before(ErrorKind::Other)));
+    let queue = Faulty::new(world.queue.clone(), "deliveries", &plan);
+    let app = router(world.publish_over(queue, world.store.clone()).into());
+    let failed = send(app, request("/topics/orders/events", &[KEY, STRUCTURED, NAMED], MINIMAL)).await;
+    assert_eq!(failed.status, 503);
+    assert_eq!(world.post(&[STRUCTURED, NAMED], MINIMAL).await.status, 200);
+    assert_eq!(published(&world), 1);
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_keeps_nobody_from_publishing() {
+    use posthaste_ports::{ObjectStore, PutCondition};
+    let world = World::new(one()).await;
+    assert_eq!(world.post(&[STRUCTURED, NAMED], MINIMAL).await.status, 200);
+    let (key, _) = world.store.under("idempotency/").remove(0);
+    world.store.put(&key, "half a rec".into(), PutCondition::Always).await.unwrap();
+    assert_eq!(world.post(&[STRUCTURED, NAMED], MINIMAL).await.status, 200);
+    assert_eq!(published(&world), 2);
+}
