@@ -7,10 +7,10 @@ import json
 import unittest
 
 import requests
-from azure.core.credentials import AzureKeyCredential
+from azure.core.credentials import AzureKeyCredential, AzureSasCredential
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, ResourceNotFoundError
 from azure.core.messaging import CloudEvent as AzureCloudEvent
-from azure.eventgrid import EventGridEvent, EventGridPublisherClient
+from azure.eventgrid import EventGridEvent, EventGridPublisherClient, generate_sas
 from cloudevents.core.bindings.http import HTTPMessage, from_http, to_binary, to_structured
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
@@ -90,6 +90,27 @@ class AzureEventGrid(Clients):
         client = EventGridPublisherClient(url, AzureKeyCredential("wrong"))
         with self.assertRaises(ClientAuthenticationError):
             client.send(AzureCloudEvent(source="/s", type="t"))
+
+    def sas_client(self, url, key, **lifetime):
+        expires = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(**lifetime)
+        return EventGridPublisherClient(url, AzureSasCredential(generate_sas(url, key, expires)))
+
+    def test_azure_publishes_with_a_shared_access_signature(self):
+        url, key, self.secret = self.topic("CloudEvents")
+        self.sas_client(url, key, minutes=10).send(AzureCloudEvent(source="/s", type="t", id="signed"))
+        self.assertEqual([event["id"] for event in self.received(1)], ["signed"])
+
+    def test_azure_is_told_of_a_signature_that_is_void(self):
+        url, key, _ = self.topic("CloudEvents")
+        elsewhere = f"{SERVER.url}/topics/elsewhere/events"
+        later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(minutes=10)
+        for client in (
+            self.sas_client(url, key, minutes=-1),
+            self.sas_client(url, "bm90IHRoZSBrZXk=", minutes=10),
+            EventGridPublisherClient(url, AzureSasCredential(generate_sas(elsewhere, key, later))),
+        ):
+            with self.assertRaises(ClientAuthenticationError):
+                client.send(AzureCloudEvent(source="/s", type="t"))
 
     def test_azure_is_told_of_an_unknown_topic(self):
         _, key, _ = self.topic("CloudEvents")

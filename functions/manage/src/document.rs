@@ -47,10 +47,14 @@ struct Around;
 /// Publish events
 ///
 /// All of them or none. 200 means that the delivery to every matching subscription is durable. `Authorization: Bearer`
-/// with a publish key is accepted too, and `api-version` in the query is ignored. Where the topic is shown with an
+/// with a publish key is accepted too, as is a shared access signature in `aeg-sas-token`; `api-version` in the query is
+/// ignored. Where the topic is shown with an
 /// `endpoint`, that is the URL to post to.
 #[utoipa::path(post, path = "/topics/{topic}/events", tag = "publish", security(("publishKey" = [])),
-    params(("topic" = String, Path, description = "The topic's name, in any case")),
+    params(("topic" = String, Path, description = "The topic's name, in any case"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A name for this request, 1 to 255 visible ASCII \
+            characters: sent again within 24 hours it is not published again. Another request of the same name is \
+            refused (422), and so is one while the first is still being published (409).")),
     request_body(description = "Events in the topic's input schema: one or a batch of CloudEvents 1.0, a CloudEvent in \
         binary mode with `ce-*` headers, or Event Grid events. At most 1,000,000 bytes.", content(
         (serde_json::Value = "application/cloudevents+json"),

@@ -6,6 +6,7 @@
 //! or High: what waits in the object store burdens nobody.
 
 mod course;
+mod idempotency;
 mod late;
 mod lease;
 mod limits;
@@ -101,7 +102,7 @@ where
         Self { ports, deletes_payloads: true }
     }
 
-    /// The same, for a state bucket whose lifecycle deletes old payloads and notes.
+    /// The same, for a state bucket whose lifecycle deletes old payloads, notes and idempotency keys.
     #[must_use]
     pub fn leaving_payloads(self) -> Self {
         Self { deletes_payloads: false, ..self }
@@ -131,6 +132,7 @@ where
         self.replay_all(limits).await;
         if self.deletes_payloads {
             self.expire_payloads(limits).await;
+            self.expire_idempotency_keys(limits).await;
             self.expire_late(limits).await;
         }
         // If this hangs the lease lapses by itself.

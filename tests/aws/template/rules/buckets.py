@@ -57,9 +57,12 @@ def state_has_former_versions_for_a_time(stack):
 def objects_go_when_nothing_needs_them(stack):
     limits = (ROOT / "shared/core/src/limits.rs").read_text()
     payload_hours = int(re.search(r"PAYLOAD_KEPT: Duration = Duration::from_hours\((\d+)\)", limits)[1])
+    kept_hours = int(re.search(r"IDEMPOTENCY_KEPT: Duration = Duration::from_hours\((\d+)\)", limits)[1])
     retention = int(stack.parameters["DeadLetterRetentionDays"])
     expected = {
-        "StateBucket": {"payloads/": payload_hours // 24, "drain/": 1, "rates/": 1, "late/": 2},
+        "StateBucket": {
+            "payloads/": payload_hours // 24, "idempotency/": kept_hours // 24, "drain/": 1, "rates/": 1, "late/": 2,
+        },
         "DeadLetterBucket": {None: retention} if retention else {},
     }
     for name, bucket in stack.of("AWS::S3::Bucket").items():

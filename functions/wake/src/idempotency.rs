@@ -1,0 +1,68 @@
+//! Idempotency keys that are remembered no longer. On AWS a lifecycle rule of the bucket does the same, instead of this.
+
+use futures_util::future::try_join_all;
+use posthaste_core::layout::IDEMPOTENCY;
+use posthaste_core::limits::IDEMPOTENCY_KEPT;
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};
+
+use crate::limits::{Limits, within};
+use crate::{PAGE_MAX, Wake};
+
+/// Most pages looked at in one run: a million keys, which is twelve a second for a day.
+const PAGES_MAX: usize = 1000;
+
+/// Objects deleted at once.
+const DELETES_AT_ONCE: usize = 64;
+
+/// Looked for once an hour, half an hour away from what else is done once an hour.
+const MINUTES_BETWEEN: u64 = 60;
+const MINUTE: u64 = 30;
+
+impl<Q, S, C, E> Wake<Q, S, C, E>
+where
+    Q: QueueSender,
+    S: ObjectStore,
+    C: Clock,
+    E: Entropy,
+{
+    /// Deletes old keys, if this is the minute for it and there is time left. What fails, or must wait, is found again an
+    /// hour later.
+    pub(crate) async fn expire_idempotency_keys(&self, limits: Limits) {
+        let clock = &self.ports.clock;
+        let now = clock.now();
+        if now.minute() % MINUTES_BETWEEN != MINUTE {
+            return;
+        }
+        match within(clock, limits.work, self.delete_idempotency_keys(now, limits)).await {
+            Some(Ok(0)) => {}
+            Some(Ok(deleted)) => tracing::info!(deleted, "old idempotency keys deleted"),
+            Some(Err(error)) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "old idempotency keys not deleted");
+            }
+            None => tracing::warn!("old idempotency keys not deleted in time"),
+        }
+    }
+
+    /// A key that was last written longer ago than any is remembered is over, whatever stands in it.
+    async fn delete_idempotency_keys(&self, now: Timestamp, limits: Limits) -> Result<usize, PortError> {
+        let (mut deleted, mut after) = (0, None);
+        for _ in 0..PAGES_MAX {
+            let page = self.ports.state.list(IDEMPOTENCY, after.as_deref(), PAGE_MAX).await?;
+            let is_old = |modified_at: Timestamp| now.since(modified_at) >= IDEMPOTENCY_KEPT;
+            let old: Vec<_> = page.objects.iter().filter(|object| is_old(object.modified_at)).collect();
+            for some in old.chunks(DELETES_AT_ONCE) {
+                if self.ports.clock.monotonic() >= limits.begin {
+                    return Ok(deleted);
+                }
+                try_join_all(some.iter().map(|object| self.ports.state.delete(&object.key))).await?;
+                deleted += some.len();
+            }
+            after = page.next_after;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(deleted)
+    }
+}
