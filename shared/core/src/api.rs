@@ -28,9 +28,9 @@ pub use replay::{
 };
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{
-    AdvancedFilterSettings, ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings, EndpointSettings, FilterSettings,
-    HandshakeView, RetryPolicySettings, StatusState, StatusView, SubscriptionSettings, TopicSettings,
-    Validation,
+    AdvancedFilterSettings, ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings, EndpointSettings,
+    FilterSettings, HandshakeView, RetryPolicySettings, StatusState, StatusView, SubscriptionSettings,
+    TopicSettings, Validation,
 };
 pub use signing::{RotateSecret, RotatedSecret, RotationError, SigningSettings};
 pub use test_event::{TestAttempt, TestRequest, TestResponse};

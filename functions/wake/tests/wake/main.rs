@@ -4,6 +4,7 @@
 
 mod cursor;
 mod deadline;
+mod idempotency;
 mod lease;
 mod pages;
 mod queue;

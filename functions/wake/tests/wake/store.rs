@@ -20,6 +20,8 @@ pub(crate) struct Store(Arc<Mutex<Shared>>);
 #[derive(Debug, Default)]
 struct Shared {
     objects: BTreeMap<String, Object>,
+    /// When objects were written that said so.
+    written: BTreeMap<String, Timestamp>,
     puts: u64,
     begun: Vec<Option<String>>,
 }
@@ -41,6 +43,12 @@ impl Store {
         shared.puts += 1;
         let etag = ETag(shared.puts.to_string());
         shared.objects.insert(key.to_owned(), Object { bytes, etag });
+    }
+
+    /// Writes an object that is as old as that.
+    pub(crate) fn write_at(&self, key: &str, bytes: Bytes, written: Timestamp) {
+        self.write_now(key, bytes);
+        self.lock().written.insert(key.to_owned(), written);
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -95,7 +103,8 @@ impl ObjectStore for Store {
         }
         let is_listed = |key: &str| key.starts_with(prefix) && after.is_none_or(|after| key > after);
         let mut keys = shared.objects.keys().filter(|key| is_listed(key));
-        let meta = |key: &String| ObjectMeta { key: key.clone(), size: 1, modified_at: Timestamp::EPOCH };
+        let written = |key: &String| shared.written.get(key).copied().unwrap_or(Timestamp::EPOCH);
+        let meta = |key: &String| ObjectMeta { key: key.clone(), size: 1, modified_at: written(key) };
         let objects: Vec<_> = keys.by_ref().take(max.min(SHORT_PAGE)).map(meta).collect();
         let next_after = keys.next().and(objects.last()).map(|last| last.key.clone());
         Ok(ListPage { objects, next_after })

@@ -19,8 +19,7 @@ pub(crate) use self::filter::filter as compile_filter;
 use self::filter::filter;
 use self::signing::signing;
 use super::settings::{
-    BatchingSettings, DeadLetterSettings, RetryPolicySettings, SubscriptionSettings,
-    TopicSettings,
+    BatchingSettings, DeadLetterSettings, RetryPolicySettings, SubscriptionSettings, TopicSettings,
 };
 use crate::batch::Batching;
 use crate::delivery_header::DeliveryHeaderError;

@@ -1,0 +1,60 @@
+//! Idempotency keys are remembered for a day and then go, once an hour.
+
+use std::time::Duration;
+
+use posthaste_core::time::Timestamp;
+use posthaste_ports::Clock;
+
+use crate::world::World;
+
+/// When old keys are looked for: half past the hour, 25 minutes after the world begins.
+const NEXT: Duration = Duration::from_mins(25);
+
+/// A world with a key that was written so long before the next look, among others.
+fn world(ages: &[Duration]) -> World {
+    let world = World::new();
+    for (number, age) in ages.iter().enumerate() {
+        let written = (world.clock.now() + NEXT).as_millis() - u64::try_from(age.as_millis()).unwrap();
+        let key = format!("idempotency/orders/{number}");
+        world.store.write_at(&key, "{}".into(), Timestamp::from_millis(written));
+    }
+    world
+}
+
+async fn check(age: Duration, later: Duration, is_deleted: bool) {
+    let world = world(&[age]);
+    world.run_after(later).await;
+    assert_eq!(world.store.under("idempotency/").is_empty(), is_deleted, "{age:?} {later:?}");
+}
+
+#[tokio::test]
+async fn a_key_goes_after_a_day_and_not_before() {
+    let day = Duration::from_hours(24);
+    check(day, NEXT, true).await;
+    check(day - Duration::from_millis(1), NEXT, false).await;
+    check(Duration::ZERO, NEXT, false).await;
+}
+
+#[tokio::test]
+async fn old_keys_are_looked_for_once_an_hour() {
+    let week = Duration::from_hours(168);
+    check(week, NEXT - Duration::from_mins(1), false).await;
+    check(week, NEXT + Duration::from_mins(1), false).await;
+    check(week, NEXT + Duration::from_hours(1), true).await;
+}
+
+#[tokio::test]
+async fn old_keys_go_from_every_page_and_young_ones_stay() {
+    let (old, young) = (Duration::from_hours(30), Duration::from_hours(3));
+    let world = world(&[old, young, old, old, old, young, old, old]);
+    world.run_after(NEXT).await;
+    assert_eq!(world.store.under("idempotency/"), ["idempotency/orders/1", "idempotency/orders/5"]);
+}
+
+#[tokio::test]
+async fn where_the_bucket_s_lifecycle_deletes_wake_does_not() {
+    let world = world(&[Duration::from_hours(168)]);
+    world.clock.advance(NEXT);
+    world.second().leaving_payloads().run().await.unwrap();
+    assert_eq!(world.store.under("idempotency/").len(), 1);
+}
