@@ -19,10 +19,11 @@ const DELETES_AT_ONCE: usize = 64;
 const MINUTES_BETWEEN: u64 = 60;
 const MINUTE: u64 = 30;
 
-impl<Q, S, C, E> Wake<Q, S, C, E>
+impl<Q, S, D, C, E> Wake<Q, S, D, C, E>
 where
     Q: QueueSender,
     S: ObjectStore,
+    D: ObjectStore,
     C: Clock,
     E: Entropy,
 {

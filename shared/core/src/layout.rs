@@ -35,6 +35,7 @@ pub const REPLAYS: &str = "replays/";
 
 /// The prefix of the markers of replays that have not ended, so that nobody looks at the others every minute.
 pub const REPLAYING: &str = "replaying/";
+
 /// The prefix of what is known of producers' idempotency keys.
 pub const IDEMPOTENCY: &str = "idempotency/";
 
