@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net};
 use posthaste_core::api::{DeadLetterPage, TopicKeysView};
+use posthaste_core::origin;
 use posthaste_core::secret::Secret;
 use posthaste_core::signature::SigningSecret;
 use posthaste_local::SystemClock;
@@ -91,6 +92,7 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
         pressure_profile: PressureProfile::Scaled,
         extra_ca: None,
         public_url: None,
+        origin: origin::DEFAULT,
     };
     let app = runtime.block_on(App::start(&settings))?;
     let (story, seen) = mpsc::unbounded_channel();

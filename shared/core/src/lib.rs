@@ -21,6 +21,7 @@ pub mod limits;
 pub mod mapping;
 pub mod name;
 pub mod notice;
+pub mod origin;
 pub mod outcome;
 pub mod partial;
 pub mod pressure;

@@ -171,6 +171,10 @@ pub const REQUESTS_PER_SECOND_MAX: f64 = 100_000.0;
 /// <https://learn.microsoft.com/azure/event-grid/webhook-event-delivery>
 pub const HANDSHAKE_WINDOW: Duration = Duration::from_mins(10);
 
+/// Longest host name, in bytes of its text.
+/// <https://www.rfc-editor.org/rfc/rfc1035#section-2.3.4>
+pub const DNS_NAME_BYTES_MAX: usize = 253;
+
 /// Longest time an endpoint has to answer a handshake's request, whatever it has for events: whoever writes the
 /// subscription waits for it, and on AWS manage has 30 s.
 pub const HANDSHAKE_TIMEOUT_MAX: Duration = Duration::from_secs(10);

@@ -17,6 +17,12 @@ pub const TOPIC: &str = "orders";
 /// The name of its subscription.
 pub const SUBSCRIPTION: &str = "billing";
 
+/// Where the server of [`World::reachable`] says it is. What it tells endpoints to call, tests call by the path.
+pub const PUBLIC_URL: &str = "https://posthaste.example.com";
+
+/// Who the server of [`World::reachable`] says it is.
+pub const ORIGIN: &str = "eventemitter.example.com";
+
 /// A server on a data folder of its own, and an endpoint.
 #[derive(Debug)]
 pub struct World {
@@ -33,6 +39,13 @@ impl World {
     pub fn new() -> Self {
         let home = Home::new();
         Self { server: home.serve(), endpoint: Endpoint::start(), home }
+    }
+
+    /// Starts both; the program is told where it is reached and under which name it sends.
+    pub fn reachable() -> Self {
+        let home = Home::new();
+        let arguments = ["--public-url", PUBLIC_URL, "--webhook-origin", ORIGIN];
+        Self { server: Server::start(home.path(), &arguments), endpoint: Endpoint::start(), home }
     }
 
     /// The settings of a subscription to [`HOOK`] whose failed attempts are made again at once and whose dead letters

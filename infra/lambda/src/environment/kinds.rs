@@ -41,7 +41,7 @@ pub(crate) const BUCKET: Kind<String> = Kind::new("the name of a bucket", bucket
 
 pub(crate) const QUEUE_URL: Kind<String> = Kind::new("the URL of a queue", queue_url);
 
-pub(crate) const ORIGIN: Kind<HeaderValue> = Kind::new("a host name, as visible ASCII characters", origin);
+pub(crate) const ORIGIN: Kind<HeaderValue> = Kind::new("a host name such as hooks.example.com", origin);
 
 pub(crate) const NETWORKS: Kind<Vec<IpNet>> =
     Kind::new("networks as in 10.0.0.0/8,fd00::/8, separated by commas", networks);
@@ -82,7 +82,7 @@ fn web_url(text: &str) -> Option<Url> {
 }
 
 fn origin(text: &str) -> Option<HeaderValue> {
-    if is_visible_ascii(text) { HeaderValue::from_str(text).ok() } else { None }
+    posthaste_core::origin::parse(text).ok()
 }
 
 fn networks(text: &str) -> Option<Vec<IpNet>> {

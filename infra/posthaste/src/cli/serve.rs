@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use http::HeaderValue;
 use ipnet::IpNet;
+use posthaste_core::origin;
 use posthaste_core::time::parse_duration;
 use url::Url;
 
@@ -38,6 +40,10 @@ pub struct ServeArgs {
     /// it wants events (`endpoint.validation`) may also consent later, by calling an address under it.
     #[arg(long, env = "POSTHASTE_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub public_url: Option<Url>,
+    /// The host name that requests to endpoints carry as `WebHook-Request-Origin`, and to which endpoints that are
+    /// asked consent [default: the public URL's, else posthaste].
+    #[arg(long, env = "WEBHOOK_ORIGIN", value_name = "NAME", value_parser = origin::parse)]
+    pub webhook_origin: Option<HeaderValue>,
     /// How long SIGTERM waits for what is in flight. A second signal waits for nothing.
     #[arg(long, env = "POSTHASTE_DRAIN_TIMEOUT", default_value = "PT60S", value_parser = parse_duration, value_name = "DURATION")]
     pub drain_timeout: Duration,

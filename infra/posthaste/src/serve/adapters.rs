@@ -94,11 +94,11 @@ impl<'a> Adapters<'a> {
             // One server is both.
             publish_url: None,
             public_url: settings.public_url.clone(),
-            origin: DeliverSettings::default().origin,
+            origin: settings.origin.clone(),
         }
     }
 
-    pub(super) fn deliver(&self) -> EmbeddedDeliver {
+    pub(super) fn deliver(&self, settings: &ServeSettings) -> EmbeddedDeliver {
         let ports = DeliverPorts {
             queue: self.local.queue(QueueName::Deliveries),
             state: self.local.state(),
@@ -108,7 +108,7 @@ impl<'a> Adapters<'a> {
             entropy: SystemEntropy,
             drain: self.drain.clone(),
         };
-        Deliver::new(ports, DeliverSettings::default())
+        Deliver::new(ports, DeliverSettings { origin: settings.origin.clone(), ..DeliverSettings::default() })
     }
 
     pub(super) fn dead_letters(&self, source: QueueName) -> EmbeddedDeadLetters {

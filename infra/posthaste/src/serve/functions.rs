@@ -78,7 +78,7 @@ impl Functions {
             local: local.clone(),
             publish: Arc::new(adapters.publish()),
             manage: Arc::new(adapters.manage(settings, admin_key)),
-            deliver: Arc::new(adapters.deliver()),
+            deliver: Arc::new(adapters.deliver(settings)),
             dead_letters: Arc::new(adapters.dead_letters(QueueName::DeadLetters)),
             redrive: Arc::new(adapters.dead_letters(QueueName::Redrive)),
             wake: Arc::new(adapters.wake()),

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use http::HeaderValue;
 use ipnet::IpNet;
+use posthaste_core::origin;
 use url::Url;
 
 use crate::cli::{Global, PressureProfile, ServeArgs};
@@ -24,6 +26,8 @@ pub struct ServeSettings {
     pub extra_ca: Option<PathBuf>,
     /// Where the server is reached from outside, if that is known.
     pub public_url: Option<Url>,
+    /// Who requests to endpoints say they come from.
+    pub origin: HeaderValue,
 }
 
 impl ServeSettings {
@@ -36,6 +40,10 @@ impl ServeSettings {
             pressure_profile: arguments.pressure_profile,
             extra_ca: arguments.extra_ca.clone(),
             public_url: arguments.public_url.clone(),
+            origin: arguments
+                .webhook_origin
+                .clone()
+                .unwrap_or_else(|| origin::of_public_url(arguments.public_url.as_ref())),
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::api::{SecretText, Validation};
 use crate::attempt::AGENT;
+use crate::delivery_header;
 use crate::event::output::EVENT_GRID_CONTENT_TYPE;
 use crate::rate::Rate;
 use crate::signature;
@@ -59,8 +60,9 @@ pub struct Question {
     pub body: Vec<Bytes>,
 }
 
-/// The request that asks. A validation event is signed as deliveries are, so that a receiver that checks every
-/// signature lets it in.
+/// The request that asks. A validation event is signed as deliveries are and carries the subscription's own headers, so
+/// that a receiver that checks every signature, or wants a token, lets it in. `OPTIONS` is no delivery and asks for
+/// nothing but permission, so that it needs neither.
 pub fn question(ask: &Ask<'_>) -> Question {
     let mut headers = HeaderMap::new();
     headers.insert(REQUEST_ORIGIN, ask.origin.clone());
@@ -90,10 +92,12 @@ fn event_grid(ask: &Ask<'_>, mut headers: HeaderMap) -> Question {
         data["validationUrl"] = callback.into();
     }
     let events = json!([{
-        "id": ask.id, "topic": topic.as_str(), "subject": "", "data": data, "eventType": VALIDATION_EVENT_TYPE,
+        "id": ask.id, "topic": format!("/topics/{topic}"), "subject": "", "data": data, "eventType": VALIDATION_EVENT_TYPE,
         "eventTime": ask.at.to_string(), "metadataVersion": "1", "dataVersion": "2",
     }]);
     let body = vec![Bytes::from(events.to_string())];
+    // Of what deliveries take from their event, this one has nothing.
+    delivery_header::set(&mut headers, &ask.subscription.delivery_headers, &[]);
     let id = format!("msg_{}", ask.id);
     let signed = signature::header(signing, &id, ask.at, &body);
     headers.insert(CONTENT_TYPE, EVENT_GRID_CONTENT_TYPE);
@@ -126,6 +130,10 @@ mod tests {
         let settings = json!({
             "endpoint": { "url": "https://billing.example.com/hooks" },
             "signing": { "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] },
+            "deliveryHeaders": [
+                { "name": "Authorization", "value": "Bearer token" },
+                { "name": "X-Order", "fromEvent": "/id" },
+            ],
         });
         let settings: SubscriptionSettings = serde_json::from_value(settings).unwrap();
         let (topic, name) =

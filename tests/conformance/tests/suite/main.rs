@@ -4,6 +4,7 @@ mod cloud_events_http;
 mod cloud_events_json;
 mod dead_letters;
 mod event_grid;
+mod handshakes;
 mod own;
 mod standard_webhooks;
 mod table;

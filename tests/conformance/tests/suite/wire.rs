@@ -196,6 +196,34 @@ fn request_with_custom_headers() {
     ));
 }
 
+/// The request that asks an endpoint, whose code and times differ from run to run.
+fn handshake(validation: &str) -> String {
+    let world = World::reachable();
+    world.endpoint.on(HOOK, &[405]);
+    let more = json!({ "endpoint": { "validation": validation, "maxRequestsPerSecond": 2 } });
+    world.topic("CloudEvents", &more);
+    let request = world.endpoint.wait_for_one(HOOK);
+    let mut text = text_of(&request);
+    if let Ok(body) = serde_json::from_slice::<Value>(&request.body) {
+        let event = &body[0];
+        for different in [&event["id"], &event["eventTime"], &event["data"]["validationCode"]] {
+            text = text.replace(different.as_str().expect("it is text"), "<different>");
+        }
+    }
+    let callback = request.header("webhook-request-callback").and_then(|url| url.rsplit('/').next());
+    callback.map(|code| text.replace(code, "<different>")).unwrap_or(text)
+}
+
+#[test]
+fn request_that_asks_by_options() {
+    insta::assert_snapshot!(handshake("CloudEvents"));
+}
+
+#[test]
+fn request_that_asks_by_a_validation_event() {
+    insta::assert_snapshot!(handshake("EventGrid"));
+}
+
 #[test]
 fn dead_letter_of_a_cloud_event() {
     let world = refusing(400);
