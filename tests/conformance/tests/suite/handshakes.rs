@@ -302,16 +302,3 @@ fn the_validation_event_is_signed_and_carries_the_subscription_s_headers() {
         (1, Some("Bearer token"))
     );
 }
-
-#[test]
-fn events_that_came_before_the_consent_are_kept() {
-    let (world, topic) = asked(
-        |request| with_headers(if request.method == "OPTIONS" { 405 } else { 204 }, &[]),
-        &by_options(),
-    );
-    topic.publish(&cloud_event("early"));
-    call(&world, "GET", &callback_of(&world), &[]);
-    assert_eq!(state(&world), "Active");
-    // It waits in the queue and is delivered within minutes; that nothing became of it meanwhile is seen at once.
-    assert!(world.home.dead_letter_files("orders", "billing").is_empty());
-}
