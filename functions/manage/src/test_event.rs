@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method};
 use bytes::Bytes;
-use posthaste_core::api::{MASKED, TestAttempt, TestRequest, TestResponse};
+use posthaste_core::api::{MASKED, SubscriptionSettings, TestAttempt, TestRequest, TestResponse};
 use posthaste_core::attempt::{AttemptContext, Outgoing, request};
 use posthaste_core::decide::Outcome;
 use posthaste_core::problem::{Problem, ProblemKind};
@@ -17,7 +17,7 @@ use posthaste_core::topic::Subscription;
 use posthaste_ports::{Clock, Entropy, WebhookAnswer, WebhookRequest, WebhookResponse};
 
 use crate::answer::{Failure, Shown};
-use crate::document::{BadRequests, Problems, UnknownSubscription};
+use crate::document::{BadRequests, Problems, UnknownSubscription, WrongStates};
 use crate::input::{At, Sent, SubscriptionPath};
 use crate::subscriptions::unknown_subscription;
 use crate::{Managed, Store, Webhooks};
@@ -25,26 +25,35 @@ use crate::{Managed, Store, Webhooks};
 /// How long the endpoint has at most, so that its answer still comes within the request's time limit.
 const TIMEOUT_MAX: Duration = Duration::from_secs(20);
 
+/// What is said of a subscription whose endpoint is asked and has not consented. Not even a test goes where nobody
+/// agreed to receive anything.
+const NOT_CONSENTED: &str = "its endpoint has not consented to events; validate asks it again";
+
 /// Send a test event
 ///
-/// One real attempt at once, with the subscription's own headers and signature, whatever its state and its filter. The body
-/// is an event in the schema that the subscription receives; without one a sample of the type `dev.posthaste.test` is
-/// sent. The endpoint has the subscription's timeout, at most 20 seconds. Nothing is tried again or dead-lettered.
+/// One real attempt at once, with the subscription's own headers and signature, whatever its state and its filter; but
+/// an endpoint that is asked (`endpoint.validation`) must have consented. The body is an event in the schema that the
+/// subscription receives; without one a sample of the type `dev.posthaste.test` is sent. The endpoint has the
+/// subscription's timeout, at most 20 seconds. Nothing is tried again or dead-lettered.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/test", tag = "subscriptions",
     params(SubscriptionPath), request_body(content = Option<serde_json::Value>, content_type = "application/json"),
     responses((status = 200, description = "The attempt, whether it succeeded or not", body = TestAttempt),
-        BadRequests, UnknownSubscription, Problems))]
+        BadRequests, UnknownSubscription, WrongStates, Problems))]
 pub(crate) async fn test_event<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
     State(manage): Managed<S, D, W, C, E>,
     At(path): At<SubscriptionPath>,
     Sent(body): Sent,
 ) -> Result<Shown<TestAttempt>, Failure> {
-    let topic = manage.existing(&path.topic).await?.compile();
-    let topic = topic.map_err(|error| {
+    let record = manage.existing(&path.topic).await?;
+    let topic = record.compile().map_err(|error| {
         tracing::error!(topic = %path.topic, error = &error as &dyn Error, "a topic record cannot be used");
         Problem::new(ProblemKind::Internal).detail("the record cannot be read")
     })?;
     let subscription = topic.subscription(&path.name).ok_or_else(|| unknown_subscription(&path))?;
+    let settings = record.settings.subscriptions.get(&subscription.name);
+    if !settings.is_some_and(SubscriptionSettings::may_be_sent_to) {
+        return Err(Problem::new(ProblemKind::WrongState).detail(NOT_CONSENTED).into());
+    }
     let (schema, now) = (subscription.delivery_schema, manage.clock.now());
     let id = manage.entropy.uuid();
     let json = match body.is_empty() {

@@ -99,6 +99,17 @@ fn nothing_is_sent_to_who_has_not_agreed() {
 }
 
 #[test]
+fn no_test_event_is_sent_to_who_has_not_agreed() {
+    let (world, _) = asked(|_| with_headers(405, &[]), &by_options());
+    let test = "/topics/orders/subscriptions/billing/test";
+    world.server.api().manage("POST", test, None).problem(409);
+    assert_eq!(world.endpoint.all().len(), 1);
+    call(&world, "GET", &callback_of(&world), &[]);
+    let shown = world.server.api().manage("POST", test, None).expect(200).json();
+    assert_eq!(shown["response"]["status"], 405);
+}
+
+#[test]
 fn the_question_is_options_to_the_exact_target() {
     let world = World::reachable();
     let path = "/a%20b?code=x%2By";

@@ -2,7 +2,7 @@
 
 use posthaste_tests::endpoint::{Answer, Received, Reply};
 use posthaste_tests::events::cloud_event;
-use posthaste_tests_conformance::{HOOK, SUBSCRIPTION, TOPIC, World};
+use posthaste_tests_conformance::{HOOK, ORIGIN, SUBSCRIPTION, TOPIC, World};
 use serde_json::{Value, json};
 
 fn batched(is_partial: bool) -> Value {
@@ -42,4 +42,23 @@ fn where_it_was_not_allowed_an_answer_of_success_acknowledges_the_whole_batch() 
     // What comes after it would come after a retry too.
     world.server.api().topic(TOPIC).publish(&cloud_event("4"));
     assert_eq!(world.endpoint.wait_for(HOOK, 2)[1].ids(), ["4"]);
+}
+
+#[test]
+fn a_test_event_is_one_real_attempt_whose_request_and_answer_are_shown() {
+    let world = World::reachable();
+    world.endpoint.script(HOOK, [Answer::With(404, "x-reason", "none such".to_owned())]);
+    let headers = json!([{ "name": "Authorization", "value": "Bearer s3cret", "isSecret": true }]);
+    world.topic("CloudEvents", &json!({ "deliveryHeaders": headers }));
+    let path = format!("/topics/{TOPIC}/subscriptions/{SUBSCRIPTION}/test");
+    let shown = world.server.api().manage("POST", &path, Some(&cloud_event("1"))).expect(200).json();
+    let request = world.endpoint.wait_for_one(HOOK);
+    assert_eq!(request.header("authorization"), Some("Bearer s3cret"));
+    assert_eq!(request.header("webhook-request-origin"), Some(ORIGIN));
+    assert_eq!((&shown["delivered"], &shown["outcome"]), (&json!(false), &json!("NotFound")));
+    assert_eq!(shown["response"]["headers"]["x-reason"], "none such");
+    assert_eq!(shown["request"]["headers"]["webhook-id"].as_str(), request.header("webhook-id"));
+    assert_eq!(shown["request"]["body"].as_str().map(str::as_bytes), Some(request.body.as_slice()));
+    assert!(!shown.to_string().contains("s3cret"));
+    assert_eq!(world.endpoint.all().len(), 1);
 }

@@ -1,7 +1,7 @@
 //! What an endpoint may be asked for: its rate, and whether it has consented to it.
 
 use super::{Problem, SettingsError, error};
-use crate::api::{ConsentView, EndpointSettings, StatusState, StatusView};
+use crate::api::{ConsentView, EndpointSettings, StatusState, StatusView, SubscriptionSettings};
 use crate::limits::{REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN};
 use crate::rate::Rate;
 use crate::time::Timestamp;
@@ -39,6 +39,14 @@ pub(super) fn status(view: Option<&StatusView>) -> (Status, Option<Timestamp>) {
     };
     let handshake = view.and_then(|view| view.handshake.as_ref());
     (status, handshake.map(|handshake| handshake.expires_at.0))
+}
+
+impl SubscriptionSettings {
+    /// Whether anything may be sent to its endpoint: whether that is not asked, or has consented.
+    pub fn may_be_sent_to(&self) -> bool {
+        let consent = self.status.as_ref().and_then(|status| status.consent.as_ref());
+        self.endpoint.validation.is_none() || consent.is_some_and(|consent| consent.is_for(&self.endpoint))
+    }
 }
 
 impl ConsentView {
