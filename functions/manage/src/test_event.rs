@@ -56,9 +56,10 @@ pub(crate) async fn test_event<S: Store, D: Store, W: Webhooks, C: Clock, E: Ent
     }
     let (schema, now) = (subscription.delivery_schema, manage.clock.now());
     let id = manage.entropy.uuid();
-    let json = match body.is_empty() {
-        true => sample(schema, &topic.name, &id.to_string(), now),
-        false => given(schema, &body).map_err(|error| bad_event(&error))?,
+    let json = if body.is_empty() {
+        sample(schema, &topic.name, &id.to_string(), now)
+    } else {
+        given(schema, &body).map_err(|error| bad_event(&error))?
     };
     let key = format!("{}-0", id.simple());
     let context = AttemptContext {
@@ -80,7 +81,7 @@ pub(crate) async fn test_event<S: Store, D: Store, W: Webhooks, C: Clock, E: Ent
         body,
         timeout: subscription.timeout.min(TIMEOUT_MAX),
     };
-    let attempt = judged(shown, manage.webhooks.send(sent).await);
+    let attempt = judged(shown, &manage.webhooks.send(sent).await);
     tracing::info!(
         topic = %topic.name, subscription = %subscription.name, outcome = attempt.outcome, "a test event was sent"
     );
@@ -105,7 +106,7 @@ fn shown_request(subscription: &Subscription, headers: &HeaderMap, body: &[Bytes
     }
 }
 
-fn judged(request: TestRequest, answer: WebhookAnswer) -> TestAttempt {
+fn judged(request: TestRequest, answer: &WebhookAnswer) -> TestAttempt {
     let (outcome, failure) = match &answer.result {
         Ok(response) => (Outcome::Answered { status: response.status.as_u16(), retry_after: None }, None),
         Err(failure) => (Outcome::Failed(*failure), Some(failure.to_string())),
@@ -116,11 +117,11 @@ fn judged(request: TestRequest, answer: WebhookAnswer) -> TestAttempt {
         failure,
         took_ms: u64::try_from(answer.took.as_millis()).unwrap_or(u64::MAX),
         request,
-        response: answer.result.ok().map(shown_response),
+        response: answer.result.as_ref().ok().map(shown_response),
     }
 }
 
-fn shown_response(response: WebhookResponse) -> TestResponse {
+fn shown_response(response: &WebhookResponse) -> TestResponse {
     TestResponse {
         status: response.status.as_u16(),
         headers: shown_headers(&response.headers),
@@ -133,9 +134,10 @@ fn shown_response(response: WebhookResponse) -> TestResponse {
 fn shown_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     let mut shown = BTreeMap::<String, String>::new();
     for (name, value) in headers {
-        let text = match value.is_sensitive() {
-            true => MASKED.to_owned(),
-            false => String::from_utf8_lossy(value.as_bytes()).into_owned(),
+        let text = if value.is_sensitive() {
+            MASKED.to_owned()
+        } else {
+            String::from_utf8_lossy(value.as_bytes()).into_owned()
         };
         let known = shown.entry(name.to_string()).or_default();
         if !known.is_empty() {

@@ -90,7 +90,8 @@ fn giving_up_is_counted_once_for_each_event() {
     });
     let text = recorder.handle().render();
     let dropped: Vec<_> = text.lines().filter(|line| line.starts_with("DroppedEventCount{")).collect();
-    let expected = r#"DroppedEventCount{topic="orders",subscription="billing",reason="DeadLetterStorageUnavailable"} 2"#;
+    let expected =
+        r#"DroppedEventCount{topic="orders",subscription="billing",reason="DeadLetterStorageUnavailable"} 2"#;
     assert_eq!(dropped, [expected]);
 }
 
@@ -122,7 +123,8 @@ async fn a_subscription_that_keeps_none_has_its_events_dropped_whatever_the_reas
         world.deliver_all().await;
         world.clock.advance(after);
         world.deliver_all().await;
-        let counts = (world.visible(QueueName::DeadLetters).await, world.delayed(QueueName::DeadLetters).await);
+        let counts =
+            (world.visible(QueueName::DeadLetters).await, world.delayed(QueueName::DeadLetters).await);
         assert_eq!((counts, world.delayed(QueueName::Deliveries).await), ((0, 0), 0), "{status}");
     }
 }

@@ -21,7 +21,9 @@ async fn world(faults: &Faults) -> World {
         for id in ids {
             world.publish(&[event(id)], Duration::from_hours(24)).await;
         }
-        while world.visible(QueueName::Deliveries).await > 0 || world.visible(QueueName::DeadLetters).await > 0 {
+        while world.visible(QueueName::Deliveries).await > 0
+            || world.visible(QueueName::DeadLetters).await > 0
+        {
             world.deliver_all().await;
             world.bury().await;
             world.clock.advance(Duration::from_mins(15));

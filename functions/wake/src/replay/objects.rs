@@ -65,14 +65,14 @@ where
         let mut course = Course { selection, pace, topic, subscription, limits };
         loop {
             let after = job.record.progress.after.clone();
-            let page = letter_objects(&self.ports.dead_letters, &course.selection, after.as_deref()).await;
-            let page = page.map_err(ReplayError::List)?;
-            for range in AT_ONCE.cut(page.objects.iter().map(size)) {
-                if self.work_on(job, &mut course, &page.objects[range]).await? == Next::Rest {
+            let listed = letter_objects(&self.ports.dead_letters, &course.selection, after.as_deref()).await;
+            let listed = listed.map_err(ReplayError::List)?;
+            for range in AT_ONCE.cut(listed.objects.iter().map(size)) {
+                if self.work_on(job, &mut course, &listed.objects[range]).await? == Next::Rest {
                     return Ok(());
                 }
             }
-            match page.next_after {
+            match listed.next_after {
                 Some(after) => job.record.progress.after = Some(after),
                 None => return self.turn(job, ReplayState::Done, None).await,
             }

@@ -111,9 +111,9 @@ fn custom(text: &Bytes) -> Result<Event, RestoreError> {
     let Around { id, event_time, event_type, data_version, topic, subject, data } = around;
     let envelope = Envelope { id, event_time, event_type, data_version, topic, subject };
     let Envelope { id, event_time, event_type, data_version, topic, subject } = &envelope;
-    let is_long = |text: &&Box<str>| text.len() > MAPPED_VALUE_BYTES_MAX;
+    let texts = [id, event_time, event_type, data_version, topic, subject];
     let is_void = [id, event_type, topic].iter().any(|text| text.is_empty());
-    if is_void || [id, event_time, event_type, data_version, topic, subject].iter().any(is_long) {
+    if is_void || texts.iter().any(|text| text.len() > MAPPED_VALUE_BYTES_MAX) {
         return Err(RestoreError::Envelope);
     }
     if !data.get().starts_with('{') {
@@ -247,7 +247,7 @@ mod tests {
             let json = |text: &str| serde_json::Value::from(text).to_string();
             let mut text = format!(r#"{{{space}"specversion":"1.0","id":"1","source":"/s","type":"t""#);
             for (name, value) in &extensions {
-                text += &format!(",{space}\"{name}\"{space}: {}", json(value));
+                text.extend([",", &space, "\"", name, "\"", &space, ": ", &json(value)]);
             }
             check(Schema::CloudEvents, status, &format!("{text}{space}}}"));
         }

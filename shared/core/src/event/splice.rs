@@ -42,17 +42,14 @@ pub fn without_members(event: &Bytes, first: &str, members: &[&str]) -> Bytes {
     let is_laid = |name: &str| members.contains(&name);
     let mut json = BytesMut::with_capacity(event.len());
     let before = at.checked_sub(1).map(|before| all[before].1.json());
-    match before.filter(|_| all[at..].iter().all(|(name, _)| is_laid(name))) {
-        Some(value) => {
-            let end = value.as_ptr().addr() - text.as_ptr().addr() + value.len();
-            let comma = text[end..].find(',').map_or(end, |comma| end + comma);
-            json.put_slice(&event[..comma]);
-        }
-        None => {
-            json.put_u8(b'{');
-            for (name, value) in all.iter().filter(|(name, _)| !is_laid(name)) {
-                put_member(&mut json, name, value.json());
-            }
+    if let Some(value) = before.filter(|_| all[at..].iter().all(|(name, _)| is_laid(name))) {
+        let end = value.as_ptr().addr() - text.as_ptr().addr() + value.len();
+        let comma = text[end..].find(',').map_or(end, |comma| end + comma);
+        json.put_slice(&event[..comma]);
+    } else {
+        json.put_u8(b'{');
+        for (name, value) in all.iter().filter(|(name, _)| !is_laid(name)) {
+            put_member(&mut json, name, value.json());
         }
     }
     json.put_u8(b'}');

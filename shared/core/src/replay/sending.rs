@@ -158,6 +158,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_795_256_100_000);
 
+    #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
     fn subscription(more: Value) -> Subscription {
         let mut settings = json!({
             "endpoint": { "url": "https://billing.example.com/hooks" },
