@@ -89,11 +89,11 @@ fn list(session: &Session) -> Result<Reply, CommandError> {
 }
 
 fn shown(replay: &ReplayView) -> Reply {
-    let mut reply = Reply::new(json!(replay)).table(HEADER, vec![row(replay)]);
+    let mut answer = Reply::new(json!(replay)).table(HEADER, vec![row(replay)]);
     if let Some(reason) = replay.reason {
-        reply = reply.line(format!("{:?}: {reason:?}", replay.state));
+        answer = answer.line(format!("{:?}: {reason:?}", replay.state));
     }
-    failures(reply, &replay.failures)
+    failures(answer, &replay.failures)
 }
 
 fn row(replay: &ReplayView) -> [String; 7] {
