@@ -102,7 +102,7 @@ class AzureEventGrid(Clients):
 
     def test_azure_is_told_of_a_signature_that_is_void(self):
         url, key, _ = self.topic("CloudEvents")
-        elsewhere = f"{SERVER.url}/topics/elsewhere/events"
+        elsewhere = f"{serving.SERVER.url}/topics/elsewhere/events"
         later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(minutes=10)
         for client in (
             self.sas_client(url, key, minutes=-1),
