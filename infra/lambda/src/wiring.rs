@@ -162,7 +162,6 @@ pub fn dead_letters(
         deliveries: Some(environment.deliveries_queue_url.clone()),
         dead_letters: Some(environment.dead_letters_queue_url.clone()),
         redrive: Some(environment.redrive_queue_url.clone()),
-        ..QueueUrls::default()
     };
     let clients = &clients.untraced();
     let state = state(&environment.common, clients);

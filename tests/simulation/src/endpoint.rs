@@ -128,7 +128,7 @@ impl WebhookClient for ScriptedEndpoint {
             Answer::By(status) => Ok(response(status(&body, self.clock.now()), None)),
             Answer::Late(length, status) if length > timeout => {
                 self.clock.sleep(timeout).await;
-                let late = Some(self.late(length - timeout, status));
+                let late = Some(self.late(length.saturating_sub(timeout), status));
                 return WebhookAnswer { result: Err(SendFailure::TimedOut), took: timeout, late };
             }
             Answer::Late(length, status) => {

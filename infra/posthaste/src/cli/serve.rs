@@ -36,7 +36,7 @@ pub struct ServeArgs {
     /// A PEM file with root certificates that endpoints may have beside the platform's.
     #[arg(long, env = "POSTHASTE_EXTRA_CA", value_name = "FILE")]
     pub extra_ca: Option<PathBuf>,
-    /// Where endpoints reach this server, such as https://hooks.example.com. With it, an endpoint that is asked whether
+    /// Where endpoints reach this server, such as `https://hooks.example.com`. With it, an endpoint that is asked whether
     /// it wants events (`endpoint.validation`) may also consent later, by calling an address under it.
     #[arg(long, env = "POSTHASTE_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub public_url: Option<Url>,

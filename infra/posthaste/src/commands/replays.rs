@@ -43,15 +43,15 @@ pub(super) fn begin(session: &Session, arguments: &ReplayArgs) -> Result<Reply, 
         rest();
         replay = ask(session, Method::GET, &replay.id)?;
     }
-    let reply = shown(&replay);
+    let ended = shown(&replay);
     if replay.state == ReplayState::Done && replay.failed == 0 {
-        return Ok(reply);
+        return Ok(ended);
     }
     Err(CommandError::Replay {
         id: replay.id,
         failed: replay.failed,
         state: replay.state,
-        done: Box::new(reply),
+        done: Box::new(ended),
     })
 }
 
