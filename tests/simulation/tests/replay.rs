@@ -55,8 +55,8 @@ async fn standing(world: &World, id: &str) -> (ReplayState, [u64; 3]) {
 /// The ids of what the endpoint received since the last time, in order.
 fn received(world: &World) -> Vec<String> {
     let id = |body: &str| {
-        let event: Value = serde_json::from_str(body).unwrap();
-        event["id"].as_str().unwrap().to_owned()
+        let event: Value = serde_json::from_str(body).expect("an event");
+        event["id"].as_str().expect("an id").to_owned()
     };
     let mut ids: Vec<_> = world.endpoint.take().iter().map(|request| id(&request.body)).collect();
     ids.sort_by_key(|id| id.parse::<u32>().unwrap_or(0));

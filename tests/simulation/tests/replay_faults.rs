@@ -46,8 +46,8 @@ async fn check(faults: &Faults, label: &str) {
         world.clock.advance(Duration::from_mins(2));
         world.deliver_all().await;
         for request in world.endpoint.take() {
-            let event: Value = serde_json::from_str(&request.body).unwrap();
-            arrived.insert(event["id"].as_str().unwrap().to_owned());
+            let event: Value = serde_json::from_str(&request.body).expect("an event");
+            arrived.insert(event["id"].as_str().expect("an id").to_owned());
         }
     }
     let record = world.replayed(&id).await;

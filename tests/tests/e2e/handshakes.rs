@@ -56,7 +56,7 @@ fn an_endpoint_that_consents_to_options_gets_events_no_faster_than_it_allowed() 
     }
     let requests = endpoint.wait_for("/a", 4);
     assert_eq!(requests[0].method, "OPTIONS");
-    let took = requests[3].at - requests[1].at;
+    let took = requests[3].at.saturating_sub(requests[1].at);
     assert!(took.as_millis() >= 900, "three requests at 120 a minute within {took:?}");
 }
 

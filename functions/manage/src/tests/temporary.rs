@@ -13,7 +13,6 @@ use super::{Api, billing};
 const MINUTE: Duration = Duration::from_mins(1);
 const SUBSCRIPTION: &str = "/topics/orders/subscriptions/billing";
 
-#[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
 fn with(member: &str, value: Value) -> Value {
     let mut settings = billing();
     settings[member] = value;

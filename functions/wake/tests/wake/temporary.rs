@@ -16,6 +16,7 @@ const TOPIC: &str = "topics/orders.json";
 const NAME: &str = "temporary/orders";
 
 /// A topic with these members, written now, and known as temporary.
+#[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
 fn record(now: Timestamp, settings: Value) -> TopicRecord {
     let record = json!({
         "v": 1, "name": "Orders", "key1": "a", "key2": "b", "createdAt": now, "updatedAt": now,
