@@ -1,5 +1,6 @@
 //! Reading a request's body: within a size, within a time, and within the memory that all bodies together may take.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
@@ -7,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use posthaste_core::limits::REQUEST_BYTES_MAX;
 use posthaste_ports::Clock;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Most bytes of a refused request that are still read …
 const DISCARDED_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;
@@ -35,17 +36,17 @@ pub enum BodyError {
 /// The memory that the bodies of requests in progress may take together. Under the tarpit a body is held for as long
 /// as its acknowledgement waits, so that without a bound slow answers would cost memory instead of saving it.
 #[derive(Debug)]
-pub struct BodyBudget(Semaphore);
+pub struct BodyBudget(Arc<Semaphore>);
 
 impl BodyBudget {
     /// Room for so many bytes; a request needs up to [`REQUEST_BYTES_MAX`].
     pub fn new(bytes: usize) -> Self {
-        Self(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)))
+        Self(Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS))))
     }
 
     /// Takes the room for a body until the answer is dropped: its length, or where that is not known the largest.
     /// Whoever finds no room is not kept waiting, because what holds it may hold it for a minute.
-    pub(crate) fn reserve(&self, body: &Body) -> Result<SemaphorePermit<'_>, BodyError> {
+    pub(crate) fn reserve(&self, body: &Body) -> Result<OwnedSemaphorePermit, BodyError> {
         let bytes = match body.size_hint().exact() {
             Some(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
             None => REQUEST_BYTES_MAX,
@@ -54,7 +55,7 @@ impl BodyBudget {
             return Err(BodyError::TooLarge);
         }
         let permits = u32::try_from(bytes).map_err(|_| BodyError::TooLarge)?;
-        self.0.try_acquire_many(permits).map_err(|_| BodyError::Crowded)
+        Arc::clone(&self.0).try_acquire_many_owned(permits).map_err(|_| BodyError::Crowded)
     }
 }
 

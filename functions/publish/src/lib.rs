@@ -25,7 +25,8 @@ use posthaste_core::pressure::{Admission, Tier};
 use posthaste_core::schema::Schema;
 use posthaste_core::topic::Topic;
 use posthaste_ports::{Activity, Clock, Entropy, FanOut, ObjectStore, PressureReader, QueueSender, Registry};
-use tokio::sync::SemaphorePermit;
+use tokio::sync::OwnedSemaphorePermit;
+use tracing::Instrument;
 
 pub use crate::body::{BodyBudget, BodyError};
 pub use crate::error::{PublishError, RETRY_AFTER_DEFAULT};
@@ -88,13 +89,13 @@ pub struct Published {
 }
 
 /// The events of a request that was admitted, with the room its body takes.
-struct Received<'a> {
+struct Received {
     events: Vec<Event>,
     /// The name its producer gave it, if any.
     name: Option<Name>,
     pressure: Option<String>,
     dehydrate: bool,
-    _room: SemaphorePermit<'a>,
+    _room: OwnedSemaphorePermit,
 }
 
 impl Default for PublishSettings {
@@ -106,16 +107,21 @@ impl Default for PublishSettings {
 
 impl<Q, S, C, E> Publish<Q, S, C, E>
 where
-    Q: QueueSender,
-    S: ObjectStore,
+    Q: QueueSender + 'static,
+    S: ObjectStore + 'static,
     C: Clock,
     E: Entropy,
 {
     /// Publishes one request to the topic of this name. `Ok` means that every matching subscription's delivery is
-    /// durable. A future that is dropped before its wait is over has published nothing.
+    /// durable. A future that is dropped before its wait is over has published nothing; what is dropped later is published
+    /// to the end all the same, so that no half of a request is left behind and no name unsettled.
     ///
     /// Every outcome is logged and counted here.
-    pub async fn publish(&self, topic: &str, request: Request<Body>) -> Result<Published, PublishError> {
+    pub async fn publish(
+        self: &Arc<Self>,
+        topic: &str,
+        request: Request<Body>,
+    ) -> Result<Published, PublishError> {
         let (head, mut body) = request.into_parts();
         let published = self.accept(topic, &head.headers, &mut body).await;
         // A client that asked before it sends has sent nothing yet, and learns so that it need not.
@@ -126,33 +132,40 @@ where
     }
 
     async fn accept(
-        &self,
+        self: &Arc<Self>,
         topic: &str,
         headers: &HeaderMap,
         body: &mut Body,
     ) -> Result<Published, PublishError> {
         let started = self.clock.monotonic();
         let topic = self.topic(topic).await.inspect_err(|error| log(topic, error))?;
-        let name = &topic.name;
-        let fail = |events, error| {
-            log(name.as_str(), &error);
-            meter::failed(name, events);
-            error
-        };
-        let received = self.receive(&topic, headers, body).await.map_err(|error| fail(1, error))?;
-        let events = received.events.len();
-        let turn = self.take_turn(received.name.as_ref()).await.map_err(|error| fail(events, error))?;
+        let received = self.receive(&topic, headers, body).await;
+        let received = received.map_err(|error| failed(&topic.name, 1, error))?;
+        let this = Arc::clone(self);
+        uncut(async move { this.write(&topic, received, started).await }).await
+    }
+
+    /// Takes the request's turn, writes its deliveries and settles its name.
+    async fn write(
+        &self,
+        topic: &Topic,
+        received: Received,
+        started: Duration,
+    ) -> Result<Published, PublishError> {
+        let (name, events) = (&topic.name, received.events.len());
+        let turn = self.take_turn(received.name.as_ref()).await;
+        let turn = turn.map_err(|error| failed(name, events, error))?;
         if turn.is_over() {
             tracing::debug!(topic = %name, events, "published before");
             return Ok(Published { pressure: received.pressure });
         }
         let Self { deliveries, payloads, clock, entropy, .. } = self;
         // First, so that nobody finds the topic idle while its events are being written.
-        self.activity.of_topic(&self.payloads, &topic, self.clock.now()).await;
+        self.activity.of_topic(&self.payloads, topic, self.clock.now()).await;
         let fan_out = FanOut { deliveries, payloads, clock, entropy };
-        let written = fan_out.write(&topic, &received.events, received.dehydrate, Marks::default()).await;
+        let written = fan_out.write(topic, &received.events, received.dehydrate, Marks::default()).await;
         self.end_turn(turn, written.is_ok()).await;
-        let written = written.map_err(|error| fail(events, PublishError::Write(error)))?;
+        let written = written.map_err(|error| failed(name, events, PublishError::Write(error)))?;
         meter::published(name, events, written.matched, self.clock.monotonic().saturating_sub(started));
         tracing::debug!(topic = %name, events, written.matched, written.messages, "published");
         Ok(Published { pressure: received.pressure })
@@ -171,7 +184,7 @@ where
         topic: &Topic,
         headers: &HeaderMap,
         body: &mut Body,
-    ) -> Result<Received<'_>, PublishError> {
+    ) -> Result<Received, PublishError> {
         if !key::opens(topic, headers, self.clock.now()) {
             return Err(PublishError::Unauthorized);
         }
@@ -195,8 +208,7 @@ where
         }
         let request = PublishRequest { topic: &topic.name, input: self.input(topic), headers, body: &body };
         let events = parse_request(&request).map_err(PublishError::Input)?;
-        let name =
-            key.map(|key| Name { object: key.object(&topic.name), digest: once::digest(headers, &body) });
+        let name = key.map(|key| Name { object: key.object(topic), digest: once::digest(headers, &body) });
         Ok(Received { events, name, pressure, dehydrate, _room: room })
     }
 
@@ -218,6 +230,24 @@ fn tier(headers: &HeaderMap) -> Tier {
     let is_bulk =
         headers.get(TIER_HEADER).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"bulk"));
     if is_bulk { Tier::Bulk } else { Tier::Standard }
+}
+
+/// Runs to its end also when nobody waits for it any more: a server drops what it does for a client that is gone.
+async fn uncut<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    match tokio::spawn(work.in_current_span()).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is being taken down, and whoever waits here with it.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+fn failed(topic: &TopicName, events: usize, error: PublishError) -> PublishError {
+    log(topic.as_str(), &error);
+    meter::failed(topic, events);
+    error
 }
 
 fn log(topic: &str, error: &PublishError) {

@@ -41,8 +41,8 @@ async fn events<Q, S, C, E>(
     request: Request<Body>,
 ) -> Response<Body>
 where
-    Q: QueueSender,
-    S: ObjectStore,
+    Q: QueueSender + 'static,
+    S: ObjectStore + 'static,
     C: Clock,
     E: Entropy,
 {

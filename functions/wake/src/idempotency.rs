@@ -1,8 +1,9 @@
 //! Idempotency keys that are remembered no longer. On AWS a lifecycle rule of the bucket does the same, instead of this.
 
 use futures_util::future::try_join_all;
+use posthaste_core::idempotency::IdempotencyRecord;
 use posthaste_core::layout::IDEMPOTENCY;
-use posthaste_core::limits::IDEMPOTENCY_KEPT;
+use posthaste_core::limits::{IDEMPOTENCY_KEPT, IDEMPOTENCY_SWEPT_AFTER};
 use posthaste_core::time::Timestamp;
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};
 
@@ -45,19 +46,19 @@ where
         }
     }
 
-    /// A key that was last written longer ago than any is remembered is over, whatever stands in it.
     async fn delete_idempotency_keys(&self, now: Timestamp, limits: Limits) -> Result<usize, PortError> {
         let (mut deleted, mut after) = (0, None);
         for _ in 0..PAGES_MAX {
             let page = self.ports.state.list(IDEMPOTENCY, after.as_deref(), PAGE_MAX).await?;
-            let is_old = |modified_at: Timestamp| now.since(modified_at) >= IDEMPOTENCY_KEPT;
+            let is_old =
+                |modified_at: Timestamp| now.since(modified_at) >= IDEMPOTENCY_KEPT + IDEMPOTENCY_SWEPT_AFTER;
             let old: Vec<_> = page.objects.iter().filter(|object| is_old(object.modified_at)).collect();
             for some in old.chunks(DELETES_AT_ONCE) {
                 if self.ports.clock.monotonic() >= limits.begin {
                     return Ok(deleted);
                 }
-                try_join_all(some.iter().map(|object| self.ports.state.delete(&object.key))).await?;
-                deleted += some.len();
+                let gone = try_join_all(some.iter().map(|object| self.forget_key(&object.key, now))).await?;
+                deleted += gone.into_iter().filter(|is_gone| *is_gone).count();
             }
             after = page.next_after;
             if after.is_none() {
@@ -65,5 +66,15 @@ where
             }
         }
         Ok(deleted)
+    }
+
+    /// Deletes a key that was listed as old, unless somebody has claimed it since. What cannot be read is over.
+    async fn forget_key(&self, key: &str, now: Timestamp) -> Result<bool, PortError> {
+        let Some(found) = self.ports.state.get(key).await? else { return Ok(false) };
+        let is_over = IdempotencyRecord::parse(&found.bytes).is_none_or(|record| record.is_forgotten(now));
+        if is_over {
+            self.ports.state.delete(key).await?;
+        }
+        Ok(is_over)
     }
 }

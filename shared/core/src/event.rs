@@ -17,6 +17,7 @@ mod request;
 mod splice;
 mod text;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -54,6 +55,14 @@ struct Attributes {
     time: Option<Timestamp>,
     expirytime: Option<Timestamp>,
     traceparent: Option<Box<str>>,
+}
+
+/// A kept text with what SQS refuses in it escaped, as it is in a producer's.
+pub(crate) fn without_refused(json: Bytes) -> Bytes {
+    match std::str::from_utf8(&json).map(text::escape_refused) {
+        Ok(Cow::Owned(escaped)) => Bytes::from(escaped),
+        _ => json,
+    }
 }
 
 impl Event {

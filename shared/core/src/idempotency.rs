@@ -10,9 +10,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::layout;
-use crate::limits::{IDEMPOTENCY_CLAIM_LENGTH, IDEMPOTENCY_KEPT, IDEMPOTENCY_KEY_BYTES_MAX};
-use crate::name::TopicName;
+use crate::limits::{
+    IDEMPOTENCY_CLAIM_LENGTH, IDEMPOTENCY_CLOCK_SKEW, IDEMPOTENCY_KEPT, IDEMPOTENCY_KEY_BYTES_MAX,
+    IDEMPOTENCY_SWEPT_AFTER,
+};
 use crate::time::Timestamp;
+use crate::topic::Topic;
 
 /// The name a producer gave its request: 1 to 255 visible ASCII characters, compared as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,9 +81,11 @@ impl IdempotencyKey {
         text.map(|text| Self(text.to_owned())).ok_or(IdempotencyKeyError)
     }
 
-    /// Where what is known of it is kept. Every topic has keys of its own.
-    pub fn object(&self, topic: &TopicName) -> String {
-        layout::idempotency(topic, &hex(&Sha256::digest(&self.0)))
+    /// Where what is known of it is kept. Every topic has keys of its own, and so has one that is made anew under the
+    /// name of another.
+    pub fn object(&self, topic: &Topic) -> String {
+        let made = Sha256::new().chain_update(topic.created_at.as_millis().to_be_bytes());
+        layout::idempotency(&topic.name, &hex(&made.chain_update(&self.0).finalize()))
     }
 }
 
@@ -128,21 +133,28 @@ impl IdempotencyRecord {
         Bytes::from(serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// What a request with this digest is to do about it. A time further off than any that is set is from a clock that
-    /// was ahead, and keeps nobody out.
+    /// What a request with this digest is to do about it. Workers' clocks differ a little; a time much further off than
+    /// any that is set is from a clock that was far ahead, and keeps nobody out.
     pub fn decide(&self, digest: &RequestDigest, now: Timestamp) -> Claim {
         let longest = match self.state {
             State::Claimed => IDEMPOTENCY_CLAIM_LENGTH,
             State::Published => IDEMPOTENCY_KEPT,
         };
-        if self.until <= now || self.until > now + longest {
+        if self.until <= now || self.until > now + longest + IDEMPOTENCY_CLOCK_SKEW {
             return Claim::Free;
         }
         match self.state {
             _ if self.digest != *digest => Claim::Reused,
             State::Published => Claim::Repeated,
-            State::Claimed => Claim::InProgress { retry_after: self.until.since(now) },
+            State::Claimed => {
+                Claim::InProgress { retry_after: self.until.since(now).min(IDEMPOTENCY_CLAIM_LENGTH) }
+            }
         }
+    }
+
+    /// Whether it has been over for so long that nobody misses it.
+    pub fn is_forgotten(&self, now: Timestamp) -> bool {
+        self.until + IDEMPOTENCY_SWEPT_AFTER <= now
     }
 }
 
@@ -157,6 +169,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::TopicRecord;
 
     fn digest(body: &str) -> RequestDigest {
         RequestDigest::of([], body.as_bytes())
@@ -176,15 +189,20 @@ mod tests {
 
     #[test]
     fn topics_and_keys_have_objects_of_their_own() {
-        let object = |key: &str, topic: &str| {
-            IdempotencyKey::parse(key.as_bytes()).unwrap().object(&TopicName::parse(topic).unwrap())
+        let object = |key: &str, name: &str, created_at: u64| {
+            let record = format!(
+                r#"{{"v":1,"name":"{name}","key1":"","key2":"","createdAt":{created_at},"updatedAt":0,"settings":{{}}}}"#
+            );
+            let topic = TopicRecord::parse(record.as_bytes()).unwrap().compile().unwrap();
+            IdempotencyKey::parse(key.as_bytes()).unwrap().object(&topic)
         };
         assert_eq!(
-            object("a", "Orders"),
-            "idempotency/orders/ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
+            object("a", "Orders", 1),
+            "idempotency/orders/3b196fd4907bedf51c3090e9835f2f7cb61e7ee1b2299ea3b8fed9b4183a822a"
         );
-        assert_ne!(object("a", "orders"), object("A", "orders"));
-        assert_ne!(object("a", "orders"), object("a", "others"));
+        assert_ne!(object("a", "orders", 1), object("A", "orders", 1));
+        assert_ne!(object("a", "orders", 1), object("a", "others", 1));
+        assert_ne!(object("a", "orders", 1), object("a", "orders", 2));
     }
 
     #[test]
@@ -226,10 +244,34 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_ahead_keeps_nobody_out() {
-        let ahead =
-            IdempotencyRecord::claimed(digest("a"), "h".to_owned(), Timestamp::from_millis(9_000_000));
-        assert_eq!(ahead.decide(&digest("a"), Timestamp::from_millis(8_000_000)), Claim::Free);
+    fn a_clock_that_was_far_ahead_keeps_nobody_out_and_one_that_was_a_little_ahead_does() {
+        let written = Timestamp::from_millis(9_000_000_000);
+        let claimed = IdempotencyRecord::claimed(digest("a"), "h".to_owned(), written);
+        let published = claimed.clone().published(written);
+        let check = |behind: u64, body: &str, expected: [Claim; 2]| {
+            let now = Timestamp::from_millis(written.as_millis() - behind);
+            let found = [&claimed, &published].map(|record| record.decide(&digest(body), now));
+            assert_eq!(found, expected, "{behind}");
+        };
+        let in_progress = Claim::InProgress { retry_after: Duration::from_secs(90) };
+        for behind in [1, 30_000, 300_000] {
+            check(behind, "a", [in_progress, Claim::Repeated]);
+            check(behind, "b", [Claim::Reused; 2]);
+        }
+        check(300_001, "a", [Claim::Free; 2]);
+    }
+
+    #[test]
+    fn a_record_is_forgotten_an_hour_after_it_is_over() {
+        let at = |secs: u64| Timestamp::from_millis(1_000_000_000_000 + secs * 1000);
+        let claimed = IdempotencyRecord::claimed(digest("a"), "h".to_owned(), at(0));
+        let check = |record: &IdempotencyRecord, now, expected: bool| {
+            assert_eq!(record.is_forgotten(at(now)), expected, "{record:?} {now}");
+        };
+        check(&claimed, 90 + 3599, false);
+        check(&claimed, 90 + 3600, true);
+        check(&claimed.clone().published(at(0)), 86_400 + 3599, false);
+        check(&claimed.published(at(0)), 86_400 + 3600, true);
     }
 
     #[test]

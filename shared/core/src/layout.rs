@@ -125,7 +125,8 @@ pub fn payloads_before(day: Timestamp) -> String {
     format!("{PAYLOADS}{}/", day_key(day))
 }
 
-/// What is known of an idempotency key on this topic. `digest` is the key's SHA-256 in hexadecimal.
+/// What is known of an idempotency key on this topic. `digest` is 64 hexadecimal
+/// digits made of the key and of when the topic was made.
 pub fn idempotency(topic: &TopicName, digest: &str) -> String {
     format!("{IDEMPOTENCY}{}/{digest}", topic.folded())
 }

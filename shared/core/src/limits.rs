@@ -132,12 +132,31 @@ pub const PAYLOAD_KEPT: Duration = Duration::from_hours(360);
 /// <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 
+/// Largest event that is taken out of a dead letter: an accepted one of [`EVENT_BYTES_MAX`] with all that a topic and a
+/// conversion add. Percent-encoding makes three bytes of one, and each of an envelope's six texts may become six times as
+/// long in JSON; the rest is names and fixed values.
+pub const RESTORED_EVENT_BYTES_MAX: usize = 3 * EVENT_BYTES_MAX + 6 * 6 * MAPPED_VALUE_BYTES_MAX + 1024;
+
+/// Most bytes of headers that a CloudEvent in binary mode may take; one with more travels in structured mode. nginx and
+/// Apache refuse a header of more than 8 KiB, Node.js a head of more than 16 KiB.
+/// <https://nginx.org/en/docs/http/ngx_http_core_module.html#large_client_header_buffers>
+/// <https://httpd.apache.org/docs/2.4/mod/core.html#limitrequestfieldsize>
+pub const BINARY_HEADERS_BYTES_MAX: usize = 8 * 1024;
+
 /// How long a request's idempotency key is remembered after it was published (SPEC, issue 4).
 pub const IDEMPOTENCY_KEPT: Duration = Duration::from_hours(24);
 
 /// How long a request keeps its idempotency key to itself while it is published: longer than a function on AWS may run
 /// (75 s), so that only a crash leaves one behind.
 pub const IDEMPOTENCY_CLAIM_LENGTH: Duration = Duration::from_secs(90);
+
+/// How far the clocks of two workers may be apart before a time that one wrote means nothing to the other: far more than
+/// clocks that are kept by NTP are.
+pub const IDEMPOTENCY_CLOCK_SKEW: Duration = Duration::from_mins(5);
+
+/// How long after an idempotency key is over it is deleted. Until then a request that claims it anew finds it, so that
+/// what is deleted is no key that somebody is just claiming.
+pub const IDEMPOTENCY_SWEPT_AFTER: Duration = Duration::from_hours(1);
 
 // --- Delivery ---
 

@@ -1,6 +1,8 @@
 //! The record of a topic in the state bucket: its settings, keys and subscriptions in one object, changed only by
 //! conditional put. Versioned like the messages.
 
+mod version;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -12,14 +14,15 @@ use crate::secret::Secret;
 use crate::time::Timestamp;
 use crate::topic::{Topic, TopicKeys};
 
-/// The version this program writes, and the newest it reads.
-pub const RECORD_VERSION: u32 = 1;
+/// The newest version this program reads. It writes this one only where the record says what version 1 does not know:
+/// the first program then keeps its hands off it, and off that topic's events, until a newer one is back.
+pub const RECORD_VERSION: u32 = 2;
 
 /// A topic as it is stored. Its settings hold the subscriptions, with their secrets in clear.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TopicRecord {
-    /// The version of this form.
+    /// The version of this form. [`TopicRecord::render`] writes the oldest that will do.
     pub v: u32,
     /// The name as its creator wrote it.
     pub name: TopicName,
@@ -84,7 +87,7 @@ impl TopicRecord {
     /// Writes the record.
     pub fn render(&self) -> Bytes {
         // A record is plain data with text keys: serialising it cannot fail.
-        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
+        Bytes::from(serde_json::to_vec(&Self { v: version::of(self), ..self.clone() }).unwrap_or_default())
     }
 
     /// The record of a topic that is being deleted: nothing of it is left but its name. Stores delete without a
@@ -122,7 +125,8 @@ impl TopicRecord {
     /// The topic as the rules use it.
     pub fn compile(&self) -> Result<Topic, RecordError> {
         let keys = TopicKeys { key1: Secret::new(self.key1.expose()), key2: Secret::new(self.key2.expose()) };
-        compile_topic(&self.name, &self.settings, keys).map_err(RecordError::Settings)
+        let topic = compile_topic(&self.name, &self.settings, keys).map_err(RecordError::Settings)?;
+        Ok(Topic { created_at: self.created_at, ..topic })
     }
 }
 
@@ -133,8 +137,8 @@ mod tests {
     /// Version 1 as it was first written. Never edited.
     const V1: &str = include_str!("wire/fixtures/topic-v1.json");
 
-    /// With custom headers, partial acknowledgement, and a secret that is rotated out. Never edited.
-    const V1_ROTATED: &str = include_str!("wire/fixtures/topic-v1-rotated.json");
+    /// Version 2: with custom headers, partial acknowledgement, and a secret that is rotated out. Never edited.
+    const V2_ROTATED: &str = include_str!("wire/fixtures/topic-v2-rotated.json");
 
     #[test]
     fn a_record_is_read_and_written_as_its_fixture() {
@@ -147,8 +151,8 @@ mod tests {
 
     #[test]
     fn a_record_with_headers_and_a_rotation_is_read_and_written_as_its_fixture() {
-        let record = TopicRecord::parse(V1_ROTATED.as_bytes()).unwrap();
-        assert_eq!(record.render(), V1_ROTATED.trim_end());
+        let record = TopicRecord::parse(V2_ROTATED.as_bytes()).unwrap();
+        assert_eq!(record.render(), V2_ROTATED.trim_end());
         let topic = record.compile().unwrap();
         let billing = &topic.subscriptions["billing"];
         let (rotated, ended) =
@@ -165,8 +169,8 @@ mod tests {
     fn a_broken_record_is_never_an_empty_topic() {
         assert!(matches!(TopicRecord::parse(b""), Err(RecordError::Malformed(_))));
         assert!(matches!(TopicRecord::parse(&V1.as_bytes()[..100]), Err(RecordError::Malformed(_))));
-        let newer = V1.replace("\"v\":1", "\"v\":2").replace("\"name\"", "\"title\"");
-        assert!(matches!(TopicRecord::parse(newer.as_bytes()), Err(RecordError::Newer(2))));
+        let newer = V1.replace("\"v\":1", "\"v\":3").replace("\"name\"", "\"title\"");
+        assert!(matches!(TopicRecord::parse(newer.as_bytes()), Err(RecordError::Newer(3))));
     }
 
     fn temporary(members: &str) -> TopicRecord {
@@ -218,7 +222,7 @@ mod tests {
 
     #[test]
     fn debug_shows_no_secret() {
-        for record in [V1, V1_ROTATED] {
+        for record in [V1, V2_ROTATED] {
             let record = TopicRecord::parse(record.as_bytes()).unwrap();
             let shown = format!("{record:?} {:?}", record.compile().unwrap());
             for secret in ["whsec_", "whsk_", "\"k1", "s3cret"] {

@@ -23,6 +23,9 @@ use crate::time::Timestamp;
 pub struct Topic {
     /// Its name.
     pub name: TopicName,
+    /// When it was made: what tells it from one of its name that was deleted. [`Timestamp::EPOCH`] where only settings
+    /// are known.
+    pub created_at: Timestamp,
     /// The schema of the events it accepts.
     pub input_schema: Schema,
     /// Where custom events have what the rules look at.

@@ -123,7 +123,7 @@ async fn what_a_newer_program_wrote_waits_for_it_in_every_queue() {
     let queues = [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive];
     for (queue, body) in queues.into_iter().zip([&delivery, &letter, &letter]) {
         let world = world(Faults::none()).await;
-        let newer = Bytes::from(body.replace("\"v\":1", "\"v\":2"));
+        let newer = Bytes::from(body.replace("\"v\":1", "\"v\":3"));
         world.send(queue, newer.clone()).await;
         for _ in 0..60 {
             let responses = [world.deliver().await, world.bury().await, world.bury_redriven().await];

@@ -224,7 +224,7 @@ async fn a_foreign_message_goes_to_the_dead_letters_byte_for_byte_and_its_neighb
 #[tokio::test]
 async fn a_newer_message_waits_for_a_newer_reader() {
     let world = world(json!({})).await;
-    let newer = Bytes::from_static(b"{\"v\":2}");
+    let newer = Bytes::from_static(b"{\"v\":3}");
     world.send(QueueName::Deliveries, newer.clone()).await;
     world.deliver().await;
     assert_eq!(world.visible(QueueName::Deliveries).await, 0);

@@ -104,7 +104,7 @@ async fn while_the_record_cannot_be_read_nobody_is_taken_for_deleted() {
 
 /// Everything that can be wrong with a record, given a good one.
 fn broken(good: &str) -> Vec<Bytes> {
-    let newer = good.replace("\"v\":1", "\"v\":2");
+    let newer = good.replace("\"v\":1", "\"v\":3");
     assert_ne!(newer, good);
     [String::new(), good[..good.len() / 2].to_owned(), newer, "{}".to_owned()].map(Bytes::from).to_vec()
 }

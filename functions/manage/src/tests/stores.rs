@@ -93,7 +93,7 @@ async fn a_writer_that_always_loses_gives_up_with_a_conflict() {
 #[tokio::test]
 async fn a_record_that_cannot_be_read_is_never_an_absent_topic() {
     let api = Api::with_billing().await;
-    let newer = br#"{"v":2}"#.as_slice();
+    let newer = br#"{"v":3}"#.as_slice();
     for broken in [b"".as_slice(), newer] {
         api.state.write("topics/orders.json", broken.to_vec());
         for answer in every_write(&api).await.into_iter().chain([api.delete("/topics/orders").await]) {

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use posthaste_ports::ErrorKind;
+use futures_util::future::{join_all, poll_immediate};
+use posthaste_core::time::Timestamp;
 use posthaste_ports::faulty::{Fault, Faulty, Plan};
 use posthaste_ports::recorded::Operation;
+use posthaste_ports::{
+    ErrorKind, MessageId, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender,
+};
 use posthaste_publish::router;
 
+use crate::memory::MemoryQueue;
 use crate::world::{Answer, BATCH, KEY, MINIMAL, STRUCTURED, World, events, one, request, send};
 
 const NAMED: (&str, &str) = ("idempotency-key", "8e03978e-40d5");
@@ -142,6 +146,54 @@ async fn a_request_in_progress_keeps_its_name_until_it_is_over_or_its_claim_laps
     assert_eq!(published(&world), 1);
 }
 
+/// A queue that takes its time.
+struct Slow(MemoryQueue);
+
+impl QueueSender for Slow {
+    async fn send_batch(
+        &self,
+        entries: Vec<OutgoingMessage>,
+    ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
+        tokio::task::yield_now().await;
+        let sent = self.0.send_batch(entries).await;
+        tokio::task::yield_now().await;
+        sent
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_its_request_is_written_leaves_nothing_half_done() {
+    let world = World::new(one()).await;
+    let app = router(world.publish_over(Slow(world.queue.clone()), world.store.clone()).into());
+    let left = send(app, request("/topics/orders/events", &[KEY, STRUCTURED, NAMED], MINIMAL));
+    let mut left = Box::pin(left);
+    // One poll at a time, until the name is claimed.
+    while world.store.under("idempotency/").is_empty() {
+        assert!(poll_immediate(&mut left).await.is_none());
+        tokio::task::yield_now().await;
+    }
+    drop(left);
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(published(&world), 1);
+    assert_eq!(world.post(&[STRUCTURED, NAMED], MINIMAL).await.status, 200);
+    assert_eq!(published(&world), 1);
+}
+
+#[tokio::test]
+async fn a_topic_made_anew_remembers_no_name_of_the_one_before() {
+    let world = World::new(one()).await;
+    assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
+    let (_, record) = world.store.under("topics/").remove(0);
+    let mut record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    record["createdAt"] = Timestamp::parse("2026-11-21T10:00:01Z").unwrap().as_millis().into();
+    let record = record.to_string();
+    world.store.put("topics/orders.json", record.into(), PutCondition::Always).await.unwrap();
+    assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
+    assert_eq!(published(&world), 2);
+}
+
 #[tokio::test]
 async fn whatever_call_fails_the_name_is_free_again_or_lapses_and_nothing_is_lost() {
     for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::TimedOut)] {
@@ -186,7 +238,6 @@ async fn after_a_failure_the_name_is_free_at_once() {
 
 #[tokio::test]
 async fn a_record_that_cannot_be_read_keeps_nobody_from_publishing() {
-    use posthaste_ports::{ObjectStore, PutCondition};
     let world = World::new(one()).await;
     assert_eq!(world.post(&[STRUCTURED, NAMED], MINIMAL).await.status, 200);
     let (key, _) = world.store.under("idempotency/").remove(0);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use posthaste_core::idempotency::{IdempotencyRecord, RequestDigest};
 use posthaste_core::time::Timestamp;
 use posthaste_ports::Clock;
 
@@ -29,10 +30,24 @@ async fn check(age: Duration, later: Duration, is_deleted: bool) {
 
 #[tokio::test]
 async fn a_key_goes_after_a_day_and_not_before() {
-    let day = Duration::from_hours(24);
+    // The hour that it is kept besides is for whoever claims it anew.
+    let day = Duration::from_hours(25);
     check(day, NEXT, true).await;
     check(day.saturating_sub(Duration::from_millis(1)), NEXT, false).await;
     check(Duration::ZERO, NEXT, false).await;
+}
+
+#[tokio::test]
+async fn a_key_that_was_claimed_anew_since_it_was_listed_stays() {
+    let world = World::new();
+    let now = world.clock.now() + NEXT;
+    let listed = Timestamp::from_millis(now.as_millis() - 30 * 3_600_000);
+    let digest = || RequestDigest::of([], b"");
+    let claim = |at: Timestamp| IdempotencyRecord::claimed(digest(), String::new(), at).render();
+    world.store.write_at("idempotency/orders/claimed", claim(now), listed);
+    world.store.write_at("idempotency/orders/over", claim(listed), listed);
+    world.run_after(NEXT).await;
+    assert_eq!(world.store.under("idempotency/"), ["idempotency/orders/claimed"]);
 }
 
 #[tokio::test]

@@ -36,6 +36,7 @@ use crate::name::{SubscriptionName, TopicName};
 use crate::retry::{RetryPolicy, WaitFloors};
 use crate::schema::Schema;
 use crate::signature::SigningSecretError;
+use crate::time::Timestamp;
 use crate::time::format_duration;
 use crate::topic::{DeadLetterPolicy, Subscription, Topic, TopicKeys};
 
@@ -188,6 +189,7 @@ pub fn compile_topic(
     }
     Ok(Topic {
         name: name.clone(),
+        created_at: Timestamp::EPOCH,
         input_schema: settings.input_schema,
         input_mapping: mapping::input_mapping(settings.input_schema, settings.input_mapping.as_ref())?,
         default_time_to_live: settings.default_time_to_live.map(|ttl| ttl.0),

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{CLOUD_EVENTS, EVENT_GRID, Names};
-use crate::event::{Envelope, Event, EventError, without_members};
-use crate::limits::{EVENT_BYTES_MAX, MAPPED_VALUE_BYTES_MAX};
+use crate::event::{Envelope, Event, EventError, without_members, without_refused};
+use crate::limits::{MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX};
 use crate::schema::Schema;
 
 /// A dead letter as it was read from its object.
@@ -29,8 +29,8 @@ pub enum RestoreError {
     /// It does not say why it was given up.
     #[error("not a dead letter: there is no deadLetterReason in it")]
     NotADeadLetter,
-    /// It is larger than any event that is accepted.
-    #[error("larger than {EVENT_BYTES_MAX} bytes")]
+    /// It is larger than any event that is accepted can become.
+    #[error("larger than {RESTORED_EVENT_BYTES_MAX} bytes")]
     TooLarge,
     /// A custom event whose envelope says too little, or too much.
     #[error("a custom event whose envelope cannot be read")]
@@ -45,13 +45,25 @@ pub enum RestoreError {
 #[error("not a JSON array of dead letters")]
 pub struct NotDeadLetters(#[source] serde_json::Error);
 
-/// The member that every dead letter has has another name in CloudEvents, which knows lower case only.
+/// The member that every dead letter has has another name in CloudEvents, which knows lower case only. What has it with
+/// another value than a text is a member of the producer's own.
 #[derive(Deserialize)]
-struct Reason {
-    #[serde(rename = "deadLetterReason")]
-    event_grid: Option<String>,
-    #[serde(rename = "deadletterreason")]
-    cloud_events: Option<String>,
+struct Reason<'a> {
+    #[serde(rename = "deadLetterReason", borrow)]
+    event_grid: Option<&'a RawValue>,
+    #[serde(rename = "deadletterreason", borrow)]
+    cloud_events: Option<&'a RawValue>,
+}
+
+impl Reason<'_> {
+    fn read(self) -> Option<(String, Names, Schema)> {
+        let text = |raw: Option<&RawValue>| serde_json::from_str::<String>(raw?.get()).ok();
+        match (text(self.event_grid), text(self.cloud_events)) {
+            (Some(reason), _) => Some((reason, EVENT_GRID, Schema::EventGrid)),
+            (None, Some(reason)) => Some((reason, CLOUD_EVENTS, Schema::CloudEvents)),
+            (None, None) => None,
+        }
+    }
 }
 
 impl Names {
@@ -72,18 +84,14 @@ pub fn restore_all(
 
 /// The event of one dead letter.
 pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError> {
-    let written: Reason = serde_json::from_slice(record).map_err(|_| RestoreError::NotADeadLetter)?;
-    let (reason, names, schema) = match written {
-        Reason { event_grid: Some(reason), .. } => (reason, EVENT_GRID, Schema::EventGrid),
-        Reason { cloud_events: Some(reason), .. } => (reason, CLOUD_EVENTS, Schema::CloudEvents),
-        Reason { event_grid: None, cloud_events: None } => return Err(RestoreError::NotADeadLetter),
-    };
-    let text = without_members(record, names.reason, &names.all());
+    let written: Reason<'_> = serde_json::from_slice(record).map_err(|_| RestoreError::NotADeadLetter)?;
+    let (reason, names, schema) = written.read().ok_or(RestoreError::NotADeadLetter)?;
+    let text = without_refused(without_members(record, names.reason, &names.all()));
     let event = match (schema, output) {
         (Schema::EventGrid, Schema::Custom) => custom(&text)?,
         _ => Event::parse(schema, text).map_err(RestoreError::Event)?,
     };
-    if event.json().len() > EVENT_BYTES_MAX {
+    if event.json().len() > RESTORED_EVENT_BYTES_MAX {
         return Err(RestoreError::TooLarge);
     }
     Ok(Restored { reason: reason.into(), event })
@@ -127,6 +135,12 @@ mod tests {
     use super::super::record;
     use super::super::tests::{entry, letter};
     use super::*;
+    use crate::event::{Input, Made, PublishRequest, converted, parse_request};
+    use crate::limits::EVENT_BYTES_MAX;
+    use crate::mapping::InputMapping;
+    use crate::name::TopicName;
+    use crate::time::Timestamp;
+    use http::HeaderMap;
     use proptest::prelude::*;
     use std::error::Error;
 
@@ -155,6 +169,56 @@ mod tests {
             Schema::CloudEvents,
             None,
             r#"{"lasthttpstatuscode":7,"specversion":"1.0","id":"1","source":"/s","type":"t","lasthttpstatus":1}"#,
+        );
+    }
+
+    #[test]
+    fn a_member_of_the_producer_s_own_under_the_other_schema_s_name_stays() {
+        for own in ["5", "{}", "null", "[1]"] {
+            let event = EVENT_GRID_EVENT.replacen('{', &format!("{{\"deadletterreason\":{own},"), 1);
+            check(Schema::EventGrid, None, &event);
+        }
+    }
+
+    /// What becomes of a request's only event in `output`.
+    fn published(input: Input<'_>, body: String, output: Schema) -> Bytes {
+        let (topic, headers) = (TopicName::parse("orders").unwrap(), HeaderMap::new());
+        let request = PublishRequest { topic: &topic, input, headers: &headers, body: &Bytes::from(body) };
+        converted(&parse_request(&request).unwrap()[0], output).unwrap()
+    }
+
+    #[test]
+    fn the_largest_event_comes_back_whatever_was_added_to_it() {
+        let mapping = InputMapping::default();
+        let made = Made { at: Timestamp::EPOCH, seed: [1; 16] };
+        let custom = Input::Custom { mapping: &mapping, made };
+        let grid = EVENT_GRID_EVENT.replace(r#"null, "publishtime":"mine""#, "\"#\"");
+        let blank = grid.replace('#', "").replacen('{', r##"{"topic":"#","##, 1);
+        for (input, event, output) in [
+            (Input::EventGrid, grid.clone(), Schema::EventGrid),
+            (Input::EventGrid, grid, Schema::CloudEvents),
+            (Input::EventGrid, blank, Schema::CloudEvents),
+            (custom, "{\"a\":\"#\"}".to_owned(), Schema::EventGrid),
+            (custom, "{\"a\":\"#\"}".to_owned(), Schema::CloudEvents),
+        ] {
+            let fill = " ".repeat(EVENT_BYTES_MAX + 1 - event.len());
+            let event = published(input, event.replace('#', &fill), output);
+            assert!(event.len() > EVENT_BYTES_MAX);
+            let restored = restore(&record(&letter(output, None), &entry(None), &event), output).unwrap();
+            assert!(restored.event.json() == &event, "{output:?}");
+        }
+    }
+
+    #[test]
+    fn what_sqs_refuses_is_escaped_and_names_stay_as_they_were_written() {
+        let check = |record: &str, expected: &str| {
+            let restored = restore(&Bytes::from(record.to_owned()), Schema::EventGrid).unwrap();
+            assert_eq!(restored.event.json(), expected);
+        };
+        let rest = r#""id":"1","eventType":"t","subject":"","eventTime":"2026-11-21T10:00:00Z","data":"#;
+        check(
+            &format!("{{\"deadLetterReason\":\"x\",\"\\u0061\\uffff\":1,{rest}\"\u{ffff}\"}}"),
+            &format!("{{\"\\u0061\\uffff\":1,{rest}\"\\uffff\"}}"),
         );
     }
 
@@ -224,7 +288,7 @@ mod tests {
             r#"{"id":"1","deadletterreason":"EndpointGone"}"#,
             "not an event of its schema: specversion: expected \"1.0\"",
         );
-        let large = CLOUD_EVENT.replace("1.00", &"7".repeat(EVENT_BYTES_MAX));
+        let large = CLOUD_EVENT.replace("1.00", &"7".repeat(RESTORED_EVENT_BYTES_MAX));
         let large = record(&letter(Schema::CloudEvents, None), &entry(None), &Bytes::from(large));
         assert!(matches!(restore(&large, Schema::CloudEvents), Err(RestoreError::TooLarge)));
         assert!(restore_all(&Bytes::from_static(b"{}"), Schema::CloudEvents).is_err());

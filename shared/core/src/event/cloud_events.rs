@@ -27,6 +27,11 @@ pub(crate) fn is_attribute_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
 }
 
+/// Whether an event may have this member.
+pub(super) fn takes(name: &str, value: Value<'_>) -> bool {
+    Draft::default().take(name, value).is_ok()
+}
+
 /// What was met so far.
 #[derive(Default)]
 struct Draft {

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use super::Event;
-use super::cloud_events::is_attribute_name;
+use super::cloud_events::{is_attribute_name, takes};
 use super::date_time;
 use super::envelope::Envelope;
 use super::error::{EventError, Expected};
@@ -84,11 +84,11 @@ impl Attributes<'_> {
 
 fn from_custom(envelope: &Envelope, event: &[u8]) -> Bytes {
     let attributes = Attributes {
-        id: quoted(&envelope.id).into(),
+        id: quoted(&controls_encoded(&envelope.id)).into(),
         source: quoted(&uri_reference(&envelope.topic)).into(),
-        data_version: quoted(&envelope.data_version).into(),
-        subject: quoted(&envelope.subject).into(),
-        event_type: quoted(&envelope.event_type).into(),
+        data_version: quoted(&controls_encoded(&envelope.data_version)).into(),
+        subject: quoted(&controls_encoded(&envelope.subject)).into(),
+        event_type: quoted(&controls_encoded(&envelope.event_type)).into(),
         time: quoted(&date_time::with_colon(&envelope.event_time)).into(),
         extensions: Vec::new(),
     };
@@ -102,11 +102,11 @@ fn from_event_grid(json: &Bytes) -> Result<Bytes, EventError> {
     for (name, value) in members.iter() {
         let error = |expected| EventError::member(name, expected);
         match name {
-            "id" => attributes.id = value.json().into(),
+            "id" => attributes.id = attribute(value).map_err(error)?,
             "topic" => attributes.source = source(value).map_err(error)?,
-            "dataVersion" => attributes.data_version = value.json().into(),
-            "subject" => attributes.subject = value.json().into(),
-            "eventType" => attributes.event_type = value.json().into(),
+            "dataVersion" => attributes.data_version = attribute(value).map_err(error)?,
+            "subject" => attributes.subject = attribute(value).map_err(error)?,
+            "eventType" => attributes.event_type = attribute(value).map_err(error)?,
             "eventTime" => attributes.time = time(value).map_err(error)?,
             "data" => data = Some(value.json()),
             _ if is_extension(name, value) => attributes.extensions.push((name, value.json())),
@@ -120,14 +120,20 @@ fn from_event_grid(json: &Bytes) -> Result<Bytes, EventError> {
     Ok(attributes.around(data.as_bytes()))
 }
 
-/// Whether a member that Event Grid's schema does not know can go along: a CloudEvent takes neither other names nor
-/// values that hold others.
+/// Whether a member that Event Grid's schema does not know can go along: a CloudEvent takes neither other names, nor
+/// values that hold others, nor an `expirytime` that is no time.
 fn is_extension(name: &str, value: Value<'_>) -> bool {
-    is_attribute_name(name)
-        && !RESERVED.contains(&name)
-        && !value.is_composite()
-        && !value.is_null()
-        && (!value.is_string() || value.string().is_ok_and(|text| !text.contains(char::is_control)))
+    is_attribute_name(name) && !RESERVED.contains(&name) && !value.is_null() && takes(name, value)
+}
+
+fn attribute(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
+    if value.is_null() {
+        return Ok(value.json().into());
+    }
+    Ok(match controls_encoded(&value.string()?) {
+        Cow::Borrowed(_) => value.json().into(),
+        Cow::Owned(encoded) => quoted(&encoded).into(),
+    })
 }
 
 fn source(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
@@ -146,12 +152,21 @@ fn time(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
 
 /// Percent-encodes what no URI may hold and an Event Grid topic may: white space and control characters.
 fn uri_reference(topic: &str) -> Cow<'_, str> {
-    let is_refused = |c: char| c.is_whitespace() || c.is_control();
-    if !topic.contains(is_refused) {
-        return topic.into();
+    percent_encoded(topic, |c| c.is_whitespace() || c.is_control())
+}
+
+/// Percent-encodes what no attribute may hold and Event Grid's texts may: control characters.
+/// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md#type-system>
+fn controls_encoded(text: &str) -> Cow<'_, str> {
+    percent_encoded(text, char::is_control)
+}
+
+fn percent_encoded(text: &str, is_refused: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_refused) {
+        return text.into();
     }
-    let mut encoded = String::with_capacity(topic.len() + 16);
-    for c in topic.chars() {
+    let mut encoded = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
         if is_refused(c) {
             let mut bytes = [0; 4];
             encoded.extend(c.encode_utf8(&mut bytes).bytes().map(|byte| format!("%{byte:02X}")));

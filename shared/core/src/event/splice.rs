@@ -8,8 +8,8 @@ use super::members::Members;
 ///
 /// A text that is not an object (no accepted event is one) comes back as it is.
 pub fn with_members(event: &Bytes, members: &[(&str, String)]) -> Bytes {
-    let text = std::str::from_utf8(event).ok().and_then(|text| Members::read(text).ok());
-    let Some(present) = text else { return event.clone() };
+    let text = std::str::from_utf8(event).ok().and_then(|text| Some((text, Members::read(text).ok()?)));
+    let Some((text, present)) = text else { return event.clone() };
     let is_new = |name: &str| !members.iter().any(|(laid, _)| *laid == name);
     let room: usize = members.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
     let mut json = BytesMut::with_capacity(event.len() + room);
@@ -18,12 +18,12 @@ pub fn with_members(event: &Bytes, members: &[(&str, String)]) -> Bytes {
         json.put_slice(event.trim_ascii_end().strip_suffix(b"}").unwrap_or(event));
     } else {
         json.put_u8(b'{');
-        for (name, value) in present.iter().filter(|(name, _)| is_new(name)) {
-            put_member(&mut json, name, value.json());
+        for member in written(text, &present).filter(|member| is_new(member.name)) {
+            put_member(&mut json, member.quoted, member.value);
         }
     }
     for (name, value) in members {
-        put_member(&mut json, name, value);
+        put_member(&mut json, &format!("\"{name}\""), value);
     }
     json.put_u8(b'}');
     json.freeze()
@@ -48,19 +48,43 @@ pub fn without_members(event: &Bytes, first: &str, members: &[&str]) -> Bytes {
         json.put_slice(&event[..comma]);
     } else {
         json.put_u8(b'{');
-        for (name, value) in all.iter().filter(|(name, _)| !is_laid(name)) {
-            put_member(&mut json, name, value.json());
+        for member in written(text, &present).filter(|member| !is_laid(member.name)) {
+            put_member(&mut json, member.quoted, member.value);
         }
     }
     json.put_u8(b'}');
     json.freeze()
 }
 
-fn put_member(json: &mut BytesMut, name: &str, value: &str) {
+/// A member as it stands in the text.
+struct Written<'a> {
+    /// Its name, decoded.
+    name: &'a str,
+    /// Its name as it is written, in its quotes.
+    quoted: &'a str,
+    /// Its value.
+    value: &'a str,
+}
+
+/// The members of `text`, which `members` were read from. A name is what stands in quotes between two values.
+fn written<'a>(text: &'a str, members: &'a Members<'a>) -> impl Iterator<Item = Written<'a>> {
+    let mut end = 0;
+    members.iter().map(move |(name, value)| {
+        let value = value.json();
+        let start = value.as_ptr().addr() - text.as_ptr().addr();
+        let between = &text[end..start];
+        end = start + value.len();
+        let quoted =
+            between.find('"').zip(between.rfind('"')).map_or(between, |(from, to)| &between[from..=to]);
+        Written { name, quoted, value }
+    })
+}
+
+fn put_member(json: &mut BytesMut, quoted: &str, value: &str) {
     if !json.ends_with(b"{") {
         json.put_u8(b',');
     }
-    json.put_slice(serde_json::Value::from(name).to_string().as_bytes());
+    json.put_slice(quoted.as_bytes());
     json.put_u8(b':');
     json.put_slice(value.as_bytes());
 }
@@ -81,6 +105,7 @@ mod tests {
         check("{}", r#"{"reason":"x","n":1}"#);
         check("{ }", r#"{"reason":"x","n":1}"#);
         check(r#"{"n":5,"a" : [ 1 ],"\u0072eason":"old"}"#, r#"{"a":[ 1 ],"reason":"x","n":1}"#);
+        check(r#"{"n":5, "\u0061\"\uffff" :1}"#, r#"{"\u0061\"\uffff":1,"reason":"x","n":1}"#);
         check("[]", "[]");
     }
 
@@ -97,6 +122,7 @@ mod tests {
         // What the producer wrote itself, before what was laid over it, is its own.
         check_without(r#"{"n": 5, "reason":"x"}"#, r#"{"n": 5}"#);
         check_without(r#"{"a": 1.0,"reason":"x","b" : [ 2 ], "n":1}"#, r#"{"a":1.0,"b":[ 2 ]}"#);
+        check_without(r#"{"reason":"x","\u0061\"\uffff" :1}"#, r#"{"\u0061\"\uffff":1}"#);
         check_without(r#"{"reason":"x","n":1}"#, "{}");
         check_without(r#"{"a":1,"n":1}"#, r#"{"a":1,"n":1}"#);
         check_without("[]", "[]");

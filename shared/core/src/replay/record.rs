@@ -7,8 +7,10 @@ use super::selection::{ReplayRequestError, Selection};
 use crate::api::{IsoTimestamp, ReplayFailure, ReplayReason, ReplayRequest, ReplayState, ReplayView};
 use crate::limits::REPLAY_FAILURES_SHOWN_MAX;
 use crate::name::{SubscriptionName, TopicName};
-use crate::record::RECORD_VERSION;
 use crate::time::Timestamp;
+
+/// The version this program writes, and the newest it reads.
+pub const REPLAY_VERSION: u32 = 1;
 
 /// A replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +108,7 @@ impl ReplayRecord {
             failures: Vec::new(),
         };
         Self {
-            v: RECORD_VERSION,
+            v: REPLAY_VERSION,
             id,
             topic,
             subscription,
@@ -126,11 +128,11 @@ impl ReplayRecord {
             v: u32,
         }
         let newer = |error| match serde_json::from_slice::<Version>(bytes) {
-            Ok(Version { v }) if v > RECORD_VERSION => ReplayRecordError::Newer(v),
+            Ok(Version { v }) if v > REPLAY_VERSION => ReplayRecordError::Newer(v),
             _ => ReplayRecordError::Malformed(error),
         };
         let record: Self = serde_json::from_slice(bytes).map_err(newer)?;
-        if record.v > RECORD_VERSION { Err(ReplayRecordError::Newer(record.v)) } else { Ok(record) }
+        if record.v > REPLAY_VERSION { Err(ReplayRecordError::Newer(record.v)) } else { Ok(record) }
     }
 
     /// Writes the record.

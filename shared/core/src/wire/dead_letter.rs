@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::delivery::put_open_object;
-use super::{WIRE_VERSION, WireError, parse_delivery, render_delivery, unreadable};
+use super::{VERSION_1, WIRE_VERSION, WireError, parse_delivery, render_delivery, unreadable};
 use crate::decide::DeadLetterReason;
 use crate::delivery::{DeadLetter, StorageTrouble};
 use crate::time::Timestamp;
@@ -44,7 +44,7 @@ pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
         letter.storage.map(|trouble| StorageWire { since: trouble.since, failures: trouble.failures });
     let mut body = BytesMut::with_capacity(delivery.len() + 256);
     let object = letter.object.clone();
-    put_open_object(&mut body, &Head { v: WIRE_VERSION, reason: letter.reason, storage, object });
+    put_open_object(&mut body, &Head { v: VERSION_1, reason: letter.reason, storage, object });
     body.put_slice(b",\"delivery\":");
     body.put_slice(&delivery);
     body.put_u8(b'}');

@@ -1,11 +1,11 @@
-//! Version 1 of a delivery message.
+//! Versions 1 and 2 of a delivery message. They differ in what may be in them: custom events are in version 2 only.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::envelope::EnvelopeWire;
-use super::{WIRE_VERSION, WireError, unreadable};
+use super::{VERSION_1, VERSION_2, WIRE_VERSION, WireError, unreadable};
 use crate::batch::EventSize;
 use crate::delivery::{Delivery, Entry, LastAttempt, Marks, Payload, PayloadDigest};
 use crate::name::{SubscriptionName, TopicName};
@@ -100,7 +100,7 @@ pub fn parse_delivery(body: &Bytes) -> Result<Delivery, WireError> {
 impl Head {
     pub(super) fn of(delivery: &Delivery) -> Self {
         Self {
-            v: WIRE_VERSION,
+            v: if delivery.schema == Schema::Custom { VERSION_2 } else { VERSION_1 },
             topic: delivery.topic.clone(),
             subscription: delivery.subscription.clone(),
             schema: delivery.schema,

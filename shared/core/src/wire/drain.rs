@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{WIRE_VERSION, WireError, unreadable};
+use super::{VERSION_1, WIRE_VERSION, WireError, unreadable};
 use crate::pressure::DrainReport;
 
 #[derive(Serialize, Deserialize)]
@@ -20,7 +20,7 @@ struct DrainWire {
 /// Renders a report as an object.
 pub fn render_drain_report(report: &DrainReport) -> Bytes {
     let wire = DrainWire {
-        v: WIRE_VERSION,
+        v: VERSION_1,
         settled: report.settled,
         window_ms: whole_millis(report.window),
         waited_max_ms: whole_millis(report.waited_max),
@@ -67,6 +67,6 @@ mod tests {
         for text in ["", "{", "[]", r#"{"v":1}"#, r#"{"v":1,"settled":-1,"windowMs":1,"waitedMaxMs":1}"#] {
             assert!(matches!(parse(text), Err(WireError::Malformed(_))), "{text}");
         }
-        assert!(matches!(parse(r#"{"v":2,"rate":[]}"#), Err(WireError::Newer(2))));
+        assert!(matches!(parse(r#"{"v":3,"rate":[]}"#), Err(WireError::Newer(3))));
     }
 }

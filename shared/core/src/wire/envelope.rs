@@ -1,5 +1,4 @@
-//! Version 1 of what lies around a custom event in a message: Event Grid's members, under Event Grid's names. Later
-//! than version 1 itself: no older program accepts custom events.
+//! What lies around a custom event in a message of version 2: Event Grid's members, under Event Grid's names.
 
 use std::sync::Arc;
 

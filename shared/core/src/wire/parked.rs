@@ -4,7 +4,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{WIRE_VERSION, WireError, unreadable};
+use super::{VERSION_1, WIRE_VERSION, WireError, unreadable};
 
 #[derive(Deserialize)]
 struct ParkedWire<'a> {
@@ -16,7 +16,7 @@ struct ParkedWire<'a> {
 /// Renders an object of delivery messages.
 pub fn render_parked(messages: &[Bytes]) -> Bytes {
     let mut object = BytesMut::with_capacity(messages.iter().map(|m| m.len() + 1).sum::<usize>() + 32);
-    object.put_slice(format!("{{\"v\":{WIRE_VERSION},\"deliveries\":[").as_bytes());
+    object.put_slice(format!("{{\"v\":{VERSION_1},\"deliveries\":[").as_bytes());
     for (index, message) in messages.iter().enumerate() {
         if index > 0 {
             object.put_u8(b',');
@@ -52,6 +52,6 @@ mod tests {
     fn what_is_not_ours_is_told_from_what_is_newer() {
         let parse = |text: &'static str| parse_parked(&Bytes::from_static(text.as_bytes()));
         assert!(matches!(parse("{}"), Err(WireError::Malformed(_))));
-        assert!(matches!(parse(r#"{"v":2,"deliveries":[]}"#), Err(WireError::Newer(2))));
+        assert!(matches!(parse(r#"{"v":3,"deliveries":[]}"#), Err(WireError::Newer(3))));
     }
 }

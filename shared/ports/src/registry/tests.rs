@@ -183,7 +183,7 @@ async fn where_asking_is_cheap_everybody_asks() {
 
 /// Everything that can be wrong with a record.
 fn broken() -> Vec<Bytes> {
-    let newer = RECORD.replace("\"v\":1", "\"v\":2");
+    let newer = RECORD.replace("\"v\":1", "\"v\":3");
     let unacceptable = RECORD.replace("https://", "gopher://");
     assert!(newer != RECORD && unacceptable != RECORD);
     let truncated = &RECORD[..RECORD.len() / 2];

@@ -2,6 +2,7 @@
 //! them asks of SQS and S3.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -75,7 +76,7 @@ pub(crate) struct World {
     endpoint: ScriptedEndpoint,
     double: Double,
     mapping: SqsQueue<ManualClock>,
-    publish: Publish<Queue, Store, ManualClock, SeededEntropy>,
+    publish: Arc<Publish<Queue, Store, ManualClock, SeededEntropy>>,
     deliver: Deliver<Queue, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>,
     drain: DrainPost<Store, ManualClock>,
     wake: Wake<Queue, Store, Store, ManualClock, SeededEntropy>,
@@ -107,7 +108,7 @@ impl World {
         endpoint.answer([Answer::By(status_of)]);
         let meter = DrainMeter::default();
         Self {
-            publish: Publish {
+            publish: Arc::new(Publish {
                 deliveries: recorded(QueueName::Deliveries),
                 registry: registry(),
                 payloads: state(),
@@ -117,7 +118,7 @@ impl World {
                 activity: Activity::default(),
                 bodies: BodyBudget::new(6 << 20),
                 settings: PublishSettings::default(),
-            },
+            }),
             deliver: Deliver::new(
                 DeliverPorts {
                     queue: recorded(QueueName::Deliveries),

@@ -65,6 +65,22 @@ fn unknown_members_go_along_where_cloud_events_takes_them() {
 }
 
 #[test]
+fn what_no_attribute_may_hold_is_encoded_or_left_out() {
+    let grid = format!("{GRID}1}}").replace("\"/s\"", r#""a\nb\u0000%""#).replace("\"t\"", r#""t\u0085""#);
+    let text = cloud_event(&grid).unwrap();
+    assert!(text.contains(r#""subject":"a%0Ab%00%","type":"t%C2%85""#), "{text}");
+    for (extra, is_kept) in [
+        (r#""expirytime":"soon""#, false),
+        (r#""expirytime":7"#, false),
+        (r#""expirytime":"2026-11-21T10:00:00Z""#, true),
+        (r#""traceparent":7"#, true),
+    ] {
+        let text = cloud_event(&format!("{GRID}1}}").replacen('{', &format!("{{{extra},"), 1)).unwrap();
+        assert_eq!(text.contains(extra), is_kept, "{text}");
+    }
+}
+
+#[test]
 fn a_custom_event_becomes_either() {
     let event = custom(r#"{ "id":7, "n": 1.00 }"#);
     assert_eq!(

@@ -12,9 +12,13 @@ use serde::de::{Deserializer, Visitor};
 use crate::event::error::{EventError, Expected};
 use crate::event::media_type::MediaType;
 use crate::event::members::{Members, Value};
+use crate::limits::BINARY_HEADERS_BYTES_MAX;
 
 /// What data is when the event does not say.
 const CONTENT_TYPE_DEFAULT: HeaderValue = HeaderValue::from_static("application/json");
+
+/// What a header takes besides its name and value: a colon, a space, and the end of its line.
+const HEADER_FRAME_BYTES: usize = 4;
 
 /// An event as headers and body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,21 +47,27 @@ pub enum OutputError {
 /// JSON becomes its text, with U+FFFD for lone surrogates, which no text can hold.
 ///
 /// `None` for an event whose data is missing, empty, or bytes of an unsaid type: a webhook must carry a payload and a
-/// content type, so such an event travels in structured mode, whose body is never empty. That is for the sender to
-/// choose, and the receiver sees it by the content type.
+/// content type, so such an event travels in structured mode, whose body is never empty. The same for one whose
+/// attributes are more than servers take as headers ([`BINARY_HEADERS_BYTES_MAX`]), or whose content type is not ASCII.
+/// That is for the sender to choose, and the receiver sees it by the content type.
 /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#21-delivery-request>
 pub fn binary_request(event: &Bytes) -> Result<Option<BinaryEvent>, OutputError> {
     let json = std::str::from_utf8(event).map_err(|_| EventError::whole(Expected::Utf8))?;
     let members = Members::read(json)?;
     let mut headers = HeaderMap::new();
     let mut data: Option<(bool, Value<'_>)> = None;
+    let mut bytes = 0;
     for (name, value) in members.iter() {
         match name {
             // Data that is `null` is data; every other member that is `null` is not there.
             _ if value.is_null() && name != "data" => {}
             "data" | "data_base64" => data = Some((name == "data_base64", value)),
             _ => {
-                let (header, value) = header(name, value)?;
+                let Some((header, value)) = header(name, value)? else { return Ok(None) };
+                bytes += header.as_str().len() + value.len() + HEADER_FRAME_BYTES;
+                if bytes > BINARY_HEADERS_BYTES_MAX {
+                    return Ok(None);
+                }
                 let attribute = header.as_str().to_owned();
                 headers.try_insert(header, value).map_err(|_| OutputError::Header { attribute })?;
             }
@@ -84,7 +94,8 @@ pub fn binary_request(event: &Bytes) -> Result<Option<BinaryEvent>, OutputError>
     Ok(is_webhook.then_some(BinaryEvent { headers, body }))
 }
 
-fn header(name: &str, value: Value<'_>) -> Result<(HeaderName, HeaderValue), OutputError> {
+/// An attribute as a header; `None` for a content type that no header should have.
+fn header(name: &str, value: Value<'_>) -> Result<Option<(HeaderName, HeaderValue)>, OutputError> {
     let impossible = || OutputError::Header { attribute: name.to_owned() };
     let text = if value.is_string() {
         value.string().map_err(|expected| EventError::member(name, expected))?
@@ -92,11 +103,15 @@ fn header(name: &str, value: Value<'_>) -> Result<(HeaderName, HeaderValue), Out
         value.json().into()
     };
     if name == "datacontenttype" {
-        let value = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| impossible())?;
-        return Ok((CONTENT_TYPE, value));
+        let is_visible = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        return Ok(HeaderValue::from_str(&text)
+            .ok()
+            .filter(|_| is_visible)
+            .map(|value| (CONTENT_TYPE, value)));
     }
     let header = HeaderName::from_bytes(format!("ce-{name}").as_bytes()).map_err(|_| impossible())?;
-    Ok((header, HeaderValue::from_str(&percent_encoded(&text)).map_err(|_| impossible())?))
+    let value = HeaderValue::from_str(&percent_encoded(&text)).map_err(|_| impossible())?;
+    Ok(Some((header, value)))
 }
 
 /// Space, `"`, `%` and everything outside of printable ASCII as `%XY` (HTTP binding, 3.1.3.2).
@@ -208,6 +223,25 @@ mod tests {
         check(r#","data":null,"datacontenttype":"text/plain""#);
         check(r#","data_base64":"","datacontenttype":"image/png""#);
         check(r#","data_base64":"\/w==""#);
+    }
+
+    #[test]
+    fn what_servers_take_no_header_of_has_no_binary_form() {
+        let with = |members: &str| binary(&format!(r#"{members},"data":1"#)).map(|event| event.headers);
+        let bytes = |headers: &HeaderMap| {
+            headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>()
+        };
+        let subject = |length: usize| format!(r#","subject":"{}""#, "s".repeat(length));
+        // The content type that is added is not the event's own.
+        let added = CONTENT_TYPE.as_str().len() + CONTENT_TYPE_DEFAULT.len() + 4;
+        let room = BINARY_HEADERS_BYTES_MAX + added + 1 - bytes(&with(&subject(1)).unwrap());
+        assert_eq!(with(&subject(room)).as_ref().map(bytes), Some(BINARY_HEADERS_BYTES_MAX + added));
+        assert_eq!(with(&subject(room + 1)), None);
+        assert_eq!(with(&format!(r#","subject":"{}""#, "é".repeat(2000))), None);
+        let extensions: String = (0..30_000).map(|n| format!(r#","x{n}":1"#)).collect();
+        assert_eq!(with(&extensions), None);
+        assert_eq!(with(r#","datacontenttype":"text/plain; x=ü""#), None);
+        assert!(with(r#","datacontenttype":"text/plain; x=u""#).is_some());
     }
 
     #[test]
