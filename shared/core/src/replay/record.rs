@@ -10,7 +10,7 @@ use crate::name::{SubscriptionName, TopicName};
 use crate::time::Timestamp;
 
 /// The version this program writes, and the newest it reads.
-pub const REPLAY_VERSION: u32 = 1;
+const REPLAY_VERSION: u32 = 1;
 
 /// A replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
