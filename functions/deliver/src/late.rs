@@ -261,7 +261,7 @@ where
 fn arrived(subscription: &Subscription, events: Vec<LateEvent>, response: &WebhookResponse) -> Vec<String> {
     let acknowledged = if subscription.batching.partial_acknowledgement {
         let batch: Vec<_> = events.iter().map(LateEvent::in_batch).collect();
-        let body = AnswerBody { bytes: &response.body, is_whole: response.body_is_whole };
+        let body = AnswerBody::new(&response.headers, &response.body, response.body_is_whole);
         acknowledged(body, &batch)
     } else {
         Acknowledged::All

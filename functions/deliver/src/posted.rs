@@ -61,7 +61,7 @@ fn read(
     response: &WebhookResponse,
 ) -> Acknowledged {
     let events: Vec<_> = run.iter().map(|event| batch_event(invocation, event)).collect();
-    let body = AnswerBody { bytes: &response.body, is_whole: response.body_is_whole };
+    let body = AnswerBody::new(&response.headers, &response.body, response.body_is_whole);
     let acknowledged = acknowledged(body, &events);
     if let Acknowledged::Nothing(error) = &acknowledged {
         let subscription = &planned.subscription;

@@ -132,7 +132,7 @@ impl<E: Entropy> Editor<'_, E> {
         self.check_expiration(wanted.expiration_time_utc)?;
         let kept_name = spelling(settings, name).unwrap_or(name).clone();
         let present = settings.subscriptions.get(&kept_name);
-        let (signing, has_made_secret) = self.signing(present, &wanted.signing);
+        let (signing, has_made_secret) = self.signing(present, &wanted.signing)?;
         let present_headers = present.map(|present| present.delivery_headers.as_slice()).unwrap_or_default();
         let delivery_headers = wanted.delivery_headers.iter().map(|header| header.resolved(present_headers));
         let code = self.code();
@@ -155,14 +155,19 @@ impl<E: Entropy> Editor<'_, E> {
         &self,
         present: Option<&SubscriptionSettings>,
         written: &SigningSettings,
-    ) -> (SigningSettings, bool) {
-        match present {
+    ) -> Result<(SigningSettings, bool), Problem> {
+        let none = SigningSettings::default();
+        let present = match present {
             None if written.secrets.is_none() => {
-                (SigningSettings::of([(self.secret(SignatureKind::V1), None)]), true)
+                return Ok((SigningSettings::of([(self.secret(SignatureKind::V1), None)]), true));
             }
-            None => (written.resolved(&SigningSettings::default()), false),
-            Some(present) => (written.resolved(&present.signing), false),
-        }
+            None => &none,
+            Some(present) => &present.signing,
+        };
+        let resolved = written.resolved(present, self.now).map_err(|error| {
+            Problem::new(ProblemKind::BadSettings).member(error.member()).detail(error.to_string())
+        })?;
+        Ok((resolved, false))
     }
 
     /// A signing secret of random bytes.

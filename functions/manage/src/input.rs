@@ -181,9 +181,46 @@ fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             Category::Data => Problem::new(ProblemKind::BadSettings),
             Category::Syntax | Category::Eof | Category::Io => Problem::new(ProblemKind::BadRequest),
         };
-        let problem = problem.detail(cause.to_string());
+        let problem = problem.detail(without_value(&cause.to_string()));
         if member == "." { problem } else { problem.member(member) }
     })?;
     json.end().map_err(|error| Problem::new(ProblemKind::BadRequest).detail(error.to_string()))?;
     Ok(value)
+}
+
+/// How serde's messages begin that repeat the value they found.
+const REPEATING: [&str; 3] = ["invalid type: ", "invalid value: ", "unknown variant "];
+
+/// A message of serde without the value that was found, which may be a secret in the wrong place.
+fn without_value(message: &str) -> String {
+    if !REPEATING.iter().any(|start| message.starts_with(start)) {
+        return message.to_owned();
+    }
+    // What is expected comes last, and only the value before it may say `expected` too.
+    let (found, expected) = message.rsplit_once(", expected ").unwrap_or((message, ""));
+    let found = found.split(['"', '`']).next().unwrap_or_default().trim_end();
+    if expected.is_empty() { found.to_owned() } else { format!("{found}, expected {expected}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(message: &str, expected: &str) {
+        assert_eq!(without_value(message), expected);
+    }
+
+    #[test]
+    fn a_message_does_not_repeat_what_was_found() {
+        check(
+            r#"invalid type: string "whsec_a, expected \"b", expected a sequence at line 1 column 9"#,
+            "invalid type: string, expected a sequence at line 1 column 9",
+        );
+        check("invalid type: integer `5`, expected a string", "invalid type: integer, expected a string");
+        check("invalid type: map, expected a string", "invalid type: map, expected a string");
+        check("unknown variant `whsk_a`, expected `v1` or `v1a`", "unknown variant, expected `v1` or `v1a`");
+        check("unknown variant `whsk_a`, there are no variants", "unknown variant");
+        check("unknown field `x`, expected `a`", "unknown field `x`, expected `a`");
+        check("missing field `url`", "missing field `url`");
+    }
 }

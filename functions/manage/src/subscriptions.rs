@@ -67,7 +67,7 @@ pub(crate) async fn get_subscription<S: Store, D: Store, W: Webhooks, C: Clock, 
 ///
 /// It becomes active, where `endpoint.validation` asks for it once its endpoint has consented: the answer shows its state,
 /// which may be Pending or Failed. A paused one stays paused. Secrets that are left out stay as they are; with a new subscription one is made, and shown in
-/// this answer and never again. A masked secret stands for the one at its place.
+/// this answer and never again. A masked secret, as it is shown, stands for the one that is there.
 #[utoipa::path(put, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions", params(SubscriptionPath,
         ("If-Match" = Option<String>, Header, description = "Write only if this is its version"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: write only if it is not there")),

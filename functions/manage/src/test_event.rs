@@ -1,6 +1,8 @@
 //! A test event: one real attempt at a subscription's endpoint, shown as it went. Nothing is queued, tried again or
 //! dead-lettered.
 
+mod secrets;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
@@ -16,6 +18,7 @@ use posthaste_core::test_event::{TestEventError, given, sample};
 use posthaste_core::topic::Subscription;
 use posthaste_ports::{Clock, Entropy, WebhookAnswer, WebhookRequest, WebhookResponse};
 
+use self::secrets::Secrets;
 use crate::answer::{Failure, Shown};
 use crate::document::{BadRequests, Problems, UnknownSubscription, WrongStates};
 use crate::input::{At, Sent, SubscriptionPath};
@@ -74,6 +77,7 @@ pub(crate) async fn test_event<S: Store, D: Store, W: Webhooks, C: Clock, E: Ent
     let (headers, body) =
         rendered.map_err(|error| Problem::new(ProblemKind::BadEvent).detail(error.to_string()))?;
     let shown = shown_request(subscription, &headers, &body);
+    let secrets = Secrets::of(&headers, settings);
     let sent = WebhookRequest {
         method: Method::POST,
         url: subscription.endpoint.clone(),
@@ -81,7 +85,7 @@ pub(crate) async fn test_event<S: Store, D: Store, W: Webhooks, C: Clock, E: Ent
         body,
         timeout: subscription.timeout.min(TIMEOUT_MAX),
     };
-    let attempt = judged(shown, &manage.webhooks.send(sent).await);
+    let attempt = judged(shown, &manage.webhooks.send(sent).await, &secrets);
     tracing::info!(
         topic = %topic.name, subscription = %subscription.name, outcome = attempt.outcome, "a test event was sent"
     );
@@ -106,7 +110,7 @@ fn shown_request(subscription: &Subscription, headers: &HeaderMap, body: &[Bytes
     }
 }
 
-fn judged(request: TestRequest, answer: &WebhookAnswer) -> TestAttempt {
+fn judged(request: TestRequest, answer: &WebhookAnswer, secrets: &Secrets) -> TestAttempt {
     let (outcome, failure) = match &answer.result {
         Ok(response) => (Outcome::Answered { status: response.status.as_u16(), retry_after: None }, None),
         Err(failure) => (Outcome::Failed(*failure), Some(failure.to_string())),
@@ -117,15 +121,16 @@ fn judged(request: TestRequest, answer: &WebhookAnswer) -> TestAttempt {
         failure,
         took_ms: u64::try_from(answer.took.as_millis()).unwrap_or(u64::MAX),
         request,
-        response: answer.result.as_ref().ok().map(shown_response),
+        response: answer.result.as_ref().ok().map(|response| shown_response(response, secrets)),
     }
 }
 
-fn shown_response(response: &WebhookResponse) -> TestResponse {
+fn shown_response(response: &WebhookResponse, secrets: &Secrets) -> TestResponse {
+    let headers = shown_headers(&response.headers).into_iter();
     TestResponse {
         status: response.status.as_u16(),
-        headers: shown_headers(&response.headers),
-        body: String::from_utf8_lossy(&response.body).into_owned(),
+        headers: headers.map(|(name, value)| (name, secrets.masked_in(&value))).collect(),
+        body: secrets.masked_in(&String::from_utf8_lossy(&response.body)),
         body_is_whole: response.body_is_whole,
     }
 }

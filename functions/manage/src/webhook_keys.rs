@@ -19,8 +19,9 @@ use crate::input::Asked;
 use crate::{Managed, Store, Webhooks};
 
 /// How long a receiver may keep the answer. A new key signs beside the old one for the overlap of its rotation, which
-/// is a day when nobody says otherwise, so a set of this age still verifies.
-const MAX_AGE: HeaderValue = HeaderValue::from_static("public, max-age=300");
+/// is a day when nobody says otherwise, so a set of this age still verifies. With an overlap of zero, and before a first
+/// key, it does not: then receivers refuse for as long, which must be short, as a refusal may be for good.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("public, max-age=60, must-revalidate");
 
 /// `content-type` of a JSON Web Key Set (RFC 7517 §8.5.2).
 const JWK_SET: HeaderValue = HeaderValue::from_static("application/jwk-set+json");

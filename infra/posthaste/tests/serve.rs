@@ -67,7 +67,8 @@ fn a_signing_secret_is_rotated_and_its_public_key_is_there_for_receivers() {
     let rotate = ["subscriptions", "rotate-secret", "orders", "billing", "--kind", "v1a"];
     let rotated = server.json(&rotate, "");
     assert!(rotated["secret"].as_str().unwrap().starts_with("whsk_"));
-    assert_eq!(rotated["signing"], json!({ "secrets": ["(masked)", "(masked)"] }));
+    let masks = rotated["signing"]["secrets"].as_array().unwrap();
+    assert!(masks.len() == 2 && masks.iter().all(|mask| mask.as_str().unwrap().starts_with("(masked:")));
     let keys = get(&server, "/.well-known/webhook-keys?topic=orders&subscription=billing");
     assert!(
         keys.starts_with("HTTP/1.1 200") && keys.contains(rotated["publicKey"].as_str().unwrap()),

@@ -32,7 +32,7 @@ pub use settings::{
     FilterSettings, HandshakeView, RetryPolicySettings, StatusState, StatusView, SubscriptionSettings,
     TopicSettings, Validation,
 };
-pub use signing::{RotateSecret, RotatedSecret, RotationError, SigningSettings};
+pub use signing::{MaskError, RotateSecret, RotatedSecret, RotationError, SigningSettings};
 pub use test_event::{TestAttempt, TestRequest, TestResponse};
 pub use view::{
     DeadLetterObject, DeadLetterPage, HealthView, SubscriptionPage, TopicKeysView, TopicPage, TopicSummary,

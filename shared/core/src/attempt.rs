@@ -1,7 +1,9 @@
 //! One attempt as a request: its headers, its body and its signature.
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+};
 use sha2::{Digest, Sha256};
 
 use crate::delivery_header;
@@ -22,6 +24,7 @@ const AEG_SUBSCRIPTION_NAME: HeaderName = HeaderName::from_static("aeg-subscript
 const AEG_DELIVERY_COUNT: HeaderName = HeaderName::from_static("aeg-delivery-count");
 const POSTHASTE_REPLAYED: HeaderName = HeaderName::from_static("posthaste-replayed");
 const NOTIFICATION: HeaderValue = HeaderValue::from_static("Notification");
+const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 pub(crate) const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
@@ -83,6 +86,10 @@ pub fn request(
     headers.insert(WEBHOOK_REQUEST_ORIGIN, context.origin.clone());
     headers.insert(ORIGIN, context.origin.clone());
     headers.insert(USER_AGENT, AGENT);
+    if subscription.batching.partial_acknowledgement {
+        // Its answer is read: without this header a server may send it in any coding (RFC 9110, 12.5.3).
+        headers.insert(ACCEPT_ENCODING, IDENTITY);
+    }
     headers.insert(AEG_EVENT_TYPE, NOTIFICATION);
     put(&mut headers, AEG_SUBSCRIPTION_NAME, subscription.name.as_str());
     headers.insert(AEG_DELIVERY_COUNT, context.attempts_before.into());
@@ -185,6 +192,17 @@ mod tests {
     fn a_batch_of_cloud_events() {
         let batched = subscription(Schema::CloudEvents, json!({ "batching": { "maxEventsPerBatch": 10 } }));
         insta::assert_snapshot!(wire(&batched, &[event("a-0"), event("a-1")]));
+    }
+
+    #[test]
+    fn an_answer_that_is_read_is_asked_for_without_a_coding() {
+        let check = |is_partial: bool| {
+            let batching = json!({ "maxEventsPerBatch": 10, "partialAcknowledgement": is_partial });
+            let batched = subscription(Schema::CloudEvents, json!({ "batching": batching }));
+            assert_eq!(wire(&batched, &[event("a-0")]).contains("accept-encoding: identity"), is_partial);
+        };
+        check(true);
+        check(false);
     }
 
     #[test]

@@ -25,7 +25,7 @@ enum Value {
 /// Why a header cannot be added.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DeliveryHeaderError {
-    /// Not a token of RFC 9110.
+    /// Not of the letters, digits, hyphens and underscores that all servers keep apart.
     #[error("expected a header name of 1 to {DELIVERY_HEADER_NAME_BYTES_MAX} letters, digits, - or _")]
     Name,
     /// A name that posthaste or HTTP sets.
@@ -105,6 +105,11 @@ fn parse_name(name: &str) -> Result<HeaderName, DeliveryHeaderError> {
     if !(1..=DELIVERY_HEADER_NAME_BYTES_MAX).contains(&name.len()) {
         return Err(DeliveryHeaderError::Name);
     }
+    // A token of RFC 9110 may have other characters too, but CGI-style servers make an underscore of each of them:
+    // `webhook.signature` would stand in for `webhook-signature` there.
+    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')) {
+        return Err(DeliveryHeaderError::Name);
+    }
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| DeliveryHeaderError::Name)?;
     if is_reserved(&parsed) { Err(DeliveryHeaderError::Reserved) } else { Ok(parsed) }
 }
@@ -177,6 +182,13 @@ mod tests {
         for name in ["", "a b", "a:", "ä", "a\r\nb", &"a".repeat(DELIVERY_HEADER_NAME_BYTES_MAX + 1)] {
             refused(name, "v", &DeliveryHeaderError::Name);
         }
+        for separator in "!#$%&'*+.^`|~".chars() {
+            for [family, rest] in [["webhook", "signature"], ["ce", "id"], ["aeg", "event"], ["x", "a"]] {
+                refused(&format!("{family}{separator}{rest}"), "v", &DeliveryHeaderError::Name);
+            }
+        }
+        refused("webhook_signature", "v", &DeliveryHeaderError::Reserved);
+        assert!(DeliveryHeader::fixed("X_a-1", "v", false).is_ok());
         for value in ["a\r\nb", "a\nb", "a\0b", "ä", " a", "a ", "\ta", "a\tb", "\u{7f}"] {
             refused("x-a", value, &DeliveryHeaderError::Value);
         }

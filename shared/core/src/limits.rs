@@ -215,6 +215,13 @@ pub const LATE_NOTE_KEPT: Duration = Duration::from_hours(48);
 /// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
 pub const EVENTS_PER_BATCH_MAX: u32 = 5000;
 
+/// Most events in one batch whose receiver may name those that failed: a report of all of them, at some 60 bytes each
+/// with an id of usual length, still fits into [`RESPONSE_BODY_BYTES_MAX`].
+pub const ACKNOWLEDGED_EVENTS_MAX: u32 = 1000;
+
+/// How long a bucket must be allowed to refuse a dead letter before it is dropped: one failed put is no outage.
+pub const DEAD_LETTER_GIVE_UP_MIN: Duration = Duration::from_mins(5);
+
 /// Largest preferred batch size, in kilobytes of 1024 bytes (Event Grid).
 /// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
 pub const PREFERRED_BATCH_KILOBYTES_MAX: u32 = 1024;

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use http::header::{CONTENT_ENCODING, HeaderMap};
 use serde::Deserialize;
 
 use crate::json_pointer::{JsonPointer, string};
@@ -35,6 +36,9 @@ pub enum ReportError {
     /// Not JSON, or not of the form of a report.
     #[error("the answer is not a report of batchItemFailures")]
     Form,
+    /// Compressed, or in another character set, so that what it names cannot be read.
+    #[error("the answer has a content coding, or is not UTF-8")]
+    Coding,
     /// A name that no event of the batch has.
     #[error("an itemIdentifier is not the id of an event of the batch")]
     UnknownEvent,
@@ -47,6 +51,24 @@ pub struct AnswerBody<'a> {
     pub bytes: &'a [u8],
     /// Whether that is all of it.
     pub is_whole: bool,
+    /// Whether it has a content coding, such as gzip, although none was asked for.
+    pub is_coded: bool,
+}
+
+impl<'a> AnswerBody<'a> {
+    /// The body of an answer with these headers.
+    pub fn new(headers: &HeaderMap, bytes: &'a [u8], is_whole: bool) -> Self {
+        let codings = headers.get_all(CONTENT_ENCODING);
+        let is_coded = codings.iter().any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
+        Self { bytes, is_whole, is_coded }
+    }
+
+    /// Whether its bytes may be read as they are. UTF-16 has zero bytes or a mark that is no UTF-8.
+    fn is_plain(&self) -> bool {
+        let is_cut_only = |error: std::str::Utf8Error| !self.is_whole && error.error_len().is_none();
+        let is_text = str::from_utf8(self.bytes).map_or_else(is_cut_only, |_| true);
+        self.bytes.is_empty() || (!self.is_coded && is_text && !self.bytes.contains(&0))
+    }
 }
 
 /// An event of a batch, as far as a report can name it.
@@ -73,6 +95,9 @@ struct Failure<'a> {
 /// What an answer of success acknowledges. `events` are those of the batch, in its order; they are looked into only if
 /// the report names any. Of events that share an id, all failed.
 pub fn acknowledged(body: AnswerBody<'_>, events: &[BatchEvent<'_>]) -> Acknowledged {
+    if !body.is_plain() {
+        return Acknowledged::Nothing(ReportError::Coding);
+    }
     let text = body.bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body.bytes).trim_ascii();
     let may_be_report = text.first() == Some(&b'{') || mentions(text);
     if !body.is_whole && (text.is_empty() || may_be_report) {
@@ -138,7 +163,7 @@ mod tests {
 
     fn read(bytes: &[u8], is_whole: bool, texts: &[&[u8]]) -> Acknowledged {
         let events: Vec<_> = texts.iter().map(|text| BatchEvent { text, envelope_id: None }).collect();
-        acknowledged(AnswerBody { bytes, is_whole }, &events)
+        acknowledged(AnswerBody { bytes, is_whole, is_coded: false }, &events)
     }
 
     fn whole(body: &str) -> Acknowledged {
@@ -204,7 +229,7 @@ mod tests {
             [event(br#"{"order":7}"#, "7"), event(br#"{"id":"own"}"#, "mapped"), event(br#"{"id":1}"#, "1")];
         let check = |name: &str, expected| {
             let body = json!({ "batchItemFailures": [{ "itemIdentifier": name }] }).to_string();
-            let body = AnswerBody { bytes: body.as_bytes(), is_whole: true };
+            let body = AnswerBody { bytes: body.as_bytes(), is_whole: true, is_coded: false };
             assert_eq!(acknowledged(body, &events), expected, "{name}");
         };
         check("7", all_but(&[0]));
@@ -256,6 +281,31 @@ mod tests {
         for body in ["O", "<html>", "[1,"] {
             assert_eq!(cut(body), Acknowledged::All, "{body}");
         }
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_as_it_is_acknowledges_nothing() {
+        let check = |coding: Option<&'static str>, bytes: &[u8], expected| {
+            let coding = coding.map(|coding| (CONTENT_ENCODING, coding.parse().unwrap()));
+            let headers = HeaderMap::from_iter(coding);
+            let event = BatchEvent { text: EVENTS[0], envelope_id: None };
+            assert_eq!(acknowledged(AnswerBody::new(&headers, bytes, true), &[event]), expected, "{bytes:?}");
+        };
+        let report = r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#;
+        let little: Vec<u8> = report.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = report.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        let with_mark: Vec<u8> = [0xff, 0xfe].into_iter().chain(little.iter().copied()).collect();
+        let nothing = || Acknowledged::Nothing(ReportError::Coding);
+        check(Some("gzip"), b"\x1f\x8b\x08\x00", nothing());
+        check(Some("br"), b"OK", nothing());
+        for bytes in [&little, &big, &with_mark] {
+            check(None, bytes, nothing());
+        }
+        check(Some("gzip"), b"", Acknowledged::All);
+        check(Some("Identity"), b"OK", Acknowledged::All);
+        assert_eq!(cut("gr\u{fc}\u{df}e"), Acknowledged::All);
+        assert_eq!(read(b"gr\xc3", false, &EVENTS), Acknowledged::All);
+        assert_eq!(read(b"gr\xc3", true, &EVENTS), nothing());
     }
 
     proptest! {

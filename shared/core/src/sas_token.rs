@@ -2,6 +2,8 @@
 //! holds the token, until it expires.
 //! <https://learn.microsoft.com/azure/event-grid/authenticate-with-access-keys-shared-access-signatures>
 
+use std::fmt;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
@@ -20,7 +22,6 @@ const US_FORM: &str = "%m/%d/%Y %I:%M:%S %p";
 const ISO_FORMS: [&str; 2] = ["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f"];
 
 /// A token as it was offered. Nothing of it is trusted before [`SasToken::opens`].
-#[derive(Debug)]
 pub struct SasToken<'a> {
     /// What is signed: the token as written, up to its signature.
     signed: &'a str,
@@ -60,6 +61,13 @@ impl<'a> SasToken<'a> {
         ["events", "api/events"]
             .iter()
             .any(|end| path.ends_with(&format!("/topics/{}/{end}", topic.folded())))
+    }
+}
+
+impl fmt::Debug for SasToken<'_> {
+    /// Whoever reads a token may use it, so neither what is signed nor the signature is shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
     }
 }
 
@@ -140,6 +148,12 @@ mod tests {
         let signed = "r=http%3A%2F%2F127.0.0.1%3A8080%2Ftopics%2Forders%2Fevents%3FapiVersion%3D2018-01-01&e=2026-11-21%2020%3A30%3A00";
         let token = format!("{signed}&s=vcZhK0Xkxmc%2FHk9OTE3aLl%2FSwYXMGAztv7ZCN083%2FoY%3D");
         assert!(opens(&token, KEY));
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let token = token(HERE, LATER);
+        assert_eq!(format!("{:?}", SasToken::parse(&token).unwrap()), "[redacted]");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use posthaste_tests::api::Topic;
 use posthaste_tests::endpoint::{Endpoint, Received};
 use posthaste_tests::events::subscription_with;
 use posthaste_tests::home::Home;
+use posthaste_tests::patience::wait_until;
 use posthaste_tests::server::Server;
 use serde_json::{Value, json};
 
@@ -93,6 +94,14 @@ impl World {
         let topic = self.server.api().create_topic(TOPIC, &settings);
         topic.send("application/json", event.to_string().as_bytes()).expect("the server answers").expect(200);
         self.endpoint.wait_for_one(HOOK)
+    }
+
+    /// Waits until so many events were taken as delivered. A request that is seen is not yet judged, so whoever looks
+    /// for what must not come of it has to wait for what must.
+    pub fn wait_for_successes(&self, count: u32) {
+        wait_until(&format!("{count} delivered events"), || {
+            (self.server.api().metric("DeliverySuccessCount") >= f64::from(count)).then_some(())
+        });
     }
 
     /// The only dead letter of the subscription.

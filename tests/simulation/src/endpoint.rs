@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use posthaste_core::outcome::SendFailure;
 use posthaste_core::time::Timestamp;
@@ -20,6 +21,8 @@ pub enum Answer {
     With(u16, &'static str, &'static str),
     /// A 200 with this body.
     Body(String),
+    /// 200 with these bytes, which have this content coding.
+    Coded(&'static str, &'static [u8]),
     /// A 200 whose body breaks off after this.
     BodyCutOff(String),
     /// No answer.
@@ -120,6 +123,11 @@ impl WebhookClient for ScriptedEndpoint {
         let result = match answer {
             Answer::Status(status) => Ok(response(status, None)),
             Answer::With(status, name, value) => Ok(response(status, Some((name, value)))),
+            Answer::Coded(coding, bytes) => {
+                let mut answer = WebhookResponse { body: Bytes::from_static(bytes), ..response(200, None) };
+                answer.headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
+                Ok(answer)
+            }
             Answer::Body(text) => Ok(WebhookResponse { body: text.into(), ..response(200, None) }),
             Answer::BodyCutOff(text) => {
                 Ok(WebhookResponse { body: text.into(), body_is_whole: false, ..response(200, None) })

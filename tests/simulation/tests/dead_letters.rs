@@ -80,7 +80,7 @@ fn giving_up_is_counted_once_for_each_event() {
     metrics::with_local_recorder(&recorder, || {
         runtime.block_on(async {
             let world = World::with(&Faults { bucket: refusing(), ..Faults::none() });
-            world.subscribe(json!({ "deadLetter": { "giveUpAfter": "PT1M" } })).await;
+            world.subscribe(json!({ "deadLetter": { "giveUpAfter": "PT5M" } })).await;
             refuse(&world, &["a", "b"]).await;
             for _ in 0..3 {
                 world.bury().await;

@@ -119,6 +119,18 @@ async fn an_ordinary_success_acknowledges_the_whole_batch() {
 }
 
 #[tokio::test]
+async fn a_compressed_answer_is_not_taken_for_a_success() {
+    let world = partial_world().await;
+    world.endpoint.answer([Answer::Coded("gzip", b"\x1f\x8b\x08\0\0"), report(&[])]);
+    world.publish(&[event("e0"), event("e1")], DAY).await;
+    world.deliver().await;
+    world.clock.advance(WAIT);
+    world.deliver().await;
+    assert_eq!(requests(&world), [request(&["e0", "e1"], "0"), request(&["e0", "e1"], "1")]);
+    assert!(is_done(&world).await);
+}
+
+#[tokio::test]
 async fn a_subscription_that_does_not_allow_it_takes_any_success_as_one() {
     let world = world(json!({ "maxEventsPerBatch": 10 }), json!({})).await;
     world.endpoint.answer([report(&["e0"])]);

@@ -88,7 +88,7 @@ async fn the_member_at_fault_is_named() {
         "31 is outside 1..=30",
     )
     .await;
-    check("contentMode", json!("Binary"), "contentMode", "unknown variant `Binary`").await;
+    check("contentMode", json!("Binary"), "contentMode", "unknown variant, expected `structured`").await;
     check("endpoint", json!({}), "endpoint", "missing field `url`").await;
     check("name", json!("y"), "name", "differs from the name in the path").await;
     let api = Api::new();

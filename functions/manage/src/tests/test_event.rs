@@ -59,6 +59,24 @@ async fn a_sample_is_sent_once_and_what_was_asked_and_answered_is_shown() {
 }
 
 #[tokio::test]
+async fn a_secret_that_the_endpoint_echoes_is_masked() {
+    let headers = json!([
+        { "name": "Authorization", "value": "Bearer s3cret/+", "isSecret": true },
+        { "name": "x-tenant", "value": "acme" },
+    ]);
+    let api = api(json!({ "deliveryHeaders": headers })).await;
+    api.endpoint.answer(|request| {
+        let echo = |name: &str| request.headers[name].to_str().unwrap().to_owned();
+        let body = json!({ "got": echo("authorization"), "of": echo("x-tenant") }).to_string();
+        answered(200, &[("x-echo", &echo("authorization"))], &body)
+    });
+    let attempt = test(&api, "").await.json();
+    assert!(!attempt.to_string().contains("s3cret"), "{attempt}");
+    assert_eq!(attempt["response"]["headers"]["x-echo"], "(masked)");
+    assert_eq!(attempt["response"]["body"], r#"{"got":"(masked)","of":"acme"}"#);
+}
+
+#[tokio::test]
 async fn the_caller_s_event_is_sent_as_it_is() {
     let api = api(json!({})).await;
     api.endpoint.answer(|_| answered(404, &[], ""));

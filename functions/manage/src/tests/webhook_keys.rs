@@ -28,7 +28,7 @@ async fn anybody_may_have_the_public_keys_of_a_subscription() {
     let api = signing_with(&[SYMMETRIC, PRIVATE]).await;
     let answer = ask(&api, "?topic=orders&subscription=BILLING").await;
     assert_eq!((answer.status, answer.header("content-type")), (200, "application/jwk-set+json"));
-    assert_eq!(answer.header("cache-control"), "public, max-age=300");
+    assert_eq!(answer.header("cache-control"), "public, max-age=60, must-revalidate");
     insta::assert_json_snapshot!(answer.json(), @r#"
     {
       "keys": [

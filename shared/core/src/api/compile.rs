@@ -26,10 +26,11 @@ use crate::delivery_header::DeliveryHeaderError;
 use crate::endpoint::{EndpointUrl, EndpointUrlError};
 use crate::filter::FilterSet;
 use crate::limits::{
-    ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, DEAD_LETTER_DELAY_DEFAULT, DEAD_LETTER_DELAY_MAX,
-    DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX, MAPPED_VALUE_BYTES_MAX,
-    PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX, REQUESTS_PER_SECOND_MAX,
-    REQUESTS_PER_SECOND_MIN, SCHEDULE_STEP_MAX, SCHEDULE_STEPS_MAX, SUBSCRIPTIONS_PER_TOPIC_MAX,
+    ACKNOWLEDGED_EVENTS_MAX, ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, DEAD_LETTER_DELAY_DEFAULT,
+    DEAD_LETTER_DELAY_MAX, DEAD_LETTER_GIVE_UP_MIN, DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX,
+    EVENTS_PER_BATCH_MAX, MAPPED_VALUE_BYTES_MAX, PREFERRED_BATCH_KILOBYTES_DEFAULT,
+    PREFERRED_BATCH_KILOBYTES_MAX, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN, SCHEDULE_STEP_MAX,
+    SCHEDULE_STEPS_MAX, SQS_RETENTION, SUBSCRIPTIONS_PER_TOPIC_MAX,
 };
 use crate::mapping::SourceFieldError;
 use crate::name::{SubscriptionName, TopicName};
@@ -116,6 +117,9 @@ pub enum Problem {
     /// Partial acknowledgement of what is not a batch.
     #[error("needs batching: set maxEventsPerBatch or preferredBatchSizeInKilobytes")]
     NotBatched,
+    /// Partial acknowledgement of batches whose report might not be read to its end.
+    #[error("{0} is outside 1..={ACKNOWLEDGED_EVENTS_MAX}, the most with partialAcknowledgement")]
+    AcknowledgedEvents(u32),
     /// A masked secret where there is none to keep.
     #[error("a masked secret keeps the one that is there, and there is none")]
     NothingMasked,
@@ -304,6 +308,9 @@ fn batching(settings: Option<BatchingSettings>) -> Result<Batching, SettingsErro
     if partial_acknowledgement && !enabled {
         return Err(error("batching.partialAcknowledgement", Problem::NotBatched));
     }
+    if partial_acknowledgement && events > ACKNOWLEDGED_EVENTS_MAX {
+        return Err(error("batching.maxEventsPerBatch", Problem::AcknowledgedEvents(events)));
+    }
     Ok(Batching {
         enabled,
         events_max: events as usize,
@@ -315,11 +322,15 @@ fn batching(settings: Option<BatchingSettings>) -> Result<Batching, SettingsErro
 fn dead_letter_policy(settings: &DeadLetterSettings) -> Result<DeadLetterPolicy, SettingsError> {
     let delay = settings.delay.map_or(DEAD_LETTER_DELAY_DEFAULT, |written| written.0);
     duration_in("deadLetter.delay", delay, Duration::ZERO, DEAD_LETTER_DELAY_MAX)?;
+    let give_up_after = settings.give_up_after.map(|written| written.0);
+    if let Some(limit) = give_up_after {
+        duration_in("deadLetter.giveUpAfter", limit, DEAD_LETTER_GIVE_UP_MIN, SQS_RETENTION)?;
+    }
     Ok(DeadLetterPolicy {
         enabled: settings.enabled.unwrap_or(true),
         on_expiry: settings.on_expiry.unwrap_or(true),
         delay,
-        give_up_after: settings.give_up_after.map(|written| written.0),
+        give_up_after,
     })
 }
 
@@ -437,6 +448,16 @@ mod tests {
             "batching",
             json!({ "partialAcknowledgement": true }),
             "batching.partialAcknowledgement: needs batching: set maxEventsPerBatch or preferredBatchSizeInKilobytes",
+        );
+        check(
+            "batching",
+            json!({ "maxEventsPerBatch": 1001, "partialAcknowledgement": true }),
+            "batching.maxEventsPerBatch: 1001 is outside 1..=1000, the most with partialAcknowledgement",
+        );
+        check(
+            "deadLetter",
+            json!({ "giveUpAfter": "PT0S" }),
+            "deadLetter.giveUpAfter: PT0S is outside PT5M..=P14D",
         );
         check("deadLetter", json!({ "delay": "PT16M" }), "deadLetter.delay: PT16M is outside PT0S..=PT15M");
         check(

@@ -9,7 +9,7 @@ use super::SecretText;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct DeliveryHeaderSettings {
-    /// Its name, in any case; each name once. Not one that posthaste or HTTP itself sets: `content-*`, `webhook-*`,
+    /// Its name, of letters, digits, `-` and `_`, in any case; each name once. Not one that posthaste or HTTP itself sets: `content-*`, `webhook-*`,
     /// `aeg-*`, `ce-*`, `proxy-*`, `posthaste-*`, `host`, `date`, `user-agent`, `origin`, `traceparent`, `expect`,
     /// `accept-encoding` and the hop-by-hop ones.
     #[schema(example = "X-Tenant")]

@@ -3,12 +3,23 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 /// What stands in the place of a secret that is shown. Written back, it means "the one you have".
 pub const MASKED: &str = "(masked)";
 
-/// A secret's text, or [`MASKED`]. `Debug` is redacted; `Serialize` is not, because the record in the state bucket
+/// How a mask begins that says which of several secrets it stands for.
+const MASK_START: &str = "(masked:";
+
+/// What is hashed before the secret, so that the digest is of no use elsewhere.
+const MASK_DOMAIN: &[u8] = b"posthaste mask\0";
+
+/// Bytes of the digest that a mask shows. Enough to tell a few secrets apart; a secret has 24 random bytes at least,
+/// so they say nothing that helps to guess it.
+const MASK_BYTES: usize = 4;
+
+/// A secret's text, or a mask. `Debug` is redacted; `Serialize` is not, because the record in the state bucket
 /// must hold it: views call `masked` first.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
@@ -31,8 +42,20 @@ impl SecretText {
         Self(MASKED.to_owned())
     }
 
-    /// Whether this stands for the secret that is already there.
+    /// What may be shown of one of several: it says which one it stands for.
+    pub fn masked_as_one_of_several(&self) -> Self {
+        let digest = Sha256::new().chain_update(MASK_DOMAIN).chain_update(&self.0).finalize();
+        let shown: String = digest.iter().take(MASK_BYTES).map(|byte| format!("{byte:02x}")).collect();
+        Self(format!("{MASK_START}{shown})"))
+    }
+
+    /// Whether this stands for a secret that is already there.
     pub fn is_masked(&self) -> bool {
+        self.is_plain_mask() || (self.0.starts_with(MASK_START) && self.0.ends_with(')'))
+    }
+
+    /// Whether this is a mask that does not say which secret it stands for.
+    pub fn is_plain_mask(&self) -> bool {
         self.0 == MASKED
     }
 }

@@ -187,7 +187,7 @@ pub struct BatchingSettings {
     pub preferred_batch_size_in_kilobytes: Option<u32>,
     /// Whether an answer of success may name the events that failed, as
     /// `{"batchItemFailures":[{"itemIdentifier":"<event id>"}]}`: only those are tried again. False when left out. It
-    /// needs batching, and does not turn it on.
+    /// needs batching, and does not turn it on; with it `maxEventsPerBatch` is 1000 at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial_acknowledgement: Option<bool>,
 }
@@ -205,8 +205,8 @@ pub struct DeadLetterSettings {
     /// The time between the last attempt and the object, PT0S to PT15M. PT5M when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<IsoDuration>,
-    /// How long the bucket may refuse an event before it is dropped. For as long as the queue keeps messages
-    /// when left out.
+    /// How long the bucket may refuse an event before it is dropped, PT5M to P14D. For as long as the queue keeps
+    /// messages when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub give_up_after: Option<IsoDuration>,
 }

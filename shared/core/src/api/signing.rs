@@ -1,10 +1,13 @@
 //! Signing secrets as users write them, as they are shown, and what a rotation makes of them.
 
+mod masks;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+pub use self::masks::MaskError;
 use super::{IsoDuration, IsoTimestamp, SecretText};
 use crate::limits::{ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX, SIGNING_SECRETS_MAX};
 use crate::signature::SignatureKind;
@@ -16,11 +19,13 @@ use crate::time::{Timestamp, format_duration};
 pub struct SigningSettings {
     /// `whsec_` secrets, which sign as `v1`, and `whsk_` private keys, which sign as `v1a`; each of them signs, so
     /// that one can be rotated. At most 3. Left out, the present ones stay, or one is made and shown once, in the
-    /// answer.
+    /// answer. They are shown as `(masked:xxxxxxxx)`, which written back keeps that one, wherever it stands; a plain
+    /// `(masked)` is taken only where all of them are and there are as many as before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<Vec<SecretText>>,
-    /// Until when each of the secrets signs, as it is shown while one is rotated out; null: for good. Ignored when
-    /// written: a masked secret keeps its time, another one has none.
+    /// Until when each of the secrets signs, as it is shown while one is rotated out; null: for good. Not set by
+    /// writing: a masked secret keeps its time, another one has none. A mask whose secret has vanished may be written
+    /// back beside the time at which it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Option<String>>>)]
     pub expires_at: Option<Vec<Option<IsoTimestamp>>>,
@@ -31,7 +36,7 @@ pub struct SigningSettings {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RotateSecret {
     /// How long the present secrets of the same kind go on signing, PT0S to P7D. P1D when left out. PT0S ends them at
-    /// once, for a secret that has leaked.
+    /// once, for a secret that has leaked: receivers that do not know the new one yet refuse what comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<IsoDuration>,
     /// Which kind of secret to make. The kind of the first present one when left out, `v1` where there is none.
@@ -61,11 +66,17 @@ pub enum RotationError {
     #[error("{} is outside PT0S..={}", format_duration(*.0), format_duration(ROTATION_OVERLAP_MAX))]
     Overlap(Duration),
     /// So many secrets sign already that one more is too many.
-    #[error("{SIGNING_SECRETS_MAX} secrets sign already{}; an overlap of PT0S ends those of the same kind at once",
-        .next_end.map(|end| format!(", the first ends at {end}")).unwrap_or_default())]
+    #[error("{count} secrets sign already{}; {}",
+        .next_end.map(|end| format!(", the first ends at {end}")).unwrap_or_default(),
+        if *.may_end_at_once { "an overlap of PT0S ends those of the same kind at once" }
+        else { "take one out of signing.secrets first" })]
     Full {
-        /// When there is room again, unless all of them are there for good.
+        /// How many there are.
+        count: usize,
+        /// When the first ends, unless all of them are there for good.
         next_end: Option<Timestamp>,
+        /// Whether some are of the kind that is rotated, and would end at once with an overlap of zero.
+        may_end_at_once: bool,
     },
 }
 
@@ -89,7 +100,8 @@ impl SigningSettings {
 
     /// The settings as they may be shown.
     pub fn shown(&self) -> Self {
-        let secrets = self.secrets.as_ref().map(|all| all.iter().map(SecretText::masked).collect());
+        let secrets =
+            self.secrets.as_ref().map(|all| all.iter().map(SecretText::masked_as_one_of_several).collect());
         Self { secrets, expires_at: self.expires_at.clone() }
     }
 
@@ -99,18 +111,6 @@ impl SigningSettings {
             return self.clone();
         }
         Self::of(self.timed().filter(|(_, end)| end.is_none_or(|end| now < end.0)))
-    }
-
-    /// What to store when these settings are written: a masked secret stands for the one at its place, whose time it
-    /// keeps. One that has nothing to stand for is left masked, and compiling names it.
-    pub fn resolved(&self, present: &Self) -> Self {
-        let Some(written) = &self.secrets else { return present.clone() };
-        let present: Vec<Timed> = present.timed().collect();
-        let resolve = |(index, text): (usize, &SecretText)| match present.get(index) {
-            Some(kept) if text.is_masked() => kept.clone(),
-            Some(_) | None => (text.clone(), None),
-        };
-        Self::of(written.iter().enumerate().map(resolve))
     }
 
     /// The kind of secret that a rotation makes.
@@ -139,11 +139,32 @@ impl SigningSettings {
             (secret, time)
         };
         let next = Self::of(std::iter::once((made, None)).chain(self.timed().map(age))).live(now);
-        if next.secrets.as_ref().is_some_and(|secrets| secrets.len() > SIGNING_SECRETS_MAX) {
-            let next_end = self.timed().filter_map(|(_, end)| end).min().map(|end| end.0);
-            return Err(RotationError::Full { next_end });
+        if next.timed().count() > next.secrets_max() || (self.is_rotating() && next.is_above_written_max()) {
+            return Err(self.full(kind));
         }
         Ok(next)
+    }
+
+    /// How many secrets there may be: one more than may be written while one of them ends, so that a rotation has
+    /// room beside as many as may be written.
+    pub(super) fn secrets_max(&self) -> usize {
+        SIGNING_SECRETS_MAX + usize::from(self.is_rotating())
+    }
+
+    fn is_rotating(&self) -> bool {
+        self.timed().any(|(_, end)| end.is_some())
+    }
+
+    fn is_above_written_max(&self) -> bool {
+        self.timed().count() > SIGNING_SECRETS_MAX
+    }
+
+    fn full(&self, kind: SignatureKind) -> RotationError {
+        RotationError::Full {
+            count: self.timed().count(),
+            next_end: self.timed().filter_map(|(_, end)| end).min().map(|end| end.0),
+            may_end_at_once: self.timed().any(|(secret, _)| SignatureKind::of(secret.expose()) == kind),
+        }
     }
 }
 
@@ -205,6 +226,25 @@ mod tests {
     }
 
     #[test]
+    fn three_secrets_that_are_there_for_good_can_be_rotated_with_an_overlap() {
+        let next = rotated(json!({ "secrets": ["whsec_a", "whsec_b", "whsk_a"] }), "whsec_c", HOUR).unwrap();
+        assert_eq!(next["secrets"], json!(["whsec_c", "whsec_a", "whsec_b", "whsk_a"]));
+        let end = json!("2023-11-14T23:13:20.000Z");
+        assert_eq!(next["expiresAt"], json!([null, end, end, null]));
+        let error = rotated(next, "whsk_b", HOUR).unwrap_err();
+        assert!(error.to_string().starts_with("4 secrets sign already, the first ends at "), "{error}");
+    }
+
+    #[test]
+    fn a_first_secret_of_the_other_kind_beside_three_says_what_must_go() {
+        let three = json!({ "secrets": ["whsec_a", "whsec_b", "whsec_c"] });
+        for overlap in [HOUR, Duration::ZERO] {
+            let error = rotated(three.clone(), "whsk_a", overlap).unwrap_err();
+            assert_eq!(error.to_string(), "3 secrets sign already; take one out of signing.secrets first");
+        }
+    }
+
+    #[test]
     fn an_overlap_of_more_than_a_week_is_refused() {
         let error = rotated(json!({}), "whsec_a", Duration::from_hours(169)).unwrap_err();
         assert_eq!(error.to_string(), "P7DT1H is outside PT0S..=P7D");
@@ -219,18 +259,6 @@ mod tests {
         check(json!({}), None, SignatureKind::V1);
         check(json!({ "secrets": ["whsk_a", "whsec_a"] }), None, SignatureKind::V1a);
         check(json!({ "secrets": ["whsec_a"] }), Some(SignatureKind::V1a), SignatureKind::V1a);
-    }
-
-    #[test]
-    fn a_masked_secret_keeps_its_time_and_another_has_none() {
-        let present =
-            json!({ "secrets": ["whsec_b", "whsec_a"], "expiresAt": [null, "2023-11-14T23:13:20.000Z"] });
-        let resolve =
-            |written: Value| serde_json::to_value(settings(written).resolved(&settings(present.clone())));
-        assert_eq!(resolve(json!({ "secrets": ["(masked)", "(masked)"] })).unwrap(), present);
-        assert_eq!(resolve(json!({ "expiresAt": [] })).unwrap(), present);
-        let rewritten = json!({ "secrets": ["(masked)", "whsec_a"], "expiresAt": present["expiresAt"] });
-        assert_eq!(resolve(rewritten).unwrap(), json!({ "secrets": ["whsec_b", "whsec_a"] }));
     }
 
     proptest! {

@@ -175,7 +175,8 @@ mod tests {
         assert_eq!(shown["name"], "Orders");
         let billing = &shown["subscriptions"]["Billing"];
         assert_eq!(billing["name"], "Billing");
-        assert_eq!(billing["signing"]["secrets"], json!([MASKED, MASKED]));
+        let mask = SecretText::new(SECRET).masked_as_one_of_several();
+        assert_eq!(billing["signing"]["secrets"], json!([mask, mask]));
         assert_eq!(billing["signing"]["expiresAt"], json!([null, "2026-11-21T10:00:00.000Z"]));
         assert_eq!(billing["deliveryHeaders"][0]["value"], MASKED);
         for secret in ["whsec_", "s3cret", "sesame"] {

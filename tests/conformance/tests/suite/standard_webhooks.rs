@@ -51,7 +51,8 @@ fn the_headers_have_these_names() {
 #[test]
 fn the_id_is_the_same_for_every_attempt() {
     let requests = attempts_after(Answer::Status(500));
-    assert_eq!(requests[0].header("webhook-id"), requests[1].header("webhook-id"));
+    let [first, second] = [&requests[0], &requests[1]].map(|request| request.header("webhook-id"));
+    assert_eq!(first.expect("every attempt has an id"), second.expect("every attempt has an id"));
 }
 
 #[test]

@@ -125,6 +125,10 @@ fn unmasked(settings: &TopicSettings) -> TopicSettings {
         for secret in subscription.signing.secrets.iter_mut().flatten().filter(|secret| secret.is_masked()) {
             *secret = SecretText::new(PLACEHOLDER);
         }
+        let values = subscription.delivery_headers.iter_mut().filter(|header| header.is_secret);
+        for value in values.filter_map(|header| header.value.as_mut()).filter(|value| value.is_masked()) {
+            *value = SecretText::new(PLACEHOLDER);
+        }
     }
     settings
 }
@@ -184,8 +188,16 @@ mod tests {
 
     #[test]
     fn a_masked_secret_is_left_to_the_server() {
-        let text = "topics: { orders: { subscriptions: { a: { endpoint: { url: 'https://a.example/' }, signing: { secrets: [(masked)] } } } } }";
-        assert!(check(Path::new("a.yaml"), text.as_bytes()).is_ok());
+        for masked in [
+            "signing: { secrets: ['(masked:0a1b2c3d)', '(masked:4e5f6071)'] }",
+            "signing: { secrets: [(masked)] }",
+            "deliveryHeaders: [{ name: x, value: (masked), isSecret: true }]",
+        ] {
+            let text = format!(
+                "topics: {{ orders: {{ subscriptions: {{ a: {{ endpoint: {{ url: 'https://a.example/' }}, {masked} }} }} }} }}"
+            );
+            assert!(check(Path::new("a.yaml"), text.as_bytes()).is_ok(), "{masked}");
+        }
     }
 
     #[test]

@@ -2,13 +2,12 @@
 
 use super::{Problem, SettingsError, count_in, error};
 use crate::api::{IsoTimestamp, SecretText, SigningSettings};
-use crate::limits::SIGNING_SECRETS_MAX;
 use crate::signature::SigningSecret;
 
 /// Checks the secrets. Those that have ended are kept: an attempt's own time decides, not the time of this look.
 pub(super) fn signing(settings: &SigningSettings) -> Result<Vec<SigningSecret>, SettingsError> {
     let count = settings.secrets.as_ref().map_or(0, Vec::len);
-    count_in("signing.secrets", count, 0, SIGNING_SECRETS_MAX)?;
+    count_in("signing.secrets", count, 0, settings.secrets_max())?;
     let parse = |(index, (text, end)): (usize, (SecretText, Option<IsoTimestamp>))| {
         let member = format!("signing.secrets[{index}]");
         if text.is_masked() {

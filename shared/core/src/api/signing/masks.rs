@@ -1,0 +1,168 @@
+//! Masked secrets that are written back: which of the present secrets each of them keeps.
+//!
+//! A mask names its secret, so that secrets may be put in front, taken away or rotated between reading and writing, and
+//! none is kept, moved or lost by its place alone.
+
+use super::{SigningSettings, Timed};
+use crate::api::{IsoTimestamp, SecretText};
+use crate::time::Timestamp;
+
+/// Why masked secrets cannot be written.
+#[derive(Debug, Clone, Copy, thiserror::Error, PartialEq, Eq)]
+pub enum MaskError {
+    /// A mask of nothing that is there.
+    #[error("a masked secret keeps the one that is there, and there is none")]
+    Unknown {
+        /// Its place.
+        index: usize,
+    },
+    /// A mask that does not say for which secret it stands, where that cannot be told.
+    #[error(
+        "{present} secrets are there, so (masked) does not say which one is kept: write it as it is shown, \
+         (masked:xxxxxxxx)"
+    )]
+    Plain {
+        /// Its place.
+        index: usize,
+        /// How many secrets there are.
+        present: usize,
+    },
+    /// Nothing would sign once the present rotation is over.
+    #[error(
+        "each secret that is kept ends, as they were rotated: read the present ones, and keep one that does not"
+    )]
+    AllEnd,
+}
+
+impl MaskError {
+    /// The member at fault.
+    pub fn member(self) -> String {
+        match self {
+            Self::Unknown { index } | Self::Plain { index, .. } => format!("signing.secrets[{index}]"),
+            Self::AllEnd => "signing.secrets".to_owned(),
+        }
+    }
+}
+
+impl SigningSettings {
+    /// What to store when these settings are written at `now`, where `present` are the live ones: a mask keeps its
+    /// secret with its time.
+    pub fn resolved(&self, present: &Self, now: Timestamp) -> Result<Self, MaskError> {
+        let Some(written) = &self.secrets else { return Ok(present.clone()) };
+        let mut left: Vec<Timed> = present.timed().collect();
+        if let Some(index) = written.iter().position(SecretText::is_plain_mask) {
+            let is_plain = written.len() == left.len() && written.iter().all(SecretText::is_plain_mask);
+            return if is_plain { Ok(present.clone()) } else { Err(plain(index, left.len())) };
+        }
+        let mut resolved = Vec::new();
+        for (index, (text, end)) in self.timed().enumerate() {
+            match left.iter().position(|(secret, _)| secret.masked_as_one_of_several() == text) {
+                Some(found) => resolved.push(left.remove(found)),
+                None if !text.is_masked() => resolved.push((text, None)),
+                None if has_ended(end, now) => {}
+                None => return Err(MaskError::Unknown { index }),
+            }
+        }
+        if !written.is_empty() && resolved.iter().all(|(_, end)| end.is_some()) {
+            return Err(MaskError::AllEnd);
+        }
+        Ok(Self::of(resolved))
+    }
+}
+
+fn plain(index: usize, present: usize) -> MaskError {
+    if present == 0 { MaskError::Unknown { index } } else { MaskError::Plain { index, present } }
+}
+
+fn has_ended(end: Option<IsoTimestamp>, now: Timestamp) -> bool {
+    end.is_some_and(|end| end.0 <= now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::time::Duration;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+    const END: &str = "2023-11-14T23:13:20.000Z";
+    const PLAIN: &str = "(masked)";
+
+    fn settings(secrets: &[&str], ends: &[Option<&str>]) -> SigningSettings {
+        let mut value = json!({ "secrets": secrets });
+        if !ends.is_empty() {
+            value["expiresAt"] = json!(ends);
+        }
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn mask(secret: &str) -> String {
+        SecretText::new(secret).masked_as_one_of_several().expose().to_owned()
+    }
+
+    fn resolved(written: &SigningSettings, present: &SigningSettings) -> Result<Value, MaskError> {
+        written.resolved(present, NOW).map(|settings| serde_json::to_value(settings).unwrap())
+    }
+
+    fn check(written: &[&str], expected: Result<Value, MaskError>) {
+        let present = settings(&["whsec_b", "whsec_a"], &[None, Some(END)]);
+        assert_eq!(resolved(&settings(written, &[]), &present), expected, "{written:?}");
+    }
+
+    #[test]
+    fn what_is_shown_is_accepted_when_it_is_written_back() {
+        for ends in [[None, Some(END)], [Some(END), None], [None, None]] {
+            for secrets in [["whsec_a", "whsk_b"], ["whsec_a", "whsec_a"]] {
+                let present = settings(&secrets, &ends);
+                assert_eq!(present.shown().resolved(&present, NOW).unwrap().timed().count(), 2);
+            }
+            let present = settings(&["whsec_a", "whsk_b"], &ends);
+            let expected = SigningSettings::of(present.timed());
+            assert_eq!(present.shown().resolved(&present, NOW), Ok(expected));
+        }
+        check(&[PLAIN, PLAIN], Ok(json!({ "secrets": ["whsec_b", "whsec_a"], "expiresAt": [null, END] })));
+    }
+
+    #[test]
+    fn a_mask_keeps_its_secret_and_time_wherever_it_stands() {
+        let (a, b) = (mask("whsec_a"), mask("whsec_b"));
+        check(&[&a, &b], Ok(json!({ "secrets": ["whsec_a", "whsec_b"], "expiresAt": [END, null] })));
+        check(&["whsec_new", &b], Ok(json!({ "secrets": ["whsec_new", "whsec_b"] })));
+        check(&["whsec_a", &b], Ok(json!({ "secrets": ["whsec_a", "whsec_b"] })));
+        check(&[], Ok(json!({ "secrets": [] })));
+    }
+
+    #[test]
+    fn a_plain_mask_is_taken_only_where_all_are_kept() {
+        let plain = |index, present| Err(MaskError::Plain { index, present });
+        check(&["whsec_new", PLAIN], plain(1, 2));
+        check(&[PLAIN], plain(0, 2));
+        check(&[PLAIN, PLAIN, PLAIN], plain(0, 2));
+        check(&[&mask("whsec_b"), PLAIN], plain(1, 2));
+        let none = SigningSettings::default();
+        assert_eq!(resolved(&settings(&[PLAIN], &[]), &none), Err(MaskError::Unknown { index: 0 }));
+    }
+
+    #[test]
+    fn a_mask_of_a_secret_that_was_rotated_out_keeps_nothing_else() {
+        check(&[&mask("whsec_a")], Err(MaskError::AllEnd));
+        check(&[&mask("whsec_old")], Err(MaskError::Unknown { index: 0 }));
+        check(&[&mask("whsec_b"), &mask("whsec_b")], Err(MaskError::Unknown { index: 1 }));
+        check(&["(masked:)"], Err(MaskError::Unknown { index: 0 }));
+    }
+
+    #[test]
+    fn a_mask_beside_the_time_at_which_its_secret_ended_keeps_nothing() {
+        let shown = settings(&[&mask("whsec_b"), &mask("whsec_a")], &[None, Some(END)]);
+        let left = settings(&["whsec_b"], &[]);
+        let later = NOW + Duration::from_hours(1);
+        assert_eq!(shown.resolved(&left, later), Ok(left.clone()));
+        assert_eq!(shown.resolved(&left, NOW), Err(MaskError::Unknown { index: 1 }));
+        let gone = settings(&["whsec_c"], &[]);
+        assert_eq!(shown.resolved(&gone, later), Err(MaskError::Unknown { index: 0 }));
+        assert_eq!(
+            settings(&[&mask("whsec_a")], &[Some(END)]).resolved(&left, later),
+            Err(MaskError::AllEnd)
+        );
+    }
+}
