@@ -170,9 +170,16 @@ mod tests {
 
     #[test]
     fn an_error_shows_nothing_of_the_line_it_is_on() {
-        let text = "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: { url: https://a.example/ }\n        signing: { secrets: [whsec_hush], bogus: 1 }\n";
-        let message = refusal(text);
-        assert!(message.starts_with("a.yaml:6:") && !message.contains("hush"), "{message}");
+        let text = "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: { url: https://a.example/ }\n        signing: SIGNING\n";
+        for signing in [
+            "{ secrets: [whsec_hush], bogus: 1 }",
+            "{ secrets: whsec_hush }",
+            "whsec_hush",
+            "{ secrets: [{ whsec_hush: 1 }] }",
+        ] {
+            let message = refusal(&text.replace("SIGNING", signing));
+            assert!(message.starts_with("a.yaml:6:") && !message.contains("hush"), "{message}");
+        }
     }
 
     #[test]
