@@ -15,10 +15,6 @@ const MASK_START: &str = "(masked:";
 /// What is hashed before the secret, so that the digest is of no use elsewhere.
 const MASK_DOMAIN: &[u8] = b"posthaste mask\0";
 
-/// Bytes of the digest that a mask shows. Enough to tell a few secrets apart; a secret has 24 random bytes at least,
-/// so they say nothing that helps to guess it.
-const MASK_BYTES: usize = 4;
-
 /// A secret's text, or a mask. `Debug` is redacted; `Serialize` is not, because the record in the state bucket
 /// must hold it: views call `masked` first.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -42,11 +38,12 @@ impl SecretText {
         Self(MASKED.to_owned())
     }
 
-    /// What may be shown of one of several: it says which one it stands for.
+    /// What may be shown of one of several: it says which one it stands for, by the first four bytes of a digest. They
+    /// are enough to tell a few secrets apart; one has 24 random bytes at least, so they do not help to guess it.
     pub fn masked_as_one_of_several(&self) -> Self {
         let digest = Sha256::new().chain_update(MASK_DOMAIN).chain_update(&self.0).finalize();
-        let shown: String = digest.iter().take(MASK_BYTES).map(|byte| format!("{byte:02x}")).collect();
-        Self(format!("{MASK_START}{shown})"))
+        let shown = u32::from_be_bytes(std::array::from_fn(|at| digest[at]));
+        Self(format!("{MASK_START}{shown:08x})"))
     }
 
     /// Whether this stands for a secret that is already there.
