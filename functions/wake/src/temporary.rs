@@ -114,8 +114,7 @@ where
         let record = TopicRecord::parse(&object.bytes).map_err(SweepError::Record)?;
         let now = self.ports.clock.now();
         if record.is_abandoned(now) {
-            // Whoever marked it did not come to its end.
-            self.ports.state.delete(&key).await.map_err(SweepError::Store)?;
+            return self.finish(record, object.etag, now).await;
         }
         if record.deleted_at.is_some() {
             return Ok(Swept::default());
@@ -135,17 +134,27 @@ where
         }
     }
 
+    /// Removes the object of a topic whose deletion was cut short. It is marked once more, because from now on somebody
+    /// may write a new topic in its place: the condition lets one of the two win.
+    async fn finish(&self, record: TopicRecord, etag: ETag, now: Timestamp) -> Result<Swept, SweepError> {
+        match delete_topic(&self.ports.state, record, etag, now).await {
+            Err(error) if error.kind != ErrorKind::PreconditionFailed => Err(SweepError::Store(error)),
+            Ok(_) | Err(_) => Ok(Swept::default()),
+        }
+    }
+
     /// What of a topic is to go by now.
     async fn doomed(&self, record: &TopicRecord, now: Timestamp) -> Result<Doomed, SweepError> {
         if let Some(idle) = record.settings.auto_delete_on_idle {
             let key = layout::topic_activity(&record.name);
-            if is_idle(idle.0, record.updated_at, now) && is_idle(idle.0, self.last(&key).await?, now) {
+            let is_idle = |last| is_idle(idle.0, last, now);
+            if is_idle(record.updated_at) && self.last(&key).await?.is_none_or(is_idle) {
                 return Ok(Doomed::Topic);
             }
         }
         let mut names = Vec::new();
         for (name, settings) in &record.settings.subscriptions {
-            if self.is_doomed(&record.name, name, settings, now).await? {
+            if self.is_doomed(record, name, settings, now).await? {
                 names.push(name.clone());
             }
         }
@@ -154,7 +163,7 @@ where
 
     async fn is_doomed(
         &self,
-        topic: &TopicName,
+        record: &TopicRecord,
         name: &SubscriptionName,
         settings: &SubscriptionSettings,
         now: Timestamp,
@@ -167,14 +176,15 @@ where
         if !is_idle(idle.0, since, now) {
             return Ok(false);
         }
-        let key = layout::subscription_activity(topic, name);
-        Ok(is_idle(idle.0, self.last(&key).await?, now))
+        let key = layout::subscription_activity(&record.name, name);
+        // A note may have been tidied up while its topic became temporary: that write was a use.
+        let last = self.last(&key).await?.unwrap_or(record.updated_at);
+        Ok(is_idle(idle.0, last, now))
     }
 
-    /// When something last happened, as far as it was noted.
-    async fn last(&self, key: &str) -> Result<Timestamp, SweepError> {
-        let last = noted(&self.ports.state, key).await.map_err(SweepError::Activity)?;
-        Ok(last.unwrap_or(Timestamp::EPOCH))
+    /// When something last happened, if that was noted.
+    async fn last(&self, key: &str) -> Result<Option<Timestamp>, SweepError> {
+        noted(&self.ports.state, key).await.map_err(SweepError::Activity)
     }
 
     async fn apply(

@@ -105,6 +105,17 @@ async fn a_subscription_that_was_never_used_is_idle_since_it_was_made() {
 }
 
 #[tokio::test]
+async fn a_subscription_whose_note_was_lost_is_in_use_since_its_topic_was_written() {
+    let world = World::new();
+    let settings = subscription(world.clock.now(), &json!({ "autoDeleteOnIdle": "PT8M" }));
+    let written = world.clock.now() + 60 * MINUTE;
+    world.write(TOPIC, record(written, json!({ "subscriptions": { "Billing": settings } })).render()).await;
+    world.write(NAME, "".into()).await;
+    assert_eq!(deleted_after(&world, 69 * MINUTE).await, (0, 0));
+    assert_eq!(deleted_after(&world, MINUTE).await, (0, 1));
+}
+
+#[tokio::test]
 async fn a_topic_that_is_idle_goes_with_its_subscriptions() {
     let world = World::new();
     with_idle_topic(&world).await;
@@ -189,6 +200,19 @@ async fn a_deletion_that_was_cut_short_is_finished_later() {
     assert_eq!(world.store.under("topics/").len(), 1, "somebody may still be about to remove it");
     world.run_after(MINUTE).await;
     assert_eq!(world.store.under("topics/"), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_topic_made_anew_while_an_old_deletion_is_finished_stays() {
+    let world = raced(Operation::Put, TOPIC, 0, |store| {
+        let now = Timestamp::parse("2026-03-07T05:00:00Z").unwrap();
+        store.write_now(TOPIC, record(now, json!({ "autoDeleteOnIdle": "P1D" })).render());
+    });
+    with_idle_topic(&world).await;
+    let now = world.clock.now();
+    world.write(TOPIC, record(now, json!({})).tombstone(now).render()).await;
+    world.run_after(2 * MINUTE).await;
+    assert_eq!(subscriptions(&world.store).await, Some(vec![]));
 }
 
 #[tokio::test]
