@@ -33,6 +33,8 @@ pub(crate) struct Course {
     /// The oldest minute of what was tried and must be tried again.
     held: Option<u64>,
     scan_at: Option<Timestamp>,
+    /// How far the temporary topics were looked at; `None` once all were.
+    pub(crate) swept_to: Option<String>,
 }
 
 impl Course {
@@ -44,6 +46,7 @@ impl Course {
             reached: notes.open_from_minute.map(|minute| minute.min(began.minute())),
             held: None,
             scan_at: notes.scan_at,
+            swept_to: notes.swept_to,
         }
     }
 
@@ -89,6 +92,6 @@ impl Course {
     pub(crate) fn notes(&self) -> Notes {
         let open_from_minute =
             self.reached.map(|reached| self.held.map_or(reached, |held| held.min(reached)));
-        Notes { open_from_minute, scan_at: self.scan_at }
+        Notes { open_from_minute, scan_at: self.scan_at, swept_to: self.swept_to.clone() }
     }
 }

@@ -15,13 +15,16 @@ use crate::Wake;
 const LEASE_LENGTH: Duration = Duration::from_secs(90);
 
 /// What one run leaves for the next.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Notes {
     /// The oldest minute, since the epoch, for which something may still be parked. `None` if that is not known.
     pub(crate) open_from_minute: Option<u64>,
     /// When what lies before that minute is looked at all the same.
     pub(crate) scan_at: Option<Timestamp>,
+    /// The last temporary topic that was looked at, where a run did not come to the end of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) swept_to: Option<String>,
 }
 
 /// A lease as it is stored. Those of older programs have nothing but their time.
@@ -72,7 +75,8 @@ where
         };
         let holder = self.ports.entropy.uuid().to_string();
         // The notes stay as they are until the run has ended: of one that is killed the next knows nothing else.
-        let lease = LeaseObject { lapses_at: now + LEASE_LENGTH, holder: holder.clone(), notes };
+        let lease =
+            LeaseObject { lapses_at: now + LEASE_LENGTH, holder: holder.clone(), notes: notes.clone() };
         match self.write_lease(&lease, condition).await {
             Ok(etag) => Ok(Some(Lease { etag, holder, notes })),
             Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(None),

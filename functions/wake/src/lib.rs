@@ -23,6 +23,7 @@ use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, PressureReader, Qu
 
 use course::Course;
 use limits::{Limits, within};
+use temporary::Sweep;
 
 /// Most objects listed at a time.
 const PAGE_MAX: usize = 1000;
@@ -121,13 +122,14 @@ where
         let Some(lease) = taken.map_err(WakeError::Lease)? else {
             return Ok(WakeReport { was_busy: true, ..WakeReport::default() });
         };
-        let mut course = Course::new(lease.notes, began);
+        let mut course = Course::new(lease.notes.clone(), began);
+        let mut sweep = Sweep::after(course.swept_to.take());
         let released = within(clock, limits.work, self.release_due(limits, &mut course));
         // Side by side: neither may starve the other.
-        let (ended, swept) = join(released, within(clock, limits.work, self.sweep(limits))).await;
-        let swept = swept.unwrap_or_default();
-        course.report.deleted_topics = swept.topics;
-        course.report.deleted_subscriptions = swept.subscriptions;
+        let (ended, _) = join(released, within(clock, limits.work, self.sweep(limits, &mut sweep))).await;
+        course.report.deleted_topics = sweep.swept.topics;
+        course.report.deleted_subscriptions = sweep.swept.subscriptions;
+        course.swept_to = sweep.after;
         // Last: what is replayed has waited already, and goes on in the next run.
         self.replay_all(limits).await;
         if self.deletes_payloads {

@@ -15,7 +15,9 @@ use posthaste_core::time::Timestamp;
 use posthaste_ports::activity::{ActivityError, noted};
 use posthaste_ports::guard::guarded;
 use posthaste_ports::topics::delete_topic;
-use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueSender};
+use posthaste_ports::{
+    Clock, ETag, Entropy, ErrorKind, ObjectMeta, ObjectStore, PortError, PutCondition, QueueSender,
+};
 
 use crate::limits::Limits;
 use crate::{PAGE_MAX, Wake};
@@ -42,6 +44,22 @@ enum Doomed {
     Subscriptions(Vec<SubscriptionName>),
 }
 
+/// One run's way through the temporary topics.
+#[derive(Debug, Default)]
+pub(crate) struct Sweep {
+    /// The last one that was looked at; `None` at the start, and when all were.
+    pub(crate) after: Option<String>,
+    /// What was deleted.
+    pub(crate) swept: Swept,
+}
+
+impl Sweep {
+    /// Goes on after this one.
+    pub(crate) fn after(after: Option<String>) -> Self {
+        Self { after, swept: Swept::default() }
+    }
+}
+
 /// What a sweep deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Swept {
@@ -57,43 +75,54 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Looks at every topic that is temporary or has temporary subscriptions, while there is time to begin.
-    pub(crate) async fn sweep(&self, limits: Limits) -> Swept {
-        let (mut swept, mut after) = (Swept::default(), None);
+    /// Looks at every topic that is temporary or has temporary subscriptions, from where the last run ended and while
+    /// there is time to begin.
+    pub(crate) async fn sweep(&self, limits: Limits, sweep: &mut Sweep) {
         loop {
             if self.ports.clock.monotonic() >= limits.begin {
-                return swept;
+                return;
             }
-            let page = match self.ports.state.list(layout::TEMPORARY, after.as_deref(), PAGE_MAX).await {
+            let page = match self.ports.state.list(layout::TEMPORARY, sweep.after.as_deref(), PAGE_MAX).await
+            {
                 Ok(page) => page,
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "temporary topics not listed");
-                    return swept;
+                    return;
                 }
             };
-            let keys = page.objects.into_iter().map(|object| object.key);
-            let mut topics =
-                stream::iter(keys).map(|key| self.sweep_key(key, limits)).buffer_unordered(TOPICS_AT_ONCE);
-            while let Some(Swept { topics, subscriptions }) = topics.next().await {
-                swept.topics += topics;
-                swept.subscriptions += subscriptions;
+            if !self.sweep_page(page.objects, limits, sweep).await {
+                return;
             }
-            after = match page.next_after {
-                Some(after) => Some(after),
-                None => return swept,
-            };
+            sweep.after = page.next_after;
+            if sweep.after.is_none() {
+                return;
+            }
         }
     }
 
-    async fn sweep_key(&self, key: String, limits: Limits) -> Swept {
-        if self.ports.clock.monotonic() >= limits.begin {
-            return Swept::default();
+    /// Whether all of the page was looked at. In its order, so that one key says how far a run came.
+    async fn sweep_page(&self, page: Vec<ObjectMeta>, limits: Limits, sweep: &mut Sweep) -> bool {
+        let look = |key: String| async move { (self.sweep_key(&key, limits).await, key) };
+        let mut looks = stream::iter(page).map(|object| look(object.key)).buffered(TOPICS_AT_ONCE);
+        while let Some((swept, key)) = looks.next().await {
+            let Some(Swept { topics, subscriptions }) = swept else { return false };
+            sweep.swept.topics += topics;
+            sweep.swept.subscriptions += subscriptions;
+            sweep.after = Some(key);
         }
-        let Some(topic) = layout::temporary_topic(&key) else {
+        true
+    }
+
+    /// Looks at one topic; `None` if there is no time to begin any more.
+    async fn sweep_key(&self, key: &str, limits: Limits) -> Option<Swept> {
+        if self.ports.clock.monotonic() >= limits.begin {
+            return None;
+        }
+        let Some(topic) = layout::temporary_topic(key) else {
             tracing::warn!(%key, "not the name of a topic");
-            return Swept::default();
+            return Some(Swept::default());
         };
-        match guarded(self.sweep_topic(&topic)).await {
+        Some(match guarded(self.sweep_topic(&topic)).await {
             Ok(Ok(swept)) => swept,
             Ok(Err(error)) => {
                 tracing::error!(%topic, error = &error as &dyn std::error::Error, "temporary topic not swept");
@@ -103,7 +132,7 @@ where
                 tracing::error!(%topic, error = &error as &dyn std::error::Error, "sweeping a topic panicked");
                 Swept::default()
             }
-        }
+        })
     }
 
     async fn sweep_topic(&self, topic: &TopicName) -> Result<Swept, SweepError> {

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use posthaste_core::idle::ActivityNote;
+use posthaste_core::name::TopicName;
 use posthaste_core::record::TopicRecord;
 use posthaste_core::time::Timestamp;
+use posthaste_local::ManualClock;
 use posthaste_ports::{Clock, ErrorKind, Fault, ObjectStore, Operation, Plan};
 use serde_json::{Value, json};
 
@@ -213,6 +215,35 @@ async fn a_topic_made_anew_while_an_old_deletion_is_finished_stays() {
     world.write(TOPIC, record(now, json!({})).tombstone(now).render()).await;
     world.run_after(2 * MINUTE).await;
     assert_eq!(subscriptions(&world.store).await, Some(vec![]));
+}
+
+#[tokio::test]
+async fn a_run_goes_on_where_the_last_one_had_no_time_left() {
+    let clock: std::sync::Arc<std::sync::OnceLock<ManualClock>> = std::sync::Arc::default();
+    let slow = clock.clone();
+    let plan = Plan::by(move |effect| {
+        if effect.operation == Operation::Get && effect.key == "topics/first.json" {
+            slow.get().expect("a clock").advance(Duration::from_secs(50));
+        }
+        None
+    });
+    let world = World::with(&plan, &Plan::none());
+    clock.set(world.clock.clone()).expect("set once");
+    let now = world.clock.now();
+    let ended = subscription(now, &json!({ "expirationTimeUtc": "2026-03-07T04:05:00Z" }));
+    let [first, second] = [json!({ "autoDeleteOnIdle": "P1D" }), json!({ "subscriptions": { "a": ended } })];
+    for (name, settings) in [("first", first), ("second", second)] {
+        let record = TopicRecord { name: TopicName::parse(name).unwrap(), ..record(now, settings) };
+        world.write(&format!("topics/{name}.json"), record.render()).await;
+        world.write(&format!("temporary/{name}"), "".into()).await;
+    }
+    assert_eq!(deleted_after(&world, MINUTE).await, (0, 0));
+    assert_eq!(world.lease().await["sweptTo"], "temporary/first");
+    assert_eq!(deleted_after(&world, MINUTE).await, (0, 1));
+    // It came to the end, so the next one begins at the start.
+    assert_eq!(world.lease().await.get("sweptTo"), None);
+    world.run_after(MINUTE).await;
+    assert_eq!(world.lease().await["sweptTo"], "temporary/first");
 }
 
 #[tokio::test]
