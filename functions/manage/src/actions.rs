@@ -91,7 +91,7 @@ pub(crate) async fn act_on_subscription<S: Store, D: Store, W: Webhooks, C: Cloc
 ) -> Result<Shown<SubscriptionSettings>, Failure> {
     let ActionPath { topic, name, action } = path;
     let at = SubscriptionPath { topic, name };
-    let editor = manage.editor();
+    let (editor, until) = (manage.editor(), manage.work_ends());
     let edit = |present: Option<TopicRecord>| {
         let mut record = present.ok_or_else(|| unknown_topic(&at.topic))?;
         let name = spelling(&record.settings, &at.name).cloned().ok_or_else(|| unknown_subscription(&at))?;
@@ -101,13 +101,13 @@ pub(crate) async fn act_on_subscription<S: Store, D: Store, W: Webhooks, C: Cloc
         let status = act(action.into(), settings, Begin { now: editor.now, code: &code });
         let status =
             status.map_err(|wrong| Problem::new(ProblemKind::WrongState).detail(wrong.to_string()))?;
-        let begun = begun(&name, &status, code);
+        let begun = begun(&name, &status, &code);
         settings.status = Some(status);
         Ok((record, (name, begun)))
     };
     let (record, (name, begun)) = manage.change(&at.topic, edit).await?;
     tracing::info!(topic = %record.name, subscription = %name, %action, "subscription acted on");
-    let record = manage.shake_hands(record, begun.into_iter().collect()).await?;
+    let record = manage.shake_hands(record, begun.into_iter().collect(), until).await?;
     let settings = record.settings.subscriptions.get(&name).ok_or_else(|| unknown_subscription(&at))?;
     Ok(Shown::versioned(settings.shown(&name, manage.clock.now()), subscription_etag(&record, settings)))
 }

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::api::{
-    IsoTimestamp, SecretText, SettingsError, SigningSettings, StatusView, SubscriptionSettings,
+    IsoTimestamp, SecretText, SettingsError, SigningSettings, StatusState, StatusView, SubscriptionSettings,
     TopicSettings, compile_subscription, compile_topic,
 };
 use posthaste_core::endpoint::EndpointUrl;
@@ -45,7 +45,7 @@ pub(crate) struct Placed {
     pub(crate) is_new: bool,
     /// Whether its secret was made just now, and is to be shown this once.
     pub(crate) has_made_secret: bool,
-    /// The handshake that begins with this write.
+    /// The handshake that is to be run after this write.
     pub(crate) begun: Option<Begun>,
 }
 
@@ -137,7 +137,7 @@ impl<E: Entropy> Editor<'_, E> {
         let delivery_headers = wanted.delivery_headers.iter().map(|header| header.resolved(present_headers));
         let code = self.code();
         let status = written(present, &wanted.endpoint, Begin { now: self.now, code: &code });
-        let begun = begun(&kept_name, &status, code);
+        let begun = begun(&kept_name, &status, &code);
         let is_new = present.is_none();
         let stored = SubscriptionSettings {
             name: None,
@@ -195,10 +195,12 @@ impl<E: Entropy> Editor<'_, E> {
     }
 }
 
-/// The handshake that begins with this status, if it is the one with this code.
-pub(crate) fn begun(name: &SubscriptionName, status: &StatusView, code: SecretText) -> Option<Begun> {
-    let handshake = status.handshake.as_ref()?;
-    (handshake.code.as_ref() == Some(&code)).then(|| Begun { name: name.clone(), code })
+/// The handshake that is to be run with this status: the one with this new code, or one that an earlier request began
+/// and could not bring to its end.
+pub(crate) fn begun(name: &SubscriptionName, status: &StatusView, new_code: &SecretText) -> Option<Begun> {
+    let code = status.handshake.as_ref()?.code_to_ask_with()?;
+    let is_to_be_run = code == new_code || status.state == StatusState::Pending;
+    is_to_be_run.then(|| Begun { name: name.clone(), code: code.clone() })
 }
 
 /// The name under which a subscription is stored, if it is there in any case.

@@ -15,19 +15,21 @@ use posthaste_core::topic::{Subscription, Topic};
 use posthaste_ports::{Clock, Entropy, WebhookRequest};
 use url::Url;
 
+use crate::answer::UNAVAILABLE_RETRY_AFTER;
 use crate::edit::spelling;
 use crate::records::unknown_topic;
+use crate::time_limit::WORK_TIME_MAX;
 use crate::{Manage, Store, Webhooks};
 
 /// How long the handshakes of one request may take together: with [`HANDSHAKE_TIMEOUT_MAX`] enough for one round of
 /// them and the start of another, and the rest of the request's time is for the stores. Who was not asked to the end by
-/// then is still pending, and fails at its deadline unless it calls back.
+/// then is still pending: the next write asks it with the same code, or it fails at its deadline unless it calls back.
 const HANDSHAKES_TIME_MAX: Duration = Duration::from_secs(14);
 
 /// Most endpoints that are asked at once.
 const HANDSHAKES_AT_ONCE_MAX: usize = 64;
 
-/// A handshake that a write has begun.
+/// A handshake that is to be run.
 #[derive(Debug, Clone)]
 pub(crate) struct Begun {
     /// The subscription, as its creator wrote it.
@@ -37,22 +39,63 @@ pub(crate) struct Begun {
 }
 
 impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
-    /// Runs handshakes that were begun in this record, and answers the record with what came of them.
+    /// Runs handshakes of this record until a time of [`Clock::monotonic`], and answers the record with what came of
+    /// them.
     pub(crate) async fn shake_hands(
         &self,
         record: TopicRecord,
         begun: Vec<Begun>,
+        until: Duration,
     ) -> Result<TopicRecord, Problem> {
         if begun.is_empty() {
             return Ok(record);
         }
-        let answers = self.answers(&record, begun).await?;
+        let answers = self.answers(&record, begun, self.rest(until).min(HANDSHAKES_TIME_MAX)).await?;
+        if answers.is_empty() {
+            return Ok(record);
+        }
         let edit = |present: Option<TopicRecord>| {
             let record = present.ok_or_else(|| unknown_topic(&record.name))?;
             Ok((self.conclude(record, &answers), ()))
         };
-        let (record, ()) = self.change(&record.name, edit).await?;
-        Ok(record)
+        tokio::select! {
+            biased;
+            changed = self.change(&record.name, edit) => changed.map(|(record, ())| record),
+            () = self.clock.sleep(self.rest(until)) => {
+                let detail = "what the endpoint said could not be written in time";
+                Err(Problem::new(ProblemKind::Unavailable).retry_after(UNAVAILABLE_RETRY_AFTER).detail(detail))
+            }
+        }
+    }
+
+    /// The same for a record that a user wrote just now. It is written whatever comes of the handshakes, and this answer
+    /// is the only one that shows a secret that was made: so where what endpoints say cannot be kept, they are still to
+    /// be asked, and that is answered.
+    pub(crate) async fn shake_hands_after_write(
+        &self,
+        record: TopicRecord,
+        begun: Vec<Begun>,
+        until: Duration,
+    ) -> TopicRecord {
+        if begun.is_empty() {
+            return record;
+        }
+        match self.shake_hands(record.clone(), begun, until).await {
+            Ok(record) => record,
+            Err(problem) => {
+                tracing::warn!(topic = %record.name, ?problem, "what endpoints said not written; they are still to be asked");
+                record
+            }
+        }
+    }
+
+    /// When a request that begins now must have done its work, as a time of [`Clock::monotonic`].
+    pub(crate) fn work_ends(&self) -> Duration {
+        self.clock.monotonic() + WORK_TIME_MAX
+    }
+
+    fn rest(&self, until: Duration) -> Duration {
+        until.saturating_sub(self.clock.monotonic())
     }
 
     /// What the endpoints say that are asked to the end in time.
@@ -60,6 +103,7 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         &self,
         record: &TopicRecord,
         begun: Vec<Begun>,
+        time: Duration,
     ) -> Result<Vec<(Begun, Answer)>, Problem> {
         // It was checked before it was written.
         let topic = record.compile().map_err(|_| Problem::new(ProblemKind::Internal))?;
@@ -83,7 +127,7 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         tokio::select! {
             biased;
             () = all => {}
-            () = self.clock.sleep(HANDSHAKES_TIME_MAX) => {
+            () = self.clock.sleep(time) => {
                 tracing::warn!(topic = %record.name, "not every endpoint was asked in time");
             }
         }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use posthaste_core::layout;
-use posthaste_core::name::TopicName;
+use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::record::{RecordError, TopicRecord};
 use posthaste_ports::topics::delete_topic;
@@ -51,12 +51,23 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         topic: &TopicName,
         edit: impl Fn(Option<TopicRecord>) -> Result<(TopicRecord, T), Problem>,
     ) -> Result<(TopicRecord, T), Problem> {
+        self.change_naming(topic, |_| Vec::new(), edit).await
+    }
+
+    /// The same, where the user wrote the subscriptions that `named` names: that is a use of them, also if it changes
+    /// nothing.
+    pub(crate) async fn change_naming<T>(
+        &self,
+        topic: &TopicName,
+        named: impl Fn(&T) -> Vec<SubscriptionName>,
+        edit: impl Fn(Option<TopicRecord>) -> Result<(TopicRecord, T), Problem>,
+    ) -> Result<(TopicRecord, T), Problem> {
         let key = layout::topic(topic);
         for _ in 0..CHANGE_TRIES_MAX {
             let (present, condition) = self.place(topic).await?;
             let (record, answer) = edit(present.clone())?;
             let record = TopicRecord { updated_at: self.clock.now(), ..record };
-            self.note_temporary(present.as_ref(), &record).await?;
+            self.note_temporary(present.as_ref(), &record, &named(&answer)).await?;
             match self.state.put(&key, record.render(), condition).await {
                 Ok(_) => return Ok((record, answer)),
                 Err(error) if error.kind == ErrorKind::PreconditionFailed => {}

@@ -12,7 +12,7 @@ use crate::conditions::{Conditions, subscription_etag};
 use crate::document::{
     BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownSubscription, UnknownTopic,
 };
-use crate::edit::spelling;
+use crate::edit::{Placed, spelling};
 use crate::input::{Asked, At, PageQuery, SubscriptionPath, TopicPath, Written, page_items};
 use crate::records::unknown_topic;
 use crate::topics::reveal_made_secret;
@@ -66,7 +66,8 @@ pub(crate) async fn get_subscription<S: Store, D: Store, W: Webhooks, C: Clock, 
 /// Create or replace a subscription
 ///
 /// It becomes active, where `endpoint.validation` asks for it once its endpoint has consented: the answer shows its state,
-/// which may be Pending or Failed. A paused one stays paused. Secrets that are left out stay as they are; with a new subscription one is made, and shown in
+/// which may be Pending or Failed. A paused one stays paused, and a disabled one disabled unless `endpoint.url` or
+/// `endpoint.validation` changes. Secrets that are left out stay as they are; with a new subscription one is made, and shown in
 /// this answer and never again. A masked secret, as it is shown, stands for the one that is there.
 #[utoipa::path(put, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions", params(SubscriptionPath,
         ("If-Match" = Option<String>, Header, description = "Write only if this is its version"),
@@ -81,15 +82,17 @@ pub(crate) async fn put_subscription<S: Store, D: Store, W: Webhooks, C: Clock, 
     conditions: Conditions,
     Written(written): Written<SubscriptionSettings>,
 ) -> Result<Shown<SubscriptionSettings>, Failure> {
-    let editor = manage.editor();
+    let (editor, until) = (manage.editor(), manage.work_ends());
     let edit = |present: Option<TopicRecord>| {
         let record = present.ok_or_else(|| unknown_topic(&path.topic))?;
         conditions.check(present_etag(&record, &path).as_deref())?;
         editor.put_subscription(record, &path.name, &written)
     };
-    let (record, placed) = manage.change(&path.topic, edit).await?;
+    let named = |placed: &Placed| vec![placed.name.clone()];
+    let (record, placed) = manage.change_naming(&path.topic, named, edit).await?;
     tracing::info!(topic = %record.name, subscription = %placed.name, is_new = placed.is_new, "subscription written");
-    let record = manage.shake_hands(record, placed.begun.clone().into_iter().collect()).await?;
+    let begun = placed.begun.clone().into_iter().collect();
+    let record = manage.shake_hands_after_write(record, begun, until).await;
     let settings =
         record.settings.subscriptions.get(&placed.name).ok_or_else(|| unknown_subscription(&path))?;
     let mut shown = settings.shown(&placed.name, manage.clock.now());

@@ -13,13 +13,14 @@ use crate::edit::spelling;
 use crate::{Manage, Store, Webhooks};
 
 impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
-    /// Notes that a topic is temporary, or has temporary subscriptions, and that those that are about to be written are
-    /// in use. Before the record is written: a note too many is tidied up by wake, one too few would keep for ever what
+    /// Notes that a topic is temporary, or has temporary subscriptions, and that those that are about to be changed, or
+    /// were named by whoever writes, are in use. Before the record is written: a note too many is tidied up by wake, one too few would keep for ever what
     /// should go, or let go what was just written.
     pub(crate) async fn note_temporary(
         &self,
         present: Option<&TopicRecord>,
         next: &TopicRecord,
+        named: &[SubscriptionName],
     ) -> Result<(), Problem> {
         if !next.is_temporary() {
             return Ok(());
@@ -28,7 +29,8 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         let noted = self.state.put(&key, bytes::Bytes::new(), PutCondition::Always).await;
         noted.map_err(|error| store_problem(&error))?;
         for (name, settings) in &next.settings.subscriptions {
-            if present.and_then(|present| present.settings.subscriptions.get(name)) != Some(settings) {
+            let before = present.and_then(|present| present.settings.subscriptions.get(name));
+            if before != Some(settings) || named.contains(name) {
                 self.note_use(&next.name, name, settings).await?;
             }
         }

@@ -16,6 +16,9 @@ use crate::{Managed, Store, Webhooks};
 /// request makes several calls to the stores, and each of them may take 20 s (`OPERATION_TIMEOUT` of posthaste-aws).
 pub(crate) const REQUEST_TIME_MAX: Duration = Duration::from_secs(25);
 
+/// How long a request's handlers may work, so that what they did is still answered.
+pub(crate) const WORK_TIME_MAX: Duration = Duration::from_secs(23);
+
 /// Answers 503 for a request that takes too long. A write that was under way may have happened, as after any answer that
 /// is lost: who asks again with `If-Match` is told.
 pub(crate) async fn limit_time<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(

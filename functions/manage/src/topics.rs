@@ -105,17 +105,18 @@ pub(crate) async fn put_topic<S: Store, D: Store, W: Webhooks, C: Clock, E: Entr
     conditions: Conditions,
     Written(written): Written<TopicSettings>,
 ) -> Result<Shown<TopicSettings>, Failure> {
-    let editor = manage.editor();
+    let (editor, until) = (manage.editor(), manage.work_ends());
     let edit = |present: Option<TopicRecord>| {
         conditions.check(present.as_ref().map(topic_etag).as_deref())?;
         let is_new = present.is_none();
         let (record, placed) = editor.put_topic(&path.topic, present, &written)?;
         Ok((record, (placed, is_new)))
     };
-    let (record, (placed, is_new)) = manage.change(&path.topic, edit).await?;
+    let named = |(placed, _): &(Vec<Placed>, bool)| placed.iter().map(|placed| placed.name.clone()).collect();
+    let (record, (placed, is_new)) = manage.change_naming(&path.topic, named, edit).await?;
     tracing::info!(topic = %record.name, is_new, "topic written");
     let begun = placed.iter().filter_map(|placed| placed.begun.clone()).collect();
-    let record = manage.shake_hands(record, begun).await?;
+    let record = manage.shake_hands_after_write(record, begun, until).await;
     let mut shown = manage.shown(&record);
     for placed in &placed {
         if let Some(shown) = shown.subscriptions.get_mut(&placed.name) {

@@ -126,7 +126,9 @@ async fn who_calls_back_later_is_active_from_then_on_with_the_rate_it_names() {
         assert_eq!((answer.status, state(&answer)), (201, "Pending".to_owned()));
         let reason = "the endpoint has yet to consent: it answered 405 without WebHook-Allowed-Origin";
         assert_eq!(answer.json()["status"]["reason"], reason);
-        assert_eq!(answer.json()["status"]["handshake"], json!({ "expiresAt": "2026-11-21T10:10:00.000Z" }));
+        let handshake =
+            json!({ "expiresAt": "2026-11-21T10:10:00.000Z", "askedAt": "2026-11-21T10:00:00.000Z" });
+        assert_eq!(answer.json()["status"]["handshake"], handshake);
         let path = callback(&api.endpoint.take()[0]);
         api.clock.advance(Duration::from_mins(9));
         assert_eq!(call(&api, method, &format!("{path}{query}"), header).await.status, 200);
@@ -324,12 +326,74 @@ async fn endpoints_that_hang_do_not_keep_a_request_for_ever() {
 }
 
 #[tokio::test]
-async fn what_the_endpoint_said_is_not_lost_silently_when_the_store_fails() {
+async fn what_the_endpoint_said_is_asked_for_again_when_the_store_could_not_keep_it() {
     let api = silent(200).await;
-    let state = api.state.clone();
+    let store = api.state.clone();
     api.endpoint.answer(move |_| {
-        state.fail_puts(ErrorKind::Other);
+        store.fail_puts(ErrorKind::Other);
         answered(200, &[("webhook-allowed-origin", "*")], "")
     });
-    api.put(PATH, asked("CloudEvents")).await.problem(503, "unavailable");
+    let answer = api.put(PATH, asked("CloudEvents")).await;
+    assert_eq!((answer.status, state(&answer)), (201, "Pending".to_owned()));
+    // Only this answer ever shows it.
+    let secret = answer.json()["signing"]["secrets"][0].as_str().unwrap().to_owned();
+    assert!(secret.starts_with("whsec_"), "{secret}");
+    api.state.mend_puts();
+    api.endpoint.answer(|_| answered(200, &[("webhook-allowed-origin", "*")], ""));
+    assert_eq!(state(&api.put(PATH, asked("CloudEvents")).await), "Active");
+    // An action shows no secret, and says that it has failed.
+    let store = api.state.clone();
+    api.endpoint.answer(move |_| {
+        store.fail_puts(ErrorKind::Other);
+        answered(200, &[("webhook-allowed-origin", "*")], "")
+    });
+    act(&api, "validate").await.problem(503, "unavailable");
+}
+
+#[tokio::test]
+async fn who_could_not_be_asked_in_time_is_asked_by_the_next_write_with_the_same_code() {
+    let api = consenting("*").await;
+    api.endpoint.hang();
+    api.clock.shorten_nights_to(Duration::from_secs(20));
+    assert_eq!(state(&api.put(PATH, asked("CloudEvents")).await), "Pending");
+    let first = callback(&api.endpoint.take()[0]);
+    api.endpoint.go_on();
+    assert_eq!(state(&api.put(PATH, asked("CloudEvents")).await), "Active");
+    assert_eq!(callback(&api.endpoint.take()[0]), first);
+}
+
+#[tokio::test]
+async fn a_write_that_changes_nothing_leaves_the_address_that_was_given_out_good() {
+    let api = silent(405).await;
+    api.put(PATH, asked("CloudEvents")).await;
+    let path = callback(&api.endpoint.take()[0]);
+    api.clock.advance(Duration::from_mins(5));
+    assert_eq!(state(&api.put(PATH, asked("CloudEvents")).await), "Pending");
+    assert_eq!(api.endpoint.take().len(), 0);
+    assert_eq!(call(&api, "GET", &path, None).await.status, 200);
+    assert_eq!(state(&api.get(PATH).await), "Active");
+}
+
+#[tokio::test]
+async fn a_disabled_subscription_stays_so_until_its_endpoint_changes() {
+    let api = Api::with_billing().await;
+    act(&api, "disable").await;
+    assert_eq!(state(&api.put(PATH, billing()).await), "Disabled");
+    let topic = api.put("/topics/orders", json!({ "subscriptions": { "Billing": billing() } })).await;
+    assert_eq!(topic.json()["subscriptions"]["Billing"]["status"]["state"], "Disabled");
+    let moved = json!({ "endpoint": { "url": "https://other.example.com/" } });
+    assert_eq!(state(&api.put(PATH, moved).await), "Active");
+}
+
+#[tokio::test]
+async fn an_active_one_whose_endpoint_gives_no_answer_stays_active() {
+    let api = consenting("*").await;
+    let before = api.put(PATH, asked("CloudEvents")).await;
+    api.endpoint.answer(|_| Err(SendFailure::Exhausted));
+    let answer = act(&api, "validate").await;
+    assert_eq!(state(&answer), "Active");
+    let (before, after) = (before.json(), answer.json());
+    assert_eq!(after["status"]["consent"], before["status"]["consent"]);
+    let reason = after["status"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("it stays as it was: the endpoint could not be asked: "), "{reason}");
 }

@@ -46,6 +46,11 @@ impl Memory {
         *self.0.put_fault.lock().unwrap() = Some(kind);
     }
 
+    /// Puts succeed again.
+    pub(crate) fn mend_puts(&self) {
+        *self.0.put_fault.lock().unwrap() = None;
+    }
+
     pub(crate) fn write(&self, key: &str, bytes: impl Into<Bytes>) {
         let version = self.0.versions.fetch_add(1, Ordering::Relaxed);
         self.0.objects.lock().unwrap().insert(key.to_owned(), (bytes.into(), version));

@@ -47,7 +47,7 @@ async fn without_its_topic_there_is_no_subscription() {
 }
 
 #[tokio::test]
-async fn writing_a_disabled_subscription_makes_it_active_from_now() {
+async fn writing_a_disabled_subscription_with_another_url_makes_it_active_from_now() {
     let api = Api::with_billing().await;
     let record = String::from_utf8(api.state.read("topics/orders.json").unwrap().to_vec()).unwrap();
     let disabled = record.replace(r#""state":"Active""#, r#""state":"Disabled","reason":"gone""#);
@@ -59,7 +59,10 @@ async fn writing_a_disabled_subscription_makes_it_active_from_now() {
         json!({ "state": "Disabled", "reason": "gone", "since": "2026-11-21T10:00:00.000Z" })
     );
     api.clock.advance(Duration::from_mins(1));
-    let again = api.put(path, shown).await.json();
+    let mut written = shown.clone();
+    assert_eq!(api.put(path, written.clone()).await.json()["status"], shown["status"]);
+    written["endpoint"]["url"] = "https://new.example.com/".into();
+    let again = api.put(path, written).await.json();
     assert_eq!(again["status"], json!({ "state": "Active", "since": "2026-11-21T10:01:00.000Z" }));
 }
 

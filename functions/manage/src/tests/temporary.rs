@@ -74,6 +74,22 @@ async fn writing_a_subscription_and_reading_its_dead_letters_are_its_use() {
 }
 
 #[tokio::test]
+async fn a_write_that_changes_nothing_is_a_use_of_what_it_names() {
+    let api = Api::with_billing().await;
+    let settings = with("autoDeleteOnIdle", json!("PT8M"));
+    api.put(SUBSCRIPTION, settings.clone()).await;
+    for path in [SUBSCRIPTION, "/topics/orders"] {
+        api.clock.advance(2 * MINUTE);
+        let body = match path {
+            SUBSCRIPTION => settings.clone(),
+            _ => json!({ "subscriptions": { "billing": settings.clone() } }),
+        };
+        assert_eq!(api.put(path, body).await.status, 200);
+        assert_eq!(noted(&api, "activity/orders.billing"), Some(api.clock.now()), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn a_topic_that_is_being_deleted_takes_no_write_until_its_object_must_be_gone() {
     let api = Api::with_billing().await;
     let record = TopicRecord::parse(&api.state.read("topics/orders.json").unwrap()).unwrap();

@@ -255,6 +255,10 @@ pub struct HandshakeView {
     pub code: Option<SecretText>,
     /// Until when it may consent.
     pub expires_at: IsoTimestamp,
+    /// When it was asked to the end, and answered that it may consent later. Left out until then: writing the
+    /// subscription asks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<IsoTimestamp>,
 }
 
 /// The state of a subscription.

@@ -16,6 +16,9 @@ const ANY: &str = "*";
 /// The member of Event Grid's answer that gives the code back. Receivers in .NET write it in either case.
 const VALIDATION_RESPONSE: &str = "validationResponse";
 
+/// Most characters of an endpoint's words that are kept.
+const SHOWN_CHARS_MAX: usize = 200;
+
 /// What came of a handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -29,8 +32,13 @@ pub enum Answer {
         /// What it said instead.
         said: String,
     },
-    /// It does not, or cannot be asked.
+    /// It does not.
     Refused {
+        /// Why.
+        reason: String,
+    },
+    /// It gave no answer, for whatever reason: its own, the network's or ours.
+    Unasked {
         /// Why.
         reason: String,
     },
@@ -85,7 +93,7 @@ pub fn judge(
 
 /// What it means that there was no answer.
 pub fn judge_failure(failure: SendFailure) -> Answer {
-    Answer::Refused { reason: format!("the endpoint could not be asked: {failure}") }
+    Answer::Unasked { reason: format!("the endpoint could not be asked: {failure}") }
 }
 
 fn judge_cloud_events(
@@ -99,7 +107,9 @@ fn judge_cloud_events(
         return awaited_or_refused(can_call_back, said);
     };
     if allowed != origin && allowed != ANY {
-        let reason = format!("the endpoint allows the origin {allowed:?}, and this one is {origin:?}");
+        // What the endpoint wrote goes into the topic's record.
+        let shown: String = format!("{allowed:?}").chars().take(SHOWN_CHARS_MAX).collect();
+        let reason = format!("the endpoint allows the origin {shown}, and this one is {origin:?}");
         return Answer::Refused { reason };
     }
     match AllowedRate::of(headers) {
@@ -191,6 +201,16 @@ mod tests {
             (200, &[("webhook-allowed-origin", "other")], ""),
             &refused(reason),
         );
+    }
+
+    #[test]
+    fn of_a_long_origin_only_the_beginning_is_kept() {
+        let kept = "a".repeat(199);
+        let reason =
+            format!(r#"the endpoint allows the origin "{kept}, and this one is "posthaste.example""#);
+        let headers = [("webhook-allowed-origin", "a".repeat(5_000))];
+        let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+        check(Validation::CloudEvents, false, (200, &headers, ""), &refused(&reason));
     }
 
     #[test]

@@ -12,6 +12,9 @@ use crate::limits::HANDSHAKE_WINDOW;
 use crate::secret::Secret;
 use crate::time::Timestamp;
 
+/// Why an endpoint did not consent that nobody could ask: too many were to be asked at once, or the program died.
+const NOT_ASKED: &str = "it was not asked to the end, which validating or writing the subscription does";
+
 /// What is needed to begin a handshake.
 #[derive(Debug, Clone, Copy)]
 pub struct Begin<'a> {
@@ -54,21 +57,29 @@ pub enum WrongState {
     NothingToValidate,
 }
 
-/// The status of a subscription that is written. A paused one stays paused; every other one becomes active, at once or
-/// when its endpoint has consented.
+/// The status of a subscription that is written. A paused one stays paused. One that is disabled, or whose endpoint has
+/// begun to be asked, stays so as long as its endpoint is the same: settings are written again and again by programs that
+/// do not mean to change anything. Every other one becomes active, at once or when its endpoint has consented.
 pub fn written(
     present: Option<&SubscriptionSettings>,
     endpoint: &EndpointSettings,
     begin: Begin<'_>,
 ) -> StatusView {
-    let present = present.and_then(|present| present.status.as_ref()).map(|status| status.at(begin.now));
-    let Some(present) = present else { return activated(None, endpoint, begin) };
+    let Some((settings, status)) = present.and_then(|settings| Some((settings, settings.status.as_ref()?)))
+    else {
+        return activated(None, endpoint, begin);
+    };
+    let present = status.at(begin.now);
     let consent = present.consent.clone().filter(|consent| consent.is_for(endpoint));
+    let is_same =
+        settings.endpoint.url == endpoint.url && settings.endpoint.validation == endpoint.validation;
     match present.state {
         StatusState::Paused => StatusView { consent, handshake: None, ..present },
         StatusState::Active if consent.is_some() || endpoint.validation.is_none() => {
             StatusView { consent, ..present }
         }
+        StatusState::Disabled if is_same => StatusView { consent, ..present },
+        StatusState::Pending if is_same && present.handshake.is_some() => present,
         StatusState::Active | StatusState::Pending | StatusState::Failed | StatusState::Disabled => {
             activated(None, endpoint, begin)
         }
@@ -126,6 +137,7 @@ pub fn concluded(
         Answer::Consented { rate } => consented(present, &settings.endpoint, *rate, now),
         Answer::Awaited { said } => awaited(present, said, now),
         Answer::Refused { reason } => refused(present, reason, now),
+        Answer::Unasked { reason } => unasked(present, reason, now),
     })
 }
 
@@ -143,6 +155,13 @@ pub fn called_back(
     concluded(settings, code, &Answer::Consented { rate }, now)
 }
 
+impl HandshakeView {
+    /// The code of a handshake whose endpoint is still to be asked.
+    pub fn code_to_ask_with(&self) -> Option<&SecretText> {
+        self.code.as_ref().filter(|_| self.asked_at.is_none())
+    }
+}
+
 impl StatusView {
     /// A status without a handshake.
     pub fn new(state: StatusState, reason: Option<String>, since: Timestamp) -> Self {
@@ -156,12 +175,11 @@ impl StatusView {
             self.handshake.as_ref().map(|handshake| handshake.expires_at.0).filter(|until| *until <= now);
         match expired {
             Some(until) if self.state == StatusState::Pending => {
-                let said = self.reason.as_ref().map(|said| format!(": {said}")).unwrap_or_default();
-                Self::new(
-                    StatusState::Failed,
-                    Some(format!("the endpoint did not consent in time{said}")),
-                    until,
-                )
+                let was_asked = self.handshake.as_ref().is_some_and(|handshake| handshake.asked_at.is_some());
+                let said = self.reason.as_ref().filter(|_| was_asked).map(|said| format!(": {said}"));
+                let said = said.unwrap_or_else(|| format!(": {NOT_ASKED}"));
+                let reason = format!("the endpoint did not consent in time{said}");
+                Self::new(StatusState::Failed, Some(reason), until)
             }
             Some(_) => Self { handshake: None, ..self.clone() },
             None => self.clone(),
@@ -199,7 +217,7 @@ fn validated(
 
 fn begun(begin: Begin<'_>) -> HandshakeView {
     let expires_at = IsoTimestamp(begin.now + HANDSHAKE_WINDOW);
-    HandshakeView { code: Some(begin.code.clone()), expires_at }
+    HandshakeView { code: Some(begin.code.clone()), expires_at, asked_at: None }
 }
 
 fn consented(
@@ -217,21 +235,25 @@ fn consented(
         StatusState::Pending | StatusState::Failed => {
             StatusView { state: StatusState::Active, reason: None, since: at, ..given }
         }
-        StatusState::Active | StatusState::Paused | StatusState::Disabled => given,
+        StatusState::Active => StatusView { reason: None, ..given },
+        StatusState::Paused | StatusState::Disabled => given,
     }
 }
 
 fn awaited(present: StatusView, said: &str, now: Timestamp) -> StatusView {
     let reason = Some(format!("the endpoint has yet to consent: {said}"));
+    let asked_at = Some(IsoTimestamp(now));
+    let handshake = present.handshake.clone().map(|handshake| HandshakeView { asked_at, ..handshake });
     match present.state {
         StatusState::Active | StatusState::Failed => StatusView {
             state: StatusState::Pending,
             reason,
             since: IsoTimestamp(now),
             consent: None,
+            handshake,
             ..present
         },
-        StatusState::Pending => StatusView { reason, ..present },
+        StatusState::Pending => StatusView { reason, handshake, ..present },
         StatusState::Paused | StatusState::Disabled => StatusView { consent: None, ..present },
     }
 }
@@ -246,6 +268,17 @@ fn refused(present: StatusView, reason: &str, now: Timestamp) -> StatusView {
             ..given
         },
         StatusState::Paused | StatusState::Disabled => given,
+    }
+}
+
+/// Silence takes nothing back: of what is not pending, only that nothing was said is kept.
+fn unasked(present: StatusView, reason: &str, now: Timestamp) -> StatusView {
+    match present.state {
+        StatusState::Active => {
+            StatusView { handshake: None, reason: Some(format!("it stays as it was: {reason}")), ..present }
+        }
+        StatusState::Paused | StatusState::Disabled => StatusView { handshake: None, ..present },
+        StatusState::Pending | StatusState::Failed => refused(present, reason, now),
     }
 }
 

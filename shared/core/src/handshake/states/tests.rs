@@ -5,6 +5,8 @@ use serde_json::json;
 
 use super::*;
 use crate::api::Validation;
+use crate::handshake::judge_failure;
+use crate::outcome::SendFailure;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
@@ -51,8 +53,11 @@ fn do_to(action: Action, state: StatusView, validation: &str) -> Result<StatusSt
 
 /// A status in which a handshake is under way.
 fn asked(state: StatusState) -> SubscriptionSettings {
-    let handshake =
-        HandshakeView { code: Some(code()), expires_at: IsoTimestamp(NOW + Duration::from_mins(10)) };
+    let handshake = HandshakeView {
+        code: Some(code()),
+        expires_at: IsoTimestamp(NOW + Duration::from_mins(10)),
+        asked_at: None,
+    };
     subscription("CloudEvents", Some(StatusView { handshake: Some(handshake), ..status(state) }))
 }
 
@@ -76,18 +81,97 @@ fn writing_asks_who_has_not_consented_to_this() {
 }
 
 #[test]
-fn writing_makes_active_again_what_is_not_paused() {
-    for state in [StatusState::Disabled, StatusState::Failed, StatusState::Pending] {
+fn writing_makes_active_again_what_has_failed() {
+    for state in [StatusState::Failed, StatusState::Pending] {
         let expected = StatusView::new(StatusState::Active, None, NOW);
         assert_eq!(write(Some(StatusView::new(state, None, Timestamp::EPOCH)), "none"), expected);
         assert_eq!(write(Some(status(state)), "CloudEvents").state, StatusState::Pending);
     }
+}
+
+#[test]
+fn writing_leaves_what_is_paused_as_it_is() {
     let paused = status(StatusState::Paused);
     assert_eq!(write(Some(paused.clone()), "CloudEvents"), paused);
     assert_eq!(
         write(Some(paused), "EventGrid"),
         StatusView::new(StatusState::Paused, None, Timestamp::EPOCH)
     );
+}
+
+/// The state after a write to the same endpoint, to another URL, and with another way to be asked.
+fn written_here_and_elsewhere(present: &SubscriptionSettings) -> [StatusView; 3] {
+    let same = present.endpoint.clone();
+    let moved = EndpointSettings { url: "https://b.example/".to_owned(), ..same.clone() };
+    let otherwise = EndpointSettings { validation: Validation::EventGrid, ..same.clone() };
+    let new = SecretText::new("new");
+    [same, moved, otherwise].map(|endpoint| written(Some(present), &endpoint, begin(&new)))
+}
+
+#[test]
+fn what_is_disabled_stays_so_until_its_endpoint_is_another() {
+    let disabled = status(StatusState::Disabled);
+    let present = subscription("CloudEvents", Some(disabled.clone()));
+    let [same, moved, otherwise] = written_here_and_elsewhere(&present);
+    assert_eq!(same, disabled);
+    assert_eq!([moved.state, otherwise.state], [StatusState::Pending; 2]);
+    let present = subscription("none", Some(disabled));
+    let [same, moved, _] = written_here_and_elsewhere(&present);
+    assert_eq!([same.state, moved.state], [StatusState::Disabled, StatusState::Active]);
+}
+
+#[test]
+fn who_is_being_asked_keeps_its_code_until_its_endpoint_is_another() {
+    let present = asked(StatusState::Pending);
+    let [same, moved, otherwise] = written_here_and_elsewhere(&present);
+    assert_eq!(Some(same), present.status);
+    for other in [moved, otherwise] {
+        assert_eq!(other.handshake.unwrap().code, Some(SecretText::new("new")));
+    }
+    // Its time is over: it is asked anew.
+    let later = Begin { now: NOW + Duration::from_mins(10), code: &SecretText::new("new") };
+    let again = written(Some(&present), &present.endpoint, later);
+    assert_eq!(again.handshake.unwrap().code, Some(SecretText::new("new")));
+}
+
+#[test]
+fn silence_takes_no_consent_back() {
+    use StatusState::{Active, Disabled, Failed, Paused, Pending};
+    let silence = judge_failure(SendFailure::TimedOut);
+    for state in [Active, Paused, Disabled] {
+        let before = asked(state).status.unwrap();
+        let after = concluded(&asked(state), &code(), &silence, NOW).unwrap();
+        assert_eq!((after.state, after.since, after.handshake), (state, before.since, None));
+        assert_eq!(after.consent, before.consent, "{state:?}");
+    }
+    for state in [Pending, Failed] {
+        assert_eq!(concluded(&asked(state), &code(), &silence, NOW).unwrap().state, Failed);
+    }
+}
+
+#[test]
+fn who_was_asked_and_may_still_call_back_is_not_asked_with_the_same_code_again() {
+    let present = asked(StatusState::Pending);
+    assert_eq!(
+        present.status.as_ref().unwrap().handshake.as_ref().unwrap().code_to_ask_with(),
+        Some(&code())
+    );
+    let later = Answer::Awaited { said: "405".to_owned() };
+    let status = concluded(&present, &code(), &later, NOW).unwrap();
+    assert_eq!(status.handshake.unwrap().code_to_ask_with(), None);
+}
+
+#[test]
+fn who_was_not_asked_to_the_end_is_told_from_who_did_not_consent() {
+    let until = NOW + Duration::from_mins(10);
+    let reason = |status: StatusView| status.at(until).reason.unwrap();
+    let present = asked(StatusState::Pending);
+    let unasked = "the endpoint did not consent in time: it was not asked to the end, which validating or writing the \
+                   subscription does";
+    assert_eq!(reason(present.status.clone().unwrap()), unasked);
+    let later = Answer::Awaited { said: "it answered 405".to_owned() };
+    let silent = "the endpoint did not consent in time: the endpoint has yet to consent: it answered 405";
+    assert_eq!(reason(concluded(&present, &code(), &later, NOW).unwrap()), silent);
 }
 
 #[test]
@@ -195,6 +279,7 @@ fn any_status() -> impl Strategy<Value = StatusView> {
             handshake: expires.map(|ms| HandshakeView {
                 code: Some(code()),
                 expires_at: IsoTimestamp(Timestamp::from_millis(NOW.as_millis() - 1_000_000 + ms)),
+                asked_at: None,
             }),
             ..StatusView::new(state, None, Timestamp::EPOCH)
         }
