@@ -72,7 +72,8 @@ where
     /// Tells whoever the topic `about` names. When this returns `Ok`, each notice is durable or was counted as not sent.
     pub async fn tell(&self, about: &TopicName, notices: &[Notice<'_>]) -> Result<(), NoticeError> {
         let to = self.addressee(about).await?;
-        self.send(about, &to, notices).await
+        // Boxed, here and below: of the futures around it all, the compiler would find the layout too deep otherwise.
+        Box::pin(self.send(about, &to, notices)).await
     }
 
     /// Who is to be told of what befalls the topic `about`.
@@ -116,7 +117,7 @@ where
         if events.is_empty() {
             return Ok(());
         }
-        match self.fan_out.write(to, events, false, MARKS).await {
+        match Box::pin(self.fan_out.write(to, events, false, MARKS)).await {
             Ok(_) => {
                 let labels = [("topic", about.to_string())];
                 metrics::counter!("NoticeSentCount", &labels).increment(events.len() as u64);
