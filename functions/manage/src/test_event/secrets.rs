@@ -44,11 +44,12 @@ fn written_forms(text: &str) -> [String; 3] {
 mod tests {
     use super::*;
     use axum::http::HeaderValue;
+    use axum::http::header::AUTHORIZATION;
 
     fn check(secret: &str, answer: &str, expected: &str) {
         let mut value = HeaderValue::from_str(secret).unwrap();
         value.set_sensitive(true);
-        let mut sent = HeaderMap::from_iter([(axum::http::header::AUTHORIZATION, value)]);
+        let mut sent = HeaderMap::from_iter([(AUTHORIZATION, value)]);
         sent.insert("x-tenant", HeaderValue::from_static("acme"));
         assert_eq!(Secrets::of(&sent, None).masked_in(answer), expected);
     }
