@@ -104,6 +104,7 @@ mod tests {
         written.resolved(present, NOW).map(|settings| serde_json::to_value(settings).unwrap())
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "made at every call")]
     fn check(written: &[&str], expected: Result<Value, MaskError>) {
         let present = settings(&["whsec_b", "whsec_a"], &[None, Some(END)]);
         assert_eq!(resolved(&settings(written, &[]), &present), expected, "{written:?}");
