@@ -251,7 +251,6 @@ fn awaited(present: StatusView, said: &str, now: Timestamp) -> StatusView {
             since: IsoTimestamp(now),
             consent: None,
             handshake,
-            ..present
         },
         StatusState::Pending => StatusView { reason, handshake, ..present },
         StatusState::Paused | StatusState::Disabled => StatusView { consent: None, ..present },
