@@ -60,7 +60,10 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
         match guarded_now(|| read(source, &message.body)) {
             Ok(Ok(dead)) => {
                 let place = layout::dead_letters_of(&dead.delivery.topic, &dead.delivery.subscription);
-                letters.entry((place, dead.object.clone())).or_default().push(Letter { message, dead });
+                letters
+                    .entry((place, dead.object.clone(), dead.dropped))
+                    .or_default()
+                    .push(Letter { message, dead });
             }
             Ok(Err(WireError::Newer(version))) => sorted.work.push(Work::Newer(message, version)),
             Ok(Err(WireError::Malformed(_) | WireError::Empty)) => sorted.work.push(Work::Raw(message)),
@@ -78,7 +81,13 @@ fn read(source: QueueName, body: &Bytes) -> Result<DeadLetter, WireError> {
     match parse_dead_letter(body) {
         Err(WireError::Malformed(_)) if source == QueueName::Redrive => {
             let delivery = parse_delivery(body)?;
-            Ok(DeadLetter { reason: DeadLetterReason::HandlerFailed, delivery, storage: None, object: None })
+            Ok(DeadLetter {
+                reason: DeadLetterReason::HandlerFailed,
+                delivery,
+                storage: None,
+                object: None,
+                dropped: false,
+            })
         }
         read => read,
     }

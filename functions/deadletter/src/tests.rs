@@ -40,8 +40,13 @@ pub(crate) fn letter(id: &str, payloads: Vec<Payload>) -> Letter {
         timed_out: false,
         events: payloads.into_iter().map(entry).collect(),
     };
-    let dead =
-        DeadLetter { reason: DeadLetterReason::TimeToLiveExceeded, delivery, storage: None, object: None };
+    let dead = DeadLetter {
+        reason: DeadLetterReason::TimeToLiveExceeded,
+        delivery,
+        storage: None,
+        object: None,
+        dropped: false,
+    };
     let message = ReceivedMessage {
         id: MessageId(id.to_owned()),
         receipt: Receipt(id.to_owned()),

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use posthaste_core::delivery::{DeadLetter, Delivery, StorageTrouble};
 use posthaste_core::settle::dead_letter_delay_secs;
-use posthaste_core::time::Timestamp;
 use posthaste_core::wire::render_dead_letter;
 use posthaste_ports::{
     Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueName, QueueReceiver, QueueSender, Successor,
@@ -31,7 +30,7 @@ where
     /// moves it to the redrive queue.
     pub(crate) async fn try_later(&self, read: ReadLetter) -> Result<(), PortError> {
         let now = self.ports.clock.now();
-        let trouble = again(read.letter.dead.storage, now);
+        let trouble = StorageTrouble::once_more(read.letter.dead.storage, now);
         let give_up_after = self.give_up_after(&read.letter.dead).await;
         let is_over = give_up_after.is_some_and(|limit| now.since(trouble.since) >= limit);
         let is_given_up = is_over && self.give_up(&read).await;
@@ -60,11 +59,6 @@ where
         let topic = self.ports.registry.topic(&letter.delivery.topic).await.ok()??;
         topic.subscription(&letter.delivery.subscription)?.dead_letter.give_up_after
     }
-}
-
-fn again(before: Option<StorageTrouble>, now: Timestamp) -> StorageTrouble {
-    let before = before.unwrap_or(StorageTrouble { since: now, failures: 0 });
-    StorageTrouble { failures: before.failures.saturating_add(1), ..before }
 }
 
 fn later(letter: DeadLetter, trouble: StorageTrouble) -> Successor {

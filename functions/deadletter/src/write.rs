@@ -6,6 +6,7 @@ use futures_util::future::ready;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::dead_letter::{Gathered, record};
 use posthaste_core::layout;
+use posthaste_core::notice::Fate;
 use posthaste_ports::guard::guarded;
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
@@ -29,8 +30,11 @@ where
     /// Writes letters of one subscription into one object. Answers those for which nothing durable was done.
     pub(crate) async fn write(&self, letters: Vec<ReadLetter>, deadline: Duration) -> Vec<MessageId> {
         let Some(first) = letters.first() else { return Vec::new() };
-        if let Some(object) = first.letter.dead.object.clone() {
-            return self.end_written(letters, &object, deadline).await;
+        if first.letter.dead.asks_for_notices_only() {
+            let object = first.letter.dead.object.clone();
+            return self
+                .end_written(letters, object.as_deref().map_or(Fate::Dropped, Fate::Written), deadline)
+                .await;
         }
         let delivery = &first.letter.dead.delivery;
         let id = self.ports.entropy.uuid().to_string();
@@ -46,7 +50,7 @@ where
             Ok(_) => {
                 count(&letters);
                 tracing::info!(%key, events, "dead letters written");
-                self.end_written(letters, &key, deadline).await
+                self.end_written(letters, Fate::Written(&key), deadline).await
             }
             Err(error) => {
                 tracing::error!(%key, events, error = &error as &dyn std::error::Error, "dead letters not written");

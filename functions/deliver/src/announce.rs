@@ -12,6 +12,7 @@ use posthaste_ports::{
 };
 
 use crate::Deliver;
+use crate::invocation::Invocation;
 
 /// Why dropped events were not told of.
 #[derive(Debug, thiserror::Error)]
@@ -30,9 +31,18 @@ where
     C: Clock,
     E: Entropy,
 {
+    /// Tells of events that are dropped, and answers whether that was done, in a time that leaves enough for the queue.
+    pub(crate) async fn is_announced(&self, invocation: &Invocation, letter: &DeadLetter) -> bool {
+        let told = self.before(invocation.parking_ends(), self.announce_dropped(letter)).await;
+        if let Some(Err(error)) = &told {
+            tracing::error!(topic = %letter.delivery.topic, subscription = %letter.delivery.subscription, error = error as &dyn std::error::Error, "notices of dropped events not sent yet");
+        }
+        matches!(told, Some(Ok(())))
+    }
+
     /// Tells of events that are dropped. There is no notice about a notice, and where none is asked for, nothing is read
     /// but the topic's record, which is known.
-    pub(crate) async fn announce_dropped(&self, letter: &DeadLetter) -> Result<(), AnnounceError> {
+    async fn announce_dropped(&self, letter: &DeadLetter) -> Result<(), AnnounceError> {
         let told_of = |entry: &&Entry| !entry.marks.notice;
         let Some(_) = letter.delivery.events.iter().find(told_of) else { return Ok(()) };
         let to = self.notifier().addressee(&letter.delivery.topic).await?;

@@ -21,7 +21,7 @@ use crate::intake::{OUR_FAULT_WAIT, Planned};
 use crate::invocation::{EntryRef, Invocation};
 use crate::lanes::Permit;
 use crate::posted::Posted;
-use crate::rates::Turn;
+use crate::rates::{LANE_KEPT_FOR_TURN_MAX, Turn};
 use crate::report;
 use crate::texts::{Loaded, Texts};
 
@@ -54,7 +54,7 @@ where
     }
 
     async fn try_attempt(&self, invocation: &Invocation, planned: &Planned) -> Vec<(EntryRef, EntryVerdict)> {
-        let turn = match self.turn(invocation, planned).await {
+        let turn = match self.turn(invocation, planned, Duration::ZERO).await {
             Ok(turn) => turn,
             Err(verdict) => return planned.entries.iter().map(|at| (*at, verdict)).collect(),
         };
@@ -135,7 +135,7 @@ where
     ) -> Result<(), EntryVerdict> {
         match turn.filter(|turn| turn.holds(self.ports.clock.now())) {
             Some(_) => Ok(()),
-            None => self.turn(invocation, planned).await.map(drop),
+            None => self.turn(invocation, planned, LANE_KEPT_FOR_TURN_MAX).await.map(drop),
         }
     }
 

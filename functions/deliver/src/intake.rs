@@ -13,7 +13,7 @@ use posthaste_core::limits::SQS_DELAY_SECS_MAX;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::retry::Jitter;
 use posthaste_core::schema::Schema;
-use posthaste_core::settle::EntryVerdict;
+use posthaste_core::settle::{EntryVerdict, standstill_ends};
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::{Status, Subscription, Topic};
 use posthaste_core::wire::{WireError, parse_delivery};
@@ -31,9 +31,6 @@ use crate::times::TAKING_IN_TIME;
 /// How long an event waits that could not be tried because of us (its payload object could not be read, no socket was
 /// left), so that an outage of ours is not a busy loop.
 pub(crate) const OUR_FAULT_WAIT: Duration = Duration::from_secs(30);
-
-/// How long the events of a subscription that is not active wait before it is looked at again.
-const STANDSTILL_WAIT: Duration = Duration::from_mins(5);
 
 /// Messages that are read side by side: as many topics are looked up at once.
 const READ_AT_ONCE_MAX: usize = 32;
@@ -225,7 +222,8 @@ where
             if let Some(reason) = unsendable(job, now).or(expired) {
                 complete = job.judge(index, EntryVerdict::GiveUp { reason, last: None });
             } else if job.status_at(now).is_some_and(Status::waits) {
-                complete = job.judge(index, EntryVerdict::Postponed { not_before: now + STANDSTILL_WAIT });
+                let not_before = standstill_ends(job.delivery.published_at, now);
+                complete = job.judge(index, EntryVerdict::Postponed { not_before });
             }
         }
         complete

@@ -125,7 +125,7 @@ impl Job {
     /// Notes an event's verdict. Answers all verdicts if this was the last one missing.
     pub(crate) fn judge(&self, entry: usize, verdict: EntryVerdict) -> Option<Vec<EntryVerdict>> {
         let mut verdicts = lock(&self.verdicts);
-        verdicts[entry] = Some(verdict);
+        verdicts[entry] = Some(verdict.not_past(self.delivery.events[entry].expires_at));
         verdicts.iter().copied().collect()
     }
 

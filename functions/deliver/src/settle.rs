@@ -2,7 +2,9 @@
 
 use posthaste_core::delivery::{DeadLetter, Delivery};
 use posthaste_core::limits::DEAD_LETTER_DELAY_DEFAULT;
+use posthaste_core::notice::{Fate, later};
 use posthaste_core::settle::{EntryVerdict, Settlement, Wait, dead_letter_delay_secs, settle, wait};
+use posthaste_core::time::Timestamp;
 use posthaste_core::topic::DeadLetterPolicy;
 use posthaste_core::wire::{render_dead_letter, render_delivery};
 use posthaste_ports::{
@@ -36,15 +38,14 @@ where
         }
         let policy = job.subscription.as_ref().map(|subscription| &subscription.dead_letter);
         let Settlement { again, dead, dropped } = settle(&job.delivery, verdicts, policy);
-        for letter in &dropped {
-            if let Err(error) = self.announce_dropped(letter).await {
-                tracing::error!(message_id = %job.id.0, error = &error as &dyn std::error::Error, "message handed back, notices of its dropped events were not sent");
-                return;
+        let mut successors: Vec<_> = dead.iter().map(|letter| dead_letter(letter, policy)).collect();
+        for letter in dropped {
+            report::dropped(&letter);
+            if !self.is_announced(invocation, &letter).await {
+                successors.extend(notices_later(letter, now));
             }
         }
-        dropped.iter().for_each(report::dropped);
         self.note_scheduled(invocation, job, &again).await;
-        let mut successors: Vec<_> = dead.iter().map(|letter| dead_letter(letter, policy)).collect();
         let mut parked = Vec::new();
         for mut delivery in again {
             // What goes back untried is due from now on: its wait was ours, and must not read as a slow drain.
@@ -58,23 +59,26 @@ where
             let (id, receipt) = (job.id.clone(), job.receipt.clone());
             return invocation.park(Parking { id, receipt, deliveries: parked, successors });
         }
-        if successors.is_empty() {
-            self.acknowledge(invocation, &job.id, &job.receipt).await;
+        let is_done = if successors.is_empty() {
+            self.acknowledge(invocation, &job.id, &job.receipt).await
         } else {
-            self.replace(invocation, &job.id, &job.receipt, successors).await;
+            self.replace(invocation, &job.id, &job.receipt, successors).await
+        };
+        // A message that comes again finds its late answers still noted.
+        if is_done {
+            self.forget_late(invocation, job).await;
         }
-        self.forget_late(invocation, job).await;
     }
 
     /// Puts successors in a message's place. Without any, the message is deleted at once: what follows it is
-    /// durable elsewhere.
+    /// durable elsewhere. Answers whether the message is done with.
     pub(crate) async fn replace(
         &self,
         invocation: &Invocation,
         id: &MessageId,
         receipt: &Receipt,
         successors: Vec<Successor>,
-    ) {
+    ) -> bool {
         match self.ports.queue.replace(receipt, successors).await {
             Ok(()) => invocation.settled(id),
             Err(error) if error.kind == ErrorKind::NotFound => {
@@ -83,17 +87,28 @@ where
             }
             Err(error) => {
                 tracing::error!(message_id = %id.0, error = &error as &dyn std::error::Error, "message handed back, its successors were not written");
+                return false;
             }
         }
+        true
     }
 
     /// A message that arrived whole. If the queue does not take it, it is delivered again: at least once.
-    async fn acknowledge(&self, invocation: &Invocation, id: &MessageId, receipt: &Receipt) {
+    async fn acknowledge(&self, invocation: &Invocation, id: &MessageId, receipt: &Receipt) -> bool {
         invocation.settled(id);
-        if let Err(error) = self.ports.queue.acknowledge(receipt).await {
-            tracing::error!(error = &error as &dyn std::error::Error, "delivered message not acknowledged");
+        let acknowledged = self.ports.queue.acknowledge(receipt).await;
+        if let Err(error) = &acknowledged {
+            tracing::error!(error = error as &dyn std::error::Error, "delivered message not acknowledged");
         }
+        acknowledged.is_ok()
     }
+}
+
+/// A message that asks deadletter for the notices about dropped events.
+fn notices_later(letter: DeadLetter, now: Timestamp) -> Option<Successor> {
+    let (letter, delay_secs) = later(letter, Fate::Dropped, now)?;
+    let (body, group) = (render_dead_letter(&letter), Some(letter.delivery.group()));
+    Some(Successor { to: QueueName::DeadLetters, message: OutgoingMessage { body, group, delay_secs } })
 }
 
 pub(crate) fn retry(delivery: &Delivery, delay_secs: u16) -> Successor {

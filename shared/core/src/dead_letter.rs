@@ -126,6 +126,7 @@ mod tests {
             reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
             storage: None,
             object: None,
+            dropped: false,
             delivery: Delivery {
                 topic: TopicName::parse("orders").unwrap(),
                 subscription: SubscriptionName::parse("billing").unwrap(),

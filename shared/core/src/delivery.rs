@@ -107,10 +107,13 @@ pub struct DeadLetter {
     pub reason: DeadLetterReason,
     /// What, as it stood after its last attempt.
     pub delivery: Delivery,
-    /// Since when the dead-letter bucket has refused it, and how often; `None` until it first does.
+    /// Since when the dead-letter bucket has refused it, and how often; `None` until it first does. Where only the
+    /// notices are missing, the same of those.
     pub storage: Option<StorageTrouble>,
     /// The object that it lies in already, where only the notice about it is missing.
     pub object: Option<String>,
+    /// It was dropped, as its subscription asks, and only the notice about it is missing: it is not written anywhere.
+    pub dropped: bool,
 }
 
 /// How long a dead letter has been trying to reach its bucket.
@@ -120,6 +123,21 @@ pub struct StorageTrouble {
     pub since: Timestamp,
     /// How many there were.
     pub failures: u32,
+}
+
+impl StorageTrouble {
+    /// With one failure more.
+    pub fn once_more(before: Option<Self>, now: Timestamp) -> Self {
+        let before = before.unwrap_or(Self { since: now, failures: 0 });
+        Self { failures: before.failures.saturating_add(1), ..before }
+    }
+}
+
+impl DeadLetter {
+    /// Whether nothing but the notices about it is missing.
+    pub fn asks_for_notices_only(&self) -> bool {
+        self.dropped || self.object.is_some()
+    }
 }
 
 impl Payload {

@@ -4,12 +4,14 @@
 mod disabled;
 mod envelope;
 mod failed;
+mod later;
 
 use crate::event::{Event, EventError};
 use crate::schema::Schema;
 
 pub use self::disabled::Disabled;
 pub use self::failed::Failed;
+pub use self::later::{Fate, later};
 
 /// The type of a notice about an event that was given up.
 pub const DELIVERY_FAILED: &str = "dev.posthaste.delivery.failed";

@@ -19,11 +19,21 @@ use crate::time::Timestamp;
 const LEASE_LENGTH: Duration = Duration::from_secs(1);
 
 /// How far ahead a lease may begin. What has no room until then waits in the queue, and not in a worker.
-const LEASE_AHEAD_MAX: Duration = Duration::from_secs(1);
+const LEASE_AHEAD_MAX: Duration = Duration::from_millis(LEASE_AHEAD_MS);
+
+const LEASE_AHEAD_MS: u64 = 1000;
 
 /// The furthest time up to which time can be taken: the longest lease of the lowest rate, a minute, begun as late as it
 /// may, and room for clocks that differ. What lies further ahead was written by a clock that was wrong.
 const TAKEN_AHEAD_MAX: Duration = Duration::from_secs(65);
+
+/// How long the line of those that found nothing may get. Whoever comes then stands at its beginning again: so a backlog
+/// comes back a few times a day, spread over the line and out of the object store, and what has become of those in the
+/// line (they may have expired, or been delivered by another worker) holds nobody back for longer.
+const LINE_MAX: Duration = Duration::from_hours(2);
+
+/// After so long in which nobody took time, nobody stands in line any more: who is parked comes back to the minute.
+const LINE_IDLE: Duration = Duration::from_mins(3);
 
 /// The version of [`RateState`] that this program writes, and the newest it reads.
 const STATE_VERSION: u32 = 1;
@@ -114,11 +124,11 @@ impl Rate {
         u32::try_from(per_lease).unwrap_or(u32::MAX).max(1)
     }
 
-    /// How long after its moment a request may still be begun: no longer than the requests of one lease take, so that no
-    /// more than those come together with the ones that are on time.
+    /// How long after its moment a request may still be begun: as long as the requests of one lease take, so that no
+    /// more than those come together with the ones that are on time. The rarer the requests, the longer each may wait
+    /// for a lane and for its texts.
     fn token_kept(self) -> Duration {
-        let ms = u64::from(self.lease_max()) * 60_000 / u64::from(self.0.get());
-        Duration::from_millis(ms).min(LEASE_LENGTH)
+        Duration::from_millis(u64::from(self.lease_max()) * 60_000 / u64::from(self.0.get()))
     }
 
     /// What may be had at `now` by a worker in which `wanted` requests wait. `state` is what the object says, if it is
@@ -135,13 +145,21 @@ impl Rate {
         Grant::Lease(lease, RateState { v: STATE_VERSION, taken_until: start + self.time_of(requests) })
     }
 
+    /// When somebody may ask again that found nothing before this time: as soon as a lease may begin then.
+    pub fn asks_again(nothing_before: Timestamp) -> Timestamp {
+        Timestamp::from_millis(nothing_before.as_millis().saturating_sub(LEASE_AHEAD_MS))
+    }
+
     /// When a request that found nothing should try again: after those of this worker that found nothing before it, the
-    /// last of them due at `last`, so that they do not all come back at once and find one place. At most as late as a
-    /// queue can delay.
+    /// last of them due at `last`, so that they do not all come back at once and find one place. What is far down the
+    /// line is not kept in the queue; at the end of the longest line it begins anew, past what the queue can delay.
     pub fn line_up(self, last: Option<Timestamp>, nothing_before: Timestamp, now: Timestamp) -> Timestamp {
         let after_last = last.map_or(Timestamp::EPOCH, |last| last + self.time_of(1));
-        let latest = now + Duration::from_secs(SQS_DELAY_SECS_MAX.into());
-        after_last.max(nothing_before).min(latest)
+        let place = after_last.max(nothing_before);
+        if place <= now + LINE_MAX {
+            return place;
+        }
+        now + Duration::from_secs(u64::from(SQS_DELAY_SECS_MAX) + 1)
     }
 }
 
@@ -177,6 +195,11 @@ impl RateState {
     pub fn parse(bytes: &[u8]) -> Result<Self, RateStateError> {
         let state: Self = serde_json::from_slice(bytes).map_err(RateStateError::Malformed)?;
         if state.v > STATE_VERSION { Err(RateStateError::Newer(state.v)) } else { Ok(state) }
+    }
+
+    /// Whether nobody has taken any of the last minutes, so that whoever stood in line is not there any more.
+    pub fn is_idle(&self, now: Timestamp) -> bool {
+        self.taken_until + LINE_IDLE < now
     }
 
     /// Writes the object.

@@ -8,6 +8,15 @@ use crate::limits::SQS_DELAY_SECS_MAX;
 use crate::time::Timestamp;
 use crate::topic::DeadLetterPolicy;
 
+/// So long a delivery is young.
+const STANDSTILL_YOUNG: Duration = Duration::from_mins(15);
+
+/// How long a young delivery waits for its subscription to be active.
+const STANDSTILL_WAIT_YOUNG: Duration = Duration::from_mins(5);
+
+/// How long any other does: longer than the queue can delay.
+const STANDSTILL_WAIT: Duration = Duration::from_mins(20);
+
 /// What became of one event of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryVerdict {
@@ -37,6 +46,15 @@ pub enum EntryVerdict {
 }
 
 impl EntryVerdict {
+    /// The same, but an event that only waits comes back at its end, so that it is not given up long after it.
+    #[must_use]
+    pub fn not_past(self, expires_at: Timestamp) -> Self {
+        match self {
+            Self::Postponed { not_before } => Self::Postponed { not_before: not_before.min(expires_at) },
+            verdict => verdict,
+        }
+    }
+
     /// Whether events of these two verdicts stay together: they end alike, and wait alike to the second. Requests that
     /// ended milliseconds apart do not make messages of their own.
     fn goes_with(self, other: Self) -> bool {
@@ -123,6 +141,14 @@ pub fn settle(
     settlement
 }
 
+/// When a delivery is looked at again whose subscription is not active. A young one soon, in the queue: most standstills
+/// are short (a handshake, a restart). Any other is parked, because what waits in the queue is paid for at each look, and
+/// a standstill may last as long as the events live.
+pub fn standstill_ends(published_at: Timestamp, now: Timestamp) -> Timestamp {
+    let is_young = now < published_at + STANDSTILL_YOUNG;
+    now + if is_young { STANDSTILL_WAIT_YOUNG } else { STANDSTILL_WAIT }
+}
+
 /// Where something waits that is not due before `not_before`.
 pub fn wait(not_before: Timestamp, now: Timestamp) -> Wait {
     let secs = not_before.since(now).as_millis().div_ceil(1000);
@@ -162,6 +188,7 @@ impl Settlement {
                     delivery: tried(delivery, last, entries),
                     storage: None,
                     object: None,
+                    dropped: false,
                 });
             }
         }
@@ -304,6 +331,29 @@ mod tests {
         check(900_001, Wait::Parked);
         check(u64::MAX / 2, Wait::Parked);
         assert_eq!(wait(NOW, NOW + Duration::from_secs(5)), Wait::Queue { delay_secs: 0 });
+    }
+
+    #[test]
+    fn what_waits_for_a_subscription_is_parked_once_it_is_not_young() {
+        let check = |age_secs: u64, expected: Duration, place: fn(Wait) -> bool| {
+            let now = NOW + Duration::from_secs(age_secs);
+            let again = standstill_ends(NOW, now);
+            assert_eq!(again.since(now), expected, "{age_secs}");
+            assert!(place(wait(again, now)), "{age_secs}");
+        };
+        check(0, Duration::from_mins(5), |wait| matches!(wait, Wait::Queue { .. }));
+        check(899, Duration::from_mins(5), |wait| matches!(wait, Wait::Queue { .. }));
+        check(900, Duration::from_mins(20), |wait| wait == Wait::Parked);
+    }
+
+    #[test]
+    fn what_only_waits_comes_back_at_its_end() {
+        let postponed = |secs| EntryVerdict::Postponed { not_before: NOW + Duration::from_secs(secs) };
+        let end = NOW + Duration::from_secs(60);
+        assert_eq!(postponed(90).not_past(end), postponed(60));
+        assert_eq!(postponed(30).not_past(end), postponed(30));
+        let retry = EntryVerdict::Retry { not_before: NOW + Duration::from_secs(90), last: LAST };
+        assert_eq!(retry.not_past(end), retry);
     }
 
     proptest! {

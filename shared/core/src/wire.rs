@@ -78,6 +78,7 @@ mod tests {
     const DELIVERY_V2_CUSTOM: &str = include_str!("wire/fixtures/delivery-v2-custom.json");
     const DELIVERY_V1_MARKS: &str = include_str!("wire/fixtures/delivery-v1-marks.json");
     const DEAD_LETTER_V1_OBJECT: &str = include_str!("wire/fixtures/dead-letter-v1-object.json");
+    const DEAD_LETTER_V1_DROPPED: &str = include_str!("wire/fixtures/dead-letter-v1-dropped.json");
     const DEAD_LETTER_V1: &str = include_str!("wire/fixtures/dead-letter-v1.json");
 
     fn delivery() -> Delivery {
@@ -128,6 +129,7 @@ mod tests {
             delivery: delivery(),
             storage: Some(StorageTrouble { since: Timestamp::from_millis(1_700_000_400_000), failures: 3 }),
             object: None,
+            dropped: false,
         }
     }
 
@@ -224,6 +226,14 @@ mod tests {
         let letter = DeadLetter { object, storage: None, ..dead_letter() };
         assert_eq!(render_dead_letter(&letter), DEAD_LETTER_V1_OBJECT.trim_end());
         let read = parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1_OBJECT.as_bytes()));
+        assert_eq!(read.unwrap(), letter);
+    }
+
+    #[test]
+    fn a_dead_letter_that_was_dropped_is_written_as_its_fixture_and_read_back() {
+        let letter = DeadLetter { dropped: true, storage: None, ..dead_letter() };
+        assert_eq!(render_dead_letter(&letter), DEAD_LETTER_V1_DROPPED.trim_end());
+        let read = parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1_DROPPED.as_bytes()));
         assert_eq!(read.unwrap(), letter);
     }
 

@@ -167,7 +167,8 @@ fn render(about: &TopicName, to: &Topic, notice: &Notice<'_>) -> Option<Event> {
         .ok()
 }
 
-fn not_sent(about: &TopicName, notices: usize) {
+/// Counts notices that are not told, and will not be.
+pub fn not_sent(about: &TopicName, notices: usize) {
     let labels = [("topic", about.to_string())];
     metrics::counter!("NoticeNotSentCount", &labels).increment(notices as u64);
 }

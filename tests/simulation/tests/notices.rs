@@ -168,9 +168,41 @@ async fn notices_that_cannot_be_sent_yet_leave_one_object() {
     world.publish(&[event("a")], DAY).await;
     pass(&world).await;
     assert_eq!((told(&world).len(), world.buried().await.len()), (0, 1));
-    pass(&world).await;
-    assert!(queues.faults() > 0);
+    // Ten tries, the waits of which double up to a quarter of an hour.
+    for _ in 0..8 {
+        pass(&world).await;
+    }
+    assert_eq!(queues.faults(), 10);
     assert_eq!((told(&world).len(), world.buried().await.len()), (1, 1));
+}
+
+/// Refuses the event `a` alone.
+fn refuse_one(body: &str, _: Timestamp) -> u16 {
+    if body.contains(r#""id":"a""#) && !is_notice(body) { 400 } else { 204 }
+}
+
+#[tokio::test]
+async fn dropped_events_whose_notices_fail_do_not_bring_their_neighbours_back() {
+    let left = std::sync::atomic::AtomicU32::new(3);
+    let queues = Plan::by(move |effect| {
+        let is_notice = effect.port == "deliveries" && effect.operation == Operation::SendBatch;
+        let fails = is_notice && left.fetch_sub(1, std::sync::atomic::Ordering::SeqCst) > 0;
+        fails.then_some(Fault::Before(ErrorKind::Other))
+    });
+    let faults = Faults { queues: queues.clone(), ..Faults::none() };
+    let world = refusing(&faults, json!({ "deadLetter": { "enabled": false } })).await;
+    world.endpoint.answer([Answer::By(refuse_one)]);
+    world.publish(&[event("a"), event("b")], DAY).await;
+    assert_eq!(world.deliver().await.failures, []);
+    assert_eq!(queues.faults(), 1);
+    let events = world.endpoint.take();
+    assert_eq!(events.len(), 2);
+    pass(&world).await;
+    pass(&world).await;
+    let notices = told(&world);
+    assert_eq!((notices.len(), &notices[0]["data"]["id"]), (1, &json!("a")));
+    assert_eq!(notices[0]["data"].get("deadLetterObject"), None);
+    assert_eq!(world.buried().await, []);
 }
 
 #[tokio::test]

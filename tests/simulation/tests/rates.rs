@@ -114,8 +114,37 @@ async fn each_half_of_a_batch_is_a_request_of_its_own() {
     world.endpoint.answer([Answer::Status(400)]);
     let start = world.clock.now();
     world.publish(&[event("1"), event("2")], HOUR).await;
-    go_on(&world, 10).await;
+    // They have their lane, and wait in it for turns that are near.
+    deliver_awake(&world).await;
     assert_eq!(times(&world, start), [0, 2000, 4000]);
+}
+
+#[tokio::test]
+async fn a_backlog_far_above_the_rate_waits_in_the_object_store() {
+    let world = World::new();
+    world.subscribe(limited(0.05)).await;
+    publish(&world, 60).await;
+    world.deliver_all().await;
+    // Places 20 s apart: 45 of them within what the queue can delay.
+    assert_eq!((world.endpoint.take().len(), world.delayed(QueueName::Deliveries).await), (1, 45));
+    assert!(!world.parked().await.is_empty());
+    for _ in 0..25 {
+        go_on(&world, 60).await;
+        world.wake().await;
+    }
+    assert_eq!(world.endpoint.take().len(), 59, "as fast as the rate allows");
+}
+
+#[tokio::test]
+async fn a_place_in_line_past_an_events_end_is_its_end() {
+    let world = World::new();
+    world.subscribe(limited(0.02)).await;
+    for id in 0..30 {
+        world.publish(&[event(&id.to_string())], Duration::from_mins(10)).await;
+    }
+    go_on(&world, 601).await;
+    assert_eq!(world.delayed(QueueName::Deliveries).await + world.visible(QueueName::Deliveries).await, 0);
+    assert!(world.parked().await.is_empty());
 }
 
 #[tokio::test]

@@ -88,7 +88,32 @@ fn who_finds_nothing_stands_in_line() {
     let two = rate(60).line_up(Some(one), after(2000), NOW);
     assert_eq!((one, two), (after(2000), after(3000)));
     assert_eq!(rate(60).line_up(Some(NOW), after(2000), NOW), after(2000), "the line is gone");
-    assert_eq!(rate(1).line_up(Some(after(890_000)), NOW, NOW), after(900_000));
+    assert_eq!(
+        rate(1).line_up(Some(after(890_000)), NOW, NOW),
+        after(950_000),
+        "past what a queue can delay"
+    );
+    let longest = rate(1).line_up(Some(after(7_140_000)), NOW, NOW);
+    assert_eq!(longest, after(7_200_000));
+    assert_eq!(rate(1).line_up(Some(longest), NOW, NOW), after(901_000), "the line begins anew");
+}
+
+#[test]
+fn a_line_in_which_nobody_took_his_place_is_not_there_any_more() {
+    let state = RateState { v: 1, taken_until: NOW };
+    assert!(!state.is_idle(after(180_000)) && state.is_idle(after(180_001)));
+}
+
+#[test]
+fn the_rarer_the_requests_the_longer_each_may_wait_for_its_lane() {
+    let check = |per_minute: u32, kept_ms: u64| {
+        let token = lease(rate(per_minute).take(None, 1, NOW)).0.token(NOW).unwrap();
+        assert!(token.holds(after(kept_ms - 1)) && !token.holds(after(kept_ms)), "{per_minute}");
+    };
+    check(1, 60_000);
+    check(12, 5000);
+    check(60, 1000);
+    check(600, 1000);
 }
 
 #[test]
@@ -130,7 +155,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => Just(Step::Read),
         3 => (0_u32..30).prop_map(|wanted| Step::Write { wanted }),
-        6 => prop_oneof![Just(0), 0_u64..1500].prop_map(|late_ms| Step::Begin { late_ms }),
+        6 => prop_oneof![Just(0), 0_u64..1500, 0_u64..61_000].prop_map(|late_ms| Step::Begin { late_ms }),
         1 => (0_u64..3000).prop_map(|ms| Step::Sleep { ms }),
     ]
 }

@@ -19,6 +19,9 @@ struct Head {
     /// Later than version 1 itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     object: Option<String>,
+    /// As late.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dropped: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -33,6 +36,8 @@ struct DeadLetterWire<'a> {
     reason: DeadLetterReason,
     storage: Option<StorageWire>,
     object: Option<String>,
+    #[serde(default)]
+    dropped: bool,
     #[serde(borrow)]
     delivery: &'a RawValue,
 }
@@ -44,7 +49,8 @@ pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
         letter.storage.map(|trouble| StorageWire { since: trouble.since, failures: trouble.failures });
     let mut body = BytesMut::with_capacity(delivery.len() + 256);
     let object = letter.object.clone();
-    put_open_object(&mut body, &Head { v: VERSION_1, reason: letter.reason, storage, object });
+    let head = Head { v: VERSION_1, reason: letter.reason, storage, object, dropped: letter.dropped };
+    put_open_object(&mut body, &head);
     body.put_slice(b",\"delivery\":");
     body.put_slice(&delivery);
     body.put_u8(b'}');
@@ -64,5 +70,6 @@ pub fn parse_dead_letter(body: &Bytes) -> Result<DeadLetter, WireError> {
             .storage
             .map(|trouble| StorageTrouble { since: trouble.since, failures: trouble.failures }),
         object: wire.object,
+        dropped: wire.dropped,
     })
 }

@@ -22,6 +22,7 @@ fn letter(schema: Schema) -> DeadLetter {
         reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
         storage: None,
         object: None,
+        dropped: false,
         delivery: Delivery {
             topic: TopicName::parse("Orders").unwrap(),
             subscription: SubscriptionName::parse("billing").unwrap(),
