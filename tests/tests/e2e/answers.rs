@@ -137,18 +137,21 @@ fn gone_disables_the_subscription_and_ends_what_waits() {
 }
 
 #[test]
-fn writing_a_disabled_subscription_again_makes_it_active() {
+fn writing_a_disabled_subscription_with_another_url_makes_it_active() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let settings = subscription(&endpoint.on("/a", &[410, 200]));
+    let settings = subscription(&endpoint.on("/a", &[410]));
     let topic = server.api().create_topic_with("orders", "gone", &settings);
     topic.publish(&cloud_event("1"));
     home.wait_for_dead_letter("orders", "gone");
-    let written =
-        server.api().manage("PUT", "/topics/orders/subscriptions/gone", Some(&settings)).expect(200);
-    assert_eq!(written.json()["status"]["state"], "Active");
+    let moved = subscription(&endpoint.on("/b", &[200]));
+    for (settings, state) in [(&settings, "Disabled"), (&moved, "Active")] {
+        let written =
+            server.api().manage("PUT", "/topics/orders/subscriptions/gone", Some(settings)).expect(200);
+        assert_eq!(written.json()["status"]["state"], state);
+    }
     topic.publish(&cloud_event("2"));
-    assert_eq!(endpoint.wait_for("/a", 2)[1].ids(), ["2"]);
+    assert_eq!(endpoint.wait_for("/b", 1)[0].ids(), ["2"]);
 }
 
 #[test]
