@@ -57,6 +57,16 @@ impl BodyBudget {
         let permits = u32::try_from(bytes).map_err(|_| BodyError::TooLarge)?;
         Arc::clone(&self.0).try_acquire_many_owned(permits).map_err(|_| BodyError::Crowded)
     }
+
+    /// Takes more room for what was made of a body, so many bytes. All in all it takes no more than the largest body
+    /// does, so that a budget that has room for one always has it for one that became larger.
+    pub(crate) fn grow(&self, room: &mut OwnedSemaphorePermit, bytes: usize) -> Result<(), BodyError> {
+        let bytes = bytes.min(REQUEST_BYTES_MAX.saturating_sub(room.num_permits()));
+        let permits = u32::try_from(bytes).map_err(|_| BodyError::TooLarge)?;
+        let more = Arc::clone(&self.0).try_acquire_many_owned(permits);
+        room.merge(more.map_err(|_| BodyError::Crowded)?);
+        Ok(())
+    }
 }
 
 /// Reads a body whole. One that arrived in one piece is not copied.

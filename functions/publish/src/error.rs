@@ -152,7 +152,9 @@ fn input_problem(error: &PublishInputError) -> Problem {
                 None => problem,
             }
         }
-        PublishInputError::RequestTooLarge { .. } | PublishInputError::TooManyEvents { .. } => {
+        PublishInputError::RequestTooLarge { .. }
+        | PublishInputError::TooManyEvents { .. }
+        | PublishInputError::EnvelopesTooLarge => {
             Problem::new(ProblemKind::TooLarge).detail(error.to_string())
         }
         PublishInputError::EventTooLarge { index, .. } => {

@@ -200,7 +200,7 @@ where
             }
             (Admission::Delay(_), Tarpit::Delay) | (Admission::Accept, _) => {}
         }
-        let room = self.bodies.reserve(body).map_err(PublishError::Body)?;
+        let mut room = self.bodies.reserve(body).map_err(PublishError::Body)?;
         let body = body::read(body, &self.clock, self.settings.body_timeout);
         let body = body.await.map_err(PublishError::Body)?;
         if let Admission::Delay(wait) = admitted.admission {
@@ -208,6 +208,8 @@ where
         }
         let request = PublishRequest { topic: &topic.name, input: self.input(topic), headers, body: &body };
         let events = parse_request(&request).map_err(PublishError::Input)?;
+        let envelopes = events.iter().filter_map(Event::envelope).map(|envelope| envelope.bytes()).sum();
+        self.bodies.grow(&mut room, envelopes).map_err(PublishError::Body)?;
         let name = key.map(|key| Name { object: key.object(topic), digest: once::digest(headers, &body) });
         Ok(Received { events, name, pressure, dehydrate, _room: room })
     }

@@ -95,6 +95,11 @@ pub const EVENT_DEPTH_MAX: usize = 100;
 /// enough of [`REQUEST_BYTES_MAX`]; custom ones may be two bytes long, and what lies around them a hundred times that.
 pub const CUSTOM_EVENTS_PER_REQUEST_MAX: usize = 10_000;
 
+/// Most bytes that what a topic adds to the custom events of one request may take, all of them together. A mapping may
+/// set three kilobytes around an event of two bytes, and each copy of it takes them anew; with this bound a request is
+/// at most five times its largest body, and [`CUSTOM_EVENTS_PER_REQUEST_MAX`] events have 400 bytes each.
+pub const CUSTOM_ENVELOPES_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;
+
 /// Longest source field of an input mapping, in bytes.
 pub const SOURCE_FIELD_BYTES_MAX: usize = 256;
 

@@ -1,12 +1,15 @@
 //! Custom events, and events that are received in another schema than the one they came in: every text is made once,
 //! and stored once where it is stored.
 
+use std::sync::Arc;
+
 use posthaste_core::delivery::Payload;
 use posthaste_core::limits::SQS_MESSAGE_BYTES_MAX;
 use posthaste_core::schema::Schema;
+use posthaste_publish::{BodyBudget, router};
 use serde_json::{Value, json};
 
-use crate::world::{World, subscriptions};
+use crate::world::{KEY, World, request, send, subscriptions};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -157,4 +160,27 @@ async fn no_message_of_custom_events_is_larger_than_sqs_takes() {
     assert_eq!(world.post(&[JSON], large.to_string()).await.status, 200);
     assert!(world.queue.messages().iter().all(|message| message.body.len() <= SQS_MESSAGE_BYTES_MAX));
     assert_eq!(world.store.under("payloads/"), vec![]);
+}
+
+#[tokio::test]
+async fn what_a_mapping_makes_of_small_events_is_bounded_and_counts_as_memory() {
+    let mut topic = custom(&ALL[1..2]);
+    for member in ["eventType", "subject", "dataVersion"] {
+        topic["inputMapping"][member] = json!({ "defaultValue": "x".repeat(1024) });
+    }
+    let world = World::new(topic).await;
+    let body = |events: usize| format!("[{}]", vec!["{}"; events].join(","));
+    // An event's envelope takes three constants of 1,024 bytes and some.
+    let refused = world.post(&[JSON], body(4_000_000 / 3 / 1024)).await;
+    assert_eq!(refused.status, 413, "{}", refused.body);
+    world.assert_untouched();
+    let (most, app) = (body(1000), |budget| {
+        let mut publish = world.publish();
+        publish.bodies = BodyBudget::new(budget);
+        router(Arc::new(publish))
+    });
+    let post = |budget| send(app(budget), request("/topics/orders/events", &[KEY, JSON], most.clone()));
+    assert_eq!(post(100_000).await.status, 503);
+    world.assert_untouched();
+    assert_eq!(post(1_000_000).await.status, 200);
 }

@@ -1,8 +1,8 @@
 //! Why a publish request is refused: which event, which member, and what was expected there.
 
 use crate::limits::{
-    CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, EVENT_DEPTH_MAX, MAPPED_VALUE_BYTES_MAX,
-    REQUEST_BYTES_MAX,
+    CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, EVENT_DEPTH_MAX,
+    MAPPED_VALUE_BYTES_MAX, REQUEST_BYTES_MAX,
 };
 
 /// Longest part of a producer's member name that an error repeats, in characters.
@@ -43,6 +43,11 @@ pub enum PublishInputError {
         /// How many there are.
         events: usize,
     },
+    /// What the topic's mapping makes of the custom events is larger than a request may become (413).
+    #[error(
+        "what the input mapping makes of the events: expected at most {CUSTOM_ENVELOPES_BYTES_MAX} bytes"
+    )]
+    EnvelopesTooLarge,
     /// The topic does not take this content type, charset or content encoding (415).
     #[error("{header} {}: expected {expected}", found.as_deref().unwrap_or("missing"))]
     UnsupportedMediaType {

@@ -12,7 +12,9 @@ use serde_json::value::RawValue;
 use super::error::{EventError, Expected, PublishInputError};
 use super::media_type::MediaType;
 use super::{Event, Made, binary, cloud_events, custom, event_grid, text};
-use crate::limits::{CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, REQUEST_BYTES_MAX};
+use crate::limits::{
+    CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, REQUEST_BYTES_MAX,
+};
 use crate::mapping::InputMapping;
 use crate::name::TopicName;
 use crate::schema::Schema;
@@ -173,7 +175,14 @@ impl<'a> PublishRequest<'a> {
         if events.len() > CUSTOM_EVENTS_PER_REQUEST_MAX && self.input.schema() == Schema::Custom {
             return Err(PublishInputError::TooManyEvents { events: events.len() });
         }
-        events.iter().enumerate().map(|(index, event)| self.accept(index, event.get(), self.body)).collect()
+        let mut envelopes = 0;
+        let accepted = events.iter().enumerate().map(|(index, event)| {
+            let event = self.accept(index, event.get(), self.body)?;
+            envelopes += event.envelope().map_or(0, |envelope| envelope.bytes());
+            let is_too_large = envelopes > CUSTOM_ENVELOPES_BYTES_MAX;
+            if is_too_large { Err(PublishInputError::EnvelopesTooLarge) } else { Ok(event) }
+        });
+        accepted.collect()
     }
 
     /// Checks one event, whose text lies in `within`, and keeps it, as a slice of that if nothing is to be changed.
