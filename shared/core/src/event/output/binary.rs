@@ -238,8 +238,8 @@ mod tests {
         assert_eq!(with(&subject(room)).as_ref().map(bytes), Some(BINARY_HEADERS_BYTES_MAX + added));
         assert_eq!(with(&subject(room + 1)), None);
         assert_eq!(with(&format!(r#","subject":"{}""#, "é".repeat(2000))), None);
-        let extensions: String = (0..30_000).map(|n| format!(r#","x{n}":1"#)).collect();
-        assert_eq!(with(&extensions), None);
+        let extensions: Vec<_> = (0..30_000).map(|n| format!(r#","x{n}":1"#)).collect();
+        assert_eq!(with(&extensions.concat()), None);
         assert_eq!(with(r#","datacontenttype":"text/plain; x=ü""#), None);
         assert!(with(r#","datacontenttype":"text/plain; x=u""#).is_some());
     }
