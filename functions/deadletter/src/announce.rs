@@ -48,7 +48,7 @@ where
             Fate::Dropped => None,
         };
         let end = deadline.saturating_sub(LEAVING_TIME);
-        let told = self.in_time(end, async { Ok(self.tell(&letters, object).await) }).await;
+        let told = self.in_time(end, async { Ok(Box::pin(self.tell(&letters, object)).await) }).await;
         let error: Box<dyn std::error::Error + Send + Sync> = match told {
             Ok(Ok(())) => {
                 for ReadLetter { letter, .. } in &letters {

@@ -117,7 +117,8 @@ where
             return ids;
         }
         let worked = match work {
-            Work::Object(letters) => guarded(self.bury(letters, deadline)).await,
+            // Boxed, here and in what it calls: rustc finds the layout of it all too deep in a Lambda program.
+            Work::Object(letters) => guarded(Box::pin(self.bury(letters, deadline))).await,
             Work::Raw(message) => guarded(self.keep_raw(message, deadline)).await.map(Vec::from_iter),
             Work::Newer(message, version) => {
                 guarded(self.wait_for_newer(message, version, deadline)).await.map(Vec::from_iter)

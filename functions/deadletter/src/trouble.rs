@@ -41,7 +41,7 @@ where
 
     /// Gives a letter up, once whoever is to be told has been told. Answers whether that is so.
     async fn give_up(&self, read: &ReadLetter) -> bool {
-        let told = self.tell(std::slice::from_ref(read), None).await;
+        let told = Box::pin(self.tell(std::slice::from_ref(read), None)).await;
         if let Err(error) = &told {
             tracing::error!(
                 error = error as &dyn std::error::Error,

@@ -50,11 +50,11 @@ where
             Ok(_) => {
                 count(&letters);
                 tracing::info!(%key, events, "dead letters written");
-                self.end_written(letters, Fate::Written(&key), deadline).await
+                Box::pin(self.end_written(letters, Fate::Written(&key), deadline)).await
             }
             Err(error) => {
                 tracing::error!(%key, events, error = &error as &dyn std::error::Error, "dead letters not written");
-                self.put_off(letters, deadline).await
+                Box::pin(self.put_off(letters, deadline)).await
             }
         }
     }
