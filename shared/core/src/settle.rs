@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn what_only_waits_comes_back_at_its_end() {
         let postponed = |secs| EntryVerdict::Postponed { not_before: NOW + Duration::from_secs(secs) };
-        let end = NOW + Duration::from_secs(60);
+        let end = NOW + Duration::from_mins(1);
         assert_eq!(postponed(90).not_past(end), postponed(60));
         assert_eq!(postponed(30).not_past(end), postponed(30));
         let retry = EntryVerdict::Retry { not_before: NOW + Duration::from_secs(90), last: LAST };
