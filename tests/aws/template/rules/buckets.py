@@ -58,10 +58,13 @@ def objects_go_when_nothing_needs_them(stack):
     limits = (ROOT / "shared/core/src/limits.rs").read_text()
     payload_hours = int(re.search(r"PAYLOAD_KEPT: Duration = Duration::from_hours\((\d+)\)", limits)[1])
     kept_hours = int(re.search(r"IDEMPOTENCY_KEPT: Duration = Duration::from_hours\((\d+)\)", limits)[1])
+    replay_days = int(re.search(r"REPLAY_KEPT: Duration = Duration::from_hours\((\d+) \* 24\)", limits)[1])
+    late_hours = int(re.search(r"LATE_NOTE_KEPT: Duration = Duration::from_hours\((\d+)\)", limits)[1])
     retention = int(stack.parameters["DeadLetterRetentionDays"])
     expected = {
         "StateBucket": {
-            "payloads/": payload_hours // 24, "idempotency/": kept_hours // 24, "drain/": 1, "rates/": 1, "late/": 2,
+            "payloads/": payload_hours // 24, "idempotency/": kept_hours // 24, "drain/": 1, "rates/": 1,
+            "late/": late_hours // 24, "replays/": replay_days,
         },
         "DeadLetterBucket": {None: retention} if retention else {},
     }
