@@ -39,7 +39,7 @@ fn a_program_without_an_environment_names_what_it_needs() {
     let key = "ADMIN_KEY is not set, expected 16 or more visible ASCII characters";
     check(env!("CARGO_BIN_EXE_publish"), &[], &[state, deliveries]);
     check(env!("CARGO_BIN_EXE_deliver"), &[], &[state, deliveries, dead_letters]);
-    check(env!("CARGO_BIN_EXE_wake"), &[], &[state, deliveries]);
+    check(env!("CARGO_BIN_EXE_wake"), &[], &[state, bucket, deliveries]);
     check(env!("CARGO_BIN_EXE_deadletter"), &[], &[state, bucket, deliveries, dead_letters, redrive]);
     check(env!("CARGO_BIN_EXE_monitor"), &[], &[state, deliveries, dead_letters]);
     check(env!("CARGO_BIN_EXE_manage"), &[], &[state, bucket, key]);
@@ -48,7 +48,8 @@ fn a_program_without_an_environment_names_what_it_needs() {
 #[test]
 fn what_lambda_itself_should_have_set_is_named_too() {
     let region = "AWS_REGION is not set, expected a region such as eu-central-1";
-    let environment = [("STATE_BUCKET", "state"), ("DELIVERIES_QUEUE_URL", QUEUE)];
+    let environment =
+        [("STATE_BUCKET", "state"), ("DEAD_LETTER_BUCKET", "dead"), ("DELIVERIES_QUEUE_URL", QUEUE)];
     check(env!("CARGO_BIN_EXE_wake"), &environment, &[region]);
 }
 
@@ -57,6 +58,7 @@ fn a_program_whose_log_is_off_says_all_the_same_why_it_ends() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wake"));
     command.env_clear().envs([
         ("STATE_BUCKET", "state"),
+        ("DEAD_LETTER_BUCKET", "dead"),
         ("DELIVERIES_QUEUE_URL", QUEUE),
         ("LOG_LEVEL", "off"),
     ]);

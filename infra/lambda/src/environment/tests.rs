@@ -53,7 +53,7 @@ fn each_function_reads_its_own_variables_and_no_others() {
         (ADMIN_KEY, "manage"),
         (ALLOW_ENDPOINTS, "deliver manage"),
         (DEADLETTERS_QUEUE_URL, "deliver deadletter monitor"),
-        (DEAD_LETTER_BUCKET, "deadletter manage"),
+        (DEAD_LETTER_BUCKET, "wake deadletter manage"),
         (DELIVERIES_QUEUE_URL, "publish deliver wake deadletter monitor"),
         (LOG_LEVEL, "publish deliver wake deadletter monitor manage"),
         (MANAGE_URL, "manage"),
