@@ -152,7 +152,7 @@ class Binaries(unittest.TestCase):
         message = delivery("orders", "1")
         parked = {"v": 1, "deliveries": [message]}
         self.s3.put_object(Bucket=self.state, Key=key, Body=json.dumps(parked).encode())
-        with self.run_function("wake", DELIVERIES_QUEUE_URL=self.urls["deliveries"]) as wake:
+        with self.run_function("wake", DEAD_LETTER_BUCKET=self.dead, DELIVERIES_QUEUE_URL=self.urls["deliveries"]) as wake:
             self.assertIsNone(wake.invoke(SCHEDULED))
         [record] = self.received("deliveries", 1)["Records"]
         self.assertEqual(json.loads(record["body"])["events"], message["events"])

@@ -52,10 +52,10 @@ const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
 /// Sleeps up to so long are waited out while a function runs: nothing else can happen meanwhile.
 const LINGER_MAX: Duration = Duration::from_secs(1);
 
-/// What a run of wake asks that finds nothing: the lease is read, taken and given back, the pressure read, what is
-/// parked listed.
+/// What a run of wake asks that finds nothing: the lease is read, taken and given back, the pressure read; what is
+/// parked, what is temporary and what is to be replayed are listed.
 pub(crate) const IDLE_WAKE: Requests =
-    Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 4, gets: 2 };
+    Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 5, gets: 2 };
 
 const TOPIC: &str = "orders";
 const KEY: &str = "the-key";
