@@ -53,8 +53,8 @@ const DOLLARS: &str = "\
 | batching, 100 events/s | $0.48 | $0.00 | $0.38 | $0.87 |
 | batching, published by the hundred | $0.02 | $0.00 | $0.01 | $0.04 |
 | 10 % retried, 100 events/s | $0.58 | $0.01 | $0.40 | $0.98 |
-| an outage of an hour, 100 events/s | $1.60 | $1.12 | $1.08 | $3.80 |
-| an outage of an hour, batching, by the hundred | $0.17 | $0.08 | $0.06 | $0.31 |
+| an outage of an hour, 100 events/s | $1.60 | $1.15 | $1.08 | $3.83 |
+| an outage of an hour, batching, by the hundred | $0.17 | $0.11 | $0.06 | $0.34 |
 ";
 
 const MONTH: &str = "\
