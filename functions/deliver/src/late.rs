@@ -266,11 +266,6 @@ fn arrived(subscription: &Subscription, events: Vec<LateEvent>, response: &Webho
     } else {
         Acknowledged::All
     };
-    let has_arrived = |index: usize| match &acknowledged {
-        Acknowledged::All => true,
-        Acknowledged::AllBut(failed) => !failed.contains(&index),
-        Acknowledged::Nothing(_) => false,
-    };
-    let arrived = events.into_iter().enumerate().filter(|(index, _)| has_arrived(*index));
+    let arrived = events.into_iter().enumerate().filter(|(index, _)| acknowledged.includes(*index));
     arrived.map(|(_, event)| event.key).collect()
 }

@@ -35,13 +35,10 @@ impl Posted {
 
     /// The outcome of the event at this index of the request.
     pub(crate) fn of(&self, index: usize) -> Outcome {
-        let is_acknowledged = match &self.acknowledged {
-            Acknowledged::All => true,
-            Acknowledged::AllBut(failed) => !failed.contains(&index),
-            Acknowledged::Nothing(_) => false,
-        };
         match self.outcome {
-            Outcome::Answered { status, .. } if !is_acknowledged => Outcome::Unacknowledged { status },
+            Outcome::Answered { status, .. } if !self.acknowledged.includes(index) => {
+                Outcome::Unacknowledged { status }
+            }
             outcome => outcome,
         }
     }

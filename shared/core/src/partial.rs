@@ -92,6 +92,17 @@ struct Failure<'a> {
     id: Cow<'a, str>,
 }
 
+impl Acknowledged {
+    /// Whether the event at this index of the batch arrived.
+    pub fn includes(&self, index: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::AllBut(failed) => !failed.contains(&index),
+            Self::Nothing(_) => false,
+        }
+    }
+}
+
 /// What an answer of success acknowledges. `events` are those of the batch, in its order; they are looked into only if
 /// the report names any. Of events that share an id, all failed.
 pub fn acknowledged(body: AnswerBody<'_>, events: &[BatchEvent<'_>]) -> Acknowledged {
