@@ -1,12 +1,15 @@
-//! Notices: events that tell an operator what became of an event or of a subscription (SPEC §6). They go to the topic
-//! that the topic names as its `noticesTopic`, in the schema which that one accepts. How they get there is not here.
+//! Notices: events that tell an operator what became of an event or of a subscription (SPEC §6), or how busy the program
+//! is. They go to the topic that the topic names as its `noticesTopic`, or that the operator named for what is about no
+//! topic, in the schema which that one accepts. How they get there is not here.
 
 mod disabled;
 mod envelope;
 mod failed;
 mod later;
+mod pressure;
 
 use crate::event::{Event, EventError};
+use crate::pressure::PressureChange;
 use crate::schema::Schema;
 
 pub use self::disabled::Disabled;
@@ -19,6 +22,9 @@ pub const DELIVERY_FAILED: &str = "dev.posthaste.delivery.failed";
 /// The type of a notice about a subscription that takes no events any more.
 pub const SUBSCRIPTION_DISABLED: &str = "dev.posthaste.subscription.disabled";
 
+/// The type of a notice about a change of back pressure.
+pub const PRESSURE_CHANGED: &str = "dev.posthaste.pressure.changed";
+
 /// What there is to tell.
 #[derive(Debug, Clone, Copy)]
 pub enum Notice<'a> {
@@ -26,6 +32,8 @@ pub enum Notice<'a> {
     Failed(Failed<'a>),
     /// A subscription was disabled.
     Disabled(Disabled<'a>),
+    /// The pressure of a resource changed.
+    Pressure(&'a PressureChange),
 }
 
 impl Notice<'_> {
@@ -35,6 +43,7 @@ impl Notice<'_> {
         match self {
             Self::Failed(failed) => failed.event(schema),
             Self::Disabled(disabled) => disabled.event(schema),
+            Self::Pressure(change) => change.event(schema),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! [`table`] is the one table; [`evaluate`] is the monitor's decision, [`admit`] the producer side's.
 
 mod admit;
+mod change;
 mod drain;
 mod evaluate;
 mod formula;
@@ -17,6 +18,7 @@ pub use admit::{
     Admission, REFUSED_RETRY_AFTER, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS, STATE_STALE_AFTER_POLLS,
     Staleness, admit, pressure_header,
 };
+pub use change::{PressureChange, UNTOLD_MAX};
 pub use drain::{CURRENT_MAX, DrainReport, Drained, REPORT_INTERVAL, REPORT_WINDOW_MAX, REPORTED_WAIT_MIN};
 pub use evaluate::{
     DISK_CRITICALLY_LOW, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, Transition, evaluate,

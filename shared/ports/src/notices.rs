@@ -1,4 +1,5 @@
-//! Notices on their way: to the topic that a topic names for them, through the same fan-out as every event.
+//! Notices on their way: to the topic that a topic names for them, or that the operator named for what is about no topic,
+//! through the same fan-out as every event.
 //!
 //! A notice is told at least once. It is not told where that is impossible, because the topic for it is not there,
 //! cannot be read or is not ours to write to: then it is counted and logged, and whoever tells it goes on.
@@ -8,6 +9,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use metrics::Label;
 use posthaste_core::delivery::Marks;
 use posthaste_core::event::Event;
 use posthaste_core::name::TopicName;
@@ -76,10 +78,20 @@ where
         Box::pin(self.send(about, &to, notices)).await
     }
 
+    /// Tells the subscribers of the topic `name` of what is about no topic.
+    pub async fn tell_system(&self, name: &TopicName, notices: &[Notice<'_>]) -> Result<(), NoticeError> {
+        let to = self.named(name).await?;
+        Box::pin(self.send_about(None, &to, notices)).await
+    }
+
     /// Who is to be told of what befalls the topic `about`.
     pub async fn addressee(&self, about: &TopicName) -> Result<Addressee, NoticeError> {
         let Some(topic) = self.topic(about).await? else { return Ok(Addressee::Nobody) };
         let Some(name) = &topic.notices_topic else { return Ok(Addressee::Nobody) };
+        self.named(name).await
+    }
+
+    async fn named(&self, name: &TopicName) -> Result<Addressee, NoticeError> {
         let told = self.topic(name).await?;
         Ok(told.map_or_else(|| Addressee::Missing(name.clone()), Addressee::Topic))
     }
@@ -91,11 +103,20 @@ where
         to: &Addressee,
         notices: &[Notice<'_>],
     ) -> Result<(), NoticeError> {
+        self.send_about(Some(about), to, notices).await
+    }
+
+    async fn send_about(
+        &self,
+        about: Option<&TopicName>,
+        to: &Addressee,
+        notices: &[Notice<'_>],
+    ) -> Result<(), NoticeError> {
         let topic = match to {
             Addressee::Nobody => return Ok(()),
             Addressee::Missing(name) => {
-                not_sent(about, notices.len());
-                tracing::error!(topic = %about, notices_topic = %name, notices = notices.len(), "notices not sent: their topic is not there");
+                count_not_sent(about, notices.len());
+                tracing::error!(topic = about.map(tracing::field::display), notices_topic = %name, notices = notices.len(), "notices not sent: their topic is not there");
                 return Ok(());
             }
             Addressee::Topic(topic) => topic,
@@ -113,20 +134,24 @@ where
         self.write(about, topic, &events).await
     }
 
-    async fn write(&self, about: &TopicName, to: &Topic, events: &[Event]) -> Result<(), NoticeError> {
+    async fn write(
+        &self,
+        about: Option<&TopicName>,
+        to: &Topic,
+        events: &[Event],
+    ) -> Result<(), NoticeError> {
         if events.is_empty() {
             return Ok(());
         }
         match Box::pin(self.fan_out.write(to, events, false, MARKS)).await {
             Ok(_) => {
-                let labels = [("topic", about.to_string())];
-                metrics::counter!("NoticeSentCount", &labels).increment(events.len() as u64);
-                tracing::info!(topic = %about, notices_topic = %to.name, notices = events.len(), "notices sent");
+                metrics::counter!("NoticeSentCount", labels(about)).increment(events.len() as u64);
+                tracing::info!(topic = about.map(tracing::field::display), notices_topic = %to.name, notices = events.len(), "notices sent");
                 Ok(())
             }
             Err(error) if is_final(error.port_error().kind) => {
-                not_sent(about, events.len());
-                tracing::error!(topic = %about, notices_topic = %to.name, notices = events.len(), error = &error as &dyn std::error::Error, "notices not sent: they are refused");
+                count_not_sent(about, events.len());
+                tracing::error!(topic = about.map(tracing::field::display), notices_topic = %to.name, notices = events.len(), error = &error as &dyn std::error::Error, "notices not sent: they are refused");
                 Ok(())
             }
             Err(error) => Err(NoticeError::FanOut(error)),
@@ -157,18 +182,31 @@ fn is_final(kind: ErrorKind) -> bool {
     }
 }
 
-fn render(about: &TopicName, to: &Topic, notice: &Notice<'_>) -> Option<Event> {
+fn render(about: Option<&TopicName>, to: &Topic, notice: &Notice<'_>) -> Option<Event> {
     let rendered = notice.event(to.input_schema);
     rendered
         .inspect_err(|error| {
-            not_sent(about, 1);
-            tracing::error!(topic = %about, notices_topic = %to.name, error = error as &dyn std::error::Error, "notice not sent: it cannot be rendered");
+            count_not_sent(about, 1);
+            tracing::error!(topic = about.map(tracing::field::display), notices_topic = %to.name, error = error as &dyn std::error::Error, "notice not sent: it cannot be rendered");
         })
         .ok()
 }
 
-/// Counts notices that are not told, and will not be.
+/// Counts notices about a topic that are not told, and will not be.
 pub fn not_sent(about: &TopicName, notices: usize) {
-    let labels = [("topic", about.to_string())];
-    metrics::counter!("NoticeNotSentCount", &labels).increment(notices as u64);
+    count_not_sent(Some(about), notices);
+}
+
+/// Counts notices about no topic that are not told, and will not be.
+pub fn system_not_sent(notices: usize) {
+    count_not_sent(None, notices);
+}
+
+fn count_not_sent(about: Option<&TopicName>, notices: usize) {
+    metrics::counter!("NoticeNotSentCount", labels(about)).increment(notices as u64);
+}
+
+/// The topic that a notice is about. What is about none has no label.
+fn labels(about: Option<&TopicName>) -> Vec<Label> {
+    about.map(|topic| Label::new("topic", topic.to_string())).into_iter().collect()
 }

@@ -39,6 +39,8 @@ async fn put_pressure(world: &World, tarpit: Duration, refused_from: Option<Tier
         thresholds: Thresholds::new(2000, 4000, 10_000),
         acts: true,
         polls: 2,
+        history_depth: Some(300),
+        in_flight: false,
         refused_from,
         measures: measures.iter().copied().collect(),
     }];

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::SUBSCRIPTION_DISABLED;
-use super::envelope::Envelope;
+use super::envelope::{Envelope, path};
 use crate::event::{Event, EventError};
 use crate::name::{SubscriptionName, TopicName};
 use crate::schema::Schema;
@@ -36,8 +36,8 @@ impl Disabled<'_> {
         let envelope = Envelope {
             id: format!("{}.{}.disabled.{}", topic.folded(), subscription.folded(), self.since.as_millis()),
             event_type: SUBSCRIPTION_DISABLED,
-            topic,
-            subscription,
+            source: path(topic, subscription),
+            subject: path(topic, subscription),
             at: self.since,
             traceparent: None,
         };

@@ -10,13 +10,13 @@ use crate::time::Timestamp;
 /// The version of the data of notices.
 const DATA_VERSION: &str = "1";
 
-/// A notice without its data. It is about a subscription, whose path is both `source` and `subject`: Event Grid's events
-/// have no `source`, and a subscription to notices can be filtered by the beginning of `subject` alone.
+/// A notice without its data. `subject` begins with `source`: Event Grid's events have no `source`, and a subscription to
+/// notices can be filtered by the beginning of `subject` alone.
 pub(super) struct Envelope<'a> {
     pub(super) id: String,
     pub(super) event_type: &'static str,
-    pub(super) topic: &'a TopicName,
-    pub(super) subscription: &'a SubscriptionName,
+    pub(super) source: String,
+    pub(super) subject: String,
     pub(super) at: Timestamp,
     pub(super) traceparent: Option<&'a str>,
 }
@@ -48,17 +48,21 @@ struct EventGridEvent<'a, D> {
     data: &'a D,
 }
 
+/// The path of a subscription, which is both `source` and `subject` of a notice about it.
+pub(super) fn path(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("/topics/{topic}/subscriptions/{subscription}")
+}
+
 impl Envelope<'_> {
     /// The notice with this data.
     pub(super) fn around(&self, data: &impl Serialize, schema: Schema) -> Result<Event, EventError> {
-        let path = format!("/topics/{}/subscriptions/{}", self.topic, self.subscription);
         let text = match schema {
             Schema::CloudEvents => serde_json::to_string(&CloudEvent {
                 specversion: "1.0",
                 id: &self.id,
-                source: &path,
+                source: &self.source,
                 r#type: self.event_type,
-                subject: &path,
+                subject: &self.subject,
                 time: self.at.to_string(),
                 datacontenttype: "application/json",
                 traceparent: self.traceparent,
@@ -66,8 +70,8 @@ impl Envelope<'_> {
             }),
             Schema::EventGrid => serde_json::to_string(&EventGridEvent {
                 id: &self.id,
-                topic: &path,
-                subject: &path,
+                topic: &self.source,
+                subject: &self.subject,
                 event_type: self.event_type,
                 event_time: self.at.to_event_grid(),
                 data_version: DATA_VERSION,
@@ -76,20 +80,20 @@ impl Envelope<'_> {
             }),
             Schema::Custom => serde_json::to_string(data),
         };
-        let custom = (schema == Schema::Custom).then(|| self.mapped(&path));
+        let custom = (schema == Schema::Custom).then(|| self.mapped());
         // Writing text that was read as JSON cannot fail; if it did, the empty text would be no event.
         Event::made(schema, &text.unwrap_or_default(), custom)
     }
 
     /// What an input mapping would make of a notice: on a topic of custom events it is its data, and this around it.
-    fn mapped(&self, path: &str) -> event::Envelope {
+    fn mapped(&self) -> event::Envelope {
         event::Envelope {
             id: self.id.as_str().into(),
             event_time: self.at.to_event_grid().into(),
             event_type: self.event_type.into(),
             data_version: DATA_VERSION.into(),
-            topic: path.into(),
-            subject: path.into(),
+            topic: self.source.as_str().into(),
+            subject: self.subject.as_str().into(),
         }
     }
 }

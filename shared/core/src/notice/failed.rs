@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::DELIVERY_FAILED;
-use super::envelope::Envelope;
+use super::envelope::{Envelope, path};
 use crate::decide::DeadLetterReason;
 use crate::delivery::{DeadLetter, Entry};
 use crate::event::{Event, EventError, without_members};
@@ -133,8 +133,8 @@ impl Failed<'_> {
         let envelope = Envelope {
             id: format!("{}.{}.{}", topic.folded(), subscription.folded(), self.entry.key),
             event_type: DELIVERY_FAILED,
-            topic,
-            subscription,
+            source: path(topic, subscription),
+            subject: path(topic, subscription),
             at: self.at,
             traceparent: self.entry.traceparent.as_deref(),
         };

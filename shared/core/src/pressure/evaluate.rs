@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::readings::Readings;
+use super::readings::{Readings, Space};
 use super::settings::PressureSettings;
 use super::state::{PressureState, ResourceState};
 use super::table::{Actions, Measure, Row, Thresholds, table};
@@ -82,6 +82,19 @@ pub fn evaluate(
         return (PressureState::unmonitored(now), Vec::new());
     }
     let previous = continued(previous, settings, now);
+    let mut state = polled(&previous, readings, settings, now);
+    state.next_tarpit_ms = Some(polled(&state, readings, settings, now + settings.interval).tarpit_ms);
+    let transitions = Resource::ALL.into_iter().filter_map(|r| transition(&previous, &state, r)).collect();
+    (state, transitions)
+}
+
+/// The state after a poll that goes on from `previous`.
+fn polled(
+    previous: &PressureState,
+    readings: &Readings,
+    settings: &PressureSettings,
+    now: Timestamp,
+) -> PressureState {
     let poll = Poll { readings, settings, now };
     let rows = table(settings.profile);
     let slow_drain =
@@ -93,9 +106,7 @@ pub fn evaluate(
         })
         .collect();
     let tarpit = poll.tarpit(previous.tarpit(), &resources);
-    let state = PressureState::new(now, tarpit, settings, resources);
-    let transitions = Resource::ALL.into_iter().filter_map(|r| transition(&previous, &state, r)).collect();
-    (state, transitions)
+    PressureState::new(now, tarpit, settings, resources)
 }
 
 /// The state to go on from, by its age.
@@ -148,6 +159,8 @@ impl Poll<'_> {
             thresholds,
             acts,
             polls,
+            history_depth: self.settings.history_depth_of(row).filter(|_| row.throttles),
+            in_flight: self.is_share_in_flight(row),
             refused_from: None,
             measures: BTreeSet::new(),
         };
@@ -156,6 +169,10 @@ impl Poll<'_> {
         }
         state.measures = measures(row, &state, previous);
         Some(state)
+    }
+
+    fn is_share_in_flight(&self, row: &Row) -> bool {
+        row.resource == Resource::DatabaseDisk && matches!(self.readings.database, Some(Space::InFlight(_)))
     }
 
     /// Who is refused: whom the level refuses once the history has passed, and whoever was refused already, since a

@@ -57,6 +57,18 @@ impl Resource {
         }
     }
 
+    /// The unit of its reading and thresholds, in words. What stands for the database's disk on AWS has another:
+    /// [`ResourceState::unit`](super::ResourceState::unit).
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::SubmissionQueue | Self::DeadLetterBacklog => "messages",
+            Self::VersionBuckets => "publishes",
+            Self::BatchPoints => "batch points",
+            Self::DatabaseDisk | Self::LogDisk | Self::ProcessMemory | Self::SystemMemory => "percent",
+            Self::DrainTime => "seconds",
+        }
+    }
+
     /// Whether its reading is a share in per cent, so that no threshold above 100 makes sense.
     pub const fn is_percentage(self) -> bool {
         matches!(self, Self::DatabaseDisk | Self::LogDisk | Self::ProcessMemory | Self::SystemMemory)

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::admit::{STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS, Staleness};
+use super::change::PressureChange;
 use super::settings::{PressureSettings, TARPIT_LIMIT};
 use super::table::{Measure, Thresholds};
 use super::{Level, Resource, Tier};
@@ -17,6 +18,9 @@ pub const PRESSURE_KEY: &str = "pressure.json";
 
 /// The version this program writes, and the newest it reads.
 pub const PRESSURE_VERSION: u32 = 1;
+
+/// The unit of a share of messages in flight.
+const IN_FLIGHT_UNIT: &str = "percent of the messages that may be in flight";
 
 /// Why an object is not a state.
 #[derive(Debug, thiserror::Error)]
@@ -47,8 +51,16 @@ pub struct PressureState {
     pub first_step_ms: u64,
     /// At what age the state is stale, in milliseconds: its writer knows when its successor should be there.
     pub stale_after_ms: u64,
+    /// How long acknowledgements would wait after the next poll if it found the same, in milliseconds. An older program
+    /// does not say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_tarpit_ms: Option<u64>,
     /// The resources that could be read, in the order of the table.
     pub resources: Vec<ResourceState>,
+    /// Changes that a notice is to tell of and that were not told when this was written, the oldest first; at most
+    /// [`UNTOLD_MAX`](super::UNTOLD_MAX). An older program reads the state without them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untold: Vec<PressureChange>,
 }
 
 /// One resource after one poll.
@@ -71,6 +83,12 @@ pub struct ResourceState {
     pub acts: bool,
     /// How many polls in a row it has acted at a level that was not Normal.
     pub polls: u32,
+    /// After how many of them producers are refused; `None` where that is at once, or never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_depth: Option<u32>,
+    /// Whether the reading is a share of the messages that a queue can have in flight, in the place of a disk.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_flight: bool,
     /// The most privileged tier that is refused on its account, and with it every less privileged one.
     pub refused_from: Option<Tier>,
     /// What else is done on its account.
@@ -79,6 +97,11 @@ pub struct ResourceState {
 }
 
 impl ResourceState {
+    /// The unit of reading and thresholds, in words.
+    pub const fn unit(&self) -> &'static str {
+        if self.in_flight { IN_FLIGHT_UNIT } else { self.resource.unit() }
+    }
+
     /// The level as far as it has consequences: Normal while the row does not act.
     pub fn effective_level(&self) -> Level {
         if self.acts { self.level } else { Level::Normal }
@@ -100,7 +123,9 @@ impl PressureState {
             tarpit_ms: 0,
             first_step_ms: 0,
             stale_after_ms: millis(STATE_STALE_AFTER_AWS),
+            next_tarpit_ms: None,
             resources: Vec::new(),
+            untold: Vec::new(),
         }
     }
 
