@@ -1,5 +1,7 @@
 //! The table as a whole, and what the other tests of back pressure share.
 
+mod heard;
+mod loads;
 mod producers;
 mod properties;
 mod traces;
@@ -53,11 +55,12 @@ struct Trace {
     state: PressureState,
     now: Timestamp,
     log: Vec<(Resource, Vec<u32>)>,
+    changes: Vec<Transition>,
 }
 
 impl Trace {
     fn new(settings: PressureSettings) -> Self {
-        Self { settings, state: PressureState::normal(START), now: START, log: Vec::new() }
+        Self { settings, state: PressureState::normal(START), now: START, log: Vec::new(), changes: Vec::new() }
     }
 
     fn poll(&mut self, readings: &Readings) -> &PressureState {
@@ -65,6 +68,7 @@ impl Trace {
         let (state, transitions) = evaluate(&self.state, readings, &self.settings, self.now);
         self.state = state;
         self.log.extend(transitions.iter().map(|t| (t.resource, t.log_ids())));
+        self.changes.extend(transitions);
         &self.state
     }
 
