@@ -60,7 +60,13 @@ struct Trace {
 
 impl Trace {
     fn new(settings: PressureSettings) -> Self {
-        Self { settings, state: PressureState::normal(START), now: START, log: Vec::new(), changes: Vec::new() }
+        Self {
+            settings,
+            state: PressureState::normal(START),
+            now: START,
+            log: Vec::new(),
+            changes: Vec::new(),
+        }
     }
 
     fn poll(&mut self, readings: &Readings) -> &PressureState {

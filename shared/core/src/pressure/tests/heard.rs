@@ -121,7 +121,8 @@ fn nothing_of_the_table_is_left_out() {
     let mut longest: BTreeMap<(Resource, String, String), usize> = BTreeMap::new();
     each_case(|block, profile, case| {
         for run in case["levels"].chunk_by(|one, other| one == other) {
-            let seen = longest.entry((block.resource, format!("{profile:?}"), run[0].to_owned())).or_default();
+            let seen =
+                longest.entry((block.resource, format!("{profile:?}"), run[0].to_owned())).or_default();
             *seen = run.len().max(*seen);
         }
     });

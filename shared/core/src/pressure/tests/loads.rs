@@ -109,7 +109,7 @@ fn a_fast_fleet_with_ten_thousand_waiting_slows_nobody() {
 #[test]
 fn a_slow_fleet_slows_producers_long_before_an_hour_of_work_waits() {
     let mut fleet = Fleet::new(PressureSettings::default(), 2);
-    // Five times as much as it can deliver, for two minutes; then a third of it.
+    // Five times as much as it can deliver, for two minutes; then nothing.
     fleet.load(5, 1).load(60, 10).load(250, 0);
     insta::assert_snapshot!(fleet.text(), @r"
     2   s       0     0 s  normal  0 s -
