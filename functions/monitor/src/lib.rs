@@ -3,25 +3,29 @@
 //!
 //! It alone writes the state. Two of it at once do not fight: one that finds a state which another wrote less than a
 //! poll ago takes that for its own, and of two that write at the same moment one loses and takes the other's.
+//!
+//! Changes are told to the topic that the operator named, if any: at least once, by whoever wrote them.
 
 mod report;
+mod tell;
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use posthaste_core::name::TopicName;
 use posthaste_core::pressure::{
     DrainRate, PRESSURE_KEY, PressureSettings, PressureState, Readings, SettingsError, Space, evaluate,
 };
 use posthaste_core::time::Timestamp;
 use posthaste_ports::{
-    Clock, Database, DrainSource, ETag, ErrorKind, Object, ObjectStore, PortError, Probe, PutCondition,
-    QueueCounts, QueueReceiver, Revalidated,
+    Clock, Database, DrainSource, ETag, Entropy, ErrorKind, Object, ObjectStore, PortError, Probe,
+    PutCondition, QueueCounts, QueueReceiver, QueueSender, Registry, Revalidated,
 };
 
 /// What the monitor needs from outside.
 #[derive(Debug)]
-pub struct MonitorPorts<Q, S, P, C, D> {
-    /// The delivery queue.
+pub struct MonitorPorts<Q, S, P, C, D, E> {
+    /// The delivery queue, which notices go into as well.
     pub deliveries: Q,
     /// The dead-letter queue.
     pub dead_letters: Q,
@@ -33,13 +37,18 @@ pub struct MonitorPorts<Q, S, P, C, D> {
     pub clock: C,
     /// What deliver settles.
     pub drain: D,
+    /// Topics, for the one that is told of changes. Asked only when there is something to tell.
+    pub registry: Registry<S, C>,
+    /// Chance, for the keys of notices.
+    pub entropy: E,
 }
 
 /// The function.
 #[derive(Debug)]
-pub struct Monitor<Q, S, P, C, D> {
-    ports: MonitorPorts<Q, S, P, C, D>,
+pub struct Monitor<Q, S, P, C, D, E> {
+    ports: MonitorPorts<Q, S, P, C, D, E>,
     settings: PressureSettings,
+    notices_topic: Option<TopicName>,
     drain: DrainRate,
     measured_at: Option<Duration>,
     written: Option<(ETag, PressureState)>,
@@ -63,17 +72,18 @@ struct Before {
     is_ours: bool,
 }
 
-impl<Q, S, P, C, D> Monitor<Q, S, P, C, D>
+impl<Q, S, P, C, D, E> Monitor<Q, S, P, C, D, E>
 where
-    Q: QueueReceiver,
+    Q: QueueReceiver + QueueSender,
     S: ObjectStore,
     P: Probe,
     C: Clock,
     D: DrainSource,
+    E: Entropy,
 {
     /// Wires the function up. Settings that make no sense, or disks too small for their formulas, are refused.
     pub fn new(
-        ports: MonitorPorts<Q, S, P, C, D>,
+        ports: MonitorPorts<Q, S, P, C, D, E>,
         settings: PressureSettings,
     ) -> Result<Self, SettingsError> {
         settings.validate()?;
@@ -83,7 +93,14 @@ where
             let disks = Readings { database, log_disk: sample.log_disk, ..Readings::default() };
             settings.validate_disks(&disks)?;
         }
-        Ok(Self { ports, settings, drain: DrainRate::default(), measured_at: None, written: None })
+        let (drain, measured_at, written) = (DrainRate::default(), None, None);
+        Ok(Self { ports, settings, notices_topic: None, drain, measured_at, written })
+    }
+
+    /// Has the subscribers of this topic told of every change. Without one nobody is.
+    #[must_use]
+    pub fn telling(self, notices_topic: Option<TopicName>) -> Self {
+        Self { notices_topic, ..self }
     }
 
     /// How long to wait between two polls.
@@ -103,7 +120,8 @@ where
         } else {
             Readings::default()
         };
-        let (after, transitions) = evaluate(&before.state, &readings, &self.settings, now);
+        let (mut after, transitions) = evaluate(&before.state, &readings, &self.settings, now);
+        let given_up = self.carry(&mut after, &before.state, &transitions);
         let put = self.ports.state.put(PRESSURE_KEY, Bytes::from(after.render()), before.condition).await;
         match put {
             Ok(etag) => self.written = Some((etag, after.clone())),
@@ -116,6 +134,8 @@ where
             report::transition(transition, &after);
         }
         report::levels(&after);
+        tell::given_up(given_up);
+        self.tell(&after).await;
         Ok(after)
     }
 

@@ -8,7 +8,9 @@ use posthaste_core::pressure::{
 /// Logs what changed about one resource.
 pub(crate) fn transition(change: Transition, state: &PressureState) {
     let Transition { resource, previous, current, .. } = change;
-    let reading = state.resource(resource).map(|r| r.reading);
+    let seen = state.resource(resource);
+    let reading = seen.map(|r| r.reading);
+    let in_flight = seen.is_some_and(|r| r.in_flight);
     for id in change.log_ids() {
         match id {
             PRESSURE_ROSE => tracing::error!(
@@ -19,13 +21,21 @@ pub(crate) fn transition(change: Transition, state: &PressureState) {
                 id, %resource, %previous, %current, reading,
                 "resource pressure decreased from {previous} to {current}"
             ),
+            // On AWS there is no disk, but a share of the messages that may be in flight.
+            DISK_CRITICALLY_LOW if in_flight => tracing::error!(
+                id, %resource, %previous, %current, reading,
+                "rejecting events because more messages are in flight than the configured threshold; endpoints must \
+                 answer, or slow ones be disabled, for the service to continue operations"
+            ),
             DISK_CRITICALLY_LOW => tracing::error!(
-                id, %resource, reading,
-                "producers are refused because disk space is below the threshold; space must be freed"
+                id, %resource, %previous, %current, reading,
+                "rejecting events because available disk space is below the configured threshold; administrative \
+                 action may be required to free disk space for the service to continue operations"
             ),
             MEMORY_CRITICALLY_LOW => tracing::error!(
-                id, %resource, reading,
-                "producers are refused because more memory is used than the threshold allows"
+                id, %resource, %previous, %current, reading,
+                "rejecting events because the service continues to consume more memory than the configured threshold; \
+                 it may have to be restarted to continue normal operation"
             ),
             _ => {}
         }

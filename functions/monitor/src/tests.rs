@@ -1,16 +1,17 @@
 //! The monitor over real implementations of its ports; the counts and the machine's numbers are set by hand.
 
 mod polling;
+mod telling;
 mod writing;
 
 use std::sync::{Arc, Mutex};
 
-use posthaste_core::pressure::{Admission, Level, Measure, Resource, Tier, Usage};
-use posthaste_local::{FileStore, ManualClock};
+use posthaste_core::pressure::{Admission, Level, Measure, Resource, Tier, UNTOLD_MAX, Usage};
+use posthaste_local::{FileStore, ManualClock, SeededEntropy};
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{
-    Calls, Database, DrainMeter, Fault, Faulty, Plan, PressureReader, Receipt, ReceiveRequest,
-    ReceivedMessage, Recorded, Sample, Successor,
+    Calls, Database, DrainMeter, Fault, Faulty, MessageId, OutgoingMessage, Plan, PressureReader, Receipt,
+    ReceiveRequest, ReceivedMessage, Recorded, Sample, Successor,
 };
 
 use super::*;
@@ -18,9 +19,10 @@ use super::*;
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const POLL: Duration = Duration::from_secs(2);
 
-/// A queue that holds as many messages as it is told, none of which can be had. `None` cannot be counted.
+/// A queue that holds as many messages as it is told, none of which can be had. `None` cannot be counted. What is sent
+/// to it is kept beside, and does not count.
 #[derive(Debug, Clone, Default)]
-struct Counted(Arc<Mutex<Option<QueueCounts>>>);
+struct Counted(Arc<Mutex<Option<QueueCounts>>>, Arc<Mutex<Vec<OutgoingMessage>>>);
 
 impl Counted {
     fn set(&self, visible: u64) {
@@ -50,6 +52,19 @@ impl QueueReceiver for Counted {
     }
 }
 
+impl QueueSender for Counted {
+    async fn send_batch(
+        &self,
+        entries: Vec<OutgoingMessage>,
+    ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
+        let mut sent = self.1.lock().unwrap();
+        let ids =
+            entries.iter().enumerate().map(|(n, _)| Ok(MessageId((sent.len() + n).to_string()))).collect();
+        sent.extend(entries);
+        Ok(ids)
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 struct Machine(Arc<Mutex<Sample>>);
 
@@ -59,19 +74,23 @@ impl Probe for Machine {
     }
 }
 
+type Queue = Faulty<Counted>;
 type Store = Recorded<Faulty<FileStore>>;
+type TestMonitor = Monitor<Queue, Store, Machine, ManualClock, DrainMeter, SeededEntropy>;
 
 /// A world with one state bucket, in which monitors are started and producers ask.
 struct World {
     deliveries: Counted,
     dead_letters: Counted,
+    sending: Plan,
+    notices_topic: Option<TopicName>,
     machine: Machine,
     drain: DrainMeter,
     clock: ManualClock,
     store: Store,
     calls: Calls,
     settings: PressureSettings,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl World {
@@ -86,37 +105,46 @@ impl World {
         let world = Self {
             deliveries: Counted::default(),
             dead_letters: Counted::default(),
+            sending: Plan::none(),
+            notices_topic: None,
             machine: Machine::default(),
             drain: DrainMeter::default(),
             clock: ManualClock::new(START),
             store: Recorded::new(store, "state", &calls),
             calls,
             settings: PressureSettings::default(),
-            _folder: folder,
+            folder,
         };
         world.deliveries.set(0);
         world.dead_letters.set(0);
         world
     }
 
-    fn monitor(&self) -> Monitor<Counted, Store, Machine, ManualClock, DrainMeter> {
+    fn monitor(&self) -> TestMonitor {
         self.start().unwrap()
     }
 
-    fn start(&self) -> Result<Monitor<Counted, Store, Machine, ManualClock, DrainMeter>, SettingsError> {
+    fn start(&self) -> Result<TestMonitor, SettingsError> {
+        let queue = |queue: &Counted, name| Faulty::new(queue.clone(), name, &self.sending);
         let ports = MonitorPorts {
-            deliveries: self.deliveries.clone(),
-            dead_letters: self.dead_letters.clone(),
+            deliveries: queue(&self.deliveries, "deliveries"),
+            dead_letters: queue(&self.dead_letters, "deadletters"),
             state: self.store.clone(),
             probe: self.machine.clone(),
             clock: self.clock.clone(),
             drain: self.drain.clone(),
+            registry: Registry::new(self.store.clone(), self.clock.clone(), Duration::ZERO),
+            entropy: SeededEntropy::new(1),
         };
-        Monitor::new(ports, self.settings.clone())
+        Ok(Monitor::new(ports, self.settings.clone())?.telling(self.notices_topic.clone()))
     }
 
     fn reader(&self) -> PressureReader<Store, ManualClock> {
         PressureReader::new(self.store.clone(), self.clock.clone(), POLL)
+    }
+
+    fn gets(&self) -> usize {
+        self.calls.count(Operation::Get) + self.calls.count(Operation::GetIfChanged)
     }
 
     fn puts(&self) -> usize {

@@ -42,6 +42,7 @@ pub(crate) const WEBHOOK_ORIGIN: &str = "WEBHOOK_ORIGIN";
 pub(crate) const ALLOW_ENDPOINTS: &str = "ALLOW_ENDPOINTS";
 pub(crate) const PRESSURE_PROFILE: &str = "PRESSURE_PROFILE";
 pub(crate) const PRESSURE_INTERVAL_SECONDS: &str = "PRESSURE_INTERVAL_SECONDS";
+pub(crate) const NOTICES_TOPIC: &str = "NOTICES_TOPIC";
 pub(crate) const ADMIN_KEY: &str = "ADMIN_KEY";
 pub(crate) const MANAGE_URL: &str = "MANAGE_URL";
 pub(crate) const PUBLISH_URL: &str = "PUBLISH_URL";

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lambda_runtime::Error;
 use posthaste_aws::lambda::Scheduled;
 use posthaste_monitor::{Monitor, MonitorError};
-use posthaste_ports::{Clock, DrainSource, ObjectStore, Probe, QueueReceiver};
+use posthaste_ports::{Clock, DrainSource, Entropy, ObjectStore, Probe, QueueReceiver, QueueSender};
 use tokio::sync::Mutex;
 
 /// The time from one start of the function to the next.
@@ -64,13 +64,14 @@ impl<M: Sampler, C: Clock> Scheduled for Sampling<M, C> {
     }
 }
 
-impl<Q, S, P, C, D> Sampler for Monitor<Q, S, P, C, D>
+impl<Q, S, P, C, D, E> Sampler for Monitor<Q, S, P, C, D, E>
 where
-    Q: QueueReceiver + 'static,
+    Q: QueueReceiver + QueueSender + 'static,
     S: ObjectStore + 'static,
     P: Probe + 'static,
     C: Clock,
     D: DrainSource + 'static,
+    E: Entropy + 'static,
 {
     async fn sample(&mut self) -> Result<(), MonitorError> {
         // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends the depth.

@@ -42,6 +42,9 @@ const PRESSURE_MAX_AGE: Duration = Duration::from_secs(5);
 /// wake looks a topic up once a minute, and only for a replay.
 const WAKE_TOPIC_MAX_AGE: Duration = Duration::ZERO;
 
+/// monitor looks the topic of its notices up only when there is something to tell.
+const MONITOR_TOPIC_MAX_AGE: Duration = Duration::ZERO;
+
 /// Idle connections that deliver keeps to endpoints; each is a file descriptor.
 const IDLE_CONNECTIONS_MAX: usize = 128;
 
@@ -69,7 +72,8 @@ pub type AwsDeadLetters = DeadLetters<Queue, S3Store, S3Store, SystemClock, Syst
 pub type AwsWake = Wake<Queue, S3Store, S3Store, SystemClock, SystemEntropy>;
 
 /// monitor, as it is wired here.
-pub type AwsMonitor = Monitor<Queue, S3Store, NoMachine, SystemClock, DrainReports<S3Store, SystemClock>>;
+pub type AwsMonitor =
+    Monitor<Queue, S3Store, NoMachine, SystemClock, DrainReports<S3Store, SystemClock>, SystemEntropy>;
 
 /// publish, as the routes of its Function URL.
 pub fn publish(environment: &PublishEnvironment, clients: &Clients) -> Router {
@@ -226,10 +230,12 @@ pub fn monitor(
         state: state.clone(),
         probe: NoMachine,
         clock: SystemClock,
-        drain: DrainReports::new(state, SystemClock),
+        drain: DrainReports::new(state.clone(), SystemClock),
+        registry: Registry::new(state, SystemClock, MONITOR_TOPIC_MAX_AGE),
+        entropy: SystemEntropy,
     };
     let pressure = &environment.pressure;
-    let monitor = Monitor::new(ports, pressure.clone())?;
+    let monitor = Monitor::new(ports, pressure.clone())?.telling(environment.notices_topic.clone());
     // Where nothing is sampled, once is enough to say so.
     let interval = if pressure.enable_resource_monitoring { pressure.interval } else { MINUTE };
     Ok(Sampling::new(monitor, interval, SystemClock))

@@ -90,6 +90,7 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
         data_dir: data_dir.clone(),
         allow_endpoints: vec![loopback()],
         pressure_profile: PressureProfile::Scaled,
+        notices_topic: None,
         extra_ca: None,
         public_url: None,
         origin: origin::DEFAULT,

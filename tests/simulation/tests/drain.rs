@@ -8,12 +8,12 @@ use bytes::Bytes;
 use posthaste_core::layout::{DRAIN, drain};
 use posthaste_core::pressure::{Drained, Level, PRESSURE_KEY, PressureSettings, PressureState, Resource};
 use posthaste_core::time::Timestamp;
-use posthaste_local::{ManualClock, StateStore};
+use posthaste_local::{ManualClock, SeededEntropy, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{
     Calls, Clock, DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, DrainSource, ErrorKind, Fault,
-    Faulty, NoMachine, ObjectStore, Plan, PutCondition, QueueName, Recorded,
+    Faulty, NoMachine, ObjectStore, Plan, PutCondition, QueueName, Recorded, Registry,
 };
 use posthaste_simulation::{Answer, World, event, start};
 use serde_json::json;
@@ -244,6 +244,8 @@ fn monitor(bucket: &Bucket) -> impl AsyncFnMut() -> PressureState {
         probe: NoMachine,
         clock: bucket.clock(),
         drain: bucket.reports(),
+        registry: Registry::new(bucket.store(), bucket.clock(), Duration::ZERO),
+        entropy: SeededEntropy::new(1),
     };
     let settings = PressureSettings { interval: POLL, ..PressureSettings::default() };
     let mut monitor = Monitor::new(ports, settings).unwrap();

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use http::HeaderValue;
 use ipnet::IpNet;
 use posthaste_aws::telemetry::MetricsBy;
+use posthaste_core::name::TopicName;
 use posthaste_core::pressure::{PressureSettings, Profile};
 use posthaste_publish::Tarpit;
 use tracing::level_filters::LevelFilter;
@@ -64,6 +65,9 @@ pub(crate) const LOG_LEVEL: Kind<LevelFilter> =
 
 pub(crate) const PRESSURE_PROFILE: Kind<PressureSettings> =
     Kind::new("scaled, exchange-2013, exchange-2013-german or off", pressure);
+
+pub(crate) const TOPIC: Kind<TopicName> =
+    Kind::new("the name of a topic", |text| TopicName::parse(text).ok());
 
 fn bucket(text: &str) -> Option<String> {
     let is_name = BUCKET_CHARS.contains(&text.len())

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use posthaste_core::name::TopicName;
 use posthaste_core::pressure::PressureSettings;
 
 use super::{
     CommonEnvironment, DEADLETTERS_QUEUE_URL, DELIVERIES_QUEUE_URL, Environment, EnvironmentError,
-    PRESSURE_INTERVAL_SECONDS, PRESSURE_PROFILE, Variables, kinds,
+    NOTICES_TOPIC, PRESSURE_INTERVAL_SECONDS, PRESSURE_PROFILE, Variables, kinds,
 };
 
 /// Seconds between two samples where nothing is set (SPEC §7).
@@ -29,6 +30,8 @@ pub struct MonitorEnvironment {
     pub dead_letters_queue_url: String,
     /// When producers are slowed and refused.
     pub pressure: PressureSettings,
+    /// The topic that is told of changes of the pressure.
+    pub notices_topic: Option<TopicName>,
 }
 
 impl Environment for MonitorEnvironment {
@@ -39,6 +42,7 @@ impl Environment for MonitorEnvironment {
             deliveries_queue_url: variables.required(DELIVERIES_QUEUE_URL, &kinds::QUEUE_URL),
             dead_letters_queue_url: variables.required(DEADLETTERS_QUEUE_URL, &kinds::QUEUE_URL),
             pressure: pressure_settings(&mut variables),
+            notices_topic: variables.optional(NOTICES_TOPIC, &kinds::TOPIC),
         };
         variables.finish(environment)
     }

@@ -59,6 +59,7 @@ fn each_function_reads_its_own_variables_and_no_others() {
         (MANAGE_URL, "manage"),
         (METRICS_BY, "publish deliver wake deadletter monitor manage"),
         (METRICS_NAMESPACE, "publish deliver wake deadletter monitor manage"),
+        (NOTICES_TOPIC, "monitor"),
         (PRESSURE_INTERVAL_SECONDS, "monitor"),
         (PRESSURE_PROFILE, "monitor"),
         (PUBLISH_URL, "manage"),
@@ -126,6 +127,9 @@ fn pressure_is_sampled_every_ten_seconds_and_stale_after_150() {
     assert_eq!(monitor.pressure.profile, Profile::Scaled);
     assert_eq!(monitor.pressure.interval, Duration::from_secs(10));
     assert_eq!(monitor.pressure.stale_after, Some(Duration::from_secs(150)));
+    assert_eq!(monitor.notices_topic, None);
+    let told: MonitorEnvironment = read(&[(NOTICES_TOPIC, "ops")]).unwrap();
+    assert_eq!(told.notices_topic.unwrap().as_str(), "ops");
 }
 
 #[test]
@@ -268,6 +272,7 @@ fn an_empty_variable_counts_as_not_set() {
         ALLOW_ENDPOINTS,
         PRESSURE_PROFILE,
         PRESSURE_INTERVAL_SECONDS,
+        NOTICES_TOPIC,
         PUBLISH_URL,
         MANAGE_URL,
         LOG_LEVEL,
@@ -316,6 +321,8 @@ fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
     let profiles = "scaled, exchange-2013, exchange-2013-german or off";
     check::<Monitor>(PRESSURE_PROFILE, &["Scaled", "exchange-2016", "on"], profiles);
     check::<Monitor>(PRESSURE_INTERVAL_SECONDS, &["0", "61", "10s"], "a whole number from 1 to 60");
+    let names = ["two words", "-ops", "malformed", &"x".repeat(65)];
+    check::<Monitor>(NOTICES_TOPIC, &names, "the name of a topic");
     let url = "a URL that begins with https:// or http://";
     check::<ManageEnvironment>(PUBLISH_URL, &["example.com", "ftp://example.com"], url);
     check::<ManageEnvironment>(MANAGE_URL, &["example.com", "ftp://example.com"], url);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use http::HeaderValue;
 use ipnet::IpNet;
+use posthaste_core::name::TopicName;
 use posthaste_core::origin;
 use posthaste_core::time::parse_duration;
 use url::Url;
@@ -27,6 +28,9 @@ pub struct ServeArgs {
     /// By which thresholds producers are slowed and refused.
     #[arg(long, env = "POSTHASTE_PRESSURE_PROFILE", value_enum, default_value_t = PressureProfile::Scaled)]
     pub pressure_profile: PressureProfile,
+    /// The topic that is told of what is about no topic: that the pressure changed.
+    #[arg(long, env = "POSTHASTE_NOTICES_TOPIC", value_name = "NAME", value_parser = TopicName::parse)]
+    pub notices_topic: Option<TopicName>,
     /// How the log is written, on standard error [default: pretty on a terminal, else json].
     #[arg(long, env = "POSTHASTE_LOG_FORMAT", value_enum)]
     pub log: Option<LogFormat>,

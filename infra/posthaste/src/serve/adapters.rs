@@ -39,7 +39,8 @@ pub(super) struct Adapters<'a> {
     pub(super) drain: DrainMeter,
     local: &'a Local<SystemClock>,
     bucket: FileStore,
-    registry: Registry<StateStore, SystemClock>,
+    /// Topics, as all functions see them.
+    pub(super) registry: Registry<StateStore, SystemClock>,
     pressure: PressureReader<StateStore, SystemClock>,
     addresses: AddressPolicy,
     webhooks: Webhooks,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::pressure::{PressureSettings, Profile};
-use posthaste_local::{Local, LocalProbe, LocalQueue, StateStore, SystemClock};
+use posthaste_local::{Local, LocalProbe, LocalQueue, StateStore, SystemClock, SystemEntropy};
 use posthaste_monitor::{Monitor, MonitorPorts};
-use posthaste_ports::{DrainMeter, QueueName};
+use posthaste_ports::{DrainMeter, QueueName, Registry};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
@@ -18,7 +18,7 @@ use crate::cli::PressureProfile;
 /// Version buckets and batch points of the embedded store.
 type Gauges = Box<dyn Fn() -> (u64, u64) + Send + Sync>;
 type EmbeddedMonitor =
-    Monitor<LocalQueue<SystemClock>, StateStore, LocalProbe<Gauges>, SystemClock, DrainMeter>;
+    Monitor<LocalQueue<SystemClock>, StateStore, LocalProbe<Gauges>, SystemClock, DrainMeter, SystemEntropy>;
 
 /// The monitor, wired.
 pub(super) struct Embedded {
@@ -31,6 +31,7 @@ pub(super) fn wire(
     settings: &ServeSettings,
     local: &Local<SystemClock>,
     drain: DrainMeter,
+    registry: Registry<StateStore, SystemClock>,
 ) -> Result<Embedded, ServeError> {
     let store = local.clone();
     let gauges: Gauges = Box::new(move || {
@@ -45,8 +46,11 @@ pub(super) fn wire(
         probe: LocalProbe::new(&settings.data_dir, &settings.data_dir, gauges),
         clock: SystemClock,
         drain,
+        registry,
+        entropy: SystemEntropy,
     };
     let monitor = Monitor::new(ports, pressure_settings(settings.pressure_profile))?;
+    let monitor = monitor.telling(settings.notices_topic.clone());
     let interval = monitor.interval();
     Ok(Embedded { monitor: Arc::new(Mutex::new(monitor)), interval })
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use http::HeaderValue;
 use ipnet::IpNet;
+use posthaste_core::name::TopicName;
 use posthaste_core::origin;
 use url::Url;
 
@@ -22,6 +23,8 @@ pub struct ServeSettings {
     pub allow_endpoints: Vec<IpNet>,
     /// By which thresholds producers are slowed and refused.
     pub pressure_profile: PressureProfile,
+    /// The topic that is told of changes of the pressure.
+    pub notices_topic: Option<TopicName>,
     /// Root certificates that endpoints may have beside the platform's.
     pub extra_ca: Option<PathBuf>,
     /// Where the server is reached from outside, if that is known.
@@ -38,6 +41,7 @@ impl ServeSettings {
             data_dir: data_dir(global),
             allow_endpoints: arguments.allow_endpoints.clone(),
             pressure_profile: arguments.pressure_profile,
+            notices_topic: arguments.notices_topic.clone(),
             extra_ca: arguments.extra_ca.clone(),
             public_url: arguments.public_url.clone(),
             origin: arguments

@@ -80,7 +80,7 @@ pub(crate) struct World {
     deliver: Deliver<Queue, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>,
     drain: DrainPost<Store, ManualClock>,
     wake: Wake<Queue, Store, Store, ManualClock, SeededEntropy>,
-    monitor: Monitor<Queue, Store, NoMachine, ManualClock, DrainReports<Store, ManualClock>>,
+    monitor: Monitor<Queue, Store, NoMachine, ManualClock, DrainReports<Store, ManualClock>, SeededEntropy>,
 }
 
 /// When every world begins: a whole minute.
@@ -150,6 +150,8 @@ impl World {
                     probe: NoMachine,
                     clock: clock.clone(),
                     drain: DrainReports::new(state(), clock.clone()),
+                    registry: registry(),
+                    entropy: SeededEntropy::new(4),
                 },
                 PressureSettings::default(),
             )

@@ -1,0 +1,298 @@
+//! Changes that are told: to whom, when, and what comes of failures between the state and the news of it.
+
+use posthaste_core::wire::parse_delivery;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A world whose topic `ops` is told, by a message to its one subscription.
+async fn telling(state: &Plan, sending: &Plan) -> World {
+    let world = World { sending: sending.clone(), ..World::with(state) };
+    let world = World { notices_topic: Some(TopicName::parse("ops").unwrap()), ..world };
+    let record = json!({
+        "v": 1, "name": "ops", "key1": "a", "key2": "b", "createdAt": 0, "updatedAt": 0,
+        "settings": { "subscriptions": { "pager": { "endpoint": { "url": "https://pager.example.com/" } } } },
+    });
+    world.write("topics/ops.json", record.to_string()).await;
+    world
+}
+
+impl World {
+    /// Writes an object of the state bucket, past its faults.
+    async fn write(&self, key: &str, text: String) {
+        let store = FileStore::open(self.folder.path()).unwrap();
+        store.put(key, Bytes::from(text), PutCondition::Always).await.unwrap();
+    }
+
+    async fn stored(&self) -> PressureState {
+        let store = FileStore::open(self.folder.path()).unwrap();
+        PressureState::parse(&store.get(PRESSURE_KEY).await.unwrap().unwrap().bytes).unwrap()
+    }
+
+    fn batch_points(&self, count: u64) {
+        self.machine.0.lock().unwrap().batch_points = Some(count);
+    }
+
+    /// The notices that were put into the delivery queue since the last time, in order.
+    fn notices(&self) -> Vec<Value> {
+        let sent = std::mem::take(&mut *self.deliveries.1.lock().unwrap());
+        let deliveries = sent.iter().map(|message| parse_delivery(&message.body).unwrap());
+        let entries = deliveries.flat_map(|delivery| delivery.events);
+        entries
+            .map(|entry| {
+                assert!(entry.marks.notice);
+                let posthaste_core::delivery::Payload::Inline(text) = entry.payload else { panic!("stored") };
+                serde_json::from_slice(&text).unwrap()
+            })
+            .collect()
+    }
+
+    /// The same in short: resource, level before and after, and when.
+    fn told(&self) -> Vec<(String, u64)> {
+        let short = |notice: &Value| {
+            let data = |name: &str| notice["data"][name].as_str().unwrap().to_owned();
+            let at = Timestamp::parse(notice["time"].as_str().unwrap()).unwrap();
+            let expected = format!("pressure.{}.{}", data("resource"), at.as_millis());
+            assert_eq!(notice["id"], expected);
+            (
+                format!("{} {} {}", data("resource"), data("previousLevel"), data("level")),
+                at.since(START).as_secs(),
+            )
+        };
+        self.notices().iter().map(short).collect()
+    }
+}
+
+/// One poll after two seconds; whether it succeeded.
+async fn poll(world: &World, monitor: &mut TestMonitor) -> bool {
+    world.clock.advance(POLL);
+    monitor.sample().await.is_ok()
+}
+
+fn rose(secs: u64) -> (String, u64) {
+    ("batch-points normal medium".to_owned(), secs)
+}
+
+fn fell(secs: u64) -> (String, u64) {
+    ("batch-points medium normal".to_owned(), secs)
+}
+
+#[tokio::test]
+async fn every_change_is_told_once_and_what_stays_as_it_is_is_not() {
+    let world = telling(&Plan::none(), &Plan::none()).await;
+    let mut monitor = world.monitor();
+    for (count, expected) in [
+        (0, vec![]),
+        (2000, vec![rose(4)]),
+        (2000, vec![]),
+        (1500, vec![]),
+        (999, vec![fell(10)]),
+        (0, vec![]),
+    ] {
+        world.batch_points(count);
+        assert!(poll(&world, &mut monitor).await);
+        assert_eq!(world.told(), expected, "{count}");
+    }
+    assert_eq!(world.stored().await.untold, []);
+}
+
+#[tokio::test]
+async fn a_notice_says_what_producers_get() {
+    let world = telling(&Plan::none(), &Plan::none()).await;
+    let mut monitor = world.monitor();
+    world.machine.0.lock().unwrap().database = Some(Database::Disk(full(99)));
+    monitor.sample().await.unwrap();
+    let data = &world.notices()[0]["data"];
+    let expected = json!({
+        "resource": "database-disk", "previousLevel": "normal", "level": "high", "overallLevel": "high",
+        "refusalBegan": true, "reading": 99, "unit": "percent",
+        "thresholds": { "normal": 95, "medium": 97, "high": 99 }, "since": START.to_string(),
+        "tarpit": "PT0S", "refusedTiers": ["internal", "standard", "bulk"],
+    });
+    assert_eq!(data, &expected);
+}
+
+#[tokio::test]
+async fn where_nobody_is_named_nothing_is_kept_or_asked() {
+    let told = telling(&Plan::none(), &Plan::none()).await;
+    let world = World { notices_topic: None, ..telling(&Plan::none(), &Plan::none()).await };
+    for world in [&told, &world] {
+        let mut monitor = world.monitor();
+        for count in [0, 2000, 2000] {
+            world.batch_points(count);
+            assert!(poll(world, &mut monitor).await);
+        }
+    }
+    assert_eq!((told.notices().len(), world.notices().len()), (1, 0));
+    assert_eq!(world.stored().await.untold, []);
+    // The topic's record, once: at the change.
+    assert_eq!(told.gets(), world.gets() + 1);
+    assert_eq!(told.puts(), world.puts());
+}
+
+#[tokio::test]
+async fn what_could_not_be_told_is_told_by_the_next_poll_with_the_same_id() {
+    for fault in [Fault::Before(ErrorKind::Full), Fault::After(ErrorKind::TimedOut)] {
+        let is_twice = matches!(fault, Fault::After(_));
+        let sending = Plan::by(move |effect| {
+            (effect.operation == Operation::SendBatch && effect.number < 20).then(|| fault.clone())
+        });
+        let world = telling(&Plan::none(), &sending).await;
+        let mut monitor = world.monitor();
+        world.batch_points(2000);
+        let mut told = Vec::new();
+        for _ in 0..12 {
+            assert!(poll(&world, &mut monitor).await);
+            told.extend(world.told());
+        }
+        assert!(sending.faults() > 1);
+        told.dedup();
+        assert_eq!(told, [rose(2)], "sent before the failure: {is_twice}");
+        assert_eq!(world.stored().await.untold, []);
+    }
+}
+
+#[tokio::test]
+async fn a_queue_that_hangs_holds_the_monitor_up_for_three_seconds_at_most() {
+    let sending = Plan::by(|effect| (effect.operation == Operation::SendBatch).then_some(Fault::HangBefore));
+    let world = telling(&Plan::none(), &sending).await;
+    let mut monitor = world.monitor();
+    world.batch_points(2000);
+    let wait = async {
+        while world.clock.sleepers() == 0 {
+            tokio::task::yield_now().await;
+        }
+        world.clock.advance(Duration::from_secs(3));
+    };
+    let (state, ()) = tokio::join!(monitor.sample(), wait);
+    assert_eq!(state.unwrap().untold.len(), 1);
+    assert_eq!(world.stored().await.untold.len(), 1);
+}
+
+#[tokio::test]
+async fn a_topic_that_is_not_there_or_broken_keeps_nobody_waiting() {
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let world = telling(&Plan::none(), &Plan::none()).await;
+    world.write("topics/ops.json", "{".to_owned()).await;
+    let mut monitor = world.monitor();
+    world.batch_points(2000);
+    assert!(poll(&world, &mut monitor).await);
+    world.store.delete("topics/ops.json").await.unwrap();
+    world.batch_points(0);
+    assert!(poll(&world, &mut monitor).await);
+    assert!(poll(&world, &mut monitor).await);
+    assert_eq!((world.notices(), world.stored().await.untold), (vec![], vec![]));
+    let text = recorder.handle().render();
+    assert!(text.contains("NoticeNotSentCount 2"), "{text}");
+}
+
+#[tokio::test]
+async fn of_what_cannot_be_told_for_too_long_the_oldest_is_given_up_and_counted() {
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let is_down = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let down = Arc::clone(&is_down);
+    let sending = Plan::by(move |effect| {
+        let fails =
+            effect.operation == Operation::SendBatch && down.load(std::sync::atomic::Ordering::SeqCst);
+        fails.then_some(Fault::Before(ErrorKind::Full))
+    });
+    let world = telling(&Plan::none(), &sending).await;
+    let mut monitor = world.monitor();
+    for n in 0..40_u64 {
+        world.batch_points(if n % 2 == 0 { 2000 } else { 0 });
+        assert!(poll(&world, &mut monitor).await);
+    }
+    assert_eq!(world.stored().await.untold.len(), UNTOLD_MAX);
+    is_down.store(false, std::sync::atomic::Ordering::SeqCst);
+    assert!(poll(&world, &mut monitor).await);
+    let told = world.told();
+    assert_eq!((told.len(), &told[0], &told[31]), (UNTOLD_MAX, &rose(18), &fell(80)));
+    let text = recorder.handle().render();
+    assert!(text.contains("NoticeNotSentCount 8"), "{text}");
+    assert!(text.contains("NoticeSentCount 32"), "{text}");
+}
+
+#[tokio::test]
+async fn a_monitor_that_dies_between_the_state_and_the_news_is_succeeded_with_the_same_id() {
+    let sending = Plan::by(|effect| {
+        let is_first = effect.operation == Operation::SendBatch && effect.number < 4;
+        is_first.then_some(Fault::HangBefore)
+    });
+    let world = telling(&Plan::none(), &sending).await;
+    world.batch_points(2000);
+    let mut dying = world.monitor();
+    {
+        let mut sampling = std::pin::pin!(dying.sample());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        while sending.faults() == 0 {
+            assert!(sampling.as_mut().poll(&mut context).is_pending());
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(world.told(), []);
+    let mut successor = world.monitor();
+    assert!(poll(&world, &mut successor).await);
+    assert!(poll(&world, &mut successor).await);
+    // The change of the poll at the start, by the poll after it.
+    assert_eq!(world.told(), [rose(0)]);
+    assert_eq!(world.stored().await.untold, []);
+}
+
+#[tokio::test]
+async fn two_monitors_at_once_tell_once() {
+    for offset_ms in [0, 1, 500, 1000, 1499] {
+        let world = telling(&Plan::none(), &Plan::none()).await;
+        let (mut one, mut other) = (world.monitor(), world.monitor());
+        let [before, after] = [offset_ms, 2000 - offset_ms].map(Duration::from_millis);
+        for count in [0, 0, 2000, 2000, 0, 0] {
+            world.batch_points(count);
+            one.sample().await.unwrap();
+            world.clock.advance(before);
+            other.sample().await.unwrap();
+            world.clock.advance(after);
+        }
+        assert_eq!(world.told(), [rose(4), fell(8)], "at an offset of {offset_ms} ms");
+    }
+}
+
+#[tokio::test]
+async fn who_loses_the_race_for_the_state_tells_nothing() {
+    let lost = Fault::Before(ErrorKind::PreconditionFailed);
+    let plan = Plan::by(move |effect| (effect.operation == Operation::Put).then(|| lost.clone()));
+    let world = telling(&plan, &Plan::none()).await;
+    world.batch_points(2000);
+    world.monitor().sample().await.unwrap();
+    assert_eq!((plan.faults(), world.told()), (1, vec![]));
+}
+
+#[tokio::test]
+async fn what_was_written_though_nobody_heard_so_is_told() {
+    let fault = Fault::After(ErrorKind::TimedOut);
+    let plan = Plan::by(move |effect| {
+        (effect.operation == Operation::Put && effect.number < 2).then(|| fault.clone())
+    });
+    let world = telling(&plan, &Plan::none()).await;
+    world.batch_points(2000);
+    let mut monitor = world.monitor();
+    assert!(!poll(&world, &mut monitor).await);
+    assert_eq!((plan.faults(), world.told()), (1, vec![]));
+    assert!(poll(&world, &mut monitor).await);
+    assert_eq!(world.told(), [rose(2)]);
+}
+
+#[tokio::test]
+async fn switched_off_what_was_not_told_is_given_up() {
+    let sending = Plan::by(|effect| {
+        (effect.operation == Operation::SendBatch).then_some(Fault::Before(ErrorKind::Full))
+    });
+    let mut world = telling(&Plan::none(), &sending).await;
+    world.batch_points(2000);
+    world.monitor().sample().await.unwrap();
+    assert_eq!(world.stored().await.untold.len(), 1);
+    world.settings.enable_resource_monitoring = false;
+    let mut monitor = world.monitor();
+    assert!(poll(&world, &mut monitor).await);
+    assert_eq!(world.stored().await.untold, []);
+}
