@@ -1,5 +1,6 @@
 //! The command line: what may be written, and its documentation. Nothing is done here.
 
+mod publish;
 mod replay;
 mod serve;
 
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use clap::builder::Resettable;
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+pub use publish::{PaceArgs, PublishArgs, Rate, Tier};
 pub use replay::{ReplayArgs, ReplaysArgs, ReplaysCommand};
 pub use serve::{LogFormat, PressureProfile, ServeArgs};
 
@@ -25,7 +27,8 @@ Exit codes:
   4  there is no such thing
   5  the key was not accepted
   6  refused by back pressure: try again after the time the message names
-  7  the server is not there, or not able to answer now";
+  7  the server is not there, or not able to answer now
+  130, 143  ended by SIGINT (Ctrl-C) or SIGTERM: publish --rate says where to go on, serve goes in order";
 
 /// Webhook delivery: publish events, and every subscriber gets them, or you find them in the dead letters.
 #[derive(Debug, Parser)]
@@ -88,7 +91,7 @@ pub enum Command {
     Demo,
     /// Create or replace the topics and subscriptions that a YAML file declares. Others stay as they are.
     Apply(ApplyArgs),
-    /// Publish the events of a file to a topic.
+    /// Publish the events of a file to a topic: as one request, or with --rate at a pace that obeys back pressure.
     Publish(PublishArgs),
     /// List topics, or show or delete one.
     Topics(TopicsArgs),
@@ -112,28 +115,6 @@ pub struct ApplyArgs {
     /// The admin key.
     #[command(flatten)]
     pub admin: AdminKey,
-}
-
-/// `publish`.
-#[derive(Debug, Args)]
-pub struct PublishArgs {
-    /// The topic.
-    pub topic: String,
-    /// The file with the events, or - for standard input.
-    #[arg(short, long, value_name = "FILE")]
-    pub file: PathBuf,
-    /// The content type of the file [default: by its content: application/cloudevents+json for a CloudEvent,
-    /// application/cloudevents-batch+json for an array of them, application/json for everything else].
-    #[arg(long, value_name = "TYPE")]
-    pub content_type: Option<String>,
-    /// One of the topic's two publish keys [default: asked of the server with the admin key]. With it alone, --url is
-    /// where to publish; with the admin key too, the server is asked where that is.
-    #[arg(long, env = "POSTHASTE_PUBLISH_KEY", hide_env_values = true, allow_hyphen_values = true)]
-    pub key: Option<String>,
-    /// The admin key, to ask for the topic's endpoint and key [default, where no publish key is given: what
-    /// <data-dir>/admin.key holds].
-    #[arg(long, env = "POSTHASTE_KEY", hide_env_values = true, allow_hyphen_values = true)]
-    pub admin_key: Option<String>,
 }
 
 /// `topics`.

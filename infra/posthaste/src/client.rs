@@ -19,6 +19,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long one request may take. Back pressure may hold the acknowledgement of a publish for 55 s.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(150);
 
+/// Most connections that are kept for later: as many as `publish --rate` has requests at once.
+const IDLE_CONNECTIONS_MAX: usize = 16;
+
 /// Most bytes of an answer that are read. Dead-letter objects are gathered up to 8 MiB and may hold one event more.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
@@ -36,6 +39,7 @@ pub struct Call<'a> {
     path: Vec<&'a str>,
     query: Vec<(&'a str, String)>,
     key: Option<&'a Secret>,
+    headers: Vec<(&'static str, String)>,
     body: Option<(&'a str, Vec<u8>)>,
 }
 
@@ -85,7 +89,7 @@ pub enum ClientError {
 impl<'a> Call<'a> {
     /// A request without a body.
     pub fn new(method: Method, path: &[&'a str]) -> Self {
-        Self { method, path: path.to_vec(), query: Vec::new(), key: None, body: None }
+        Self { method, path: path.to_vec(), query: Vec::new(), key: None, headers: Vec::new(), body: None }
     }
 
     /// Adds a query parameter, if there is a value.
@@ -97,6 +101,12 @@ impl<'a> Call<'a> {
     /// Shows a key.
     pub fn key(mut self, key: &'a Secret) -> Self {
         self.key = Some(key);
+        self
+    }
+
+    /// Adds a header, if there is a value.
+    pub fn header(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
+        self.headers.extend(value.map(|value| (name, value.to_string())));
         self
     }
 
@@ -120,6 +130,7 @@ impl Client {
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(None)
+            .max_idle_connections_per_host(IDLE_CONNECTIONS_MAX)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_global(Some(REQUEST_TIMEOUT))
             .user_agent(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
@@ -152,6 +163,9 @@ impl Client {
         let mut request = Request::builder().method(call.method).uri(url.as_str());
         if let Some(key) = call.key {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", key.expose()));
+        }
+        for (name, value) in call.headers {
+            request = request.header(name, value);
         }
         let response = match call.body {
             Some((content_type, bytes)) => {

@@ -22,6 +22,7 @@ use crate::{demo, serve};
 
 pub use apply::{Applied, ApplyError, Checked, check, check_files, put};
 pub use error::CommandError;
+pub use publish::{Ending, EventsError};
 
 /// The name of the file in the data folder that holds the admin key.
 pub const ADMIN_KEY_FILE: &str = "admin.key";

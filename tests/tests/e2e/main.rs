@@ -10,6 +10,7 @@ mod handshakes;
 mod hostile;
 mod lifecycle;
 mod publish_forms;
+mod publish_rate;
 mod replay;
 mod retries;
 mod signing;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use posthaste_publish::PRESSURE_HEADER;
 use serde_json::Value;
 use ureq::http::HeaderMap;
 use ureq::http::header::RETRY_AFTER;
@@ -29,6 +30,8 @@ pub struct Refusal {
     pub index: Option<u64>,
     /// `Retry-After`, as it was written.
     pub retry_after: Option<String>,
+    /// `Posthaste-Pressure`, as it was written.
+    pub pressure: Option<String>,
 }
 
 impl Refusal {
@@ -40,6 +43,7 @@ impl Refusal {
             let raw: String = String::from_utf8_lossy(body).trim().chars().take(DETAIL_CHARS_MAX).collect();
             (!raw.is_empty() && !problem.is_object()).then_some(raw)
         };
+        let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         Self {
             status,
             type_uri: text("type").unwrap_or_else(|| "about:blank".to_owned()),
@@ -47,7 +51,8 @@ impl Refusal {
             detail: text("detail").or_else(raw),
             member: text("member"),
             index: problem.get("index").and_then(Value::as_u64),
-            retry_after: headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned),
+            retry_after: header(RETRY_AFTER.as_str()),
+            pressure: header(PRESSURE_HEADER),
         }
     }
 

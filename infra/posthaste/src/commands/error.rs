@@ -9,6 +9,7 @@ use posthaste_core::api::ReplayState;
 use serde_json::{Value, json};
 
 use super::apply::ApplyError;
+use super::publish::{Ending, EventsError};
 use crate::client::{ClientError, Refusal};
 use crate::demo::DemoError;
 use crate::output::Reply;
@@ -58,6 +59,23 @@ pub enum CommandError {
         /// The attempt, to be shown all the same.
         done: Box<Reply>,
     },
+    /// Events were published up to one that was not.
+    #[error("not every event was published")]
+    Unfinished {
+        /// Why it ended there.
+        #[source]
+        ending: Box<Ending>,
+        /// How to go on.
+        resume: String,
+        /// How it stands, to be shown all the same.
+        done: Box<Reply>,
+    },
+    /// The content type of one event, for requests of many.
+    #[error("--content-type {found} is that of one event, and with --rate a request carries many")]
+    ContentType {
+        /// What was written.
+        found: String,
+    },
     /// An input file cannot be read.
     #[error("failed to read {}", path.display())]
     Input {
@@ -88,11 +106,12 @@ impl CommandError {
     /// The exit code, as `--help` documents it.
     pub fn exit_code(&self) -> u8 {
         match (self, self.client()) {
-            (_, Some(ClientError::Address { .. })) => 2,
+            (Self::ContentType { .. }, _) | (_, Some(ClientError::Address { .. })) => 2,
             (_, Some(ClientError::Unreachable { .. })) => 7,
             (_, Some(ClientError::Refused(refusal))) => refused_exit_code(refusal),
             (Self::Apply(_), _) => 3,
             (Self::NoKey { .. } | Self::KeyOfAnother { .. }, _) => 5,
+            (Self::Unfinished { ending, .. }, _) => unfinished_exit_code(ending),
             _ => 1,
         }
     }
@@ -100,7 +119,10 @@ impl CommandError {
     /// What was done before it failed.
     pub fn done(&self) -> Option<&Reply> {
         match self {
-            Self::Partly { done, .. } | Self::Replay { done, .. } | Self::Test { done, .. } => Some(done),
+            Self::Partly { done, .. }
+            | Self::Replay { done, .. }
+            | Self::Test { done, .. }
+            | Self::Unfinished { done, .. } => Some(done),
             _ => None,
         }
     }
@@ -111,6 +133,7 @@ impl CommandError {
             Self::Client(error)
             | Self::Partly { source: error, .. }
             | Self::Serve(ServeError::Config(error)) => Some(error),
+            Self::Unfinished { ending, .. } => ending.client(),
             _ => None,
         }
     }
@@ -144,6 +167,7 @@ impl CommandError {
 
     fn hint(&self) -> Option<String> {
         match (self, self.client()) {
+            (Self::Unfinished { resume, .. }, _) => Some(resume.clone()),
             (_, Some(ClientError::Unreachable { .. })) => Some(
                 "is `posthaste serve` running there? --url or POSTHASTE_URL says where to look".to_owned(),
             ),
@@ -153,6 +177,15 @@ impl CommandError {
             }
             _ => None,
         }
+    }
+}
+
+fn unfinished_exit_code(ending: &Ending) -> u8 {
+    match ending {
+        Ending::Interrupted { exit_code } => *exit_code,
+        // A file that cannot be read says nothing about what is in it.
+        Ending::Input(error) if !matches!(error, EventsError::Read { .. }) => 3,
+        _ => 1,
     }
 }
 

@@ -1,75 +1,49 @@
-//! `publish`: sends the bytes of a file to a topic, as they are.
+//! `publish`: sends the bytes of a file to a topic as they are, or its events at a pace that obeys back pressure.
 
-use posthaste_core::api::{TopicKeysView, TopicSettings};
-use posthaste_core::secret::Secret;
+mod batches;
+mod door;
+mod ending;
+mod events;
+mod meter;
+mod outcome;
+mod pace;
+mod paced;
+mod progress;
+mod run;
+mod stream;
+mod told;
+
 use serde_json::{Value, json};
-use ureq::http::Method;
 
-use super::{CommandError, Session, source};
+use super::{CommandError, source};
 use crate::cli::{Global, PublishArgs};
-use crate::client::{Call, Client, ClientError};
 use crate::output::Reply;
+use door::Door;
+
+pub use ending::Ending;
+pub use events::EventsError;
 
 const EVENT: &str = "application/cloudevents+json";
 const EVENT_BATCH: &str = "application/cloudevents-batch+json";
 const JSON: &str = "application/json";
 
 pub(super) fn run(global: &Global, arguments: PublishArgs) -> Result<Reply, CommandError> {
+    match arguments.pace.rate {
+        Some(rate) => paced::run(global, arguments, rate),
+        None => whole(global, arguments),
+    }
+}
+
+/// The file as it is.
+fn whole(global: &Global, arguments: PublishArgs) -> Result<Reply, CommandError> {
     let bytes = source::read(&arguments.file)?;
-    let key = arguments.key.filter(|key| !key.is_empty()).map(Secret::new);
-    let admin_key = arguments.admin_key.filter(|key| !key.is_empty());
-    let door = match (key, admin_key) {
-        (Some(key), None) => Door::at(Client::new(&global.url)?, key),
-        (key, admin_key) => Door::ask(&Session::open(global, admin_key)?, &arguments.topic, key)?,
-    };
+    let door = Door::find(global, &arguments)?;
     let content_type = arguments.content_type.unwrap_or_else(|| content_type_of(&bytes).to_owned());
     let size = bytes.len();
-    door.post(&arguments.topic, &content_type, bytes)?;
+    door.post(&content_type, None, bytes)?;
     let json =
         json!({ "published": { "topic": arguments.topic, "bytes": size, "contentType": content_type } });
     Ok(Reply::new(json).line(format!("published {size} bytes to {} as {content_type}", arguments.topic)))
-}
-
-/// Where a topic's events are taken, and the key to it. A server that manages topics need not be the one that takes
-/// their events: deployed on AWS, each of the two functions has a URL of its own.
-struct Door {
-    client: Client,
-    /// Whether the client's address is the topic's endpoint already, and not a server's.
-    is_endpoint: bool,
-    key: Secret,
-}
-
-impl Door {
-    /// The server itself.
-    fn at(client: Client, key: Secret) -> Self {
-        Self { client, is_endpoint: false, key }
-    }
-
-    /// The endpoint that the topic is shown with, or else the server that shows it; and the key that was given, or
-    /// else the first of the topic's two.
-    fn ask(session: &Session, topic: &str, key: Option<Secret>) -> Result<Self, CommandError> {
-        let view: TopicSettings = session.client.json(get(session, &["topics", topic]))?;
-        let key = if let Some(key) = key {
-            key
-        } else {
-            let keys: TopicKeysView = session.client.json(get(session, &["topics", topic, "keys"]))?;
-            Secret::new(keys.key1.expose())
-        };
-        Ok(match view.endpoint {
-            Some(endpoint) => Self { client: Client::new(&endpoint)?, is_endpoint: true, key },
-            None => Self::at(session.client.clone(), key),
-        })
-    }
-
-    fn post(&self, topic: &str, content_type: &str, bytes: Vec<u8>) -> Result<(), ClientError> {
-        let path: &[&str] = if self.is_endpoint { &[] } else { &["topics", topic, "events"] };
-        let call = Call::new(Method::POST, path).key(&self.key).body(content_type, bytes);
-        self.client.send(call).map(drop)
-    }
-}
-
-fn get<'a>(session: &'a Session, path: &[&'a str]) -> Call<'a> {
-    Call::new(Method::GET, path).key(&session.key)
 }
 
 /// What the bytes look like. Only CloudEvents have a content type of their own; the server judges the rest.

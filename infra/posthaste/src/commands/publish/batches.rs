@@ -1,0 +1,223 @@
+//! Events in requests. Where each begins and ends depends on the events before it and on nothing else, so that whoever
+//! reads the same file again gets the same requests, which go by the same names.
+
+use std::io::BufRead;
+use std::sync::Arc;
+
+use posthaste_core::limits::REQUEST_BYTES_MAX;
+use serde_json::Value;
+
+use super::events::{Event, Events, EventsError};
+use super::{EVENT, EVENT_BATCH, JSON};
+
+/// What an array of events takes besides them.
+const BRACKETS: usize = 2;
+
+/// The events of one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Batch {
+    /// The number of its first event in the file, from 0. It names the batch.
+    pub(super) first: u64,
+    /// The line in which each event begins, from 1.
+    pub(super) lines: Vec<u64>,
+    /// The request's content type.
+    pub(super) content_type: Arc<str>,
+    /// The request's body.
+    pub(super) body: Vec<u8>,
+}
+
+/// How events are put together.
+#[derive(Debug, Clone)]
+pub(super) struct Packing {
+    /// Most events in one request.
+    pub(super) events_max: u32,
+    /// As many events of the file are left out.
+    pub(super) from: u64,
+    /// The content type of every request; otherwise it follows from the first event.
+    pub(super) content_type: Option<String>,
+}
+
+/// The batches of an input.
+#[derive(Debug)]
+pub(super) struct Batches<R> {
+    events: Events<R>,
+    packing: Packing,
+    types: Option<Types>,
+    /// The first event of the next batch.
+    next: Option<Event>,
+}
+
+/// The content types of a schema.
+#[derive(Debug, Clone)]
+struct Types {
+    one: Arc<str>,
+    array: Arc<str>,
+}
+
+impl Batch {
+    /// How many events it has.
+    pub(super) fn events(&self) -> u32 {
+        // `--batch` bounds it.
+        u32::try_from(self.lines.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The number of the event after its last.
+    pub(super) fn end(&self) -> u64 {
+        self.first + self.lines.len() as u64
+    }
+}
+
+impl<R: BufRead> Batches<R> {
+    /// The batches of these events.
+    pub(super) fn of(events: Events<R>, packing: Packing) -> Self {
+        Self { events, packing, types: None, next: None }
+    }
+
+    /// The next batch; nothing at the end. The events before a broken one wait for it to be mended: they are of its
+    /// batch, and a batch is published as a whole.
+    pub(super) fn next(&mut self) -> Result<Option<Batch>, EventsError> {
+        let (Some(types), Some(event)) = (self.begin()?, self.take()?) else { return Ok(None) };
+        let first = self.events.count() - 1;
+        if event.json.len() + BRACKETS > REQUEST_BYTES_MAX {
+            // Without brackets it may just fit. If not, the server says so.
+            let body = event.json.into_bytes();
+            return Ok(Some(Batch { first, lines: vec![event.line], content_type: types.one, body }));
+        }
+        let mut batch = Batch { first, lines: vec![event.line], content_type: types.array, body: vec![b'['] };
+        batch.body.extend_from_slice(event.json.as_bytes());
+        while batch.events() < self.packing.events_max {
+            let Some(event) = self.take()? else { break };
+            // The comma, and the closing bracket.
+            if batch.body.len() + event.json.len() + BRACKETS > REQUEST_BYTES_MAX {
+                self.next = Some(event);
+                break;
+            }
+            batch.body.push(b',');
+            batch.body.extend_from_slice(event.json.as_bytes());
+            batch.lines.push(event.line);
+        }
+        batch.body.push(b']');
+        Ok(Some(batch))
+    }
+
+    /// Before the first batch: looks what the file's first event is, and skips those that are to be left out.
+    fn begin(&mut self) -> Result<Option<Types>, EventsError> {
+        if self.types.is_none() {
+            let from = self.packing.from;
+            while let Some(event) = self.events.next()? {
+                let types = || Types::of(&event.json, self.packing.content_type.as_deref());
+                self.types.get_or_insert_with(types);
+                if self.events.count() > from {
+                    self.next = Some(event);
+                    break;
+                }
+            }
+            let events = self.events.count();
+            if events < from {
+                return Err(EventsError::TooFew { from, events });
+            }
+        }
+        Ok(self.types.clone())
+    }
+
+    fn take(&mut self) -> Result<Option<Event>, EventsError> {
+        match self.next.take() {
+            Some(event) => Ok(Some(event)),
+            None => self.events.next(),
+        }
+    }
+}
+
+impl Types {
+    /// What was asked for; otherwise, only CloudEvents have content types of their own.
+    fn of(first: &str, wanted: Option<&str>) -> Self {
+        let is_cloud_event =
+            || serde_json::from_str::<Value>(first).is_ok_and(|event| event.get("specversion").is_some());
+        let (one, array) = match wanted {
+            Some(wanted) => (wanted, wanted),
+            None if is_cloud_event() => (EVENT, EVENT_BATCH),
+            None => (JSON, JSON),
+        };
+        Self { one: one.into(), array: array.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batches(input: &str, events_max: u32, from: u64) -> Vec<Batch> {
+        let packing = Packing { events_max, from, content_type: None };
+        let mut batches = Batches::of(Events::of(input.as_bytes()), packing);
+        std::iter::from_fn(|| batches.next().unwrap()).collect()
+    }
+
+    fn check(input: &str, events_max: u32, from: u64, expected: &[&str]) {
+        let shown = |batch: &Batch| {
+            format!("{} {:?} {}", batch.first, batch.lines, String::from_utf8_lossy(&batch.body))
+        };
+        let found: Vec<_> = batches(input, events_max, from).iter().map(shown).collect();
+        assert_eq!(found, expected, "{input} by {events_max} from {from}");
+    }
+
+    #[test]
+    fn events_are_put_together_by_their_number() {
+        let lines = "{\"a\":1}\n{\"a\":2}\n\n{\"a\":3}\n";
+        check(lines, 2, 0, &["0 [1, 2] [{\"a\":1},{\"a\":2}]", "2 [4] [{\"a\":3}]"]);
+        check(lines, 100, 0, &["0 [1, 2, 4] [{\"a\":1},{\"a\":2},{\"a\":3}]"]);
+        check(lines, 2, 2, &["2 [4] [{\"a\":3}]"]);
+        check(lines, 2, 3, &[]);
+        check("[]", 2, 0, &[]);
+    }
+
+    #[test]
+    fn whoever_goes_on_at_a_batch_gets_the_same_batches() {
+        let line = |n: usize| format!("{{\"n\":{n},\"x\":\"{}\"}}\n", "x".repeat(n * 700));
+        let input = (0..100).map(line).collect::<Vec<_>>().concat();
+        let all = batches(&input, 30, 0);
+        assert!(all.iter().all(|batch| batch.body.len() <= REQUEST_BYTES_MAX) && all.len() > 4);
+        for (n, batch) in all.iter().enumerate() {
+            assert_eq!(batches(&input, 30, batch.first), all[n..], "{n}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_as_full_as_it_may_be_and_an_event_larger_than_that_goes_alone() {
+        let event =
+            |bytes: usize| format!("{{\"specversion\":\"1.0\",\"x\":\"{}\"}}", "x".repeat(bytes - 28));
+        let check = |bytes: &[usize], expected: &[(usize, &str)]| {
+            let input: String = bytes.iter().map(|bytes| event(*bytes)).collect();
+            let found = batches(&input, 100, 0);
+            let found: Vec<_> = found.iter().map(|batch| (batch.body.len(), &*batch.content_type)).collect();
+            assert_eq!(found, expected, "{bytes:?}");
+        };
+        check(&[REQUEST_BYTES_MAX / 2 - 1, REQUEST_BYTES_MAX / 2 - 2], &[(REQUEST_BYTES_MAX, EVENT_BATCH)]);
+        check(&[REQUEST_BYTES_MAX / 2 - 1, REQUEST_BYTES_MAX / 2 - 1], &[(500_001, EVENT_BATCH); 2]);
+        check(&[REQUEST_BYTES_MAX - 2], &[(REQUEST_BYTES_MAX, EVENT_BATCH)]);
+        let (fits, never) = ((REQUEST_BYTES_MAX - 1, EVENT), (2 * REQUEST_BYTES_MAX, EVENT));
+        check(&[100, fits.0, never.0, 100], &[(102, EVENT_BATCH), fits, never, (102, EVENT_BATCH)]);
+    }
+
+    #[test]
+    fn the_content_type_follows_the_file_s_first_event() {
+        let check = |input: &str, from: u64, wanted: Option<&str>, expected: &str| {
+            let packing = Packing { events_max: 1, from, content_type: wanted.map(str::to_owned) };
+            let batch = Batches::of(Events::of(input.as_bytes()), packing).next().unwrap().unwrap();
+            assert_eq!(&*batch.content_type, expected, "{input}");
+        };
+        check("{\"specversion\":\"1.0\"}{\"a\":1}", 1, None, EVENT_BATCH);
+        check("{\"id\":\"1\",\"eventType\":\"t\"}", 0, None, JSON);
+        check("{\"a\":1}{\"specversion\":\"1.0\"}", 1, None, JSON);
+        check("{\"specversion\":\"1.0\"}", 0, Some("application/json"), "application/json");
+    }
+
+    #[test]
+    fn nothing_of_a_broken_batch_is_published_and_too_few_events_are_said() {
+        let packing = |from| Packing { events_max: 2, from, content_type: None };
+        let mut broken = Batches::of(Events::of(&b"{}{}{}x"[..]), packing(0));
+        assert_eq!(broken.next().unwrap().unwrap().first, 0);
+        assert!(matches!(broken.next(), Err(EventsError::Unexpected { line: 1, .. })));
+        let short = Batches::of(Events::of(&b"{}{}"[..]), packing(3)).next();
+        assert!(matches!(short, Err(EventsError::TooFew { from: 3, events: 2 })));
+    }
+}

@@ -1,0 +1,70 @@
+//! Where a topic's events are taken, and the key to it.
+
+use std::sync::Arc;
+
+use posthaste_core::api::{TopicKeysView, TopicSettings};
+use posthaste_core::secret::Secret;
+use ureq::http::Method;
+
+use crate::cli::{Global, PublishArgs, Tier};
+use crate::client::{Answer, Call, Client, ClientError};
+use crate::commands::{CommandError, Session};
+
+/// The door of one topic. A server that manages topics need not be the one that takes their events: deployed on AWS,
+/// each of the two functions has a URL of its own. Clones are cheap.
+#[derive(Debug, Clone)]
+pub(super) struct Door {
+    client: Client,
+    topic: String,
+    /// Whether the client's address is the topic's endpoint already, and not a server's.
+    is_endpoint: bool,
+    key: Arc<Secret>,
+    tier: Option<Tier>,
+}
+
+impl Door {
+    /// The door that these arguments name: the server itself where they hold the topic's key alone. Otherwise the
+    /// server is asked for the endpoint that the topic is shown with, and for the first of its two keys if none was
+    /// given.
+    pub(super) fn find(global: &Global, arguments: &PublishArgs) -> Result<Self, CommandError> {
+        let given = |key: &Option<String>| key.clone().filter(|key| !key.is_empty());
+        let (key, admin_key) = (given(&arguments.key).map(Secret::new), given(&arguments.admin_key));
+        let (client, is_endpoint, key) = match (key, admin_key) {
+            (Some(key), None) => (Client::new(&global.url)?, false, key),
+            (key, admin_key) => ask(&Session::open(global, admin_key)?, &arguments.topic, key)?,
+        };
+        let (topic, tier) = (arguments.topic.clone(), arguments.tier);
+        Ok(Self { client, topic, is_endpoint, key: Arc::new(key), tier })
+    }
+
+    /// Publishes a request; one with a name is published once, however often it is sent.
+    pub(super) fn post(
+        &self,
+        content_type: &str,
+        name: Option<String>,
+        bytes: Vec<u8>,
+    ) -> Result<Answer, ClientError> {
+        let path: &[&str] = if self.is_endpoint { &[] } else { &["topics", &self.topic, "events"] };
+        let call = Call::new(Method::POST, path).key(&self.key).body(content_type, bytes);
+        let call = call.header(posthaste_publish::IDEMPOTENCY_KEY_HEADER, name);
+        self.client.send(call.header(posthaste_publish::TIER_HEADER, self.tier))
+    }
+}
+
+fn ask(session: &Session, topic: &str, key: Option<Secret>) -> Result<(Client, bool, Secret), ClientError> {
+    let view: TopicSettings = session.client.json(get(session, &["topics", topic]))?;
+    let key = if let Some(key) = key {
+        key
+    } else {
+        let keys: TopicKeysView = session.client.json(get(session, &["topics", topic, "keys"]))?;
+        Secret::new(keys.key1.expose())
+    };
+    Ok(match view.endpoint {
+        Some(endpoint) => (Client::new(&endpoint)?, true, key),
+        None => (session.client.clone(), false, key),
+    })
+}
+
+fn get<'a>(session: &'a Session, path: &[&'a str]) -> Call<'a> {
+    Call::new(Method::GET, path).key(&session.key)
+}

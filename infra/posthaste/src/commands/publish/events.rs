@@ -1,0 +1,250 @@
+//! Events out of a file or a pipe, one after the other: an array of them, or one after the other with white space
+//! between (JSON lines are that), whatever the size of the whole. Each is kept as it was written.
+
+use std::io::{self, BufRead};
+
+use serde_json::value::RawValue;
+
+/// Longest text of one event. Larger than what any request may carry, so that the server gives the exact reason.
+const EVENT_TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// An event of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Event {
+    /// Its text: one JSON object.
+    pub(super) json: String,
+    /// The line it begins in, from 1.
+    pub(super) line: u64,
+}
+
+/// Why there is no next event.
+#[derive(Debug, thiserror::Error)]
+pub enum EventsError {
+    /// The file cannot be read.
+    #[error("failed to read on after event {index} (the first is 0), in line {line}")]
+    Read {
+        /// The next event's number, from 0.
+        index: u64,
+        /// The line, from 1.
+        line: u64,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// There is something else where an event should be.
+    #[error("line {line}: expected {expected}")]
+    Unexpected {
+        /// The line, from 1.
+        line: u64,
+        /// What may be there.
+        expected: &'static str,
+    },
+    /// An event is no JSON.
+    #[error("event {index} (the first is 0), which begins in line {line}, is no JSON object")]
+    Syntax {
+        /// The event's number, from 0.
+        index: u64,
+        /// The line it begins in, from 1.
+        line: u64,
+        /// What is wrong; its line and column count from where the event begins.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// An event is not text.
+    #[error("event {index} (the first is 0), which begins in line {line}, is not UTF-8")]
+    Utf8 {
+        /// The event's number, from 0.
+        index: u64,
+        /// The line it begins in, from 1.
+        line: u64,
+    },
+    /// An event is larger than anything a server takes.
+    #[error(
+        "event {index} (the first is 0), which begins in line {line}, has no end within {EVENT_TEXT_BYTES_MAX} bytes"
+    )]
+    TooLarge {
+        /// The event's number, from 0.
+        index: u64,
+        /// The line it begins in, from 1.
+        line: u64,
+    },
+    /// The file has not as many events as were to be skipped.
+    #[error("--from {from}: there are only {events} events")]
+    TooFew {
+        /// As many were to be skipped.
+        from: u64,
+        /// As many there are.
+        events: u64,
+    },
+}
+
+/// The events of an input.
+#[derive(Debug)]
+pub(super) struct Events<R> {
+    input: R,
+    form: Form,
+    /// The current line, from 1.
+    line: u64,
+    /// How many events were read.
+    count: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Nothing was read yet.
+    Unknown,
+    /// In an array, before its first event.
+    ArrayBegun,
+    /// In an array, after an event.
+    Array,
+    /// In an array, after a comma.
+    ArrayComma,
+    /// After the array.
+    ArrayOver,
+    /// One event after the other.
+    Loose,
+}
+
+impl<R: BufRead> Events<R> {
+    /// The events of `input`. Nothing is read yet.
+    pub(super) fn of(input: R) -> Self {
+        Self { input, form: Form::Unknown, line: 1, count: 0 }
+    }
+
+    /// How many were read so far.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The next event; nothing at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Event>, EventsError> {
+        if !self.seek()? {
+            return Ok(None);
+        }
+        let (index, line) = (self.count, self.line);
+        let (text, is_whole) = self.object()?;
+        let text = String::from_utf8(text).map_err(|_| EventsError::Utf8 { index, line })?;
+        if !is_whole && text.len() >= EVENT_TEXT_BYTES_MAX {
+            return Err(EventsError::TooLarge { index, line });
+        }
+        serde_json::from_str::<&RawValue>(&text).map_err(|source| EventsError::Syntax {
+            index,
+            line,
+            source,
+        })?;
+        self.count += 1;
+        Ok(Some(Event { json: text, line }))
+    }
+
+    /// Goes to where the next event begins. Whether there is one.
+    fn seek(&mut self) -> Result<bool, EventsError> {
+        loop {
+            let byte = self.peek()?;
+            let (form, is_event) = match (self.form, byte) {
+                (_, Some(b' ' | b'\t' | b'\r' | b'\n')) => (self.form, false),
+                (Form::Unknown, Some(b'[')) => (Form::ArrayBegun, false),
+                (Form::Unknown | Form::Loose, Some(b'{')) => (Form::Loose, true),
+                (Form::ArrayBegun | Form::ArrayComma, Some(b'{')) => (Form::Array, true),
+                (Form::ArrayBegun | Form::Array, Some(b']')) => (Form::ArrayOver, false),
+                (Form::Array, Some(b',')) => (Form::ArrayComma, false),
+                (Form::Unknown | Form::Loose | Form::ArrayOver, None) => return Ok(false),
+                (form, _) => {
+                    return Err(EventsError::Unexpected { line: self.line, expected: expected(form) });
+                }
+            };
+            self.form = form;
+            if is_event {
+                return Ok(true);
+            }
+            self.line += u64::from(byte == Some(b'\n'));
+            self.input.consume(1);
+        }
+    }
+
+    /// Reads an object up to the brace that closes it, the end of the input or the longest text; whether it is closed.
+    /// What lies between is not looked at.
+    fn object(&mut self) -> Result<(Vec<u8>, bool), EventsError> {
+        let (mut text, mut nesting) = (Vec::new(), Nesting::default());
+        loop {
+            let piece = self.fill()?;
+            let piece = &piece[..piece.len().min(EVENT_TEXT_BYTES_MAX - text.len())];
+            let mut lines = 0;
+            let end = piece.iter().position(|byte| {
+                lines += u64::from(*byte == b'\n');
+                nesting.is_closed_by(*byte)
+            });
+            let piece = &piece[..end.map_or(piece.len(), |end| end + 1)];
+            let length = piece.len();
+            text.extend_from_slice(piece);
+            self.input.consume(length);
+            self.line += lines;
+            if end.is_some() || length == 0 {
+                return Ok((text, end.is_some()));
+            }
+        }
+    }
+
+    fn peek(&mut self) -> Result<Option<u8>, EventsError> {
+        self.fill().map(|piece| piece.first().copied())
+    }
+
+    /// What is buffered, or else the next piece of the input; nothing at its end.
+    fn fill(&mut self) -> Result<&[u8], EventsError> {
+        // Asked twice, because a borrow that is answered in one arm of a loop lasts through all of them.
+        loop {
+            match self.input.fill_buf() {
+                Ok(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(self.unread(source)),
+            }
+        }
+        let (index, line) = (self.count, self.line);
+        self.input.fill_buf().map_err(|source| EventsError::Read { index, line, source })
+    }
+
+    fn unread(&self, source: io::Error) -> EventsError {
+        EventsError::Read { index: self.count, line: self.line, source }
+    }
+}
+
+fn expected(form: Form) -> &'static str {
+    match form {
+        Form::Unknown => "an event (a JSON object) or an array of events",
+        Form::ArrayBegun => "an event (a JSON object), or the end of the array",
+        Form::Array => "a comma and the next event, or the end of the array",
+        Form::ArrayOver => "nothing more after the array",
+        Form::ArrayComma | Form::Loose => "the next event (a JSON object)",
+    }
+}
+
+/// How deep a text is inside objects and arrays.
+#[derive(Debug, Default)]
+struct Nesting {
+    depth: u64,
+    in_string: bool,
+    is_escaped: bool,
+}
+
+impl Nesting {
+    /// Whether this byte, the next one, closes what the first one opened.
+    fn is_closed_by(&mut self, byte: u8) -> bool {
+        if self.in_string {
+            self.in_string = self.is_escaped || byte != b'"';
+            self.is_escaped = byte == b'\\' && !self.is_escaped;
+            return false;
+        }
+        match byte {
+            b'"' => self.in_string = true,
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                return self.depth == 0;
+            }
+            _ => {}
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! What the answer to a request means for its events. Pure.
+
+use std::time::Duration;
+
+use posthaste_core::problem::ProblemKind;
+use posthaste_core::retry::parse_retry_after;
+use posthaste_core::time::Timestamp;
+use posthaste_publish::PRESSURE_HEADER;
+
+use super::told::Told;
+use crate::client::{Answer, ClientError, Refusal};
+
+/// How long to wait where an answer names no time: publish's own.
+const WAIT_DEFAULT: Duration = posthaste_publish::RETRY_AFTER_DEFAULT;
+
+/// The longest wait that is kept: for longer than a day no key is remembered, and nobody waits.
+const WAIT_MAX: Duration = posthaste_core::limits::IDEMPOTENCY_KEPT;
+
+/// What became of a request.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// Every delivery of its events is durable.
+    Acknowledged(Option<Told>),
+    /// Back pressure: nothing of it was accepted, come again after the wait.
+    Refused { wait: Duration, told: Option<Told>, error: ClientError },
+    /// The same request is still being published; its own wait, and no sign of pressure.
+    InUse { wait: Duration, error: ClientError },
+    /// Whether it was published is not known, or a server is not able to now. Its key lets it be sent again.
+    Unclear { wait: Option<Duration>, error: ClientError },
+    /// No, and it would be no again.
+    Final(ClientError),
+}
+
+impl Outcome {
+    /// Reads an answer that came at `now`, by the wall clock: a wait may be written as a date.
+    pub(super) fn read(answer: Result<Answer, ClientError>, now: Timestamp) -> Self {
+        let error = match answer {
+            Ok(answer) => {
+                let told = answer.headers.get(PRESSURE_HEADER).and_then(|value| value.to_str().ok());
+                return Self::Acknowledged(told.map(Told::read));
+            }
+            Err(error) => error,
+        };
+        let ClientError::Refused(refusal) = &error else {
+            return match error {
+                error @ ClientError::Unreachable { .. } => Self::Unclear { wait: None, error },
+                error => Self::Final(error),
+            };
+        };
+        let wait = wait(refusal, now);
+        match refusal.status {
+            _ if refusal.is_back_pressure() => {
+                let told = refusal.pressure.as_deref().map(Told::read);
+                Self::Refused { wait: wait.unwrap_or(WAIT_DEFAULT), told, error }
+            }
+            409 if refusal.type_uri == ProblemKind::IdempotencyKeyInUse.type_uri() => {
+                Self::InUse { wait: wait.unwrap_or(WAIT_DEFAULT), error }
+            }
+            408 | 500..=599 => Self::Unclear { wait, error },
+            _ => Self::Final(error),
+        }
+    }
+}
+
+fn wait(refusal: &Refusal, now: Timestamp) -> Option<Duration> {
+    let wait = parse_retry_after(refusal.retry_after.as_deref()?, now)?;
+    Some(wait.min(WAIT_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ureq::http::{HeaderMap, HeaderName, HeaderValue};
+    use url::Url;
+
+    fn shown(outcome: &Outcome) -> String {
+        match outcome {
+            Outcome::Acknowledged(told) => {
+                told.as_ref().map_or("acknowledged".to_owned(), |told| format!("acknowledged: {told}"))
+            }
+            Outcome::Refused { wait, told, .. } => {
+                let told = told.as_ref().map(ToString::to_string).unwrap_or_default();
+                format!("refused {} {told}", wait.as_secs())
+            }
+            Outcome::InUse { wait, .. } => format!("in use {}", wait.as_secs()),
+            Outcome::Unclear { wait, .. } => format!("unclear {:?}", wait.map(|wait| wait.as_secs())),
+            Outcome::Final(_) => "final".to_owned(),
+        }
+    }
+
+    fn headers(headers: &[(&'static str, &'static str)]) -> HeaderMap {
+        let header = |(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+        headers.iter().copied().map(header).collect()
+    }
+
+    fn check(status: u16, problem: &str, with: &[(&'static str, &'static str)], expected: &str) {
+        let body = format!(r#"{{"type":"urn:posthaste:problem:{problem}"}}"#);
+        let answer = if status == 200 {
+            Ok(Answer { status, headers: headers(with), body: Vec::new() })
+        } else {
+            Err(ClientError::Refused(Box::new(Refusal::read(status, &headers(with), body.as_bytes()))))
+        };
+        assert_eq!(shown(&Outcome::read(answer, Timestamp::EPOCH)), expected, "{status} {problem} {with:?}");
+    }
+
+    #[test]
+    fn every_answer_means_one_thing() {
+        let queue = ("posthaste-pressure", "medium; resource=submission-queue; delay=15");
+        check(200, "", &[], "acknowledged");
+        check(200, "", &[queue], "acknowledged: medium submission-queue, 15 s");
+        check(
+            429,
+            "back-pressure",
+            &[("retry-after", "15"), queue],
+            "refused 15 medium submission-queue, 15 s",
+        );
+        check(503, "back-pressure", &[("retry-after", "30")], "refused 30 ");
+        check(429, "", &[], "refused 5 ");
+        check(409, "idempotency-key-in-use", &[("retry-after", "90")], "in use 90");
+        check(409, "conflict", &[("retry-after", "1")], "final");
+        check(503, "unavailable", &[("retry-after", "5")], "unclear Some(5)");
+        check(507, "storage-full", &[], "unclear None");
+        for status in [408, 500, 502, 504] {
+            check(status, "", &[], "unclear None");
+        }
+        for status in [301, 400, 401, 403, 404, 413, 415, 422] {
+            check(status, "", &[], "final");
+        }
+    }
+
+    #[test]
+    fn a_wait_may_be_a_date_and_has_a_bound() {
+        check(429, "", &[("retry-after", "Thu, 01 Jan 1970 00:01:00 GMT")], "refused 60 ");
+        check(429, "", &[("retry-after", "99999999999")], "refused 86400 ");
+        check(429, "", &[("retry-after", "soon")], "refused 5 ");
+    }
+
+    #[test]
+    fn no_answer_is_unclear() {
+        let url = Url::parse("http://127.0.0.1:1").unwrap();
+        let error = ClientError::Unreachable { url, source: Box::new(ureq::Error::ConnectionFailed) };
+        assert_eq!(shown(&Outcome::read(Err(error), Timestamp::EPOCH)), "unclear None");
+    }
+}

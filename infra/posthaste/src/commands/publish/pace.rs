@@ -1,0 +1,299 @@
+//! How fast a stream of requests goes: additive increase, multiplicative decrease (TCP's rule, RFC 5681), of the requests
+//! at once and of the events per second. Pure: time and waits are arguments; nothing here sends or sleeps.
+
+use std::time::Duration;
+
+/// Most requests at once. Each holds a connection here and, under the tarpit, one there.
+pub(super) const REQUESTS_AT_ONCE_MAX: u32 = 16;
+
+/// By how much of the pace that was refused the pace grows with each second's worth of acknowledged events.
+const GROWTH: f64 = 0.1;
+
+/// At how many times the pace that was refused the server is no longer what bounds it.
+const RELEASE: f64 = 2.0;
+
+/// The first wait after an answer that did not come, when the server did not name one …
+const BACKOFF_FIRST: Duration = Duration::from_millis(500);
+
+/// … and the longest.
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+
+/// How fast to go.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Pace {
+    /// What the caller wants at most, in events per second.
+    cap: Option<f64>,
+    requests_at_once: u32,
+    /// Acknowledgements since the last increase.
+    credit: u32,
+    limit: Option<Limit>,
+    paused_until: Duration,
+    slot_at: Duration,
+    backed_off_at: Option<Duration>,
+    failures: u32,
+}
+
+/// In events per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Limit {
+    /// At this pace the server refused.
+    refused: f64,
+    /// This is kept since.
+    rate: f64,
+}
+
+/// A request that was answered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sent {
+    /// When it was sent.
+    pub(super) at: Duration,
+    /// How many events it carried.
+    pub(super) events: u32,
+}
+
+impl Pace {
+    /// One request at once to begin with, and at most `cap` events per second.
+    pub(super) fn new(cap: Option<u32>) -> Self {
+        Self {
+            cap: cap.map(f64::from),
+            requests_at_once: 1,
+            credit: 0,
+            limit: None,
+            paused_until: Duration::ZERO,
+            slot_at: Duration::ZERO,
+            backed_off_at: None,
+            failures: 0,
+        }
+    }
+
+    /// So many requests may be on their way, 1 to [`REQUESTS_AT_ONCE_MAX`].
+    pub(super) fn requests_at_once(&self) -> u32 {
+        self.requests_at_once
+    }
+
+    /// No request may be sent earlier than this.
+    pub(super) fn next_at(&self) -> Duration {
+        self.paused_until.max(self.slot_at)
+    }
+
+    /// The pace that is kept, in events per second; `None` where only [`requests_at_once`](Self::requests_at_once)
+    /// bounds it.
+    pub(super) fn rate(&self) -> Option<f64> {
+        let limit = self.limit.map(|limit| limit.rate);
+        limit.into_iter().chain(self.cap).reduce(f64::min)
+    }
+
+    /// A request was sent.
+    pub(super) fn sent(&mut self, sent: Sent) {
+        let Some(rate) = self.rate() else { return };
+        let takes = Duration::try_from_secs_f64(f64::from(sent.events) / rate).unwrap_or(Duration::MAX);
+        self.slot_at = self.slot_at.max(sent.at).saturating_add(takes);
+    }
+
+    /// It was acknowledged, at once or after the tarpit. Whoever is held keeps to one request at once: more of them
+    /// would undo what the tarpit is for.
+    pub(super) fn acknowledged(&mut self, events: u32, is_held: bool) {
+        self.failures = 0;
+        if is_held {
+            (self.requests_at_once, self.credit) = (1, 0);
+            return;
+        }
+        self.credit += 1;
+        if self.credit >= self.requests_at_once {
+            self.requests_at_once = (self.requests_at_once + 1).min(REQUESTS_AT_ONCE_MAX);
+            self.credit = 0;
+        }
+        if let Some(limit) = &mut self.limit {
+            limit.rate += limit.refused * GROWTH * f64::from(events) / limit.rate;
+        }
+        self.limit = self.limit.filter(|limit| limit.rate < limit.refused * RELEASE);
+    }
+
+    /// Back pressure refused it: nothing is sent for `wait`, and then at half the pace, which was `measured`
+    /// events per second. What the server's own wait allows is the least.
+    pub(super) fn pushed_back(&mut self, sent: Sent, now: Duration, wait: Duration, measured: f64) {
+        self.failures = 0;
+        self.pause(now, wait);
+        if !self.is_news(sent, now) {
+            return;
+        }
+        (self.requests_at_once, self.credit) = ((self.requests_at_once / 2).max(1), 0);
+        let events = f64::from(sent.events);
+        let refused = self.rate().unwrap_or(f64::INFINITY).min(measured.max(events));
+        let rate = (refused / 2.0).max(events / wait.as_secs_f64().max(1.0));
+        self.limit = Some(Limit { refused: refused.max(rate), rate });
+    }
+
+    /// It was not answered, or by a server that is not able to now: one request at once, after a wait that doubles
+    /// with every failure unless the server names its own. `stretch`, from 1, makes it longer.
+    pub(super) fn failed(&mut self, sent: Sent, now: Duration, wait: Option<Duration>, stretch: f64) {
+        let backoff = BACKOFF_FIRST.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
+        let is_news = self.is_news(sent, now);
+        if let Some(wait) = wait.or(is_news.then_some(backoff)) {
+            self.pause(now, wait.mul_f64(stretch));
+        }
+        if is_news {
+            self.failures += 1;
+            (self.requests_at_once, self.credit) = (1, 0);
+        }
+    }
+
+    fn pause(&mut self, now: Duration, wait: Duration) {
+        self.paused_until = self.paused_until.max(now.saturating_add(wait));
+    }
+
+    /// Whether a request tells more than the one that was backed off from last: requests that were on their way
+    /// together are refused together, and that is one refusal.
+    fn is_news(&mut self, sent: Sent, now: Duration) -> bool {
+        let is_news = self.backed_off_at.is_none_or(|last| sent.at >= last);
+        if is_news {
+            self.backed_off_at = Some(now);
+        }
+        is_news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What happens, at a second.
+    enum Seen {
+        Acknowledged,
+        Held,
+        /// With the wait and the measured pace.
+        PushedBack(u64, f64),
+        Failed,
+        FailedFor(u64),
+    }
+    /// What is kept to then.
+    type Kept = (u32, Option<f64>, f64);
+    use Seen::{Acknowledged, Failed, FailedFor, Held, PushedBack};
+
+    fn secs(secs: f64) -> Duration {
+        Duration::from_secs_f64(secs)
+    }
+
+    /// Requests of 100 events, each sent a second before its answer; after each answer: requests at once, pace rounded,
+    /// pause in seconds.
+    fn check(cap: Option<u32>, trace: &[(Seen, Kept)]) {
+        let mut pace = Pace::new(cap);
+        for (n, (seen, expected)) in trace.iter().enumerate() {
+            let now = secs(1000.0 * (f64::from(u32::try_from(n).unwrap()) + 1.0));
+            let sent = Sent { at: now.saturating_sub(secs(1.0)), events: 100 };
+            match *seen {
+                Acknowledged => pace.acknowledged(100, false),
+                Held => pace.acknowledged(100, true),
+                PushedBack(wait, measured) => {
+                    pace.pushed_back(sent, now, Duration::from_secs(wait), measured);
+                }
+                Failed => pace.failed(sent, now, None, 1.0),
+                FailedFor(wait) => pace.failed(sent, now, Some(Duration::from_secs(wait)), 1.0),
+            }
+            let paused = pace.paused_until.saturating_sub(now).as_secs_f64();
+            let found = (pace.requests_at_once(), pace.rate().map(f64::round), paused);
+            assert_eq!(found, *expected, "step {n}");
+        }
+    }
+
+    #[test]
+    fn requests_at_once_grow_by_one_per_round_and_never_past_their_most() {
+        let mut pace = Pace::new(None);
+        let mut grown = Vec::new();
+        for _ in 0..200 {
+            pace.acknowledged(100, false);
+            grown.push(pace.requests_at_once());
+        }
+        assert_eq!(&grown[..6], [2, 2, 3, 3, 3, 4]);
+        assert_eq!(grown[199], REQUESTS_AT_ONCE_MAX);
+        assert_eq!(pace.rate(), None);
+    }
+
+    #[test]
+    fn a_refusal_halves_the_pace_which_then_grows_by_tenths_until_it_is_free() {
+        let trace = [
+            (Acknowledged, (2, None, 0.0)),
+            (Acknowledged, (2, None, 0.0)),
+            (Acknowledged, (3, None, 0.0)),
+            (PushedBack(30, 400.0), (1, Some(200.0), 30.0)),
+            (Acknowledged, (2, Some(220.0), 0.0)),
+            (Acknowledged, (2, Some(238.0), 0.0)),
+            (Acknowledged, (3, Some(255.0), 0.0)),
+            (PushedBack(30, 400.0), (1, Some(127.0), 30.0)),
+            (PushedBack(30, 400.0), (1, Some(64.0), 30.0)),
+        ];
+        check(None, &trace);
+        let mut pace = Pace::new(None);
+        pace.pushed_back(Sent { at: secs(0.0), events: 100 }, secs(1.0), secs(30.0), 400.0);
+        let acknowledged = (1..1000).find(|_| {
+            pace.acknowledged(100, false);
+            pace.rate().is_none()
+        });
+        assert_eq!(acknowledged, Some(75));
+    }
+
+    #[test]
+    fn the_servers_own_wait_is_the_least_pace() {
+        let trace = [
+            (PushedBack(15, 10.0), (1, Some(50.0), 15.0)),
+            (PushedBack(15, 10.0), (1, Some(25.0), 15.0)),
+            (PushedBack(15, 10.0), (1, Some(13.0), 15.0)),
+            (PushedBack(15, 10.0), (1, Some(7.0), 15.0)),
+            (PushedBack(15, 10.0), (1, Some(7.0), 15.0)),
+            (PushedBack(0, 10.0), (1, Some(100.0), 0.0)),
+        ];
+        check(None, &trace);
+    }
+
+    #[test]
+    fn a_wanted_pace_is_never_exceeded_and_is_halved_like_any() {
+        let trace = [
+            (Acknowledged, (2, Some(300.0), 0.0)),
+            (PushedBack(2, 290.0), (1, Some(145.0), 2.0)),
+            (Acknowledged, (2, Some(165.0), 0.0)),
+        ];
+        check(Some(300), &trace);
+        let mut pace = Pace::new(Some(50));
+        for now in [0.0, 0.5, 4.0] {
+            pace.sent(Sent { at: secs(now), events: 100 });
+        }
+        assert_eq!(pace.next_at(), secs(6.0));
+        pace.sent(Sent { at: secs(60.0), events: 100 });
+        assert_eq!(pace.next_at(), secs(62.0));
+    }
+
+    #[test]
+    fn whoever_is_held_keeps_to_one_request_at_once() {
+        let trace = [
+            (Acknowledged, (2, None, 0.0)),
+            (Held, (1, None, 0.0)),
+            (Held, (1, None, 0.0)),
+            (Acknowledged, (2, None, 0.0)),
+        ];
+        check(None, &trace);
+    }
+
+    #[test]
+    fn failures_double_the_wait_up_to_its_most_and_an_acknowledgement_forgets_them() {
+        let mut trace = vec![(Acknowledged, (2, None, 0.0))];
+        for wait in [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0] {
+            trace.push((Failed, (1, None, wait)));
+        }
+        trace.push((FailedFor(5), (1, None, 5.0)));
+        trace.push((Acknowledged, (2, None, 0.0)));
+        trace.push((Failed, (1, None, 0.5)));
+        check(None, &trace);
+    }
+
+    #[test]
+    fn requests_that_are_refused_together_are_one_refusal() {
+        let mut pace = Pace::new(None);
+        (0..200).for_each(|_| pace.acknowledged(100, false));
+        for n in 0..16 {
+            let sent = Sent { at: secs(9.0 + f64::from(n) / 100.0), events: 100 };
+            pace.pushed_back(sent, secs(10.0 + f64::from(n) / 100.0), secs(30.0), 800.0);
+        }
+        assert_eq!((pace.requests_at_once(), pace.rate()), (8, Some(400.0)));
+        assert_eq!(pace.next_at(), secs(40.15));
+    }
+}

@@ -1,0 +1,131 @@
+//! How far a run is, on standard error while it goes: one line that changes on a terminal, else a line now and then.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write as _};
+use std::time::Duration;
+
+use super::run::{Counts, Run};
+
+/// How often the line on a terminal changes.
+const TERMINAL_PERIOD: Duration = Duration::from_millis(200);
+
+/// How often a line is written elsewhere.
+const LINE_PERIOD: Duration = Duration::from_secs(10);
+
+/// Clears a terminal's line and goes to its beginning.
+const CLEAR: &str = "\r\x1b[K";
+
+/// Most characters of a reason that are shown.
+const REASON_CHARS_MAX: usize = 60;
+
+/// Where and when progress is shown.
+#[derive(Debug)]
+pub(super) struct Progress {
+    is_terminal: bool,
+    next_at: Option<Duration>,
+}
+
+impl Progress {
+    /// On standard error, from `now` on. Whoever reads JSON there gets none.
+    pub(super) fn on_stderr(is_json: bool, now: Duration) -> Self {
+        let is_terminal = io::stderr().is_terminal();
+        let period = if is_terminal { TERMINAL_PERIOD } else { LINE_PERIOD };
+        Self { is_terminal, next_at: (is_terminal || !is_json).then(|| now + period) }
+    }
+
+    /// When there is something to show again.
+    pub(super) fn next_at(&self) -> Option<Duration> {
+        self.next_at
+    }
+
+    /// Shows how far it is, if it is time to.
+    pub(super) fn show(&mut self, run: &Run, now: Duration) {
+        let Some(at) = self.next_at.filter(|at| *at <= now) else { return };
+        let period = if self.is_terminal { TERMINAL_PERIOD } else { LINE_PERIOD };
+        self.next_at = Some(at.max(now.saturating_sub(period)) + period);
+        let text = line(run, now);
+        say(&if self.is_terminal { format!("{CLEAR}{text}") } else { text + "\n" });
+    }
+
+    /// Says something besides.
+    pub(super) fn note(&self, text: &str) {
+        if self.next_at.is_some() {
+            say(&format!("{}{text}\n", if self.is_terminal { CLEAR } else { "" }));
+        }
+    }
+
+    /// Leaves the terminal's line to what comes after.
+    pub(super) fn end(&self) {
+        if self.is_terminal {
+            say(CLEAR);
+        }
+    }
+}
+
+fn say(text: &str) {
+    // Nobody reads it, and nothing depends on it.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// `12,300 sent · 400/s · 2 held · 1 refused · 3 retried · medium submission-queue, 15 s`. What never happened is left
+/// out.
+fn line(run: &Run, now: Duration) -> String {
+    let mut text = summary(run.counts(), run.per_second(now));
+    if let Some(told) = run.told() {
+        let _ = write!(text, " · {told}");
+    }
+    if let Some((trouble, wait)) = run.pause(now).filter(|(_, wait)| *wait >= Duration::from_secs(1)) {
+        let reason: String =
+            trouble.to_string().lines().next().unwrap_or_default().chars().take(REASON_CHARS_MAX).collect();
+        let _ = write!(text, " · {reason}, again in {} s", wait.as_secs());
+    }
+    text
+}
+
+/// What was counted, and how fast it went.
+pub(super) fn summary(counts: Counts, per_second: f64) -> String {
+    let mut text = format!("{} sent · {per_second:.0}/s", grouped(counts.events));
+    for (count, what) in [(counts.held, "held"), (counts.refused, "refused"), (counts.retried, "retried")] {
+        if count > 0 {
+            let _ = write!(text, " · {} {what}", grouped(count));
+        }
+    }
+    text
+}
+
+/// A number with a comma between thousands.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_by_the_thousand() {
+        let check = |number, expected: &str| assert_eq!(grouped(number), expected);
+        check(0, "0");
+        check(999, "999");
+        check(1000, "1,000");
+        check(1_234_567, "1,234,567");
+    }
+
+    #[test]
+    fn what_never_happened_is_not_shown() {
+        let check = |counts, expected: &str| assert_eq!(summary(counts, 399.6), expected);
+        check(Counts { events: 12_300, requests: 123, ..Counts::default() }, "12,300 sent · 400/s");
+        check(
+            Counts { events: 12_300, requests: 123, held: 2, refused: 1, retried: 3 },
+            "12,300 sent · 400/s · 2 held · 1 refused · 3 retried",
+        );
+    }
+}

@@ -1,0 +1,306 @@
+//! One run over a file: which request goes next, what its answer changes, and when it is over. Pure: whoever drives it
+//! sends, reads, waits and tells the time.
+//!
+//! Nothing it was given is lost: a batch leaves it only when it was acknowledged, and what it says is the place to go on
+//! from is the first event that was not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::batches::Batch;
+use super::ending::Ending;
+use super::events::EventsError;
+use super::meter::Meter;
+use super::outcome::Outcome;
+use super::pace::{Pace, REQUESTS_AT_ONCE_MAX, Sent};
+use super::told::Told;
+use crate::client::ClientError;
+
+/// By how much of itself a wait is drawn out at most, so that producers that were sent away together do not come back
+/// together. Never shortened: the server said when.
+const STRETCH_MAX: f64 = 0.25;
+
+/// Most batches that are held: those on their way or to be sent again, and one that is read ahead. Each is a request's
+/// size at most, but for single events larger than that.
+const BATCHES_MAX: usize = REQUESTS_AT_ONCE_MAX as usize + 1;
+
+/// What to do next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Send this batch, and say how it was answered.
+    Send(Arc<Batch>),
+    /// Read a batch, and say what came.
+    Read,
+    /// Wait for an answer, a batch or a signal, and at most until this time.
+    Wait(Option<Duration>),
+    /// It is over.
+    Over,
+}
+
+/// What happened so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Events that were acknowledged.
+    pub(super) events: u64,
+    /// Requests that were acknowledged …
+    pub(super) requests: u64,
+    /// … of them, after the tarpit had held them.
+    pub(super) held: u64,
+    /// Answers that refused a request for back pressure.
+    pub(super) refused: u64,
+    /// Requests that were sent again.
+    pub(super) retried: u64,
+}
+
+/// A run.
+#[derive(Debug)]
+pub(super) struct Run {
+    pace: Pace,
+    meter: Meter,
+    give_up_after: Duration,
+    /// What is not acknowledged, by the number of its first event.
+    tasks: BTreeMap<u64, Task>,
+    input: Input,
+    /// The first event that was not read.
+    unread: u64,
+    /// Why it cannot be read on. What was read is published before that is said.
+    broken: Option<EventsError>,
+    ending: Option<Ending>,
+    /// Whether answers are not waited for any more.
+    is_abandoned: bool,
+    counts: Counts,
+    told: Option<Told>,
+    /// The last reason to send something again.
+    trouble: Option<ClientError>,
+    /// When something was last acknowledged, or first sent.
+    progress_at: Duration,
+}
+
+#[derive(Debug)]
+struct Task {
+    batch: Arc<Batch>,
+    attempts: u32,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Waiting { not_before: Duration },
+    InFlight { since: Duration },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Input {
+    Idle,
+    Asked,
+    Over,
+}
+
+impl Run {
+    /// A run from this event on, which gives up when nothing is acknowledged for so long.
+    pub(super) fn new(pace: Pace, from: u64, give_up_after: Duration) -> Self {
+        Self {
+            pace,
+            meter: Meter::default(),
+            give_up_after,
+            tasks: BTreeMap::new(),
+            input: Input::Idle,
+            unread: from,
+            broken: None,
+            ending: None,
+            is_abandoned: false,
+            counts: Counts::default(),
+            told: None,
+            trouble: None,
+            progress_at: Duration::ZERO,
+        }
+    }
+
+    /// What to do now.
+    pub(super) fn next(&mut self, now: Duration) -> Step {
+        self.look_for_an_end(now);
+        if self.ending.is_some() {
+            let is_over = self.is_abandoned || self.in_flight() == 0;
+            return if is_over { Step::Over } else { Step::Wait(None) };
+        }
+        if self.input == Input::Idle && self.tasks.len() < BATCHES_MAX && !self.has_fresh() {
+            self.input = Input::Asked;
+            return Step::Read;
+        }
+        match self.due(now) {
+            Some(first) => self.send(first, now),
+            None => Step::Wait(self.wake_at()),
+        }
+    }
+
+    /// What came of a [`Step::Read`].
+    pub(super) fn read(&mut self, batch: Result<Option<Batch>, EventsError>) {
+        self.input = Input::Over;
+        match batch {
+            Ok(Some(batch)) => {
+                (self.input, self.unread) = (Input::Idle, batch.end());
+                let state = State::Waiting { not_before: Duration::ZERO };
+                self.tasks.insert(batch.first, Task { batch: Arc::new(batch), attempts: 0, state });
+            }
+            Ok(None) => {}
+            Err(error) => self.broken = Some(error),
+        }
+    }
+
+    /// What came of a [`Step::Send`], by the number of its first event. `chance` is uniform in 0 to 1.
+    pub(super) fn answered(&mut self, now: Duration, first: u64, outcome: Outcome, chance: f64) {
+        let Some(task) = self.tasks.get_mut(&first) else { return };
+        let State::InFlight { since } = task.state else { return };
+        let sent = Sent { at: since, events: task.batch.events() };
+        let stretch = 1.0 + STRETCH_MAX * chance;
+        task.state = State::Waiting { not_before: Duration::ZERO };
+        match outcome {
+            Outcome::Acknowledged(told) => {
+                self.tasks.remove(&first);
+                self.acknowledged(now, sent.events, told);
+            }
+            Outcome::Refused { wait, told, error } => {
+                let measured = self.meter.per_second(now);
+                self.pace.pushed_back(sent, now, wait.mul_f64(stretch), measured);
+                self.counts.refused += 1;
+                (self.told, self.trouble) = (told, Some(error));
+            }
+            Outcome::InUse { wait, error } => {
+                let not_before = now.saturating_add(wait.mul_f64(stretch));
+                task.state = State::Waiting { not_before };
+                self.trouble = Some(error);
+            }
+            Outcome::Unclear { wait, error } => {
+                self.pace.failed(sent, now, wait, stretch);
+                self.trouble = Some(error);
+            }
+            Outcome::Final(error) => {
+                let batch = Arc::clone(&task.batch);
+                self.ending.get_or_insert_with(|| Ending::refused(&batch, error));
+            }
+        }
+    }
+
+    /// A signal asks for the end: the first one lets answers come in, the second one waits for nothing.
+    pub(super) fn interrupted(&mut self, exit_code: u8) {
+        self.is_abandoned = self.ending.is_some();
+        self.ending.get_or_insert(Ending::Interrupted { exit_code });
+    }
+
+    /// What happened so far.
+    pub(super) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Events per second, of late.
+    pub(super) fn per_second(&self, now: Duration) -> f64 {
+        self.meter.per_second(now)
+    }
+
+    /// What the server last told of its pressure, if it is under any.
+    pub(super) fn told(&self) -> Option<&Told> {
+        self.told.as_ref()
+    }
+
+    /// Why and until when nothing is sent at all.
+    pub(super) fn pause(&self, now: Duration) -> Option<(&ClientError, Duration)> {
+        let is_idle = self.in_flight() == 0 && !self.tasks.is_empty();
+        let until = self.wake_at().filter(|until| is_idle && *until > now)?;
+        self.trouble.as_ref().map(|trouble| (trouble, until.saturating_sub(now)))
+    }
+
+    /// How many requests are on their way.
+    pub(super) fn in_flight(&self) -> usize {
+        self.tasks.values().filter(|task| matches!(task.state, State::InFlight { .. })).count()
+    }
+
+    /// The first event that is not known to be published: the place to go on from.
+    pub(super) fn resume_at(&self) -> u64 {
+        self.tasks.keys().next().copied().unwrap_or(self.unread)
+    }
+
+    /// Ends it for a reason of the driver's own, which waits for no more answers.
+    pub(super) fn abandon(&mut self, ending: Ending) {
+        self.ending.get_or_insert(ending);
+        self.is_abandoned = true;
+    }
+
+    /// Why it ended before the end of the file, if it did.
+    pub(super) fn into_ending(self) -> Option<Ending> {
+        self.ending.filter(|ending| !matches!(ending, Ending::Done))
+    }
+
+    fn acknowledged(&mut self, now: Duration, events: u32, told: Option<Told>) {
+        let is_held = told.as_ref().is_some_and(Told::is_held);
+        self.pace.acknowledged(events, is_held);
+        self.meter.count(now, events);
+        self.counts.events += u64::from(events);
+        self.counts.requests += 1;
+        self.counts.held += u64::from(is_held);
+        (self.progress_at, self.told, self.trouble) = (now, told, None);
+    }
+
+    fn look_for_an_end(&mut self, now: Duration) {
+        if self.ending.is_some() {
+            return;
+        }
+        if self.input == Input::Over && self.tasks.is_empty() {
+            self.ending = Some(self.broken.take().map_or(Ending::Done, Ending::Input));
+        } else if self.gives_up_at().is_some_and(|at| at <= now) {
+            self.ending = self.trouble.take().map(|error| Ending::gave_up(self.give_up_after, error));
+        }
+    }
+
+    /// Only while everything that was sent waits to be sent again: an answer that is still to come may be a good one.
+    fn gives_up_at(&self) -> Option<Duration> {
+        let is_stuck = self.trouble.is_some() && self.in_flight() == 0 && !self.tasks.is_empty();
+        is_stuck.then(|| self.progress_at.saturating_add(self.give_up_after))
+    }
+
+    fn has_fresh(&self) -> bool {
+        self.tasks.values().any(|task| task.attempts == 0)
+    }
+
+    fn has_room(&self) -> bool {
+        self.in_flight() < self.pace.requests_at_once() as usize
+    }
+
+    /// The first batch that may be sent now.
+    fn due(&self, now: Duration) -> Option<u64> {
+        if !self.has_room() || self.pace.next_at() > now {
+            return None;
+        }
+        self.waiting().find(|(_, not_before)| *not_before <= now).map(|(first, _)| first)
+    }
+
+    /// When there is something to do, if nothing happens before.
+    fn wake_at(&self) -> Option<Duration> {
+        let first = self.waiting().map(|(_, not_before)| not_before).min().filter(|_| self.has_room());
+        let first = first.map(|not_before| not_before.max(self.pace.next_at()));
+        first.into_iter().chain(self.gives_up_at()).min()
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = (u64, Duration)> {
+        self.tasks.iter().filter_map(|(first, task)| match task.state {
+            State::Waiting { not_before } => Some((*first, not_before)),
+            State::InFlight { .. } => None,
+        })
+    }
+
+    fn send(&mut self, first: u64, now: Duration) -> Step {
+        self.meter.begin(now);
+        if self.tasks.values().all(|task| task.attempts == 0) {
+            self.progress_at = now;
+        }
+        let Some(task) = self.tasks.get_mut(&first) else { return Step::Wait(None) };
+        self.counts.retried += u64::from(task.attempts > 0);
+        task.attempts += 1;
+        task.state = State::InFlight { since: now };
+        self.pace.sent(Sent { at: now, events: task.batch.events() });
+        Step::Send(Arc::clone(&task.batch))
+    }
+}
+
+#[cfg(test)]
+mod tests;

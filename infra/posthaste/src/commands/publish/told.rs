@@ -1,0 +1,67 @@
+//! What a server tells of its pressure in the header `Posthaste-Pressure`, as far as a producer needs it.
+
+use std::fmt;
+
+/// `medium; resource=submission-queue; delay=15`, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Told {
+    level: String,
+    resource: Option<String>,
+    /// How long the acknowledgement was held, in seconds.
+    delay_secs: u64,
+}
+
+impl Told {
+    /// Reads the header. What it does not know in it is left out.
+    pub(super) fn read(header: &str) -> Self {
+        let mut parts = header.split(';').map(str::trim);
+        let level = parts.next().unwrap_or_default().to_owned();
+        let (mut resource, mut delay_secs) = (None, 0);
+        for (name, value) in parts.filter_map(|part| part.split_once('=')) {
+            match name {
+                "resource" => resource = Some(value.to_owned()),
+                "delay" => delay_secs = value.parse().unwrap_or_default(),
+                _ => {}
+            }
+        }
+        Self { level, resource, delay_secs }
+    }
+
+    /// Whether the acknowledgement was held.
+    pub(super) fn is_held(&self) -> bool {
+        self.delay_secs > 0
+    }
+}
+
+/// For people: `medium submission-queue, 15 s`.
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.level)?;
+        if let Some(resource) = &self.resource {
+            write!(f, " {resource}")?;
+        }
+        if self.is_held() {
+            write!(f, ", {} s", self.delay_secs)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_is_read_as_far_as_it_is_known() {
+        let check = |header: &str, shown: &str, is_held: bool| {
+            let told = Told::read(header);
+            assert_eq!((told.to_string().as_str(), told.is_held()), (shown, is_held), "{header}");
+        };
+        check("medium; resource=submission-queue; delay=15", "medium submission-queue, 15 s", true);
+        check("high; resource=database-disk; retry-after=30", "high database-disk", false);
+        check("medium; delay=10", "medium, 10 s", true);
+        check("normal; resource=drain-time; delay=0", "normal drain-time", false);
+        check("medium;delay=x;new", "medium", false);
+        check("", "", false);
+    }
+}
