@@ -17,11 +17,12 @@ use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::ClientSettings;
-use posthaste_local::{SystemClock, SystemEntropy};
+use posthaste_local::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_manage::Manage;
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{
     Activity, DrainMeter, DrainPost, DrainReports, Entropy, NoMachine, PressureReader, QueueName, Registry,
+    Reliever,
 };
 use posthaste_publish::{BodyBudget, Publish, PublishSettings};
 use posthaste_wake::{Wake, WakePorts};
@@ -80,11 +81,14 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients) -> Router {
     let urls =
         QueueUrls { deliveries: Some(environment.deliveries_queue_url.clone()), ..QueueUrls::default() };
     let state = state(&environment.common, clients);
+    let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
+    // Nobody else in this process learns of the pressure. It has no names and connections of endpoints.
+    let reliever = Reliever::new(SystemClock, resident_bytes).over("topics", registry.clone());
     let publish = Publish {
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
-        registry: Registry::new(state.clone(), SystemClock, environment.registry_max_age),
+        registry,
         payloads: state.clone(),
-        pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE),
+        pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE).relieving(reliever),
         clock: SystemClock,
         entropy: SystemEntropy,
         activity: Activity::default(),

@@ -16,6 +16,7 @@ mod descriptors;
 mod error;
 mod functions;
 mod monitor;
+mod relief;
 mod run;
 mod settings;
 

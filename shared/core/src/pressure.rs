@@ -1,7 +1,8 @@
 //! Back pressure (SPEC §7): which resources are watched, what each level of them does to producers, and how one poll
 //! follows from the one before. Pure: readings and times are arguments; it samples nothing and refuses nobody itself.
 //!
-//! [`table`] is the one table; [`evaluate`] is the monitor's decision, [`admit`] the producer side's.
+//! [`table`] is the one table; [`evaluate`] is the monitor's decision, [`admit`] the producer side's, [`Relief`] what is
+//! done for the process itself.
 
 mod admit;
 mod change;
@@ -9,6 +10,7 @@ mod drain;
 mod evaluate;
 mod formula;
 mod readings;
+mod relief;
 mod resource;
 mod settings;
 mod state;
@@ -25,6 +27,7 @@ pub use evaluate::{
     next_level,
 };
 pub use readings::{DrainRate, Readings, Space, Usage};
+pub use relief::{Due, RELIEF_EVERY, Relief};
 pub use resource::{Level, Profile, Resource, Tier};
 pub use settings::{DiskConstants, PressureSettings, SettingsError, TARPIT_LIMIT, TarpitSettings};
 pub use state::{PRESSURE_KEY, PRESSURE_VERSION, PressureState, ResourceState, StateError};

@@ -10,7 +10,9 @@ use hyper::body::Incoming;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::endpoint::Link;
 use posthaste_core::outcome::SendFailure;
-use posthaste_ports::{Clock, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+use posthaste_ports::{
+    Caches, Clock, Freed, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
+};
 use tokio_rustls::TlsConnector;
 
 use crate::body::{Received, SlicesBody};
@@ -62,17 +64,6 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
                 policy: settings.addresses,
             }),
         })
-    }
-
-    /// Forgets every resolved name, and the resolver's configuration.
-    pub fn flush_dns(&self) {
-        self.shared.names.flush();
-    }
-
-    /// Gives memory back: closes idle connections and forgets names whose time is over.
-    pub fn trim(&self) {
-        self.pool.trim();
-        self.shared.names.trim(self.clock.monotonic());
     }
 
     /// How many idle connections are kept.
@@ -205,6 +196,22 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
             Ok(response) => WebhookAnswer { result: Ok(response), took, late: None },
             Err(Unanswered { failure, late }) => WebhookAnswer { result: Err(failure), took, late },
         }
+    }
+}
+
+impl<C: Clock, N: NameLookup> Caches for HyperWebhookClient<C, N> {
+    /// Closes idle connections and forgets names whose time is over. The bytes are those of the names alone: nobody
+    /// tells what a connection holds in hyper, rustls and the kernel.
+    fn trim(&self) -> Freed {
+        let connections = Freed { entries: self.pool.trim(), bytes: 0 };
+        let names = self.shared.names.trim(self.clock.monotonic());
+        [connections, names].into_iter().sum()
+    }
+
+    /// Forgets every resolved name, and the resolver's configuration. Idle connections stay: they are used only while
+    /// the name still has their address.
+    fn flush_dns(&self) -> usize {
+        self.shared.names.flush()
     }
 }
 

@@ -75,14 +75,14 @@ impl Pool {
         }
     }
 
-    /// Closes every idle connection.
-    pub(crate) fn trim(&self) {
-        let links = {
+    /// Closes every idle connection and answers how many there were.
+    pub(crate) fn trim(&self) -> usize {
+        let (closed, links) = {
             let mut state = self.lock();
-            state.total = 0;
-            std::mem::take(&mut state.links)
+            (std::mem::take(&mut state.total), std::mem::take(&mut state.links))
         };
         drop(links);
+        closed
     }
 
     /// How many are kept.

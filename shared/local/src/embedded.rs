@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use posthaste_core::limits::{MAX_RECEIVE_COUNT, SQS_IN_FLIGHT_MAX};
 use posthaste_ports::vet::RECEIVE_WAIT_MAX;
-use posthaste_ports::{Clock, Entropy, QueueName};
+use posthaste_ports::{Caches, Clock, Entropy, Freed, QueueName};
 use tokio::sync::{Notify, oneshot};
 
 use bodies::Bodies;
@@ -204,6 +204,16 @@ impl<C: Clock> Local<C> {
             // An error means that the commit thread is gone already: then there is nothing to wait for.
             let _ = closed.await;
         }
+    }
+}
+
+impl<C: Clock> Caches for Local<C> {
+    /// Forgets the bodies of recent messages, which lie on disk too. The engine's own pages stay: it bounds them, but
+    /// cannot be asked to give them back.
+    fn trim(&self) -> Freed {
+        // Dropped without the lock, on which every send and receive waits.
+        let bodies = self.handle.shared.bodies().take_all();
+        bodies.held()
     }
 }
 

@@ -11,4 +11,4 @@ pub use clock::{ManualClock, SystemClock};
 pub use embedded::{Gauges, Local, LocalOptions, LocalQueue, OpenError, StateStore};
 pub use entropy::{SeededEntropy, SystemEntropy};
 pub use files::FileStore;
-pub use probe::LocalProbe;
+pub use probe::{LocalProbe, resident_bytes};

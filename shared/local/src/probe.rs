@@ -30,8 +30,7 @@ impl<G: Fn() -> (u64, u64) + Send + Sync> LocalProbe<G> {
     /// A probe of the disks that hold these two folders, and of `gauges`, which answers the engine's version buckets
     /// and batch points.
     pub fn new(data: impl Into<PathBuf>, journal: impl Into<PathBuf>, gauges: G) -> Self {
-        let machine = Machine { proc: PathBuf::from("/proc"), cgroup: PathBuf::from("/sys/fs/cgroup") };
-        Self { data: data.into(), journal: journal.into(), gauges, machine }
+        Self { data: data.into(), journal: journal.into(), gauges, machine: Machine::this() }
     }
 }
 
@@ -49,6 +48,11 @@ impl<G: Fn() -> (u64, u64) + Send + Sync> Probe for LocalProbe<G> {
     }
 }
 
+/// The resident size of this process, in bytes; `None` where the kernel does not show it.
+pub fn resident_bytes() -> Option<u64> {
+    Machine::this().process_bytes()
+}
+
 /// The disk a folder lies on. What is kept for the superuser counts as used: nothing else may write there.
 fn disk(folder: &Path) -> Option<Usage> {
     let stat = rustix::fs::statvfs(folder).ok()?;
@@ -58,6 +62,10 @@ fn disk(folder: &Path) -> Option<Usage> {
 }
 
 impl Machine {
+    fn this() -> Self {
+        Self { proc: PathBuf::from("/proc"), cgroup: PathBuf::from("/sys/fs/cgroup") }
+    }
+
     /// The resident size: `VmRSS`, which unlike `statm` needs no page size.
     fn process_bytes(&self) -> Option<u64> {
         kilobytes(&fs::read_to_string(self.proc.join("self/status")).ok()?, "VmRSS:")
@@ -180,6 +188,6 @@ mod tests {
         let sample = LocalProbe::new(".", ".", || (0, 0)).sample();
         let memory = sample.memory.unwrap();
         assert!(memory.used > 0 && memory.used <= memory.total, "{memory:?}");
-        assert!(sample.process_bytes.unwrap() > 100_000);
+        assert!(sample.process_bytes.unwrap() > 100_000 && resident_bytes().unwrap() > 100_000);
     }
 }

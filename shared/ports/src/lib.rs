@@ -20,6 +20,7 @@ pub mod probe;
 pub mod queue;
 pub mod recorded;
 pub mod registry;
+pub mod relief;
 pub mod replay;
 pub mod sending;
 pub mod store;
@@ -43,6 +44,7 @@ pub use queue::{
 };
 pub use recorded::{Calls, Operation, Recorded};
 pub use registry::{Registry, RegistryError};
+pub use relief::{Caches, Freed, Relieved, Reliever};
 pub use sending::send_all;
 pub use store::{ETag, ListPage, Object, ObjectMeta, ObjectStore, PutCondition, Revalidated};
 pub use webhook::{LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};

@@ -3,6 +3,8 @@
 //! Nobody waits for the store while somebody else reads it, and no lock is held over a read: one caller refreshes,
 //! the others go on with what is known. A store that does not answer leaves the last known state in use, which then
 //! grows stale by its own rules; an object that is missing or cannot be read counts as Normal.
+//!
+//! Where it is the only one in its process that learns of the pressure, it also has the process relieved.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +14,7 @@ use posthaste_core::pressure::{
     Admission, PRESSURE_KEY, PressureState, StateError, Tier, admit, pressure_header,
 };
 
-use crate::{Clock, ETag, Object, ObjectStore, PortError, Revalidated};
+use crate::{Clock, ETag, Object, ObjectStore, PortError, Reliever, Revalidated};
 
 /// How old what is known may grow before it is read again.
 pub const PRESSURE_MAX_AGE: Duration = Duration::from_secs(2);
@@ -35,6 +37,7 @@ pub struct PressureReader<S, C> {
     clock: C,
     max_age: Duration,
     shared: Arc<Shared>,
+    reliever: Option<Arc<Reliever<C>>>,
 }
 
 #[derive(Debug, Default)]
@@ -63,7 +66,14 @@ impl Drop for Refreshing<'_> {
 impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
     /// A reader over the state bucket; [`PRESSURE_MAX_AGE`] is the usual age.
     pub fn new(store: S, clock: C, max_age: Duration) -> Self {
-        Self { store, clock, max_age, shared: Arc::default() }
+        Self { store, clock, max_age, shared: Arc::default(), reliever: None }
+    }
+
+    /// The same, which also does what the state it reads asks of this process. Where a monitor runs in the process it does
+    /// that itself.
+    #[must_use]
+    pub fn relieving(self, reliever: Reliever<C>) -> Self {
+        Self { reliever: Some(Arc::new(reliever)), ..self }
     }
 
     /// Decides about one producer.
@@ -93,7 +103,13 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
         if is_forgotten && !was_alarmed {
             tracing::error!(written_at = %state.at, "the monitor has stopped, back pressure is off until it writes again");
         }
-        (!is_forgotten).then_some(state)
+        if is_forgotten {
+            return None;
+        }
+        if let Some(reliever) = &self.reliever {
+            reliever.relieve(reliever.due(&state));
+        }
+        Some(state)
     }
 
     async fn refresh_if_due(&self) {

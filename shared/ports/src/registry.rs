@@ -13,7 +13,7 @@ use posthaste_core::record::{RecordError, TopicRecord};
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::Topic;
 
-use crate::{Clock, ETag, Object, ObjectStore, PortError, Revalidated};
+use crate::{Caches, Clock, ETag, Freed, Object, ObjectStore, PortError, Revalidated};
 
 mod flights;
 #[cfg(test)]
@@ -51,16 +51,32 @@ pub struct Registry<S, C> {
 
 #[derive(Debug, Clone)]
 struct Known {
-    topic: Option<(ETag, Arc<Topic>)>,
+    topic: Option<Good>,
     /// When the store was asked last, by the clock's `monotonic`.
     asked_at: Duration,
     /// When the store last said so.
     said_at: Timestamp,
+    /// Whether the store could not say so again when it was asked last: then nobody else knows it.
+    is_only_copy: bool,
+}
+
+/// A record that could be read.
+#[derive(Debug, Clone)]
+struct Good {
+    etag: ETag,
+    topic: Arc<Topic>,
+    record_bytes: usize,
 }
 
 impl Known {
     fn topic(self) -> Option<Arc<Topic>> {
-        self.topic.map(|(_, topic)| topic)
+        self.topic.map(|good| good.topic)
+    }
+
+    /// Whether forgetting it frees something, and the store is likely to give it again. A topic that somebody is working
+    /// with would stay in memory, and be read a second time beside.
+    fn is_spare(&self) -> bool {
+        !self.is_only_copy && self.topic.as_ref().is_none_or(|good| Arc::strong_count(&good.topic) == 1)
     }
 }
 
@@ -115,14 +131,6 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         }
     }
 
-    /// Forgets everything, for trimming under memory pressure. Answers how many topics were forgotten.
-    pub fn trim(&self) -> usize {
-        let mut known = self.lock();
-        let forgotten = known.len();
-        *known = HashMap::new();
-        forgotten
-    }
-
     /// What is known of a topic, if it is young enough.
     fn fresh(&self, key: &str) -> Option<Known> {
         let now = self.clock.monotonic();
@@ -137,7 +145,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         let now = self.clock.monotonic();
         let known = self.lock().get(key).and_then(|known| known.topic.clone());
         match (self.ask(key, known.clone()).await, known) {
-            (Err(error), Some((_, topic))) => {
+            (Err(error), Some(Good { topic, .. })) => {
                 tracing::error!(%key, error = &error as &dyn std::error::Error, "keeping the last known good record of the topic");
                 if let Some(known) = self.lock().get_mut(key) {
                     known.asked_at = now;
@@ -148,14 +156,25 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         }
     }
 
-    /// Asks the store, and keeps what it says.
-    async fn ask(&self, key: &str, known: Option<(ETag, Arc<Topic>)>) -> Found {
+    /// Asks the store, and keeps what it says. Where it says nothing, what is known of the topic is all there is.
+    async fn ask(&self, key: &str, known: Option<Good>) -> Found {
+        let found = self.ask_store(key, known).await;
+        if found.is_err()
+            && let Some(known) = self.lock().get_mut(key)
+        {
+            known.is_only_copy = true;
+        }
+        found
+    }
+
+    async fn ask_store(&self, key: &str, known: Option<Good>) -> Found {
         let (asked_at, said_at) = (self.clock.monotonic(), self.clock.now());
         let unread = |error| RegistryError::Store(Arc::new(error));
         let object = match &known {
-            Some((etag, _)) => match self.store.get_if_changed(key, etag).await.map_err(unread)? {
+            Some(Good { etag, .. }) => match self.store.get_if_changed(key, etag).await.map_err(unread)? {
                 Revalidated::Unchanged => {
-                    return Ok(self.keep(key, Known { topic: known, asked_at, said_at }));
+                    let known = Known { topic: known, asked_at, said_at, is_only_copy: false };
+                    return Ok(self.keep(key, known));
                 }
                 Revalidated::Changed(object) => Some(object),
                 Revalidated::Missing => None,
@@ -164,7 +183,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         };
         let compiled = object.as_ref().map(compile).transpose();
         let topic = compiled.map_err(|error| RegistryError::Record(Arc::new(error)))?.flatten();
-        Ok(self.keep(key, Known { topic, asked_at, said_at }))
+        Ok(self.keep(key, Known { topic, asked_at, said_at, is_only_copy: false }))
     }
 
     fn keep(&self, key: &str, next: Known) -> Option<Arc<Topic>> {
@@ -190,11 +209,31 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     }
 }
 
+impl<S: ObjectStore, C: Clock> Caches for Registry<S, C> {
+    /// Forgets topics, but for those whose record the store failed to give when it was asked last: the last known good
+    /// record of a broken one is here alone. One that breaks after that, and before it is asked for again, is unknown
+    /// until it is mended: publish answers 503, and deliver hands its messages back. The bytes are those of the records and their keys;
+    /// compiled they take more.
+    fn trim(&self) -> Freed {
+        let mut forgotten = HashMap::new();
+        {
+            let mut known = self.lock();
+            forgotten.extend(known.extract_if(|_, known| known.is_spare()));
+            known.shrink_to_fit();
+        }
+        let bytes = |(key, known): (&String, &Known)| {
+            key.len() + known.topic.as_ref().map_or(0, |good| good.record_bytes)
+        };
+        Freed { entries: forgotten.len(), bytes: forgotten.iter().map(bytes).sum() }
+    }
+}
+
 /// `None` for the record of a topic that is being deleted.
-fn compile(object: &Object) -> Result<Option<(ETag, Arc<Topic>)>, RecordError> {
+fn compile(object: &Object) -> Result<Option<Good>, RecordError> {
     let record = TopicRecord::parse(&object.bytes)?;
     if record.deleted_at.is_some() {
         return Ok(None);
     }
-    Ok(Some((object.etag.clone(), Arc::new(record.compile()?))))
+    let (etag, topic) = (object.etag.clone(), Arc::new(record.compile()?));
+    Ok(Some(Good { etag, topic, record_bytes: object.bytes.len() }))
 }

@@ -7,9 +7,13 @@ use posthaste_core::secret::Secret;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_http::{ClientSettings, HyperWebhookClient};
-use posthaste_local::{FileStore, Local, LocalQueue, StateStore, SystemClock, SystemEntropy};
+use posthaste_local::{
+    FileStore, Local, LocalQueue, StateStore, SystemClock, SystemEntropy, resident_bytes,
+};
 use posthaste_manage::Manage;
-use posthaste_ports::{Activity, DrainMeter, PRESSURE_MAX_AGE, PressureReader, QueueName, Registry};
+use posthaste_ports::{
+    Activity, DrainMeter, PRESSURE_MAX_AGE, PressureReader, QueueName, Registry, Reliever,
+};
 use posthaste_publish::{BodyBudget, Publish, PublishSettings};
 use posthaste_wake::{Wake, WakePorts};
 
@@ -66,6 +70,15 @@ impl<'a> Adapters<'a> {
             addresses,
             webhooks: HyperWebhookClient::new(client, SystemClock)?,
         })
+    }
+
+    /// What can be forgotten under pressure. Notes of activity and shares of rates are not among it: they are small, and
+    /// to learn them anew costs writes.
+    pub(super) fn reliever(&self) -> Reliever<SystemClock> {
+        Reliever::new(SystemClock, resident_bytes)
+            .over("topics", self.registry.clone())
+            .over("bodies", self.local.clone())
+            .over("connections", self.webhooks.clone())
     }
 
     pub(super) fn publish(&self) -> EmbeddedPublish {

@@ -82,7 +82,7 @@ impl Functions {
             dead_letters: Arc::new(adapters.dead_letters(QueueName::DeadLetters)),
             redrive: Arc::new(adapters.dead_letters(QueueName::Redrive)),
             wake: Arc::new(adapters.wake()),
-            monitor: monitor::wire(settings, local, adapters.drain, adapters.registry)?,
+            monitor: monitor::wire(settings, local, &adapters)?,
         })
     }
 

@@ -6,10 +6,12 @@ use std::time::Duration;
 use posthaste_core::pressure::{PressureSettings, Profile};
 use posthaste_local::{Local, LocalProbe, LocalQueue, StateStore, SystemClock, SystemEntropy};
 use posthaste_monitor::{Monitor, MonitorPorts};
-use posthaste_ports::{DrainMeter, QueueName, Registry};
+use posthaste_ports::{DrainMeter, QueueName, Reliever};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
+use super::adapters::Adapters;
+use super::relief::relieve;
 use super::schedule::every;
 use super::stage::Stage;
 use super::{ServeError, ServeSettings};
@@ -23,6 +25,7 @@ type EmbeddedMonitor =
 /// The monitor, wired.
 pub(super) struct Embedded {
     monitor: Arc<Mutex<EmbeddedMonitor>>,
+    reliever: Arc<Reliever<SystemClock>>,
     interval: Duration,
 }
 
@@ -30,8 +33,7 @@ pub(super) struct Embedded {
 pub(super) fn wire(
     settings: &ServeSettings,
     local: &Local<SystemClock>,
-    drain: DrainMeter,
-    registry: Registry<StateStore, SystemClock>,
+    adapters: &Adapters<'_>,
 ) -> Result<Embedded, ServeError> {
     let store = local.clone();
     let gauges: Gauges = Box::new(move || {
@@ -45,14 +47,15 @@ pub(super) fn wire(
         // The journal is in the data folder, so both disks are the same one.
         probe: LocalProbe::new(&settings.data_dir, &settings.data_dir, gauges),
         clock: SystemClock,
-        drain,
-        registry,
+        drain: adapters.drain.clone(),
+        registry: adapters.registry.clone(),
         entropy: SystemEntropy,
     };
     let monitor = Monitor::new(ports, pressure_settings(settings.pressure_profile))?;
     let monitor = monitor.telling(settings.notices_topic.clone());
     let interval = monitor.interval();
-    Ok(Embedded { monitor: Arc::new(Mutex::new(monitor)), interval })
+    let reliever = Arc::new(adapters.reliever());
+    Ok(Embedded { monitor: Arc::new(Mutex::new(monitor)), reliever, interval })
 }
 
 fn pressure_settings(profile: PressureProfile) -> PressureSettings {
@@ -70,13 +73,17 @@ fn pressure_settings(profile: PressureProfile) -> PressureSettings {
 impl Embedded {
     /// Starts the schedule.
     pub(super) fn spawn(&self, tasks: &mut JoinSet<()>, stage: &Stage) {
-        let monitor = Arc::clone(&self.monitor);
+        let (monitor, reliever) = (Arc::clone(&self.monitor), Arc::clone(&self.reliever));
         tasks.spawn(every("monitor", self.interval, SystemClock, stage.clone(), move || {
-            let monitor = Arc::clone(&monitor);
+            let (monitor, reliever) = (Arc::clone(&monitor), Arc::clone(&reliever));
             async move {
-                if let Err(error) = monitor.lock().await.sample().await {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::error!(error, "resources not sampled, the next poll goes on");
+                let sampled = monitor.lock().await.sample().await;
+                match sampled {
+                    Ok(state) => relieve(&reliever, &state).await,
+                    Err(error) => {
+                        let error = &error as &dyn std::error::Error;
+                        tracing::error!(error, "resources not sampled, the next poll goes on");
+                    }
                 }
             }
         }));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_core::outcome::SendFailure;
-use posthaste_ports::Clock;
+use posthaste_ports::{Clock, Freed};
 
 use super::{LookupError, NameLookup};
 
@@ -58,15 +58,21 @@ impl<N: NameLookup> NameCache<N> {
         answer
     }
 
-    /// Forgets every name.
-    pub(crate) fn flush(&self) {
-        self.lock().clear();
+    /// Forgets every name, and answers how many were known.
+    pub(crate) fn flush(&self) -> usize {
+        let forgotten = std::mem::take(&mut *self.lock());
         self.names.forget();
+        forgotten.values().filter(|entry| entry.answer.is_some()).count()
     }
 
-    /// Forgets names whose time is over.
-    pub(crate) fn trim(&self, now: Duration) {
-        self.lock().retain(|_, entry| entry.is_fresh(now));
+    /// Forgets names whose time is over. One that is being looked up is kept, so that nobody asks for it beside.
+    pub(crate) fn trim(&self, now: Duration) -> Freed {
+        let mut entries = self.lock();
+        let is_over = |entry: &Entry| !entry.is_fresh(now) && Arc::strong_count(&entry.asking) == 1;
+        let freed = entries.extract_if(|_, entry| is_over(entry));
+        let freed = freed.map(|(name, entry)| Freed { entries: 1, bytes: name.len() + entry.bytes() }).sum();
+        entries.shrink_to_fit();
+        freed
     }
 
     fn fresh(&self, host: &str, now: Duration) -> Option<Answer> {
@@ -101,6 +107,12 @@ impl<N: NameLookup> NameCache<N> {
 }
 
 impl Entry {
+    /// What its addresses take.
+    fn bytes(&self) -> usize {
+        let addresses = self.answer.as_ref().and_then(|(answer, _)| answer.as_ref().ok());
+        addresses.map_or(0, |addresses| size_of_val(&**addresses))
+    }
+
     fn is_fresh(&self, now: Duration) -> bool {
         self.answer.as_ref().is_some_and(|(_, until)| now < *until)
     }
@@ -174,13 +186,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn trimming_keeps_what_is_fresh() {
+    async fn trimming_keeps_what_is_fresh_and_what_is_being_asked_for() {
         let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.2")]);
-        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.1")));
+        assert_eq!(cache.addresses("old", &clock).await, Ok(addresses("192.0.2.1")));
         clock.advance(Duration::from_secs(20));
         assert_eq!(cache.addresses("b", &clock).await, Ok(addresses("192.0.2.2")));
         clock.advance(Duration::from_secs(10));
-        cache.trim(clock.monotonic());
-        assert_eq!(cache.lock().keys().collect::<Vec<_>>(), ["b"]);
+        let _asking = cache.asking("c", clock.monotonic());
+        let bytes = "old".len() + size_of::<IpAddr>();
+        assert_eq!(cache.trim(clock.monotonic()), Freed { entries: 1, bytes });
+        let mut kept: Vec<_> = cache.lock().keys().cloned().collect();
+        kept.sort_unstable();
+        assert_eq!(kept, ["b", "c"]);
+        // Of one that is only being asked for nothing is known that could be forgotten.
+        assert_eq!(cache.flush(), 1);
     }
 }

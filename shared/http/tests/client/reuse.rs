@@ -7,6 +7,7 @@ use posthaste_core::outcome::SendFailure;
 use posthaste_core::time::Timestamp;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::ManualClock;
+use posthaste_ports::{Caches, Freed};
 use tokio::sync::Notify;
 
 use crate::endpoint::{Endpoint, NO_CONTENT, OK, Step, exchange, write};
@@ -134,8 +135,8 @@ async fn trimming_closes_idle_connections() {
     let endpoint = Endpoint::start(vec![held, exchange(OK)]).await;
     let client = client();
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
-    client.trim();
-    assert_eq!(client.idle_connections(), 0);
+    assert_eq!(client.trim(), Freed { entries: 1, bytes: 0 });
+    assert_eq!((client.idle_connections(), client.trim()), (0, Freed::default()));
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
     assert_eq!(endpoint.connections(), 2);
 }

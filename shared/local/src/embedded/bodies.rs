@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use posthaste_core::time::Timestamp;
+use posthaste_ports::Freed;
 
 /// What an entry takes besides its body, roughly.
 const ENTRY_OVERHEAD_BYTES: usize = 80;
@@ -46,6 +47,17 @@ impl Bodies {
         self.bytes -= content.body.len() + ENTRY_OVERHEAD_BYTES;
         Some(content)
     }
+
+    /// Takes everything out. What is received from now on is read from the engine.
+    pub(super) fn take_all(&mut self) -> Self {
+        std::mem::replace(self, Self::new(self.bytes_max))
+    }
+
+    /// What is held: the bodies' own bytes.
+    pub(super) fn held(&self) -> Freed {
+        let entries = self.entries.len();
+        Freed { entries, bytes: self.bytes - entries * ENTRY_OVERHEAD_BYTES }
+    }
 }
 
 #[cfg(test)]
@@ -66,5 +78,16 @@ mod tests {
         assert_eq!((bodies.take(3), bodies.take(4)), (None, Some(content(101))));
         bodies.insert(5, content(10_000));
         assert_eq!((bodies.take(5), bodies.bytes), (None, 0));
+    }
+
+    #[test]
+    fn what_is_taken_out_at_once_is_counted_to_the_byte() {
+        let mut bodies = Bodies::new(10_000);
+        for (sequence, bytes) in [(1, 100), (2, 0), (3, 7)] {
+            let body = vec![b'x'; bytes].into();
+            bodies.insert(sequence, Content { sent_at: Timestamp::EPOCH, body });
+        }
+        assert_eq!(bodies.take_all().held(), Freed { entries: 3, bytes: 107 });
+        assert_eq!((bodies.held(), bodies.bytes, bodies.bytes_max), (Freed::default(), 0, 10_000));
     }
 }

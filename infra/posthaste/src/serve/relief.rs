@@ -1,0 +1,21 @@
+//! Relief after each poll of the monitor: what the state asks of this process is done over all its caches.
+
+use std::sync::Arc;
+
+use posthaste_core::pressure::PressureState;
+use posthaste_local::SystemClock;
+use posthaste_ports::Reliever;
+use tokio::task::spawn_blocking;
+
+/// Does what is due, if anything is.
+pub(super) async fn relieve(reliever: &Arc<Reliever<SystemClock>>, state: &PressureState) {
+    let due = reliever.due(state);
+    if !due.is_any() {
+        return;
+    }
+    let reliever = Arc::clone(reliever);
+    // Beside the async threads: giving ten thousand topics back to the allocator takes a while.
+    if let Err(error) = spawn_blocking(move || reliever.relieve(due)).await {
+        tracing::error!(%error, "caches not trimmed, the next time is in half a minute");
+    }
+}

@@ -1,0 +1,106 @@
+//! Relief: which of the measures that cost something each time are due now: trimming caches, forgetting names. The other
+//! two have no moment of their own: whoever publishes asks whether to dehydrate, and an alarm looks at the level.
+
+use std::time::Duration;
+
+use super::state::PressureState;
+use super::table::Measure;
+
+/// How long a measure rests before it is carried out again, while it is asked for or when it is asked for anew. At every
+/// poll, two seconds apart, each request of a backlog would open its connection and look up its name anew: that would slow
+/// the very drain that is to be sped up. Thirty seconds is as long as a name is kept anyway, and fills no cache to speak of.
+pub const RELIEF_EVERY: Duration = Duration::from_secs(30);
+
+/// What is to be done now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Due {
+    /// Give memory of caches back ([`Measure::TrimCaches`]).
+    pub trim_caches: bool,
+    /// Forget resolved names ([`Measure::FlushDns`]).
+    pub flush_dns: bool,
+}
+
+/// When each measure was carried out last, in one process.
+#[derive(Debug, Clone, Default)]
+pub struct Relief {
+    trimmed_at: Option<Duration>,
+    flushed_at: Option<Duration>,
+}
+
+impl Due {
+    /// Whether there is anything to do.
+    pub fn is_any(self) -> bool {
+        self.trim_caches || self.flush_dns
+    }
+}
+
+impl Relief {
+    /// What is due at `now`, a time of a clock that never goes back. It counts as done from then on.
+    pub fn due(&mut self, state: &PressureState, now: Duration) -> Due {
+        Due {
+            trim_caches: state.asks_for(Measure::TrimCaches) && begin(&mut self.trimmed_at, now),
+            flush_dns: state.asks_for(Measure::FlushDns) && begin(&mut self.flushed_at, now),
+        }
+    }
+}
+
+fn begin(last: &mut Option<Duration>, now: Duration) -> bool {
+    let has_rested = last.is_none_or(|last| now.saturating_sub(last) >= RELIEF_EVERY);
+    if has_rested {
+        *last = Some(now);
+    }
+    has_rested
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pressure::{PressureSettings, Readings, Usage, evaluate};
+    use crate::time::Timestamp;
+
+    const NOTHING: Due = Due { trim_caches: false, flush_dns: false };
+    const TRIM: Due = Due { trim_caches: true, flush_dns: false };
+    const BOTH: Due = Due { trim_caches: true, flush_dns: true };
+
+    /// Polls of the monitor, each so many seconds after the first with so much of the memory used, and what is due at
+    /// each.
+    fn check(polls: &[(u64, u64, Due)]) {
+        let settings = PressureSettings::default();
+        let (mut state, mut relief) = (PressureState::normal(Timestamp::EPOCH), Relief::default());
+        for &(secs, used, expected) in polls {
+            let readings = Readings { memory: Some(Usage { used, total: 100 }), ..Readings::default() };
+            (state, _) = evaluate(&state, &readings, &settings, Timestamp::from_millis(secs * 1000));
+            assert_eq!(relief.due(&state, Duration::from_secs(secs)), expected, "at {secs} s with {used} %");
+        }
+    }
+
+    #[test]
+    fn at_normal_nothing_is_due() {
+        check(&[(0, 0, NOTHING), (2, 91, NOTHING), (60, 91, NOTHING)]);
+    }
+
+    #[test]
+    fn a_measure_is_due_when_it_begins_and_then_every_thirty_seconds_while_it_lasts() {
+        check(&[
+            (0, 91, NOTHING),
+            (2, 92, TRIM),
+            (4, 92, NOTHING),
+            (31, 93, NOTHING),
+            (32, 91, TRIM),
+            (61, 92, NOTHING),
+            (62, 89, NOTHING),
+            (92, 89, NOTHING),
+        ]);
+    }
+
+    #[test]
+    fn each_measure_has_a_beginning_of_its_own() {
+        let flush = Due { trim_caches: false, flush_dns: true };
+        check(&[(0, 92, TRIM), (10, 94, flush), (30, 94, TRIM), (38, 94, NOTHING), (40, 94, flush), (90, 94, BOTH)]);
+    }
+
+    #[test]
+    fn one_that_ends_and_begins_anew_rests_all_the_same() {
+        check(&[(0, 92, TRIM), (2, 80, NOTHING), (4, 92, NOTHING), (6, 80, NOTHING), (30, 92, TRIM)]);
+    }
+}
