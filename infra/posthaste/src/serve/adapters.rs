@@ -7,9 +7,7 @@ use posthaste_core::secret::Secret;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_http::{ClientSettings, HyperWebhookClient};
-use posthaste_local::{
-    FileStore, Local, LocalQueue, StateStore, SystemClock, SystemEntropy, resident_bytes,
-};
+use posthaste_local::{FileStore, Local, LocalQueue, StateStore, SystemClock, SystemEntropy, resident_bytes};
 use posthaste_manage::Manage;
 use posthaste_ports::{
     Activity, DrainMeter, PRESSURE_MAX_AGE, PressureReader, QueueName, Registry, Reliever,

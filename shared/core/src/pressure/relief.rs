@@ -96,7 +96,14 @@ mod tests {
     #[test]
     fn each_measure_has_a_beginning_of_its_own() {
         let flush = Due { trim_caches: false, flush_dns: true };
-        check(&[(0, 92, TRIM), (10, 94, flush), (30, 94, TRIM), (38, 94, NOTHING), (40, 94, flush), (90, 94, BOTH)]);
+        check(&[
+            (0, 92, TRIM),
+            (10, 94, flush),
+            (30, 94, TRIM),
+            (38, 94, NOTHING),
+            (40, 94, flush),
+            (90, 94, BOTH),
+        ]);
     }
 
     #[test]

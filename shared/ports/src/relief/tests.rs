@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::name::TopicName;
-use posthaste_core::pressure::{Level, Measure, PRESSURE_KEY, RELIEF_EVERY, Resource, ResourceState, Thresholds};
+use posthaste_core::pressure::{
+    Level, Measure, PRESSURE_KEY, RELIEF_EVERY, Resource, ResourceState, Thresholds,
+};
 
 use super::*;
 use crate::memory::{MemoryStore, SetClock};
@@ -64,6 +66,8 @@ impl World {
             thresholds: Thresholds::new(2000, 4000, 10_000),
             acts: true,
             polls: 2,
+            history_depth: None,
+            in_flight: false,
             refused_from: None,
             measures: measures.iter().copied().collect::<BTreeSet<_>>(),
         }];
