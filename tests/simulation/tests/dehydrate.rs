@@ -39,7 +39,7 @@ fn settings() -> PressureSettings {
 struct Host {
     world: World,
     publish: Arc<Publish<Queue, StateStore, ManualClock, SeededEntropy>>,
-    monitor: Monitor<Queue, StateStore, NoMachine, ManualClock, DrainMeter>,
+    monitor: Monitor<Queue, StateStore, NoMachine, ManualClock, DrainMeter, SeededEntropy>,
 }
 
 impl Host {
@@ -48,9 +48,10 @@ impl Host {
         world.subscribe(json!({ "retryPolicy": { "schedule": ["PT10S"] } })).await;
         let (queue, state) = (|name| world.local.queue(name), || world.local.state());
         let clock = world.clock.clone();
+        let registry = Registry::new(state(), clock.clone(), Duration::ZERO);
         let publish = Publish {
             deliveries: queue(QueueName::Deliveries),
-            registry: Registry::new(state(), clock.clone(), Duration::ZERO),
+            registry: registry.clone(),
             payloads: state(),
             pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),
             clock: clock.clone(),
@@ -66,6 +67,8 @@ impl Host {
             probe: NoMachine,
             clock,
             drain: world.drain.clone(),
+            registry,
+            entropy: SeededEntropy::new(5),
         };
         let monitor = Monitor::new(ports, settings()).unwrap();
         Self { publish: Arc::new(publish), monitor, world }

@@ -73,7 +73,7 @@ struct Process {
     client: Client,
     publish: Arc<Publish<Queue, Store, ManualClock, SeededEntropy>>,
     deliver: Deliver<Queue, Store, Client, ManualClock, SeededEntropy>,
-    monitor: Monitor<Queue, Store, Machine, ManualClock, DrainMeter>,
+    monitor: Monitor<Queue, Store, Machine, ManualClock, DrainMeter, SeededEntropy>,
     reliever: Reliever<ManualClock>,
     record_bytes: usize,
     _folder: tempfile::TempDir,
@@ -114,10 +114,10 @@ impl Process {
         let deliver = DeliverPorts {
             queue: queue.clone(),
             state: store.clone(),
-            registry,
+            registry: registry.clone(),
             webhook: client.clone(),
             clock: clock.clone(),
-            entropy,
+            entropy: entropy.clone(),
             drain: drain.clone(),
         };
         let monitor = MonitorPorts {
@@ -127,6 +127,8 @@ impl Process {
             probe: machine.clone(),
             clock: clock.clone(),
             drain,
+            registry,
+            entropy,
         };
         Self {
             clock,
