@@ -5,7 +5,6 @@ use std::error::Error;
 use axum::extract::State;
 use posthaste_core::api::{HealthView, PressureView};
 use posthaste_core::pressure::{PRESSURE_KEY, PressureState};
-use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_ports::{Clock, Entropy};
 
 use crate::answer::{Failure, Shown, store_problem};
@@ -14,7 +13,8 @@ use crate::{Managed, Store, Webhooks};
 
 /// Show the pressure
 ///
-/// What the monitor saw last: the level of each resource, and what producers are told because of it.
+/// What the monitor saw last: the level of each resource, and what producers really get because of it. Of a state that is
+/// old (`freshness`) that is less than it says.
 #[utoipa::path(get, path = "/pressure", tag = "status",
     responses((status = 200, description = "The pressure", body = PressureView), Problems))]
 pub(crate) async fn pressure<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
@@ -22,11 +22,16 @@ pub(crate) async fn pressure<S: Store, D: Store, W: Webhooks, C: Clock, E: Entro
 ) -> Result<Shown<PressureView>, Failure> {
     let object = manage.state.get(PRESSURE_KEY).await.map_err(|error| store_problem(&error))?;
     let state = object.map(|object| PressureState::parse(&object.bytes)).transpose();
-    let state = state.map_err(|error| {
-        tracing::error!(error = &error as &dyn Error, "the pressure state cannot be used");
-        Problem::new(ProblemKind::Internal).detail("the pressure state cannot be read")
-    })?;
-    Ok(Shown::new(PressureView::new(state.as_ref())))
+    Ok(Shown::new(match state {
+        Ok(state) => PressureView::new(state.as_ref(), manage.clock.now()),
+        Err(error) => {
+            tracing::error!(
+                error = &error as &dyn Error,
+                "the pressure state cannot be used, it counts as normal"
+            );
+            PressureView::unreadable()
+        }
+    }))
 }
 
 /// Ask whether the program works

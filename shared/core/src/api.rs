@@ -22,7 +22,7 @@ pub use compile::{FilterProblem, Problem, SettingsError, compile_subscription, c
 pub use delivery_headers::DeliveryHeaderSettings;
 pub use iso::{IsoDuration, IsoTimestamp};
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
-pub use pressure::{PressureResource, PressureThresholds, PressureView};
+pub use pressure::{PressureFreshness, PressureResource, PressureThresholds, PressureView};
 pub use replay::{
     ReplayFailure, ReplayPage, ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView,
 };

@@ -1,9 +1,13 @@
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::Request;
-use posthaste_core::pressure::{PRESSURE_KEY, PressureState};
+use posthaste_core::pressure::{
+    PRESSURE_KEY, PressureSettings, PressureState, Readings, Space, Usage, evaluate,
+};
 use posthaste_core::time::Timestamp;
-use posthaste_ports::ErrorKind;
-use serde_json::json;
+use posthaste_ports::{Clock, ErrorKind};
+use serde_json::{Value, json};
 
 use super::Api;
 
@@ -17,24 +21,43 @@ async fn health_needs_no_key_and_asks_the_store() {
     ask().await.problem(503, "unavailable");
 }
 
-#[tokio::test]
-async fn pressure_is_what_the_monitor_saw_last() {
+/// A state of this moment, in which a full disk refuses everybody.
+fn refusing(at: Timestamp) -> PressureState {
+    let disk = Some(Space::Disk(Usage { used: 99 << 30, total: 100 << 30 }));
+    let readings = Readings { database: disk, ..Readings::default() };
+    evaluate(&PressureState::normal(at), &readings, &PressureSettings::default(), at).0
+}
+
+/// What is shown of this object: freshness, level, tarpit, and how many tiers are refused and how many delayed.
+async fn shown(object: Option<Vec<u8>>) -> (u16, Vec<Value>) {
     let api = Api::new();
-    let before = api.get("/pressure").await;
-    let normal = json!({
-        "level": "normal", "monitored": true, "tarpit": "PT0S", "refusedTiers": [], "resources": [],
-    });
-    assert_eq!((before.status, before.json()), (200, normal));
-    let state = PressureState::unmonitored(Timestamp::from_millis(1000)).render();
-    api.state.write(PRESSURE_KEY, state);
-    let shown = api.get("/pressure").await.json();
-    assert_eq!(shown["monitored"], false);
-    assert_eq!(shown["polledAt"], "1970-01-01T00:00:01.000Z");
+    if let Some(bytes) = object {
+        api.state.write(PRESSURE_KEY, bytes);
+    }
+    let answer = api.get("/pressure").await;
+    let view = answer.json();
+    let count = |name: &str| json!(view[name].as_array().unwrap().len());
+    let said = ["freshness", "level", "tarpit"].map(|name| view[name].clone());
+    (answer.status, said.into_iter().chain([count("delayedTiers"), count("refusedTiers")]).collect())
+}
+
+async fn check(object: Option<Vec<u8>>, expected: Value) {
+    assert_eq!(shown(object).await, (200, expected.as_array().unwrap().clone()));
 }
 
 #[tokio::test]
-async fn a_pressure_state_that_cannot_be_read_is_never_normal() {
-    let api = Api::new();
-    api.state.write(PRESSURE_KEY, "{");
-    api.get("/pressure").await.problem(500, "about:blank");
+async fn a_state_is_shown_as_producers_get_it() {
+    let now = Api::new().clock.now();
+    let earlier = |ms| Timestamp::from_millis(now.as_millis() - ms);
+    let normal = |freshness| json!([freshness, "normal", "PT0S", 0, 0]);
+    check(Some(refusing(now).render()), json!(["current", "high", "PT0S", 0, 3])).await;
+    check(Some(refusing(earlier(6_001)).render()), json!(["stale", "high", "PT10S", 3, 0])).await;
+    check(Some(refusing(earlier(900_001)).render()), normal("forgotten")).await;
+    let [ahead, far_ahead] = [7, 1000].map(|secs| now + Duration::from_secs(secs));
+    check(Some(refusing(ahead).render()), json!(["stale", "high", "PT10S", 3, 0])).await;
+    check(Some(refusing(far_ahead).render()), normal("forgotten")).await;
+    check(None, normal("missing")).await;
+    check(Some(b"{".to_vec()), normal("unreadable")).await;
+    check(Some(br#"{"v":2}"#.to_vec()), normal("unreadable")).await;
+    check(Some(PressureState::unmonitored(earlier(1_000_000)).render()), normal("current")).await;
 }

@@ -1,7 +1,9 @@
 //! `pressure`: what the monitor measures, and what it does to producers.
 
-use posthaste_core::api::{PressureResource, PressureView};
-use posthaste_core::time::format_duration;
+use std::time::Duration;
+
+use posthaste_core::api::{PressureFreshness, PressureResource, PressureView};
+use posthaste_core::pressure::Tier;
 use serde_json::json;
 use ureq::http::Method;
 
@@ -9,36 +11,111 @@ use super::{CommandError, Session};
 use crate::client::Call;
 use crate::output::Reply;
 
+const HEADER: [&str; 10] = [
+    "resource",
+    "level",
+    "reading",
+    "normal",
+    "medium",
+    "high",
+    "history",
+    "refused from",
+    "besides",
+    "unit",
+];
+
 pub(super) fn run(session: &Session) -> Result<Reply, CommandError> {
     let view: PressureView = session.client.json(Call::new(Method::GET, &["pressure"]).key(&session.key))?;
     let rows = view.resources.iter().map(row).collect();
-    let header = ["resource", "level", "reading", "normal", "medium", "high", "acts", "refused from"];
-    Ok(Reply::new(json!(view)).line(headline(&view)).table(header, rows))
+    Ok(Reply::new(json!(view)).line(headline(&view)).table(HEADER, rows))
 }
 
-/// One sentence on how producers are treated.
+/// One sentence on how producers are treated, and why.
 fn headline(view: &PressureView) -> String {
-    let Some(polled_at) = view.polled_at else {
-        return "nothing was measured yet".to_owned();
-    };
-    if !view.monitored {
-        return "resources are not watched".to_owned();
+    let polled_at = view.polled_at.map(|at| at.0.to_string()).unwrap_or_default();
+    match view.freshness {
+        PressureFreshness::Missing => {
+            "nothing was measured yet; producers are treated as at normal".to_owned()
+        }
+        PressureFreshness::Unreadable => {
+            "unknown: what the monitor wrote cannot be understood; producers are treated as at normal"
+                .to_owned()
+        }
+        PressureFreshness::Forgotten => format!(
+            "the monitor has stopped: it measured last at {polled_at}, and producers are treated as at normal"
+        ),
+        _ if !view.monitored => "resources are not watched".to_owned(),
+        PressureFreshness::Stale => format!(
+            "the monitor has missed polls: it measured last at {polled_at}; until it does again {}",
+            treatment(view)
+        ),
+        PressureFreshness::Current => {
+            let since = view.since.map(|since| format!(" since {}", since.0)).unwrap_or_default();
+            format!("{}{since}: {} (measured {polled_at})", view.level, treatment(view))
+        }
     }
-    let refused: Vec<_> = view.refused_tiers.iter().map(ToString::to_string).collect();
-    let refused = if refused.is_empty() { "nobody".to_owned() } else { refused.join(", ") };
-    let tarpit = format_duration(view.tarpit.0);
-    format!("{}: acknowledgements wait {tarpit}, refused: {refused} (measured {})", view.level, polled_at.0)
 }
 
-fn row(resource: &PressureResource) -> [String; 8] {
+/// What producers get, in words.
+fn treatment(view: &PressureView) -> String {
+    let refused = match &*view.refused_tiers {
+        [] => "nobody is refused".to_owned(),
+        tiers => format!("refused: {}", listed(tiers)),
+    };
+    format!("{}, {refused}", tarpit(view))
+}
+
+fn tarpit(view: &PressureView) -> String {
+    let next = view.next_tarpit.filter(|next| *next != view.tarpit);
+    let next = next.map(|next| format!(", {} after the next poll", seconds(next.0))).unwrap_or_default();
+    if view.tarpit.0.is_zero() {
+        return format!("acknowledgements do not wait{next}");
+    }
+    // Who is refused does not wait, and whoever does is named only where that says more.
+    let all = view.delayed_tiers.len() + view.refused_tiers.len() >= Tier::ALL.len();
+    let whose = if all { String::new() } else { format!(" of {}", listed(&view.delayed_tiers)) };
+    format!("acknowledgements{whose} wait {}{next}", seconds(view.tarpit.0))
+}
+
+fn listed(tiers: &[Tier]) -> String {
+    tiers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn seconds(length: Duration) -> String {
+    format!("{} s", length.as_secs_f64())
+}
+
+fn row(resource: &PressureResource) -> [String; 10] {
     [
         resource.resource.to_string(),
-        resource.level.to_string(),
+        level(resource),
         resource.reading.to_string(),
         resource.thresholds.normal.to_string(),
         resource.thresholds.medium.to_string(),
         resource.thresholds.high.to_string(),
-        if resource.acts { "yes" } else { "no" }.to_owned(),
+        history(resource),
         resource.refused_from.map(|tier| tier.to_string()).unwrap_or_default(),
+        besides(resource),
+        resource.unit.clone(),
     ]
 }
+
+fn level(resource: &PressureResource) -> String {
+    if resource.acts { resource.level.to_string() } else { format!("{} (does not act)", resource.level) }
+}
+
+fn history(resource: &PressureResource) -> String {
+    match resource.history_depth {
+        Some(depth) => format!("{} of {depth} polls", resource.polls.min(depth)),
+        None => String::new(),
+    }
+}
+
+/// What else is done, in the words of the API.
+fn besides(resource: &PressureResource) -> String {
+    let names = resource.measures.iter().filter_map(|measure| json!(measure).as_str().map(str::to_owned));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests;

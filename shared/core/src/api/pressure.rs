@@ -1,12 +1,17 @@
-//! The state of back pressure as it is shown: what the monitor saw last, and what producers are told because of it.
+//! The state of back pressure as it is shown: what the monitor saw last, and what producers really get because of it.
+
+mod resource;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{IsoDuration, IsoTimestamp};
-use crate::pressure::{Level, Measure, PressureState, Resource, ResourceState, Tier};
+use crate::pressure::{Admission, Level, PressureState, Tier, admit};
+use crate::time::Timestamp;
 
-/// The pressure after the monitor's last poll.
+pub use resource::{PressureResource, PressureThresholds};
+
+/// The pressure as producers get it now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PressureView {
@@ -16,13 +21,24 @@ pub struct PressureView {
     /// Since when. Left out at `normal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<IsoTimestamp>,
-    /// When the poll was. Left out before the first one. One that is long past says that the monitor stopped.
+    /// When the poll was. Left out before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polled_at: Option<IsoTimestamp>,
+    /// Whether the last poll is taken at its word.
+    #[serde(default)]
+    pub freshness: PressureFreshness,
     /// Whether resources are watched at all.
     pub monitored: bool,
-    /// How long acknowledgements wait.
+    /// How long acknowledgements wait. Where producers are advised instead (429), how long they are asked to wait.
     pub tarpit: IsoDuration,
+    /// How long they will after the next poll, if that finds the same. Left out where nobody waits then or now, and where
+    /// it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_tarpit: Option<IsoDuration>,
+    /// The tiers of producers that wait for so long.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub delayed_tiers: Vec<Tier>,
     /// The tiers of producers that are refused, the most privileged first: `internal`, `standard`, `bulk`.
     #[schema(value_type = Vec<String>)]
     pub refused_tiers: Vec<Tier>,
@@ -30,120 +46,95 @@ pub struct PressureView {
     pub resources: Vec<PressureResource>,
 }
 
-/// One resource after the monitor's last poll.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PressureResource {
-    /// Which one.
-    #[schema(value_type = String, example = "submission-queue")]
-    pub resource: Resource,
-    /// Its level: `normal`, `medium` or `high`.
-    #[schema(value_type = String, example = "normal")]
-    pub level: Level,
-    /// Since when it is at that level.
-    pub since: IsoTimestamp,
-    /// The last reading, in the resource's own unit.
-    pub reading: u64,
-    /// When it was read.
-    pub read_at: IsoTimestamp,
-    /// What it was held against.
-    pub thresholds: PressureThresholds,
-    /// Whether its level has consequences.
-    pub acts: bool,
-    /// The most privileged tier that is refused on its account, and with it every less privileged one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub refused_from: Option<Tier>,
-    /// What else is done on its account.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<String>)]
-    pub measures: Vec<Measure>,
-}
-
-/// The three thresholds of a resource, in its own unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct PressureThresholds {
-    /// Below it the level goes back to `normal`.
-    pub normal: u64,
-    /// From here on the level is `medium`.
-    pub medium: u64,
-    /// From here on the level is `high`.
-    pub high: u64,
+/// Whether what the monitor wrote last still counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PressureFreshness {
+    /// It counts.
+    #[default]
+    Current,
+    /// The monitor has missed polls: nobody is refused, and whoever was delayed or refused waits for the tarpit's first
+    /// step.
+    Stale,
+    /// The monitor has stopped for so long (15 minutes) that producers are treated as at `normal`. The resources show what
+    /// was read last.
+    Forgotten,
+    /// The monitor has written nothing yet. Producers are treated as at `normal`.
+    Missing,
+    /// What it wrote cannot be understood. Producers are treated as at `normal` until it writes anew.
+    Unreadable,
 }
 
 impl PressureView {
-    /// A state as it is shown; without one, nothing is known yet and nothing is under pressure.
-    pub fn new(state: Option<&PressureState>) -> Self {
-        let tarpit = state.map(PressureState::tarpit).unwrap_or_default();
-        Self {
-            level: state.map(PressureState::level).unwrap_or_default(),
-            since: state.and_then(PressureState::since).map(IsoTimestamp),
-            polled_at: state.map(|state| IsoTimestamp(state.at)),
-            monitored: state.is_none_or(|state| state.monitored),
-            tarpit: IsoDuration(tarpit),
-            refused_tiers: state.map(PressureState::refused_tiers).unwrap_or_default(),
-            resources: state.iter().flat_map(|state| &state.resources).map(resource).collect(),
+    /// A state as producers get it at this time; without one, nothing is known yet and nothing is under pressure.
+    pub fn new(state: Option<&PressureState>, now: Timestamp) -> Self {
+        let Some(state) = state else { return Self::unknown(PressureFreshness::Missing) };
+        let freshness = freshness(state, now);
+        let resources = state.resources.iter().map(|r| PressureResource::new(r, freshness)).collect();
+        let shown = Self {
+            polled_at: Some(IsoTimestamp(state.at)),
+            monitored: state.monitored,
+            resources,
+            ..Self::unknown(freshness)
+        };
+        match freshness {
+            PressureFreshness::Forgotten => shown,
+            _ => shown.pressed(state, now),
         }
+    }
+
+    /// What is shown where the state's object cannot be understood.
+    pub fn unreadable() -> Self {
+        Self::unknown(PressureFreshness::Unreadable)
+    }
+
+    /// Nothing is known, so nobody is slowed.
+    fn unknown(freshness: PressureFreshness) -> Self {
+        Self {
+            level: Level::Normal,
+            since: None,
+            polled_at: None,
+            freshness,
+            monitored: true,
+            tarpit: IsoDuration::default(),
+            next_tarpit: None,
+            delayed_tiers: Vec::new(),
+            refused_tiers: Vec::new(),
+            resources: Vec::new(),
+        }
+    }
+
+    /// The same with what each tier of producers gets to hear, by the decision that publish asks.
+    fn pressed(self, state: &PressureState, now: Timestamp) -> Self {
+        let mut shown = Self { level: state.level(), since: state.since().map(IsoTimestamp), ..self };
+        for tier in Tier::ALL {
+            match admit(Some(state), tier, now, &state.staleness()) {
+                Admission::Accept => {}
+                Admission::Delay(delay) => {
+                    shown.tarpit = IsoDuration(delay);
+                    shown.delayed_tiers.push(tier);
+                }
+                Admission::Refuse { .. } => shown.refused_tiers.push(tier),
+            }
+        }
+        if shown.freshness == PressureFreshness::Current {
+            let next = state.next_tarpit().filter(|next| !next.is_zero() || state.tarpit_ms > 0);
+            shown.next_tarpit = next.map(IsoDuration);
+        }
+        shown
     }
 }
 
-fn resource(state: &ResourceState) -> PressureResource {
-    let thresholds = state.thresholds;
-    PressureResource {
-        resource: state.resource,
-        level: state.level,
-        since: IsoTimestamp(state.since),
-        reading: state.reading,
-        read_at: IsoTimestamp(state.read_at),
-        thresholds: PressureThresholds {
-            normal: thresholds.normal,
-            medium: thresholds.medium,
-            high: thresholds.high,
-        },
-        acts: state.acts,
-        refused_from: state.refused_from,
-        measures: state.measures.iter().copied().collect(),
+fn freshness(state: &PressureState, now: Timestamp) -> PressureFreshness {
+    let staleness = state.staleness();
+    if staleness.is_forgotten(state, now) {
+        PressureFreshness::Forgotten
+    } else if staleness.is_stale(state, now) {
+        PressureFreshness::Stale
+    } else {
+        PressureFreshness::Current
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::time::Timestamp;
-    use serde_json::{Value, json};
-
-    fn check(state: Option<&PressureState>, expected: &Value) {
-        assert_eq!(&serde_json::to_value(PressureView::new(state)).unwrap(), expected);
-    }
-
-    #[test]
-    fn before_the_first_poll_nothing_is_under_pressure() {
-        let expected = json!({
-            "level": "normal", "monitored": true, "tarpit": "PT0S", "refusedTiers": [], "resources": [],
-        });
-        check(None, &expected);
-    }
-
-    #[test]
-    fn a_state_is_shown_with_times_people_read() {
-        let resource = json!({
-            "resource": "drain-time", "level": "medium", "since": 30_000, "reading": 70, "readAt": 60_000,
-            "thresholds": { "normal": 30, "medium": 60, "high": 300 }, "acts": true, "polls": 15,
-            "refusedFrom": "standard", "measures": ["alarm"],
-        });
-        let mut state = PressureState::normal(Timestamp::from_millis(60_000));
-        state.tarpit_ms = 15_000;
-        state.resources = vec![serde_json::from_value(resource).unwrap()];
-        let expected = json!({
-            "level": "medium", "since": "1970-01-01T00:00:30.000Z", "polledAt": "1970-01-01T00:01:00.000Z",
-            "monitored": true, "tarpit": "PT15S", "refusedTiers": ["standard", "bulk"],
-            "resources": [{
-                "resource": "drain-time", "level": "medium", "since": "1970-01-01T00:00:30.000Z", "reading": 70,
-                "readAt": "1970-01-01T00:01:00.000Z",
-                "thresholds": { "normal": 30, "medium": 60, "high": 300 }, "acts": true,
-                "refusedFrom": "standard", "measures": ["alarm"],
-            }],
-        });
-        check(Some(&state), &expected);
-    }
-}
+mod tests;

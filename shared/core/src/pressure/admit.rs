@@ -44,6 +44,11 @@ pub enum Admission {
 }
 
 impl Staleness {
+    /// Whether the monitor has missed so many polls that of its word only the tarpit's first step is left.
+    pub fn is_stale(&self, state: &PressureState, now: Timestamp) -> bool {
+        state.monitored && distance(state.at, now) > self.stale_after
+    }
+
     /// Whether the monitor must have stopped. A clock that runs behind the monitor's shows a state from the future;
     /// how far off it is counts the same as its age.
     pub fn is_forgotten(&self, state: &PressureState, now: Timestamp) -> bool {

@@ -107,6 +107,11 @@ impl ResourceState {
         if self.acts { self.level } else { Level::Normal }
     }
 
+    /// Whether the history after which producers are refused has passed; `None` where there is none.
+    pub fn history_passed(&self) -> Option<bool> {
+        self.history_depth.map(|depth| self.polls >= depth)
+    }
+
     /// Whether producers of this tier are refused on its account.
     pub fn refuses(&self, tier: Tier) -> bool {
         self.refused_from.is_some_and(|from| tier >= from)
@@ -217,6 +222,11 @@ impl PressureState {
     /// How long acknowledgements wait.
     pub fn tarpit(&self) -> Duration {
         Duration::from_millis(self.tarpit_ms)
+    }
+
+    /// How long they would wait after the next poll if it found the same; `None` where its writer did not say so.
+    pub fn next_tarpit(&self) -> Option<Duration> {
+        self.next_tarpit_ms.map(Duration::from_millis)
     }
 
     /// Whether something is to be done besides slowing and refusing producers.
