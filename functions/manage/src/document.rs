@@ -19,7 +19,7 @@ use self::nowhere::Nowhere;
 use self::problems::PublishProblems;
 pub(crate) use self::problems::{
     BadRequests, BadWrites, FailedPrecondition, FullOfSecrets, LargeObject, NoHandshake, NoObject, NoReplay,
-    Problems, StoreDown, Unchanged, UnknownSubscription, UnknownTopic, WrongStates,
+    Problems, StoreDown, Unchanged, UnknownKey, UnknownSubscription, UnknownTopic, WrongStates,
 };
 use crate::{guarded_routes, open_routes};
 
@@ -54,7 +54,10 @@ struct Around;
     params(("topic" = String, Path, description = "The topic's name, in any case"),
         ("Idempotency-Key" = Option<String>, Header, description = "A name for this request, 1 to 255 visible ASCII \
             characters: sent again within 24 hours it is not published again. Another request of the same name is \
-            refused (422), and so is one while the first is still being published (409).")),
+            refused (422), and so is one while the first is still being published (409)."),
+        ("Posthaste-Tier" = Option<String>, Header, description = "The tier of producers to be treated as: `bulk`, or \
+            `standard` with a key of the tier `internal`. A producer can step back behind the tier of its key; what would \
+            raise it changes nothing.")),
     request_body(description = "Events in the topic's input schema: one or a batch of CloudEvents 1.0, a CloudEvent in \
         binary mode with `ce-*` headers, or Event Grid events. At most 1,000,000 bytes.", content(
         (serde_json::Value = "application/cloudevents+json"),
@@ -73,7 +76,7 @@ pub fn openapi() -> Document {
     components.schemas.insert("Problem".to_owned(), ProblemBody::schema());
     let admin_key = Http::builder().scheme(HttpAuthScheme::Bearer).description(Some("The admin key")).build();
     components.add_security_scheme(ADMIN_KEY, SecurityScheme::Http(admin_key));
-    let publish_key = ApiKeyValue::with_description("aeg-sas-key", "One of the topic's two publish keys");
+    let publish_key = ApiKeyValue::with_description("aeg-sas-key", "One of the topic's publish keys");
     components.add_security_scheme(PUBLISH_KEY, SecurityScheme::ApiKey(ApiKey::Header(publish_key)));
     document.security = Some(vec![SecurityRequirement::new(ADMIN_KEY, [""; 0])]);
     let [axum_path, openapi_path] = WILDCARD_PATH;

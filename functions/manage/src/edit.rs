@@ -7,17 +7,15 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::api::{
     IsoTimestamp, SecretText, SettingsError, SigningSettings, StatusState, StatusView, SubscriptionSettings,
-    TopicSettings, compile_subscription, compile_topic,
+    TierKeys, TopicSettings, compile_subscription, compile_topic,
 };
 use posthaste_core::endpoint::EndpointUrl;
 use posthaste_core::handshake::{Begin, written};
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::record::{RECORD_VERSION, TopicRecord};
-use posthaste_core::secret::Secret;
 use posthaste_core::signature::{MADE_SECRET_BYTES, SignatureKind};
 use posthaste_core::time::Timestamp;
-use posthaste_core::topic::TopicKeys;
 use posthaste_ports::Entropy;
 
 use crate::handshakes::Begun;
@@ -112,6 +110,7 @@ impl<E: Entropy> Editor<'_, E> {
             name: name.clone(),
             key1: self.key(),
             key2: self.key(),
+            tier_keys: TierKeys::default(),
             created_at: self.now,
             updated_at: self.now,
             deleted_at: None,
@@ -241,8 +240,8 @@ fn within_subscription(name: &SubscriptionName, problem: Problem) -> Problem {
 
 /// Checks the record as a whole: what a subscription that was not written now cannot accept is a conflict.
 fn check_whole(record: &TopicRecord, placed: &[Placed]) -> Result<(), Problem> {
-    let keys = TopicKeys { key1: Secret::new(record.key1.expose()), key2: Secret::new(record.key2.expose()) };
-    let Err(error) = compile_topic(&record.name, &record.settings, keys) else { return Ok(()) };
+    let compiled = compile_topic(&record.name, &record.settings, record.topic_keys());
+    let Err(error) = compiled else { return Ok(()) };
     let problem = bad_settings(&error);
     let subscription = error.member.strip_prefix("subscriptions.").and_then(|rest| rest.split('.').next());
     match subscription {

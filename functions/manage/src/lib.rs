@@ -14,6 +14,7 @@ mod edit;
 mod guard;
 mod handshakes;
 mod input;
+mod keys;
 mod records;
 mod replays;
 mod rotation;
@@ -110,8 +111,9 @@ pub(crate) fn guarded_routes<S: Store, D: Store, W: Webhooks, C: Clock, E: Entro
     OpenApiRouter::new()
         .routes(routes!(topics::list_topics))
         .routes(routes!(topics::get_topic, topics::put_topic, topics::delete_topic))
-        .routes(routes!(topics::get_keys))
-        .routes(routes!(topics::regenerate_key))
+        .routes(routes!(keys::get_keys))
+        .routes(routes!(keys::delete_key))
+        .routes(routes!(keys::regenerate_key))
         .routes(routes!(subscriptions::list_subscriptions))
         .routes(routes!(
             subscriptions::get_subscription,

@@ -1,59 +1,21 @@
-//! Topics and their publish keys.
-
-use std::fmt;
+//! Topics. Their publish keys are in [`crate::keys`].
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use posthaste_core::api::{
-    IsoTimestamp, SubscriptionSettings, TopicKeysView, TopicPage, TopicSettings, TopicSummary,
-};
+use posthaste_core::api::{IsoTimestamp, SubscriptionSettings, TopicPage, TopicSettings, TopicSummary};
 use posthaste_core::layout;
 use posthaste_core::name::TopicName;
 use posthaste_core::problem::Problem;
 use posthaste_core::record::TopicRecord;
 use posthaste_ports::{Clock, Entropy};
-use serde::Deserialize;
 use url::Url;
-use utoipa::ToSchema;
 
 use crate::answer::{Failure, Shown, store_problem};
 use crate::conditions::{Conditions, topic_etag};
 use crate::document::{BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownTopic};
 use crate::edit::{Editor, Placed};
 use crate::input::{Asked, At, PageQuery, TopicPath, Written, page_items};
-use crate::records::unknown_topic;
 use crate::{Manage, Managed, Store, Webhooks, cursor};
-
-/// Which of a topic's two keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum KeyName {
-    /// The first.
-    Key1,
-    /// The second.
-    Key2,
-}
-
-/// The path of a key.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Path)]
-pub(crate) struct KeyPath {
-    /// The topic's name, in any case.
-    #[param(value_type = String)]
-    topic: TopicName,
-    /// Which key.
-    #[param(inline)]
-    key: KeyName,
-}
-
-impl fmt::Display for KeyName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Key1 => "key1",
-            Self::Key2 => "key2",
-        })
-    }
-}
 
 /// List topics
 ///
@@ -141,43 +103,6 @@ pub(crate) async fn delete_topic<S: Store, D: Store, W: Webhooks, C: Clock, E: E
     let name = manage.delete(&path.topic, |record| conditions.check(Some(&topic_etag(record)))).await?;
     tracing::info!(topic = %name, "topic deleted");
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Show a topic's publish keys
-#[utoipa::path(get, path = "/topics/{topic}/keys", tag = "topics", params(TopicPath),
-    responses((status = 200, description = "Both keys, in clear", body = TopicKeysView),
-        BadRequests, UnknownTopic, Problems))]
-pub(crate) async fn get_keys<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<TopicPath>,
-) -> Result<Shown<TopicKeysView>, Failure> {
-    let record = manage.existing(&path.topic).await?;
-    Ok(Shown::new(TopicKeysView { key1: record.key1, key2: record.key2 }))
-}
-
-/// Make one of a topic's publish keys anew
-///
-/// The other one stays valid, so that producers can be moved over. The old one stops working as soon as every worker
-/// has read the change: at once embedded, within seconds on AWS.
-#[utoipa::path(post, path = "/topics/{topic}/keys/{key}/regenerate", tag = "topics", params(KeyPath),
-    responses((status = 200, description = "Both keys, in clear", body = TopicKeysView),
-        BadRequests, UnknownTopic, Unchanged, Problems))]
-pub(crate) async fn regenerate_key<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<KeyPath>,
-) -> Result<Shown<TopicKeysView>, Failure> {
-    let editor = manage.editor();
-    let edit = |present: Option<TopicRecord>| {
-        let mut record = present.ok_or_else(|| unknown_topic(&path.topic))?;
-        match path.key {
-            KeyName::Key1 => record.key1 = editor.key(),
-            KeyName::Key2 => record.key2 = editor.key(),
-        }
-        Ok((record, ()))
-    };
-    let (record, ()) = manage.change(&path.topic, edit).await?;
-    tracing::info!(topic = %record.name, key = %path.key, "publish key made anew");
-    Ok(Shown::new(TopicKeysView { key1: record.key1, key2: record.key2 }))
 }
 
 /// Shows the secret of a subscription that was made just now, this once.

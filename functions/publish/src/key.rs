@@ -1,11 +1,12 @@
-//! The publish key of a request, or a token that one of them signed: where producers put it, and whether it opens the
-//! topic.
+//! The publish key of a request, or a token that one of them signed: where producers put it, and to which tier it opens
+//! the topic.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use posthaste_core::pressure::Tier;
 use posthaste_core::sas_token::SasToken;
 use posthaste_core::time::Timestamp;
-use posthaste_core::topic::Topic;
+use posthaste_core::topic::{Topic, most_privileged};
 
 /// The header in which Event Grid's clients send the key.
 /// <https://learn.microsoft.com/azure/event-grid/authenticate-with-access-key-shared-access-signature>
@@ -18,25 +19,21 @@ const AEG_SAS_TOKEN: &str = "aeg-sas-token";
 const BEARER: &str = "Bearer ";
 const SHARED_ACCESS_SIGNATURE: &str = "SharedAccessSignature ";
 
-/// Whether one of the headers carries one of the topic's two keys, or a token signed with one. Every offered key is
-/// compared, in constant time, so that the time of the answer tells nothing.
-pub(crate) fn opens(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> bool {
-    let has_key = [header(headers, AEG_SAS_KEY), authorization(headers, BEARER)]
+/// The tier whose key, or a token signed with it, one of the headers carries: the most privileged one where several do,
+/// and `None` where none does. Every offered key is compared with every key of the topic, in constant time, so that the
+/// time of the answer tells nothing.
+pub(crate) fn tier(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Option<Tier> {
+    let by_key = [header(headers, AEG_SAS_KEY), authorization(headers, BEARER)]
         .into_iter()
         .flatten()
         .filter(|key| !key.is_empty())
-        .fold(false, |opens, key| opens | topic.keys.accept(key));
-    let has_token = [header(headers, AEG_SAS_TOKEN), authorization(headers, SHARED_ACCESS_SIGNATURE)]
+        .map(|key| topic.keys.tier_of(key));
+    let by_token = [header(headers, AEG_SAS_TOKEN), authorization(headers, SHARED_ACCESS_SIGNATURE)]
         .into_iter()
         .flatten()
         .filter_map(SasToken::parse)
-        .fold(false, |opens, token| opens | accepts(topic, &token, now));
-    has_key | has_token
-}
-
-fn accepts(topic: &Topic, token: &SasToken<'_>, now: Timestamp) -> bool {
-    let opens = |key| token.opens(key, &topic.name, now);
-    opens(&topic.keys.key1) | opens(&topic.keys.key2)
+        .map(|token| topic.keys.tier_where(|key| token.opens(key, &topic.name, now)));
+    by_key.chain(by_token).fold(None, most_privileged)
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -53,52 +50,96 @@ fn authorization<'a>(headers: &'a HeaderMap, scheme: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
     use http::{HeaderName, HeaderValue};
+    use posthaste_core::api::{KeyName, SecretText};
     use posthaste_core::record::TopicRecord;
 
-    fn topic(key1: &str, key2: &str) -> Topic {
+    const INTERNAL: Option<Tier> = Some(Tier::Internal);
+    const STANDARD: Option<Tier> = Some(Tier::Standard);
+    const BULK: Option<Tier> = Some(Tier::Bulk);
+
+    fn record(key1: &str, key2: &str) -> TopicRecord {
+        let tiers = r#"{"internalKey1":"inner","internalKey2":"within","bulkKey1":"much","bulkKey2":"more"}"#;
         let record = format!(
-            r#"{{"v":1,"name":"orders","key1":"{key1}","key2":"{key2}","createdAt":0,"updatedAt":0,"settings":{{}}}}"#
+            r#"{{"v":2,"name":"orders","key1":"{key1}","key2":"{key2}","tierKeys":{tiers},"createdAt":0,"updatedAt":0,"settings":{{}}}}"#
         );
-        TopicRecord::parse(record.as_bytes()).unwrap().compile().unwrap()
+        TopicRecord::parse(record.as_bytes()).unwrap()
     }
 
-    fn check(headers: &[(&'static str, &str)], expected: bool) {
+    fn topic(key1: &str, key2: &str) -> Topic {
+        record(key1, key2).compile().unwrap()
+    }
+
+    fn check(headers: &[(&'static str, &str)], expected: Option<Tier>) {
         let headers = headers.iter().map(|(name, value)| {
             (HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap())
         });
-        assert_eq!(opens(&topic("first", "second"), &headers.collect(), Timestamp::EPOCH), expected);
+        assert_eq!(tier(&topic("first", "second"), &headers.collect(), Timestamp::EPOCH), expected);
     }
 
     #[test]
-    fn either_key_opens_in_either_header() {
-        for key in ["first", "second"] {
-            check(&[("aeg-sas-key", key)], true);
-            check(&[("authorization", &format!("Bearer {key}"))], true);
-            check(&[("authorization", &format!("bearer  {key}"))], true);
+    fn every_key_opens_its_tier_in_either_header() {
+        for (keys, tier) in
+            [(["first", "second"], STANDARD), (["inner", "within"], INTERNAL), (["much", "more"], BULK)]
+        {
+            for key in keys {
+                check(&[("aeg-sas-key", key)], tier);
+                check(&[("authorization", &format!("Bearer {key}"))], tier);
+                check(&[("authorization", &format!("bearer  {key}"))], tier);
+            }
         }
+    }
+
+    #[test]
+    fn of_several_right_keys_the_most_privileged_counts() {
+        check(&[("aeg-sas-key", "first"), ("authorization", "Bearer inner")], INTERNAL);
+        check(&[("aeg-sas-key", "inner"), ("authorization", "Bearer much")], INTERNAL);
+        check(&[("aeg-sas-key", "more"), ("authorization", "Bearer second")], STANDARD);
     }
 
     #[test]
     fn no_key_and_a_wrong_key_do_not() {
-        check(&[], false);
+        check(&[], None);
         for wrong in ["", " ", "firs", "firstt", "First", "first second", "ключ"] {
-            check(&[("aeg-sas-key", wrong)], false);
-            check(&[("authorization", &format!("Bearer {wrong}"))], false);
+            check(&[("aeg-sas-key", wrong)], None);
+            check(&[("authorization", &format!("Bearer {wrong}"))], None);
         }
         for other in ["first", "Basic first", "Bearer", "Bearerfirst", "Bearér first"] {
-            check(&[("authorization", other)], false);
+            check(&[("authorization", other)], None);
         }
     }
 
     #[test]
     fn a_wrong_key_beside_a_right_one_does_no_harm() {
-        check(&[("aeg-sas-key", "wrong"), ("authorization", "Bearer second")], true);
-        check(&[("aeg-sas-key", "first"), ("authorization", "Basic d3Jvbmc=")], true);
+        check(&[("aeg-sas-key", "wrong"), ("authorization", "Bearer second")], STANDARD);
+        check(&[("aeg-sas-key", "first"), ("authorization", "Basic d3Jvbmc=")], STANDARD);
     }
 
     #[test]
     fn an_empty_key_of_the_topic_opens_nothing() {
         let headers = [(HeaderName::from_static(AEG_SAS_KEY), HeaderValue::from_static(""))];
-        assert!(!opens(&topic("", ""), &headers.into_iter().collect(), Timestamp::EPOCH));
+        assert_eq!(tier(&topic("", ""), &headers.into_iter().collect(), Timestamp::EPOCH), None);
+    }
+
+    #[test]
+    fn a_token_has_the_tier_of_the_key_that_signed_it() {
+        // generate_sas("http://127.0.0.1:8080/topics/orders/events", KEY, datetime(2026, 11, 21, 20, 30)).
+        const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZg==";
+        const TOKEN: &str = "r=http%3A%2F%2F127.0.0.1%3A8080%2Ftopics%2Forders%2Fevents%3FapiVersion%3D2018-01-01&e=2026-11-21%2020%3A30%3A00&s=vcZhK0Xkxmc%2FHk9OTE3aLl%2FSwYXMGAztv7ZCN083%2FoY%3D";
+        let now = Timestamp::parse("2026-11-21T20:00:00Z").unwrap();
+        let headers =
+            [(AEG_SAS_TOKEN, TOKEN.to_owned()), ("authorization", format!("SharedAccessSignature {TOKEN}"))];
+        for (name, value) in headers {
+            let value = HeaderValue::try_from(value).unwrap();
+            let headers: HeaderMap = [(HeaderName::from_static(name), value)].into_iter().collect();
+            let signed = |name: KeyName| {
+                let mut record = record("first", "second");
+                record.set_key(name, SecretText::new(KEY));
+                tier(&record.compile().unwrap(), &headers, now)
+            };
+            for name in KeyName::ALL {
+                assert_eq!(signed(name), Some(name.tier()), "{name}");
+            }
+            assert_eq!(tier(&topic("first", "second"), &headers, now), None);
+        }
     }
 }

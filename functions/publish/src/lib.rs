@@ -34,8 +34,8 @@ pub use crate::once::IDEMPOTENCY_KEY_HEADER;
 use crate::once::Name;
 pub use crate::router::{API_EVENTS_PATH, EVENTS_PATH, PRESSURE_HEADER, router};
 
-/// The header in which a producer declares its tier. The only value that means anything is `bulk`: a producer can step
-/// back behind the others, never before them.
+/// The header in which a producer declares its tier. It can step back behind the tier of its key, never before it:
+/// `bulk` means something with every key, `standard` with an internal one.
 pub const TIER_HEADER: &str = "posthaste-tier";
 
 /// What the tarpit does to a producer.
@@ -185,11 +185,10 @@ where
         headers: &HeaderMap,
         body: &mut Body,
     ) -> Result<Received, PublishError> {
-        if !key::opens(topic, headers, self.clock.now()) {
-            return Err(PublishError::Unauthorized);
-        }
+        let opened = key::tier(topic, headers, self.clock.now()).ok_or(PublishError::Unauthorized)?;
+        let tier = opened.stepping_back(declared_tier(headers));
         let key = once::key(headers).map_err(PublishError::Key)?;
-        let admitted = self.pressure.admit(tier(headers)).await;
+        let admitted = self.pressure.admit(tier).await;
         let (dehydrate, pressure) = (admitted.dehydrate, admitted.header);
         match (admitted.admission, self.settings.tarpit) {
             (Admission::Refuse { retry_after, .. }, _) => {
@@ -227,11 +226,9 @@ where
     }
 }
 
-/// The tier a producer declares. A topic's keys are `standard`.
-fn tier(headers: &HeaderMap) -> Tier {
-    let is_bulk =
-        headers.get(TIER_HEADER).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"bulk"));
-    if is_bulk { Tier::Bulk } else { Tier::Standard }
+/// The tier a producer says it is of, written in any case.
+fn declared_tier(headers: &HeaderMap) -> Option<Tier> {
+    Tier::parse(&headers.get(TIER_HEADER)?.to_str().ok()?.to_ascii_lowercase())
 }
 
 /// Runs to its end also when nobody waits for it any more: a server drops what it does for a client that is gone.

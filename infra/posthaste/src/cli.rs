@@ -8,8 +8,10 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::Resettable;
+use clap::builder::{PossibleValuesParser, Resettable};
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use posthaste_core::api::KeyName;
 
 pub use publish::{PaceArgs, PublishArgs, Rate, Tier};
 pub use replay::{ReplayArgs, ReplaysArgs, ReplaysCommand};
@@ -56,6 +58,11 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
     command
         .mut_args(|arg| if is_empty(&arg) { arg.env(Resettable::Reset) } else { arg })
         .mut_subcommands(without_empty_variables)
+}
+
+/// The names of a topic's publish keys.
+fn key_names() -> PossibleValuesParser {
+    KeyName::ALL.map(KeyName::as_str).into()
 }
 
 /// What every command understands.
@@ -143,10 +150,27 @@ pub enum TopicsCommand {
         /// The topic.
         topic: String,
     },
-    /// Show a topic's two publish keys.
+    /// Show a topic's publish keys: key1 and key2, and those of other tiers that were made.
     Keys {
         /// The topic.
         topic: String,
+    },
+    /// Make a publish key of a topic, or make it anew; the others stay valid. Producers with an internal key may publish
+    /// where back pressure refuses others, those with a bulk key are refused first.
+    RegenerateKey {
+        /// The topic.
+        topic: String,
+        /// The key.
+        #[arg(value_parser = key_names())]
+        key: String,
+    },
+    /// Take a publish key of another tier away from a topic.
+    DeleteKey {
+        /// The topic.
+        topic: String,
+        /// The key. There is no topic without key1 and key2.
+        #[arg(value_parser = key_names())]
+        key: String,
     },
 }
 

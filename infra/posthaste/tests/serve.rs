@@ -118,6 +118,21 @@ fn what_is_applied_is_listed_shown_and_deleted() {
 }
 
 #[test]
+fn a_key_of_another_tier_is_made_shown_and_taken_away() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &[]);
+    server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
+    let before = server.json(&["topics", "keys", "orders"], "");
+    assert_eq!(before.as_object().unwrap().keys().collect::<Vec<_>>(), ["key1", "key2"]);
+    let after = server.json(&["topics", "regenerate-key", "orders", "bulkKey1"], "");
+    assert_eq!((&after["key1"], after["bulkKey1"].is_string()), (&before["key1"], true));
+    assert_eq!(server.json(&["topics", "keys", "orders"], ""), after);
+    let deleted = server.json(&["topics", "delete-key", "orders", "bulkKey1"], "");
+    assert_eq!(deleted, json!({ "deleted": { "topic": "orders", "key": "bulkKey1" } }));
+    assert_eq!(server.json(&["topics", "keys", "orders"], ""), before);
+}
+
+#[test]
 fn every_refusal_has_its_exit_code() {
     let folder = folder();
     let server = Server::start(folder.path(), &[]);
@@ -133,6 +148,9 @@ fn every_refusal_has_its_exit_code() {
     check(&["publish", "nothing", "--file", "-"], EVENT, 4, "topic");
     check(&["topics", "show", "nothing"], "", 4, "topic");
     check(&["topics", "--key", "wrong"], "", 5, "key");
+    check(&["topics", "delete-key", "orders", "key1"], "", 3, "made anew");
+    check(&["topics", "delete-key", "orders", "bulkKey1"], "", 4, "no bulkKey1");
+    check(&["topics", "regenerate-key", "orders", "key3"], "", 2, "bulkKey2");
     check(&["dead-letters", "show", "NO/SUCH/2026/1/1/1/x.json"], "", 4, "");
     check(&["apply", "-f", "-"], &topics("http://127.0.0.1:1/", "a"), 3, "url");
 }

@@ -13,6 +13,7 @@ mod secret_text;
 mod settings;
 mod signing;
 mod test_event;
+mod topic_keys;
 mod view;
 mod webhook_keys;
 
@@ -34,7 +35,6 @@ pub use settings::{
 };
 pub use signing::{MaskError, RotateSecret, RotatedSecret, RotationError, SigningSettings};
 pub use test_event::{TestAttempt, TestRequest, TestResponse};
-pub use view::{
-    DeadLetterObject, DeadLetterPage, HealthView, SubscriptionPage, TopicKeysView, TopicPage, TopicSummary,
-};
+pub use topic_keys::{KeyName, TierKeys, TopicKeysView};
+pub use view::{DeadLetterObject, DeadLetterPage, HealthView, SubscriptionPage, TopicPage, TopicSummary};
 pub use webhook_keys::{WebhookKey, WebhookKeys};

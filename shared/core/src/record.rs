@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use std::time::Duration;
 
-use crate::api::{SecretText, SettingsError, SubscriptionSettings, TopicSettings, compile_topic};
+use crate::api::{
+    KeyName, SecretText, SettingsError, SubscriptionSettings, TierKeys, TopicKeysView, TopicSettings,
+    compile_topic,
+};
 use crate::name::{SubscriptionName, TopicName};
 use crate::secret::Secret;
 use crate::time::Timestamp;
@@ -30,6 +33,9 @@ pub struct TopicRecord {
     pub key1: SecretText,
     /// The second publish key.
     pub key2: SecretText,
+    /// The keys of the other tiers, as far as there are any.
+    #[serde(default, skip_serializing_if = "TierKeys::is_empty")]
+    pub tier_keys: TierKeys,
     /// When the topic was made.
     pub created_at: Timestamp,
     /// When it was last written.
@@ -95,8 +101,8 @@ impl TopicRecord {
     #[must_use]
     pub fn tombstone(self, now: Timestamp) -> Self {
         let (key1, key2) = (SecretText::new(""), SecretText::new(""));
-        let settings = TopicSettings::default();
-        Self { key1, key2, updated_at: now, deleted_at: Some(now), settings, ..self }
+        let (tier_keys, settings) = (TierKeys::default(), TopicSettings::default());
+        Self { key1, key2, tier_keys, updated_at: now, deleted_at: Some(now), settings, ..self }
     }
 
     /// Whether a new topic may be written in this one's place: it was deleted, and its object would have gone by now.
@@ -122,10 +128,39 @@ impl TopicRecord {
             })
     }
 
+    /// Puts a key in its place, in the place of one that was there.
+    pub fn set_key(&mut self, name: KeyName, key: SecretText) {
+        match self.tier_keys.place(name) {
+            Some(place) => *place = Some(key),
+            None if name == KeyName::Key1 => self.key1 = key,
+            None => self.key2 = key,
+        }
+    }
+
+    /// Takes a key away, and answers whether it was there. `None` for one that every topic has.
+    pub fn remove_key(&mut self, name: KeyName) -> Option<bool> {
+        self.tier_keys.place(name).map(|place| place.take().is_some())
+    }
+
+    /// The keys as their topic's owner sees them, in clear.
+    pub fn shown_keys(&self) -> TopicKeysView {
+        let Self { key1, key2, tier_keys, .. } = self.clone();
+        TopicKeysView { key1, key2, tier_keys }
+    }
+
+    /// The keys as they open the topic.
+    pub fn topic_keys(&self) -> TopicKeys {
+        let secret = |key: &SecretText| Secret::new(key.expose());
+        let keys = TopicKeys::new(secret(&self.key1), secret(&self.key2));
+        let shown = self.shown_keys();
+        let more = shown.present().filter(|(name, _)| !name.is_permanent());
+        more.fold(keys, |keys, (name, key)| keys.with(name.tier(), secret(key)))
+    }
+
     /// The topic as the rules use it.
     pub fn compile(&self) -> Result<Topic, RecordError> {
-        let keys = TopicKeys { key1: Secret::new(self.key1.expose()), key2: Secret::new(self.key2.expose()) };
-        let topic = compile_topic(&self.name, &self.settings, keys).map_err(RecordError::Settings)?;
+        let topic =
+            compile_topic(&self.name, &self.settings, self.topic_keys()).map_err(RecordError::Settings)?;
         Ok(Topic { created_at: self.created_at, ..topic })
     }
 }
@@ -133,6 +168,7 @@ impl TopicRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pressure::Tier;
 
     /// Version 1 as it was first written. Never edited.
     const V1: &str = include_str!("wire/fixtures/topic-v1.json");
@@ -140,12 +176,16 @@ mod tests {
     /// Version 2: with custom headers, partial acknowledgement, and a secret that is rotated out. Never edited.
     const V2_ROTATED: &str = include_str!("wire/fixtures/topic-v2-rotated.json");
 
+    /// Version 2: with keys of other tiers. Never edited.
+    const V2_TIER_KEYS: &str = include_str!("wire/fixtures/topic-v2-tier-keys.json");
+
     #[test]
     fn a_record_is_read_and_written_as_its_fixture() {
         let record = TopicRecord::parse(V1.as_bytes()).unwrap();
         assert_eq!(record.render(), V1.trim_end());
         let topic = record.compile().unwrap();
-        assert!(topic.keys.accept("k1") && topic.keys.accept("k2") && !topic.keys.accept("k3"));
+        let tiers = ["k1", "k2", "k3"].map(|key| topic.keys.tier_of(key));
+        assert_eq!(tiers, [Some(Tier::Standard), Some(Tier::Standard), None]);
         assert_eq!(topic.subscriptions["billing"].signing.len(), 1);
     }
 
@@ -163,6 +203,27 @@ mod tests {
         assert_eq!(record.clone().without_ended_secrets(rotated), record);
         let after = record.without_ended_secrets(ended);
         assert_eq!(after.compile().unwrap().subscriptions["billing"].signing.len(), 1);
+    }
+
+    #[test]
+    fn a_record_with_keys_of_other_tiers_is_read_and_written_as_its_fixture() {
+        let record = TopicRecord::parse(V2_TIER_KEYS.as_bytes()).unwrap();
+        assert_eq!(record.render(), V2_TIER_KEYS.trim_end());
+        let tier_of = |record: &TopicRecord, key: &str| record.compile().unwrap().keys.tier_of(key);
+        let tiers = ["k1", "k2", "i1", "b1", "b2", "i2"].map(|key| tier_of(&record, key));
+        let (internal, standard, bulk) = (Some(Tier::Internal), Some(Tier::Standard), Some(Tier::Bulk));
+        assert_eq!(tiers, [standard, standard, internal, bulk, bulk, None]);
+        let mut changed = record.clone();
+        for name in KeyName::ALL {
+            changed.set_key(name, SecretText::new(format!("new {name}")));
+        }
+        for name in KeyName::ALL {
+            assert_eq!(tier_of(&changed, &format!("new {name}")), Some(name.tier()));
+            assert_eq!(changed.remove_key(name), (!name.is_permanent()).then_some(true));
+            assert_eq!(changed.remove_key(name), (!name.is_permanent()).then_some(false));
+        }
+        assert_eq!((changed.render().starts_with(b"{\"v\":1,"), changed.tier_keys.is_empty()), (true, true));
+        assert!(record.tombstone(Timestamp::EPOCH).tier_keys.is_empty());
     }
 
     #[test]
@@ -222,10 +283,10 @@ mod tests {
 
     #[test]
     fn debug_shows_no_secret() {
-        for record in [V1, V2_ROTATED] {
+        for record in [V1, V2_ROTATED, V2_TIER_KEYS] {
             let record = TopicRecord::parse(record.as_bytes()).unwrap();
             let shown = format!("{record:?} {:?}", record.compile().unwrap());
-            for secret in ["whsec_", "whsk_", "\"k1", "s3cret"] {
+            for secret in ["whsec_", "whsk_", "\"k1", "\"i1", "\"b2", "s3cret"] {
                 assert!(!shown.contains(secret), "{secret}");
             }
         }

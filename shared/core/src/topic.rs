@@ -1,5 +1,7 @@
 //! Topics and subscriptions as the rules use them: checked, with every default filled in.
 
+mod keys;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +16,10 @@ use crate::name::{SubscriptionName, TopicName};
 use crate::rate::Rate;
 use crate::retry::RetryPolicy;
 use crate::schema::{ContentMode, Schema};
-use crate::secret::Secret;
 use crate::signature::SigningSecret;
 use crate::time::Timestamp;
+
+pub use keys::{TopicKeys, most_privileged};
 
 /// A topic with its subscriptions.
 #[derive(Debug)]
@@ -42,15 +45,6 @@ pub struct Topic {
     pub subscriptions: BTreeMap<String, Arc<Subscription>>,
     /// The filters of all subscriptions, in the same order.
     pub filters: FilterSet,
-}
-
-/// The two publish keys of a topic: two, so that one can be rotated while the other works.
-#[derive(Debug, Clone)]
-pub struct TopicKeys {
-    /// The first key.
-    pub key1: Secret,
-    /// The second key.
-    pub key2: Secret,
 }
 
 /// A subscription.
@@ -146,12 +140,5 @@ impl Topic {
     /// The subscription of this name, without regard to case.
     pub fn subscription(&self, name: &SubscriptionName) -> Option<&Arc<Subscription>> {
         self.subscriptions.get(&name.folded())
-    }
-}
-
-impl TopicKeys {
-    /// Whether `offered` is one of the two, in constant time.
-    pub fn accept(&self, offered: &str) -> bool {
-        self.key1.matches(offered) | self.key2.matches(offered)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_core::api::{SecretText, TopicSettings};
+use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
 use posthaste_core::layout;
 use posthaste_core::name::TopicName;
 use posthaste_core::record::{RECORD_VERSION, TopicRecord};
@@ -46,6 +46,7 @@ fn record(endpoint: &str) -> Vec<u8> {
         name: topic_name(),
         key1: SecretText::new(KEY),
         key2: SecretText::new("another"),
+        tier_keys: TierKeys::default(),
         created_at: Timestamp::EPOCH,
         updated_at: Timestamp::EPOCH,
         deleted_at: None,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::api::{SecretText, SubscriptionSettings, TopicSettings};
+use posthaste_core::api::{SecretText, SubscriptionSettings, TierKeys, TopicSettings};
 use posthaste_core::delivery::{Delivery, Entry, Marks, Payload, PayloadDigest, group};
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
@@ -236,6 +236,7 @@ impl World {
             name: topic_name(),
             key1: SecretText::new("k1"),
             key2: SecretText::new("k2"),
+            tier_keys: TierKeys::default(),
             created_at: now,
             updated_at: now,
             deleted_at: None,

@@ -40,6 +40,8 @@ problems! {
     BadRequests: 400 "The path, query or body cannot be read, or a member cannot be accepted; it is named";
     /// Of every route that needs the topic.
     UnknownTopic: 404 "There is no such topic";
+    /// Of the route of a key.
+    UnknownKey: 404 "There is no such topic, or it does not have this key";
     /// Of every route that needs the subscription.
     UnknownSubscription: 404 "There is no such topic or subscription";
     /// Of a dead letter's route.

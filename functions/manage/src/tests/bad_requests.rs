@@ -15,6 +15,7 @@ async fn without_the_admin_key_nothing_is_shown_or_done() {
         ("DELETE", "/topics/orders"),
         ("GET", "/topics/orders/keys"),
         ("POST", "/topics/orders/keys/key1/regenerate"),
+        ("DELETE", "/topics/orders/keys/bulkKey1"),
         ("POST", "/topics/orders/subscriptions/billing/rotate-secret"),
         ("GET", "/topics/orders/subscriptions"),
         ("GET", "/topics/orders/subscriptions/billing"),

@@ -10,6 +10,7 @@ use crate::openapi;
 /// SPEC §10, as far as it is built.
 const ROUTES: &[&str] = &[
     "delete /topics/{topic}",
+    "delete /topics/{topic}/keys/{key}",
     "delete /topics/{topic}/subscriptions/{name}",
     "get /.well-known/webhook-keys",
     "get /dead-letters/{key}",

@@ -177,21 +177,54 @@ async fn where_the_tarpit_advises_nobody_waits_and_nothing_is_published() {
     assert_eq!(world.packed().len(), 1);
 }
 
+/// The statuses of requests with this key that say of themselves that they are of each of these tiers.
+async fn statuses(world: &World, key: &str) -> [u16; 5] {
+    let mut statuses = [0; 5];
+    for (status, tier) in statuses.iter_mut().zip(["bulk", "Bulk", "standard", "internal", ""]) {
+        let headers = [("aeg-sas-key", key), STRUCTURED, ("posthaste-tier", tier)];
+        *status = world.post(&headers, MINIMAL).await.status;
+    }
+    statuses
+}
+
 #[tokio::test]
-async fn a_producer_can_step_back_but_not_forward() {
+async fn the_key_says_the_tier_and_the_header_can_only_lower_it() {
     let world = World::new(one()).await;
-    let statuses = async || {
-        let mut statuses = Vec::new();
-        for tier in ["bulk", "Bulk", "standard", "internal", ""] {
-            let answer = world.post(&[STRUCTURED, ("posthaste-tier", tier)], MINIMAL).await;
-            statuses.push(answer.status);
+    world.put_topic_with_tier_keys(one()).await;
+    let check = async |refused_from, expected: [(&str, [u16; 5]); 4]| {
+        put_pressure(&world, Duration::ZERO, refused_from, &[]).await;
+        for (key, statuses_of) in expected {
+            assert_eq!(statuses(&world, key).await, statuses_of, "{key} {refused_from:?}");
         }
-        statuses
     };
-    put_pressure(&world, Duration::ZERO, Some(Tier::Bulk), &[]).await;
-    assert_eq!(statuses().await, [503, 503, 200, 200, 200]);
+    let (taken, refused, back) = ([200; 5], [503; 5], [503, 503, 200, 200, 200]);
+    let all = ["key-internal", "key-one", "key-two", "key-bulk"];
+    let of = |expected: [[u16; 5]; 4]| std::array::from_fn(|at| (all[at], expected[at]));
+    check(None, of([taken; 4])).await;
+    check(Some(Tier::Bulk), of([back, back, back, refused])).await;
+    // An internal key may step back to `standard` too, and is refused with it.
+    let inner = [503, 503, 503, 200, 200];
+    check(Some(Tier::Standard), of([inner, refused, refused, refused])).await;
+    check(Some(Tier::Internal), of([refused; 4])).await;
+}
+
+#[tokio::test]
+async fn an_internal_key_is_not_held_once_others_are_refused() {
+    let world = World::new(one()).await;
+    world.put_topic_with_tier_keys(one()).await;
     put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
-    assert_eq!(statuses().await, [503; 5]);
+    let answer = world.post(&[("aeg-sas-key", "key-internal"), STRUCTURED], MINIMAL).await;
+    assert_eq!((answer.status, world.clock.sleepers(), world.packed().len()), (200, 0, 1));
+    assert_eq!(answer.headers["posthaste-pressure"], "medium; resource=submission-queue; delay=0");
+}
+
+#[tokio::test]
+async fn without_keys_of_other_tiers_a_producer_can_step_back_but_not_forward() {
+    let world = World::new(one()).await;
+    put_pressure(&world, Duration::ZERO, Some(Tier::Bulk), &[]).await;
+    assert_eq!(statuses(&world, "key-one").await, [503, 503, 200, 200, 200]);
+    put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
+    assert_eq!(statuses(&world, "key-one").await, [503; 5]);
     put_pressure(&world, Duration::ZERO, None, &[]).await;
     assert_eq!(world.post(&[STRUCTURED, BULK], MINIMAL).await.status, 200);
 }

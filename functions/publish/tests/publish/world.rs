@@ -54,6 +54,17 @@ impl World {
         world
     }
 
+    /// Writes the topic with keys of every tier: `key-one` and `key-two`, `key-internal` and `key-bulk`.
+    pub(crate) async fn put_topic_with_tier_keys(&self, settings: Value) {
+        let at = Timestamp::parse(START).unwrap();
+        let record = json!({
+            "v": 2, "name": "Orders", "key1": "key-one", "key2": "key-two",
+            "tierKeys": { "internalKey1": "key-internal", "bulkKey2": "key-bulk" },
+            "createdAt": at, "updatedAt": at, "settings": settings,
+        });
+        self.store.put("topics/orders.json", record.to_string().into(), PutCondition::Always).await.unwrap();
+    }
+
     /// Writes the topic as `manage` does.
     pub(crate) async fn put_topic(&self, settings: Value, key1: &str, key2: &str) {
         let at = Timestamp::parse(START).unwrap();

@@ -29,7 +29,7 @@ pub struct PublishArgs {
     /// application/json for everything else].
     #[arg(long, value_name = "TYPE")]
     pub content_type: Option<String>,
-    /// One of the topic's two publish keys [default: asked of the server with the admin key]. With it alone, --url is
+    /// One of the topic's publish keys [default: asked of the server with the admin key]. With it alone, --url is
     /// where to publish; with the admin key too, the server is asked where that is.
     #[arg(long, env = "POSTHASTE_PUBLISH_KEY", hide_env_values = true, allow_hyphen_values = true)]
     pub key: Option<String>,

@@ -206,7 +206,7 @@ fn refused_hint(refusal: &Refusal) -> Option<String> {
     }
     match refusal.status {
         401 => Some(
-            "another key: management takes the admin key, publishing one of the topic's two keys".to_owned(),
+            "another key: management takes the admin key, publishing one of the topic's own keys".to_owned(),
         ),
         507 => Some("free space on the disk that holds the data folder".to_owned()),
         _ => None,

@@ -1,6 +1,6 @@
-//! `topics`: list, show, delete, keys.
+//! `topics`: list, show, delete; their publish keys.
 
-use posthaste_core::api::{TopicKeysView, TopicPage, TopicSettings, TopicSummary};
+use posthaste_core::api::{KeyName, SecretText, TopicKeysView, TopicPage, TopicSettings, TopicSummary};
 use posthaste_core::time::format_duration;
 use serde_json::json;
 use ureq::http::Method;
@@ -16,6 +16,8 @@ pub(super) fn run(session: &Session, command: Option<TopicsCommand>) -> Result<R
         TopicsCommand::Show { topic } => show(session, &topic),
         TopicsCommand::Delete { topic } => delete(session, &topic),
         TopicsCommand::Keys { topic } => keys(session, &topic),
+        TopicsCommand::RegenerateKey { topic, key } => regenerate_key(session, &topic, &key),
+        TopicsCommand::DeleteKey { topic, key } => delete_key(session, &topic, &key),
     }
 }
 
@@ -70,8 +72,24 @@ fn delete(session: &Session, topic: &str) -> Result<Reply, CommandError> {
 
 fn keys(session: &Session, topic: &str) -> Result<Reply, CommandError> {
     let call = Call::new(Method::GET, &["topics", topic, "keys"]).key(&session.key);
-    let keys: TopicKeysView = session.client.json(call)?;
-    let row = |name: &str, key: &str| [name.to_owned(), key.to_owned()];
-    let rows = vec![row("key1", keys.key1.expose()), row("key2", keys.key2.expose())];
-    Ok(Reply::new(json!(keys)).table(["name", "key"], rows))
+    Ok(shown_keys(&session.client.json(call)?))
+}
+
+fn regenerate_key(session: &Session, topic: &str, key: &str) -> Result<Reply, CommandError> {
+    let path = ["topics", topic, "keys", key, "regenerate"];
+    let call = Call::new(Method::POST, &path).key(&session.key);
+    Ok(shown_keys(&session.client.json(call)?))
+}
+
+fn delete_key(session: &Session, topic: &str, key: &str) -> Result<Reply, CommandError> {
+    session.client.send(Call::new(Method::DELETE, &["topics", topic, "keys", key]).key(&session.key))?;
+    let json = json!({ "deleted": { "topic": topic, "key": key } });
+    Ok(Reply::new(json).line(format!("took {key} away from the topic {topic}")))
+}
+
+fn shown_keys(keys: &TopicKeysView) -> Reply {
+    let row = |(name, key): (KeyName, &SecretText)| {
+        [name.to_string(), name.tier().to_string(), key.expose().to_owned()]
+    };
+    Reply::new(json!(keys)).table(["name", "tier", "key"], keys.present().map(row).collect())
 }

@@ -153,7 +153,7 @@ mod tests {
     fn the_declaration_passes_the_rules_that_apply_to_everybody() {
         let file = declaration(|name| format!("http://127.0.0.1:9000/{name}")).unwrap();
         for (name, settings) in &file.contents.topics {
-            let keys = TopicKeys { key1: Secret::new("1"), key2: Secret::new("2") };
+            let keys = TopicKeys::new(Secret::new("1"), Secret::new("2"));
             compile_topic(name, settings, keys).unwrap();
         }
         assert_eq!(file.contents.topics.len(), 2);

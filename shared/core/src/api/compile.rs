@@ -542,7 +542,7 @@ mod tests {
     fn a_topic_s_error_names_the_subscription() {
         let settings = json!({ "subscriptions": { "billing": { "endpoint": { "url": "x" } } } });
         let settings: TopicSettings = serde_json::from_value(settings).unwrap();
-        let keys = TopicKeys { key1: Secret::new("a"), key2: Secret::new("b") };
+        let keys = TopicKeys::new(Secret::new("a"), Secret::new("b"));
         let error = compile_topic(&TopicName::parse("orders").unwrap(), &settings, keys).unwrap_err();
         assert_eq!(error.member, "subscriptions.billing.endpoint.url");
     }

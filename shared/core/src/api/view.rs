@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    DeliveryHeaderSettings, HandshakeView, IsoDuration, IsoTimestamp, SecretText, StatusView,
-    SubscriptionSettings, TopicSettings,
+    DeliveryHeaderSettings, HandshakeView, IsoDuration, IsoTimestamp, StatusView, SubscriptionSettings,
+    TopicSettings,
 };
 use crate::name::{SubscriptionName, TopicName};
 use crate::schema::Schema;
@@ -97,17 +97,6 @@ pub struct SubscriptionPage {
     pub cursor: Option<String>,
 }
 
-/// The two publish keys of a topic, in clear. Either is accepted, so that one can be changed while the other works.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct TopicKeysView {
-    /// The first key.
-    #[schema(value_type = String)]
-    pub key1: SecretText,
-    /// The second key.
-    #[schema(value_type = String)]
-    pub key2: SecretText,
-}
-
 /// A dead-letter object in a list. It holds one or more events that were given up together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -144,7 +133,7 @@ pub struct HealthView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::MASKED;
+    use crate::api::{MASKED, SecretText};
     use serde_json::json;
 
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -189,11 +178,5 @@ mod tests {
         let shown = topic().shown(&TopicName::parse("Orders").unwrap(), Timestamp::EPOCH);
         let text = serde_json::to_string(&shown).unwrap();
         assert_eq!(serde_json::from_str::<TopicSettings>(&text).unwrap(), shown);
-    }
-
-    #[test]
-    fn debug_of_the_keys_shows_neither() {
-        let keys = TopicKeysView { key1: SecretText::new("abc"), key2: SecretText::new("def") };
-        assert_eq!(format!("{keys:?}"), "TopicKeysView { key1: [redacted], key2: [redacted] }");
     }
 }

@@ -161,6 +161,13 @@ impl Tier {
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tier| tier.as_str() == text)
     }
+
+    /// The tier of a producer that may be of this one and says that it is of `declared`: it can step back behind
+    /// others, never before them.
+    #[must_use]
+    pub fn stepping_back(self, declared: Option<Self>) -> Self {
+        declared.map_or(self, |declared| declared.max(self))
+    }
 }
 
 impl fmt::Display for Tier {

@@ -11,7 +11,9 @@ const VERSION_1: u32 = 1;
 pub(super) fn of(record: &TopicRecord) -> u32 {
     // Settings are plain data with text keys: serialising them cannot fail. A tombstone would be a topic to version 1.
     let settings = serde_json::to_value(&record.settings).unwrap_or_default();
-    let is_version_1 = record.deleted_at.is_none() && is_known("settings", &settings);
+    // The first program would drop the keys of other tiers with its next write.
+    let is_version_1 =
+        record.deleted_at.is_none() && record.tier_keys.is_empty() && is_known("settings", &settings);
     if is_version_1 { VERSION_1 } else { RECORD_VERSION }
 }
 

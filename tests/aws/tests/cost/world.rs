@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::future::{Either, join_all, select};
 use http::Request;
 use posthaste_aws::{AwsSettings, Clients, QueueUrls, S3Store, SqsQueue};
-use posthaste_core::api::{SecretText, TopicSettings};
+use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
 use posthaste_core::layout;
 use posthaste_core::name::TopicName;
 use posthaste_core::pressure::PressureSettings;
@@ -289,6 +289,7 @@ fn record(subscriptions: &Value) -> TopicRecord {
         name: topic_name(),
         key1: SecretText::new(KEY),
         key2: SecretText::new("another"),
+        tier_keys: TierKeys::default(),
         created_at: START,
         updated_at: START,
         deleted_at: None,

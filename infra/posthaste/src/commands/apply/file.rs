@@ -97,7 +97,7 @@ pub fn check(path: &Path, text: &[u8]) -> Result<Checked, ApplyError> {
             let path = path.to_owned();
             return Err(ApplyError::Twice { topic: name.clone(), first: path.clone(), second: path });
         }
-        let keys = TopicKeys { key1: Secret::new(""), key2: Secret::new("") };
+        let keys = TopicKeys::new(Secret::new(""), Secret::new(""));
         compile_topic(name, &unmasked(settings), keys).map_err(|source| {
             let place = locate(text, &format!("topics.{name}.{}", source.member));
             ApplyError::Settings { path: path.to_owned(), place, source }

@@ -1,0 +1,184 @@
+//! The publish keys of a topic as they are named, shown and stored: two that every topic has, and up to two more for
+//! each of the other tiers. What a key opens is decided in [`crate::topic`].
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::SecretText;
+use crate::pressure::Tier;
+
+/// Which of a topic's publish keys. A tier has two, so that one can be made anew while the other works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum KeyName {
+    /// The first of the usual producers.
+    Key1,
+    /// Their second.
+    Key2,
+    /// The first of the tier `internal`.
+    InternalKey1,
+    /// Its second.
+    InternalKey2,
+    /// The first of the tier `bulk`.
+    BulkKey1,
+    /// Its second.
+    BulkKey2,
+}
+
+/// The keys that a topic has only where somebody made them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TierKeys {
+    /// The first key of the tier `internal`, which may publish where other producers are refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub internal_key1: Option<SecretText>,
+    /// The second key of the tier `internal`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub internal_key2: Option<SecretText>,
+    /// The first key of the tier `bulk`, which is refused first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub bulk_key1: Option<SecretText>,
+    /// The second key of the tier `bulk`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub bulk_key2: Option<SecretText>,
+}
+
+/// The publish keys of a topic, in clear. Each is accepted, so that one can be changed while its neighbour works.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TopicKeysView {
+    /// The first key.
+    #[schema(value_type = String)]
+    pub key1: SecretText,
+    /// The second key.
+    #[schema(value_type = String)]
+    pub key2: SecretText,
+    /// The keys of the other tiers, as far as there are any.
+    #[serde(flatten)]
+    pub tier_keys: TierKeys,
+}
+
+impl KeyName {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Self; 6] =
+        [Self::Key1, Self::Key2, Self::InternalKey1, Self::InternalKey2, Self::BulkKey1, Self::BulkKey2];
+
+    /// Its name as paths and command lines write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Key1 => "key1",
+            Self::Key2 => "key2",
+            Self::InternalKey1 => "internalKey1",
+            Self::InternalKey2 => "internalKey2",
+            Self::BulkKey1 => "bulkKey1",
+            Self::BulkKey2 => "bulkKey2",
+        }
+    }
+
+    /// The tier of the producers that publish with it.
+    pub const fn tier(self) -> Tier {
+        match self {
+            Self::InternalKey1 | Self::InternalKey2 => Tier::Internal,
+            Self::Key1 | Self::Key2 => Tier::Standard,
+            Self::BulkKey1 | Self::BulkKey2 => Tier::Bulk,
+        }
+    }
+
+    /// Whether every topic has it, so that it cannot be taken away.
+    pub const fn is_permanent(self) -> bool {
+        matches!(self, Self::Key1 | Self::Key2)
+    }
+}
+
+impl fmt::Display for KeyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl TierKeys {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The place of a key; `None` for the two that are not here.
+    pub fn place(&mut self, name: KeyName) -> Option<&mut Option<SecretText>> {
+        match name {
+            KeyName::Key1 | KeyName::Key2 => None,
+            KeyName::InternalKey1 => Some(&mut self.internal_key1),
+            KeyName::InternalKey2 => Some(&mut self.internal_key2),
+            KeyName::BulkKey1 => Some(&mut self.bulk_key1),
+            KeyName::BulkKey2 => Some(&mut self.bulk_key2),
+        }
+    }
+}
+
+impl TopicKeysView {
+    /// The keys that there are, in order.
+    pub fn present(&self) -> impl Iterator<Item = (KeyName, &SecretText)> {
+        KeyName::ALL.into_iter().filter_map(|name| Some((name, self.key(name)?)))
+    }
+
+    fn key(&self, name: KeyName) -> Option<&SecretText> {
+        match name {
+            KeyName::Key1 => Some(&self.key1),
+            KeyName::Key2 => Some(&self.key2),
+            KeyName::InternalKey1 => self.tier_keys.internal_key1.as_ref(),
+            KeyName::InternalKey2 => self.tier_keys.internal_key2.as_ref(),
+            KeyName::BulkKey1 => self.tier_keys.bulk_key1.as_ref(),
+            KeyName::BulkKey2 => self.tier_keys.bulk_key2.as_ref(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn view(tier_keys: TierKeys) -> TopicKeysView {
+        TopicKeysView { key1: SecretText::new("abc"), key2: SecretText::new("def"), tier_keys }
+    }
+
+    #[test]
+    fn a_key_is_read_and_written_by_one_name() {
+        for name in KeyName::ALL {
+            assert_eq!(serde_json::from_value::<KeyName>(json!(name.as_str())).unwrap(), name);
+            assert_eq!(TierKeys::default().place(name).is_none(), name.is_permanent());
+        }
+        assert!(serde_json::from_value::<KeyName>(json!("key3")).is_err());
+    }
+
+    #[test]
+    fn only_keys_that_are_there_are_shown() {
+        let without = view(TierKeys::default());
+        assert_eq!(serde_json::to_value(&without).unwrap(), json!({ "key1": "abc", "key2": "def" }));
+        let mut tier_keys = TierKeys::default();
+        *tier_keys.place(KeyName::BulkKey2).unwrap() = Some(SecretText::new("ghi"));
+        let with = view(tier_keys);
+        let shown = json!({ "key1": "abc", "key2": "def", "bulkKey2": "ghi" });
+        assert_eq!(serde_json::to_value(&with).unwrap(), shown);
+        assert_eq!(serde_json::from_value::<TopicKeysView>(shown).unwrap(), with);
+        let names: Vec<_> = with.present().map(|(name, key)| (name.as_str(), key.expose())).collect();
+        assert_eq!(names, [("key1", "abc"), ("key2", "def"), ("bulkKey2", "ghi")]);
+    }
+
+    #[test]
+    fn debug_shows_no_key() {
+        let mut tier_keys = TierKeys::default();
+        for name in KeyName::ALL {
+            if let Some(place) = tier_keys.place(name) {
+                *place = Some(SecretText::new("sesame"));
+            }
+        }
+        let shown = format!("{:?}", view(tier_keys));
+        assert_eq!(shown.matches("[redacted]").count(), 6, "{shown}");
+        assert!(!["abc", "def", "sesame"].iter().any(|key| shown.contains(key)), "{shown}");
+    }
+}
