@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use posthaste_core::event::PublishInputError;
 use posthaste_core::idempotency::IdempotencyKeyError;
+use posthaste_core::pressure::{ResourceState, explain};
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_ports::{ErrorKind, FanOutError, PortError, RegistryError};
 
@@ -13,6 +14,17 @@ use crate::once::IDEMPOTENCY_KEY_HEADER;
 
 /// When a producer may try again after a failure that nobody gave a time for.
 pub const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(5);
+
+/// What a producer hears that back pressure turned away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnedAway {
+    /// When to try again.
+    pub retry_after: Duration,
+    /// The value of the header `Posthaste-Pressure`.
+    pub header: Option<String>,
+    /// On whose account; `None` where the pressure is gone and the wait only runs out.
+    pub pressing: Option<ResourceState>,
+}
 
 /// Why a request was not published. But for [`Write`](Self::Write), nothing of it was accepted.
 #[derive(Debug, thiserror::Error)]
@@ -28,20 +40,10 @@ pub enum PublishError {
     Registry(#[source] RegistryError),
     /// Back pressure refuses this producer.
     #[error("refused by back pressure")]
-    Refused {
-        /// When to try again.
-        retry_after: Duration,
-        /// What its producer is told of the pressure.
-        pressure: Option<String>,
-    },
+    Refused(Box<TurnedAway>),
     /// Back pressure asks this producer to wait by itself, instead of letting its acknowledgement wait.
     #[error("asked by back pressure to come back later")]
-    Advised {
-        /// How long to wait.
-        retry_after: Duration,
-        /// What its producer is told of the pressure.
-        pressure: Option<String>,
-    },
+    Advised(Box<TurnedAway>),
     /// The body was not read.
     #[error("failed to read the request")]
     Body(#[source] BodyError),
@@ -86,13 +88,10 @@ impl PublishError {
             Self::Registry(_) => Problem::new(ProblemKind::Unavailable)
                 .detail("the topic could not be looked up; nothing was accepted")
                 .retry_after(RETRY_AFTER_DEFAULT),
-            Self::Refused { retry_after, .. } => Problem::new(ProblemKind::BackPressure)
-                .detail("nothing was accepted")
-                .retry_after(*retry_after),
-            Self::Advised { retry_after, .. } => Problem::new(ProblemKind::BackPressure)
-                .status(StatusCode::TOO_MANY_REQUESTS)
-                .detail("nothing was accepted; publish the request again after the wait")
-                .retry_after(*retry_after),
+            Self::Refused(away) => away.problem("nothing was accepted"),
+            Self::Advised(away) => away
+                .problem("nothing was accepted, publish the request again after the wait")
+                .status(StatusCode::TOO_MANY_REQUESTS),
             Self::Body(error) => body_problem(error),
             Self::Input(error) => input_problem(error),
             Self::Key(error) => {
@@ -109,6 +108,19 @@ impl PublishError {
                 .detail("the Idempotency-Key could not be looked up; nothing was accepted")
                 .retry_after(RETRY_AFTER_DEFAULT),
             Self::Write(error) => write_problem(error.port_error()),
+        }
+    }
+}
+
+impl TurnedAway {
+    fn problem(&self, outcome: &str) -> Problem {
+        let problem = Problem::new(ProblemKind::BackPressure).retry_after(self.retry_after);
+        match &self.pressing {
+            Some(state) => problem
+                .pressing(state.resource, state.effective_level())
+                .detail(format!("{}; {outcome}", explain(state))),
+            None => problem
+                .detail(format!("the pressure is gone and the wait becomes shorter by itself; {outcome}")),
         }
     }
 }

@@ -10,6 +10,7 @@ mod key;
 mod meter;
 mod once;
 mod router;
+mod turn_away;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use http::{HeaderMap, Request};
 use posthaste_core::delivery::Marks;
 use posthaste_core::event::{Event, Input, Made, PublishRequest, parse_request};
 use posthaste_core::name::TopicName;
-use posthaste_core::pressure::{Admission, Tier};
+use posthaste_core::pressure::Tier;
 use posthaste_core::schema::Schema;
 use posthaste_core::topic::Topic;
 use posthaste_ports::{Activity, Clock, Entropy, FanOut, ObjectStore, PressureReader, QueueSender, Registry};
@@ -29,10 +30,12 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
 pub use crate::body::{BodyBudget, BodyError};
-pub use crate::error::{PublishError, RETRY_AFTER_DEFAULT};
+pub use crate::error::{PublishError, RETRY_AFTER_DEFAULT, TurnedAway};
 pub use crate::once::IDEMPOTENCY_KEY_HEADER;
 use crate::once::Name;
 pub use crate::router::{API_EVENTS_PATH, EVENTS_PATH, PRESSURE_HEADER, router};
+pub use crate::turn_away::Advice;
+use crate::turn_away::Entered;
 
 /// The header in which a producer declares its tier. It can step back behind the tier of its key, never before it:
 /// `bulk` means something with every key, `standard` with an internal one.
@@ -44,8 +47,8 @@ pub enum Tarpit {
     /// Its acknowledgement waits.
     #[default]
     Delay,
-    /// It is told to come back after the wait (429), and nothing of its request is accepted. For where a held
-    /// acknowledgement costs money and concurrency, as in Lambda.
+    /// It is told to come back after the wait (429), and nothing of its request is accepted; but one request of each topic
+    /// goes on in that time. For where a held acknowledgement costs money and concurrency, as in Lambda.
     Advise,
 }
 
@@ -77,6 +80,8 @@ pub struct Publish<Q, S, C, E> {
     pub activity: Activity,
     /// The memory for bodies.
     pub bodies: BodyBudget,
+    /// Whose turn it is where the tarpit advises.
+    pub advice: Advice,
     /// How it treats its producers.
     pub settings: PublishSettings,
 }
@@ -189,20 +194,10 @@ where
         let tier = opened.stepping_back(declared_tier(headers));
         let key = once::key(headers).map_err(PublishError::Key)?;
         let admitted = self.pressure.admit(tier).await;
-        let (dehydrate, pressure) = (admitted.dehydrate, admitted.header);
-        match (admitted.admission, self.settings.tarpit) {
-            (Admission::Refuse { retry_after, .. }, _) => {
-                return Err(PublishError::Refused { retry_after, pressure });
-            }
-            (Admission::Delay(retry_after), Tarpit::Advise) => {
-                return Err(PublishError::Advised { retry_after, pressure });
-            }
-            (Admission::Delay(_), Tarpit::Delay) | (Admission::Accept, _) => {}
-        }
-        let mut room = self.bodies.reserve(body).map_err(PublishError::Body)?;
+        let Entered { wait, pressure, dehydrate, mut room } = self.enter(topic, tier, admitted, body)?;
         let body = body::read(body, &self.clock, self.settings.body_timeout);
         let body = body.await.map_err(PublishError::Body)?;
-        if let Admission::Delay(wait) = admitted.admission {
+        if wait > Duration::ZERO {
             self.clock.sleep(wait).await;
         }
         let request = PublishRequest { topic: &topic.name, input: self.input(topic), headers, body: &body };

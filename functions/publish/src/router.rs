@@ -53,8 +53,8 @@ where
         Err(error) => {
             let response = error.problem().into_response().map(Body::from);
             match error {
-                PublishError::Refused { pressure, .. } | PublishError::Advised { pressure, .. } => {
-                    with_pressure(response, pressure)
+                PublishError::Refused(away) | PublishError::Advised(away) => {
+                    with_pressure(response, away.header)
                 }
                 _ => response,
             }

@@ -24,7 +24,7 @@ use posthaste_ports::{
     Activity, DrainMeter, DrainPost, DrainReports, Entropy, NoMachine, PressureReader, QueueName, Registry,
     Reliever,
 };
-use posthaste_publish::{BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_wake::{Wake, WakePorts};
 
 use crate::both_queues::BothQueues;
@@ -94,6 +94,7 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients) -> Router {
         activity: Activity::default(),
         // Lambda gives an instance one request at a time.
         bodies: BodyBudget::new(REQUEST_BYTES_MAX),
+        advice: Advice::default(),
         settings: PublishSettings { tarpit: environment.tarpit, ..PublishSettings::default() },
     };
     posthaste_publish::router(Arc::new(publish)).fallback(not_found)

@@ -18,7 +18,7 @@ use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{FileStore, Local, LocalOptions, SystemClock, SystemEntropy};
 use posthaste_manage::Manage;
 use posthaste_ports::{Activity, PressureReader, QueueName, QueueReceiver, Registry};
-use posthaste_publish::{BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -95,6 +95,7 @@ fn publish(local: &Local<SystemClock>) -> Router {
         entropy: SystemEntropy,
         activity: Activity::default(),
         bodies: BodyBudget::new(16_000_000),
+        advice: Advice::default(),
         settings: PublishSettings::default(),
     }))
 }

@@ -5,9 +5,11 @@
 //! done for the process itself.
 
 mod admit;
+mod advise;
 mod change;
 mod drain;
 mod evaluate;
+mod explain;
 mod formula;
 mod readings;
 mod relief;
@@ -18,14 +20,16 @@ mod table;
 
 pub use admit::{
     Admission, REFUSED_RETRY_AFTER, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS, STATE_STALE_AFTER_POLLS,
-    Staleness, admit, pressure_header,
+    Staleness, admit, pressing, pressure_header,
 };
+pub use advise::{ADVISED_TOPICS_MAX, Places};
 pub use change::{PressureChange, UNTOLD_MAX};
 pub use drain::{CURRENT_MAX, DrainReport, Drained, REPORT_INTERVAL, REPORT_WINDOW_MAX, REPORTED_WAIT_MIN};
 pub use evaluate::{
     DISK_CRITICALLY_LOW, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, Transition, evaluate,
     next_level,
 };
+pub use explain::explain;
 pub use readings::{DrainRate, Readings, Space, Usage};
 pub use relief::{Due, RELIEF_EVERY, Relief};
 pub use resource::{Level, Profile, Resource, Tier};

@@ -10,6 +10,8 @@ use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::pressure::{Level, Resource};
+
 /// The media type of a problem.
 pub const PROBLEM_CONTENT_TYPE: &str = "application/problem+json";
 
@@ -106,7 +108,7 @@ impl ProblemKind {
             Self::AnswerTooLarge => "What was asked for is too large to be answered here",
             Self::UnsupportedMediaType => "Unsupported Media Type",
             Self::Internal => "Internal Server Error",
-            Self::BackPressure => "Back pressure: too much is waiting already",
+            Self::BackPressure => "Back pressure: events are not taken at the moment",
             Self::Unavailable => "The store does not answer",
             Self::StorageFull => "No room is left on the device",
         }
@@ -144,13 +146,16 @@ pub struct Problem {
     pub member: Option<Box<str>>,
     /// Which event of the request is at fault, from 0.
     pub index: Option<usize>,
+    /// The resource on whose account nothing is taken, and its level.
+    pub pressing: Option<(Resource, Level)>,
     /// When it is worth trying again; written as whole seconds, rounded up, into `Retry-After`.
     pub retry_after: Option<Duration>,
     /// The methods the path takes, for `Allow`.
     pub allow: Option<HeaderValue>,
 }
 
-/// The JSON of a problem (RFC 9457), with the extension members `member` and `index`.
+/// The JSON of a problem (RFC 9457), with the extension members `member`, `index`, `resource` and
+/// `level`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub struct ProblemBody<'a> {
@@ -173,6 +178,14 @@ pub struct ProblemBody<'a> {
     /// Which event of the request is at fault, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     index: Option<usize>,
+    /// Under back pressure, the resource on whose account the request was not taken, as `GET /pressure` names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "submission-queue")]
+    resource: Option<Resource>,
+    /// The level of that resource: `medium` or `high`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "medium")]
+    level: Option<Level>,
 }
 
 impl Problem {
@@ -184,6 +197,7 @@ impl Problem {
             detail: None,
             member: None,
             index: None,
+            pressing: None,
             retry_after: None,
             allow: None,
         }
@@ -204,6 +218,12 @@ impl Problem {
     /// Names the event at fault, from 0.
     pub fn index(mut self, index: usize) -> Self {
         self.index = Some(index);
+        self
+    }
+
+    /// Names the resource under pressure, and its level.
+    pub fn pressing(mut self, resource: Resource, level: Level) -> Self {
+        self.pressing = Some((resource, level));
         self
     }
 
@@ -228,6 +248,8 @@ impl Problem {
             detail: self.detail.as_deref(),
             member: self.member.as_deref(),
             index: self.index,
+            resource: self.pressing.map(|(resource, _)| resource),
+            level: self.pressing.map(|(_, level)| level),
         };
         // Plain data with fixed member names: serialising it cannot fail.
         Bytes::from(serde_json::to_vec(&body).unwrap_or_default())
@@ -275,6 +297,12 @@ mod tests {
             400,
             &[("content-type", "application/problem+json"), ("cache-control", "no-store")],
             r#"{"type":"urn:posthaste:problem:bad-event","title":"An event is not as its schema says","status":400,"detail":"expected a text","member":"type","index":2}"#,
+        );
+        check(
+            Problem::new(ProblemKind::BackPressure).pressing(Resource::LogDisk, Level::High),
+            503,
+            &[],
+            r#"{"type":"urn:posthaste:problem:back-pressure","title":"Back pressure: events are not taken at the moment","status":503,"resource":"log-disk","level":"high"}"#,
         );
         check(
             Problem::new(ProblemKind::NotFound),

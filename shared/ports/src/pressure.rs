@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_core::pressure::{
-    Admission, PRESSURE_KEY, PressureState, StateError, Tier, admit, pressure_header,
+    Admission, PRESSURE_KEY, PressureState, ResourceState, StateError, Tier, admit, pressing, pressure_header,
 };
 
 use crate::{Clock, ETag, Object, ObjectStore, PortError, Reliever, Revalidated};
@@ -26,6 +26,8 @@ pub struct Admitted {
     pub admission: Admission,
     /// The value of the header `Posthaste-Pressure`, if there is anything to tell.
     pub header: Option<String>,
+    /// On whose account it is delayed or refused; `None` where it is not, or where the wait only runs out.
+    pub pressing: Option<ResourceState>,
     /// Whether payloads go to the object store.
     pub dehydrate: bool,
 }
@@ -85,7 +87,9 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
             None => Admission::Accept,
         };
         let header = pressure_header(state, &admission);
-        Admitted { admission, header, dehydrate: state.is_some_and(PressureState::dehydrate) }
+        let held = state.filter(|_| admission != Admission::Accept);
+        let pressing = held.and_then(|state| pressing(state, &admission)).cloned();
+        Admitted { admission, header, pressing, dehydrate: state.is_some_and(PressureState::dehydrate) }
     }
 
     /// Whether one producer may go on.

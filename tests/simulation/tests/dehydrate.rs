@@ -19,7 +19,7 @@ use posthaste_ports::{
     Activity, Clock, DrainMeter, NoMachine, ObjectStore, PressureReader, QueueName, QueueReceiver,
     ReceivedMessage, Registry,
 };
-use posthaste_publish::{BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_simulation::{Answer, World};
 use serde_json::json;
 
@@ -58,6 +58,7 @@ impl Host {
             entropy: SeededEntropy::new(3),
             activity: Activity::default(),
             bodies: BodyBudget::new(1_000_000),
+            advice: Advice::default(),
             settings: PublishSettings::default(),
         };
         let ports = MonitorPorts {

@@ -24,7 +24,7 @@ use posthaste_ports::{
     QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage, Recorded, Registry, Relieved, Reliever,
     Sample,
 };
-use posthaste_publish::{BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_simulation::{event, start};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -109,6 +109,7 @@ impl Process {
             entropy: entropy.clone(),
             activity: Activity::default(),
             bodies: BodyBudget::new(1_000_000),
+            advice: Advice::default(),
             settings: PublishSettings::default(),
         };
         let deliver = DeliverPorts {

@@ -31,7 +31,6 @@ async fn every_write(api: &Api) -> Vec<Answer> {
         api.delete("/topics/orders/subscriptions/billing").await,
     ];
     answers.push(api.call("POST", "/topics/orders/keys/key1/regenerate", &[], "").await);
-    answers.push(api.call("DELETE", "/topics/orders/keys/bulkKey1", &[], "").await);
     answers
 }
 

@@ -1,26 +1,37 @@
 //! What is counted, as Prometheus would read it.
 
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
 use metrics_exporter_prometheus::PrometheusBuilder;
+use posthaste_core::pressure::Tier;
+use posthaste_publish::Tarpit;
 use serde_json::json;
 
-use crate::world::{BATCH, KEY, MINIMAL, World, events, request, send, subscriptions};
+use crate::pressure::put_pressure;
+use crate::world::{BATCH, KEY, MINIMAL, STRUCTURED, World, events, one, request, send, subscriptions};
 
 /// Posts to `path` with this key, one request after the other, and answers the counters, sorted.
 fn counted(posts: &[(&str, &str, String)]) -> Vec<String> {
+    recorded(async {
+        let only_t = json!({ "filter": { "includedEventTypes": ["t"] } });
+        let world = World::new(subscriptions(&[("a", only_t.clone()), ("b", only_t)])).await;
+        let app = posthaste_publish::router(world.publish().into());
+        for (path, key, body) in posts {
+            let headers = [("aeg-sas-key", *key), BATCH];
+            send(app.clone(), request(path, &headers, body.clone())).await;
+        }
+    })
+}
+
+/// Does this and answers the counters, sorted.
+fn recorded(work: impl Future<Output = ()>) -> Vec<String> {
     let recorder = PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    metrics::with_local_recorder(&recorder, || {
-        runtime.block_on(async {
-            let only_t = json!({ "filter": { "includedEventTypes": ["t"] } });
-            let world = World::new(subscriptions(&[("a", only_t.clone()), ("b", only_t)])).await;
-            let app = posthaste_publish::router(world.publish().into());
-            for (path, key, body) in posts {
-                let headers = [("aeg-sas-key", *key), BATCH];
-                send(app.clone(), request(path, &headers, body.clone())).await;
-            }
-        });
-    });
+    metrics::with_local_recorder(&recorder, || runtime.block_on(work));
     let text = handle.render();
     let mut lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
     lines.sort_unstable();
@@ -42,6 +53,45 @@ fn events_are_counted_and_matched_ones_once() {
         "UnmatchedEventCount{topic=\"Orders\"} 2",
     ];
     assert_eq!(counted(&posts), expected);
+}
+
+#[test]
+fn requests_that_back_pressure_delays_and_refuses_are_counted_by_tier() {
+    let tarpit = Duration::from_secs(15);
+    let counted = recorded(async {
+        let world = World::new(one()).await;
+        world.put_topic_with_tier_keys(one()).await;
+        let mut publish = world.publish();
+        publish.settings.tarpit = Tarpit::Advise;
+        let app = posthaste_publish::router(publish.into());
+        let post = async |key, tier| {
+            let headers = [("aeg-sas-key", key), STRUCTURED, ("posthaste-tier", tier)];
+            send(app.clone(), request("/topics/orders/events", &headers, MINIMAL)).await.status
+        };
+        put_pressure(&world, tarpit, None, &[]).await;
+        // The first one goes on, so it is not delayed.
+        assert_eq!([post("key-one", "").await, post("key-one", "").await], [200, 429]);
+        assert_eq!([post("key-bulk", "").await, post("key-internal", "").await], [429, 429]);
+        put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
+        assert_eq!([post("key-two", "").await, post("key-two", "bulk").await], [503, 503]);
+        assert_eq!(post("key-internal", "").await, 200);
+        // Where acknowledgements wait, those that do are counted as they begin to.
+        let app = posthaste_publish::router(world.publish().into());
+        put_pressure(&world, tarpit, None, &[]).await;
+        let mut held = pin!(send(app, request("/topics/orders/events", &[KEY, STRUCTURED], MINIMAL)));
+        assert!(held.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    });
+    let of_pressure = counted.into_iter().filter(|line| !line.starts_with("PublishSuccess"));
+    let expected = [
+        "MatchedEventCount{topic=\"Orders\"} 2",
+        "PublishDelayedCount{topic=\"Orders\",tier=\"bulk\"} 1",
+        "PublishDelayedCount{topic=\"Orders\",tier=\"internal\"} 1",
+        "PublishDelayedCount{topic=\"Orders\",tier=\"standard\"} 2",
+        "PublishFailCount{topic=\"Orders\"} 5",
+        "PublishRefusedCount{topic=\"Orders\",tier=\"bulk\"} 1",
+        "PublishRefusedCount{topic=\"Orders\",tier=\"standard\"} 1",
+    ];
+    assert_eq!(of_pressure.collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -6,27 +6,48 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use axum::body::Body;
+use futures_util::stream;
 use posthaste_core::delivery::Payload;
 use posthaste_core::pressure::{
     Level, Measure, PRESSURE_KEY, PressureState, Resource, ResourceState, Thresholds, Tier,
 };
 use posthaste_core::time::Timestamp;
-use posthaste_ports::{ObjectStore, PutCondition};
-use posthaste_publish::Tarpit;
+use posthaste_local::{ManualClock, SeededEntropy};
+use posthaste_ports::{Clock, ObjectStore, PutCondition};
+use posthaste_publish::{Publish, Tarpit};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::memory::{MemoryQueue, MemoryStore};
 use crate::refused::shown;
 use crate::world::{
-    BATCH, KEY, MINIMAL, START, STRUCTURED, World, event_of, one, request, send, subscriptions,
+    Answer, BATCH, KEY, MINIMAL, START, STRUCTURED, World, event_of, one, request, send, subscriptions,
 };
+
+type EmbeddedPublish = Publish<MemoryQueue, MemoryStore, ManualClock, SeededEntropy>;
 
 const BULK: (&str, &str) = ("posthaste-tier", "bulk");
 
 /// Writes a state in which the submission queue is at Medium.
-async fn put_pressure(world: &World, tarpit: Duration, refused_from: Option<Tier>, measures: &[Measure]) {
-    let at = Timestamp::parse(START).unwrap();
+pub(crate) async fn put_pressure(
+    world: &World,
+    tarpit: Duration,
+    refused_from: Option<Tier>,
+    measures: &[Measure],
+) {
+    write_pressure(world, Timestamp::parse(START).unwrap(), tarpit, refused_from, measures).await;
+}
+
+/// The same at this time.
+async fn write_pressure(
+    world: &World,
+    at: Timestamp,
+    tarpit: Duration,
+    refused_from: Option<Tier>,
+    measures: &[Measure],
+) {
     let mut state = PressureState::normal(at);
     state.tarpit_ms = tarpit.as_millis().try_into().unwrap();
     state.stale_after_ms = 6_000;
@@ -153,28 +174,89 @@ async fn a_refused_tier_is_told_when_to_come_back() {
     world.assert_untouched();
 }
 
-#[tokio::test]
-async fn where_the_tarpit_advises_nobody_waits_and_nothing_is_published() {
-    let world = tarpitted().await;
+/// Posts to a function that stands where the tarpit advises.
+async fn advised(publish: &Arc<EmbeddedPublish>, headers: &[(&str, &str)], body: &str) -> Answer {
+    let request = request("/topics/orders/events", headers, body.to_owned());
+    send(posthaste_publish::router(Arc::clone(publish)), request).await
+}
+
+fn advising(world: &World) -> Arc<EmbeddedPublish> {
     let mut publish = world.publish();
     publish.settings.tarpit = Tarpit::Advise;
-    let publish = Arc::new(publish);
-    let post = async |headers: &[(&str, &str)]| {
-        let request = request("/topics/orders/events", headers, MINIMAL);
-        send(posthaste_publish::router(Arc::clone(&publish)), request).await
-    };
+    Arc::new(publish)
+}
+
+#[tokio::test]
+async fn where_the_tarpit_advises_nobody_waits_and_one_request_per_delay_goes_on() {
+    let world = tarpitted().await;
+    let publish = advising(&world);
+    let post = async |headers: &[(&str, &str)]| advised(&publish, headers, MINIMAL).await;
+    let first = post(&[KEY, STRUCTURED]).await;
+    assert_eq!((first.status, world.packed().len(), world.clock.sleepers()), (200, 1, 0));
     let answer = post(&[KEY, STRUCTURED]).await;
     insta::assert_snapshot!(shown(&answer));
     assert_eq!(answer.headers["posthaste-pressure"], "medium; resource=submission-queue; delay=15");
     assert_eq!(post(&[("aeg-sas-key", "wrong"), STRUCTURED]).await.status, 401);
-    assert_eq!(world.clock.sleepers(), 0);
-    world.assert_untouched();
+    assert_eq!((world.packed().len(), world.clock.sleepers()), (1, 0));
     // Refusing goes on as it does where acknowledgements wait, and without pressure nobody is asked to wait.
     put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
     assert_eq!(post(&[KEY, STRUCTURED]).await.status, 503);
     put_pressure(&world, Duration::ZERO, None, &[]).await;
     assert_eq!(post(&[KEY, STRUCTURED]).await.status, 200);
-    assert_eq!(world.packed().len(), 1);
+    assert_eq!(world.packed().len(), 2);
+}
+
+/// Posts for two minutes, and comes back when it is told to, or every second all the same; answers when it was let
+/// through. The monitor writes its state all the time.
+async fn let_through(obeys: bool) -> Vec<u64> {
+    let world = tarpitted().await;
+    let publish = advising(&world);
+    let (mut through, start) = (Vec::new(), world.clock.monotonic());
+    while let at @ ..120 = (world.clock.monotonic() - start).as_secs() {
+        write_pressure(&world, world.clock.now(), Duration::from_secs(15), None, &[]).await;
+        let answer = advised(&publish, &[KEY, STRUCTURED], MINIMAL).await;
+        let told = answer.headers.get("retry-after").map(|told| told.to_str().unwrap().parse().unwrap());
+        through.extend((answer.status == 200).then_some(at));
+        assert_eq!((answer.status == 200, told), (told.is_none(), told.map(|_: u64| 15)));
+        world.clock.advance(Duration::from_secs(told.filter(|_| obeys).unwrap_or(1)));
+    }
+    assert_eq!(world.packed().len(), through.len());
+    through
+}
+
+#[tokio::test]
+async fn a_producer_that_waits_as_it_is_told_is_let_through_again_and_again() {
+    assert_eq!(let_through(true).await, [0, 16, 32, 48, 64, 80, 96, 112]);
+}
+
+#[tokio::test]
+async fn a_producer_that_does_not_wait_is_held_to_one_request_per_delay() {
+    assert_eq!(let_through(false).await, [0, 15, 30, 45, 60, 75, 90, 105]);
+}
+
+#[tokio::test]
+async fn only_a_request_that_goes_on_takes_the_place_of_its_topic() {
+    let world = tarpitted().await;
+    let publish = advising(&world);
+    let too_large = event_of(1_000_001);
+    assert_eq!(advised(&publish, &[("aeg-sas-key", "wrong"), STRUCTURED], MINIMAL).await.status, 401);
+    assert_eq!(advised(&publish, &[KEY, STRUCTURED], &too_large).await.status, 413);
+    assert_eq!(advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status, 200);
+    assert_eq!(advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status, 429);
+}
+
+#[tokio::test]
+async fn a_client_that_is_told_to_wait_is_not_listened_to() {
+    let world = tarpitted().await;
+    let publish = advising(&world);
+    assert_eq!(advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status, 200);
+    // It asks before it sends, so what it would send is not even discarded.
+    let unread = Body::from_stream(stream::poll_fn(|_| -> Poll<Option<Result<Vec<u8>, std::io::Error>>> {
+        panic!("the body was read")
+    }));
+    let headers = [KEY, STRUCTURED, ("expect", "100-continue")];
+    let request = request("/topics/orders/events", &headers, unread);
+    assert_eq!(send(posthaste_publish::router(publish), request).await.status, 429);
 }
 
 /// The statuses of requests with this key that say of themselves that they are of each of these tiers.

@@ -13,7 +13,7 @@ use posthaste_core::time::Timestamp;
 use posthaste_core::wire::parse_delivery;
 use posthaste_local::{ManualClock, SeededEntropy};
 use posthaste_ports::{Activity, ObjectStore, PressureReader, PutCondition, QueueSender, Registry};
-use posthaste_publish::{BodyBudget, Publish, PublishSettings, router};
+use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings, router};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -96,6 +96,7 @@ impl World {
             entropy: SeededEntropy::new(1),
             activity: Activity::default(),
             bodies: BodyBudget::new(16_000_000),
+            advice: Advice::default(),
             settings: PublishSettings::default(),
         }
     }

@@ -28,6 +28,10 @@ pub struct Refusal {
     pub member: Option<String>,
     /// The event at fault, from 0.
     pub index: Option<u64>,
+    /// The resource under pressure.
+    pub resource: Option<String>,
+    /// Its level.
+    pub level: Option<String>,
     /// `Retry-After`, as it was written.
     pub retry_after: Option<String>,
     /// `Posthaste-Pressure`, as it was written.
@@ -51,6 +55,8 @@ impl Refusal {
             detail: text("detail").or_else(raw),
             member: text("member"),
             index: problem.get("index").and_then(Value::as_u64),
+            resource: text("resource"),
+            level: text("level"),
             retry_after: header(RETRY_AFTER.as_str()),
             pressure: header(PRESSURE_HEADER),
         }

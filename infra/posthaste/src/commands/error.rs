@@ -160,6 +160,8 @@ impl CommandError {
             error["type"] = refusal.type_uri.clone().into();
             error["member"] = refusal.member.clone().into();
             error["index"] = refusal.index.into();
+            error["resource"] = refusal.resource.clone().into();
+            error["level"] = refusal.level.clone().into();
             error["retryAfter"] = refusal.retry_after.clone().into();
         }
         json!({ "error": error })
@@ -202,7 +204,9 @@ fn refused_exit_code(refusal: &Refusal) -> u8 {
 
 fn refused_hint(refusal: &Refusal) -> Option<String> {
     if let Some(wait) = &refusal.retry_after {
-        return Some(format!("again after {wait} s; `posthaste pressure` shows what is scarce"));
+        let more =
+            if refusal.is_back_pressure() { "; `posthaste pressure` shows what is scarce" } else { "" };
+        return Some(format!("again after {wait} s{more}"));
     }
     match refusal.status {
         401 => Some(
@@ -247,5 +251,22 @@ mod tests {
     fn a_report_says_what_to_do() {
         let expected = "error: No (503)\n  try: again after 7 s; `posthaste pressure` shows what is scarce";
         assert_eq!(refused(503, "urn:posthaste:problem:back-pressure").report(), expected);
+        let expected = "error: No (503)\n  try: again after 7 s";
+        assert_eq!(refused(503, "urn:posthaste:problem:unavailable").report(), expected);
+    }
+
+    #[test]
+    fn a_refusal_by_back_pressure_says_what_is_short_and_what_ends_it() {
+        let headers =
+            [("retry-after".parse().unwrap(), HeaderValue::from_static("30"))].into_iter().collect();
+        let body = br#"{"type":"urn:posthaste:problem:back-pressure","title":"Back pressure: events are not taken at the moment","status":503,"detail":"database-disk is at medium: 96 % of the disk with the data folder is used; space must be freed on it","resource":"database-disk","level":"medium"}"#;
+        let error: CommandError = ClientError::Refused(Box::new(Refusal::read(503, &headers, body))).into();
+        let expected = "error: Back pressure: events are not taken at the moment (503)\n  reason: database-disk is at medium: 96 % of the disk with the data folder is used; space must be freed on it\n  try: again after 30 s; `posthaste pressure` shows what is scarce";
+        assert_eq!((error.report().as_str(), error.exit_code()), (expected, 6));
+        let json = &error.json()["error"];
+        assert_eq!(
+            [&json["resource"], &json["level"], &json["retryAfter"]],
+            ["database-disk", "medium", "30"]
+        );
     }
 }

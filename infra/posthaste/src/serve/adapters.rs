@@ -12,7 +12,7 @@ use posthaste_manage::Manage;
 use posthaste_ports::{
     Activity, DrainMeter, PRESSURE_MAX_AGE, PressureReader, QueueName, Registry, Reliever,
 };
-use posthaste_publish::{BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_wake::{Wake, WakePorts};
 
 use super::{ServeError, ServeSettings};
@@ -89,6 +89,7 @@ impl<'a> Adapters<'a> {
             entropy: SystemEntropy,
             activity: Activity::default(),
             bodies: BodyBudget::new(BODIES_BYTES_MAX),
+            advice: Advice::default(),
             settings: PublishSettings::default(),
         }
     }

@@ -117,3 +117,6 @@ fn note_panic(ended: Result<(), JoinError>) {
         tracing::error!(%error, "a request failed inside");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::state::PressureState;
+use super::state::{PressureState, ResourceState};
 use super::{Resource, Tier};
 use crate::time::Timestamp;
 
@@ -75,18 +75,27 @@ pub fn admit(state: Option<&PressureState>, tier: Tier, now: Timestamp, stalenes
 /// is nothing to tell. A client that was delayed or refused learns the level and on whose account.
 pub fn pressure_header(state: Option<&PressureState>, admission: &Admission) -> Option<String> {
     let state = state?;
-    let (resource, wait) = match admission {
-        Admission::Accept => (state.worst()?, "delay=0".to_owned()),
-        Admission::Delay(delay) => {
-            let wait = format!("delay={}", secs_rounded_up(*delay));
-            let Some(worst) = state.worst() else { return Some(format!("{}; {wait}", state.level())) };
-            (worst, wait)
-        }
-        Admission::Refuse { retry_after, resource } => {
-            (state.resource(*resource)?, format!("retry-after={}", secs_rounded_up(*retry_after)))
-        }
+    let wait = match admission {
+        Admission::Accept => "delay=0".to_owned(),
+        Admission::Delay(delay) => format!("delay={}", secs_rounded_up(*delay)),
+        Admission::Refuse { retry_after, .. } => format!("retry-after={}", secs_rounded_up(*retry_after)),
     };
-    Some(format!("{}; resource={}; {wait}", resource.effective_level(), resource.resource))
+    match (pressing(state, admission), admission) {
+        (Some(pressing), _) => {
+            Some(format!("{}; resource={}; {wait}", pressing.effective_level(), pressing.resource))
+        }
+        (None, Admission::Delay(_)) => Some(format!("{}; {wait}", state.level())),
+        (None, Admission::Accept | Admission::Refuse { .. }) => None,
+    }
+}
+
+/// On whose account a producer hears this: the resource that refuses it, or else the one under the highest pressure.
+/// `None` at Normal.
+pub fn pressing<'a>(state: &'a PressureState, admission: &Admission) -> Option<&'a ResourceState> {
+    match admission {
+        Admission::Refuse { resource, .. } => state.resource(*resource),
+        Admission::Accept | Admission::Delay(_) => state.worst(),
+    }
 }
 
 fn admit_fresh(state: &PressureState, tier: Tier) -> Admission {

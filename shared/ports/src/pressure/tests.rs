@@ -72,6 +72,7 @@ async fn a_producer_is_told_what_the_state_says() {
         Admitted {
             admission: Admission::Refuse { retry_after, resource: Resource::SystemMemory },
             header: Some("high; resource=system-memory; retry-after=30".to_owned()),
+            pressing: world.reader.state().await.unwrap().resource(Resource::SystemMemory).cloned(),
             dehydrate: true,
         }
     );
@@ -101,7 +102,8 @@ async fn a_state_that_is_gone_or_garbage_counts_as_normal() {
             None => world.store.delete(PRESSURE_KEY).await.unwrap(),
         }
         world.clock.advance(PRESSURE_MAX_AGE);
-        let normal = Admitted { admission: Admission::Accept, header: None, dehydrate: false };
+        let normal =
+            Admitted { admission: Admission::Accept, header: None, pressing: None, dehydrate: false };
         assert_eq!(world.reader.admit(Tier::Bulk).await, normal);
     }
 }

@@ -25,7 +25,7 @@ use posthaste_ports::{
     Activity, Clock, DrainMeter, DrainPost, DrainReports, NoMachine, PressureReader, QueueName,
     QueueReceiver, ReceiveRequest, ReceivedMessage, Recorded, Registry,
 };
-use posthaste_publish::{BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_simulation::{Answer, ScriptedEndpoint};
 use posthaste_tests_aws::double::{Access, Double};
 use posthaste_wake::{Wake, WakePorts};
@@ -117,6 +117,7 @@ impl World {
                 entropy: SeededEntropy::new(1),
                 activity: Activity::default(),
                 bodies: BodyBudget::new(6 << 20),
+                advice: Advice::default(),
                 settings: PublishSettings::default(),
             }),
             deliver: Deliver::new(

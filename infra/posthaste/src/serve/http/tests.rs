@@ -1,0 +1,112 @@
+//! The server with publish behind it and the embedded store below, on a clock that is moved by hand: what becomes of a
+//! client that leaves while its acknowledgement waits.
+
+use super::*;
+use crate::serve::stage::StageControl;
+use posthaste_core::pressure::{PRESSURE_KEY, PressureState};
+use posthaste_core::time::Timestamp;
+use posthaste_local::{Local, LocalOptions, LocalQueue, ManualClock, SeededEntropy, StateStore};
+use posthaste_ports::{
+    Activity, ObjectStore, PressureReader, PutCondition, QueueName, QueueReceiver, Registry,
+};
+use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use std::net::SocketAddr;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const START: Timestamp = Timestamp::from_millis(1_000_000);
+const TARPIT: Duration = Duration::from_secs(10);
+const TOPIC: &str = r#"{"v":1,"name":"orders","key1":"one","key2":"two","createdAt":0,"updatedAt":0,"settings":{"subscriptions":{"a":{"endpoint":{"url":"https://a.example/"},"contentMode":"structured"}}}}"#;
+const EVENT: &str = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
+
+struct World {
+    clock: ManualClock,
+    local: Local<ManualClock>,
+    address: SocketAddr,
+    /// How many sleep in the store and the server.
+    at_rest: usize,
+    _control: StageControl,
+    _folder: tempfile::TempDir,
+}
+
+impl World {
+    /// A server under the tarpit.
+    async fn tarpitted() -> Self {
+        let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(START));
+        let (options, entropy) = (LocalOptions::default(), SeededEntropy::new(1));
+        let local = Local::open(folder.path(), options, clock.clone(), entropy).unwrap();
+        let mut state = PressureState::normal(START);
+        (state.tarpit_ms, state.first_step_ms) = (10_000, 10_000);
+        let put = async |key, bytes: Vec<u8>| {
+            local.state().put(key, bytes.into(), PutCondition::Always).await.unwrap();
+        };
+        put("topics/orders.json", TOPIC.into()).await;
+        put(PRESSURE_KEY, state.render()).await;
+        let (listener, control) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), StageControl::new());
+        let address = listener.local_addr().unwrap();
+        let router = posthaste_publish::router(Arc::new(publish(&local, &clock)));
+        tokio::spawn(serve(listener, router, clock.clone(), control.stage()));
+        let at_rest = clock.sleepers();
+        Self { clock, local, address, at_rest, _control: control, _folder: folder }
+    }
+
+    /// A client that has sent its request.
+    async fn client(&self) -> TcpStream {
+        let headers =
+            "host: x\r\nconnection: close\r\naeg-sas-key: one\r\ncontent-type: application/cloudevents+json";
+        let length = EVENT.len();
+        let request = format!(
+            "POST /topics/orders/events HTTP/1.1\r\n{headers}\r\ncontent-length: {length}\r\n\r\n{EVENT}"
+        );
+        let mut client = TcpStream::connect(self.address).await.unwrap();
+        client.write_all(request.as_bytes()).await.unwrap();
+        client
+    }
+
+    /// Lets other tasks run until so many acknowledgements wait. The limit only ends a test that fails.
+    async fn until_waiting(&self, count: usize) {
+        let reached = async {
+            while self.clock.sleepers() != self.at_rest + count {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), reached).await.unwrap();
+    }
+
+    async fn published(&self) -> u64 {
+        self.local.queue(QueueName::Deliveries).counts().await.unwrap().visible
+    }
+}
+
+type ManualPublish = Publish<LocalQueue<ManualClock>, StateStore, ManualClock, SeededEntropy>;
+
+fn publish(local: &Local<ManualClock>, clock: &ManualClock) -> ManualPublish {
+    Publish {
+        deliveries: local.queue(QueueName::Deliveries),
+        registry: Registry::new(local.state(), clock.clone(), Duration::ZERO),
+        payloads: local.state(),
+        pressure: PressureReader::new(local.state(), clock.clone(), Duration::ZERO),
+        clock: clock.clone(),
+        entropy: SeededEntropy::new(1),
+        activity: Activity::default(),
+        bodies: BodyBudget::new(1_000_000),
+        advice: Advice::default(),
+        settings: PublishSettings::default(),
+    }
+}
+
+#[tokio::test]
+async fn who_leaves_while_its_acknowledgement_waits_has_published_nothing_and_who_stays_has() {
+    let world = World::tarpitted().await;
+    let leaving = world.client().await;
+    world.until_waiting(1).await;
+    drop(leaving);
+    world.until_waiting(0).await;
+    let mut staying = world.client().await;
+    world.until_waiting(1).await;
+    assert_eq!(world.published().await, 0);
+    world.clock.advance(TARPIT);
+    let mut answer = String::new();
+    staying.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(world.published().await, 1);
+}

@@ -1,0 +1,100 @@
+//! Which requests go on where the tarpit only advises to wait: one per topic and delay, in each process. What is said to
+//! the others is decided in `admit`.
+//!
+//! Nobody's acknowledgement is held there, and the processes of a fleet share nothing, so none of them can know who has
+//! waited already. A place that becomes free once per delay makes slow what would stop otherwise.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::name::TopicName;
+
+/// Most topics whose places a process remembers, some 100 bytes each. Whoever publishes to one more while all of those
+/// are taken waits too.
+pub const ADVISED_TOPICS_MAX: usize = 1024;
+
+/// The places of topics under the tarpit. Times are monotonic.
+#[derive(Debug, Default)]
+pub struct Places {
+    free_at: BTreeMap<String, Duration>,
+}
+
+impl Places {
+    /// Takes the topic's place for so long, and answers whether it was free.
+    ///
+    /// Whoever finds it taken is told to come back after `delay`, so it is free again by then, also where the delay was
+    /// longer when it was taken.
+    pub fn take(&mut self, topic: &TopicName, delay: Duration, now: Duration) -> bool {
+        let next = now.saturating_add(delay);
+        if let Some(free_at) = self.free_at.get_mut(&topic.folded()) {
+            let is_free = *free_at <= now;
+            *free_at = if is_free { next } else { next.min(*free_at) };
+            return is_free;
+        }
+        let has_room = self.has_room(now);
+        if has_room {
+            self.free_at.insert(topic.folded(), next);
+        }
+        has_room
+    }
+
+    /// Whether one more topic can be remembered; those whose places are free are forgotten for it.
+    fn has_room(&mut self, now: Duration) -> bool {
+        if self.free_at.len() >= ADVISED_TOPICS_MAX {
+            self.free_at.retain(|_, free_at| *free_at > now);
+        }
+        self.free_at.len() < ADVISED_TOPICS_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topic(name: &str) -> TopicName {
+        TopicName::parse(name).unwrap()
+    }
+
+    /// Asks at these seconds, each with its delay, and answers at which of them the place was free.
+    fn taken(asked: &[(u64, u64)]) -> Vec<u64> {
+        let mut places = Places::default();
+        let taken = asked.iter().filter(|(at, delay)| {
+            places.take(&topic("orders"), Duration::from_secs(*delay), Duration::from_secs(*at))
+        });
+        taken.map(|(at, _)| *at).collect()
+    }
+
+    #[test]
+    fn who_comes_back_when_it_was_told_goes_on_again_and_again() {
+        assert_eq!(taken(&[(0, 10), (1, 10), (11, 10), (12, 10), (22, 10)]), [0, 11, 22]);
+        // Also while the delay grows and shrinks.
+        assert_eq!(
+            taken(&[(0, 10), (1, 15), (16, 20), (17, 25), (42, 55), (43, 5), (48, 5)]),
+            [0, 16, 42, 48]
+        );
+    }
+
+    #[test]
+    fn who_does_not_wait_goes_on_once_per_delay() {
+        let every_second: Vec<_> = (0..60).map(|at| (at, 15)).collect();
+        assert_eq!(taken(&every_second), [0, 15, 30, 45]);
+    }
+
+    #[test]
+    fn each_topic_has_a_place_of_its_own_in_any_case() {
+        let mut places = Places::default();
+        let mut take = |name| places.take(&topic(name), Duration::from_secs(10), Duration::ZERO);
+        assert_eq!(["a", "b", "A", "B"].map(&mut take), [true, true, false, false]);
+    }
+
+    #[test]
+    fn no_more_topics_are_remembered_than_may_be_and_one_more_waits() {
+        let mut places = Places::default();
+        let mut take = |at: usize, secs| {
+            places.take(&topic(&format!("t{at}")), Duration::from_secs(10), Duration::from_secs(secs))
+        };
+        assert!((0..ADVISED_TOPICS_MAX).all(|at| take(at, 0)));
+        assert_eq!([take(ADVISED_TOPICS_MAX, 9), take(ADVISED_TOPICS_MAX, 10)], [false, true]);
+        assert_eq!(places.free_at.len(), 1);
+    }
+}

@@ -1,0 +1,87 @@
+//! What a producer is told of the resource that it waits for, in words: how it stands and what ends the wait.
+
+use super::Resource;
+use super::state::ResourceState;
+
+/// How a resource stands, and what lifts it: `database-disk is at medium: 96 % of …`.
+pub fn explain(state: &ResourceState) -> String {
+    let (reading, normal) = (state.reading, state.thresholds.normal);
+    let (resource, level) = (state.resource, state.effective_level());
+    let words = match resource {
+        Resource::SubmissionQueue => {
+            format!(
+                "{reading} deliveries are due and not sent; it ends below {normal}, once endpoints have taken them"
+            )
+        }
+        Resource::VersionBuckets => {
+            format!(
+                "{reading} publishes wait for their commit; it ends below {normal}, once the disk has caught up"
+            )
+        }
+        Resource::BatchPoints => format!(
+            "{reading} batches of events are on their way into a commit; it ends below {normal}, once the disk has caught up"
+        ),
+        Resource::DatabaseDisk if state.in_flight => format!(
+            "{reading} % of the deliveries that may be in flight are; it ends below {normal} %, once endpoints have answered"
+        ),
+        Resource::DatabaseDisk => short_disk("with the data folder", reading, normal),
+        Resource::LogDisk => short_disk("with the journal", reading, normal),
+        Resource::ProcessMemory => format!(
+            "posthaste takes {reading} % of the machine's memory; it ends below {normal} %, once less is under way, or \
+             with more memory"
+        ),
+        Resource::SystemMemory => format!(
+            "{reading} % of the machine's memory is in use; it ends below {normal} %: other programs must give some back, \
+             or the machine needs more"
+        ),
+        Resource::DeadLetterBacklog => format!(
+            "{reading} dead letters are due and not stored; it ends below {normal}, once the dead-letter store has taken them"
+        ),
+        Resource::DrainTime => format!(
+            "delivering what is due would take {reading} s; it ends below {normal} s, once endpoints have taken it"
+        ),
+    };
+    format!("{resource} is at {level}: {words}")
+}
+
+fn short_disk(which: &str, reading: u64, normal: u64) -> String {
+    format!(
+        "{reading} % of the disk {which} is used; space must be freed on it: events are taken again below {normal} %"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pressure::{Level, Thresholds};
+    use crate::time::Timestamp;
+
+    fn state(resource: Resource, in_flight: bool) -> ResourceState {
+        ResourceState {
+            resource,
+            level: Level::Medium,
+            since: Timestamp::EPOCH,
+            reading: 96,
+            read_at: Timestamp::EPOCH,
+            thresholds: Thresholds::new(93, 95, 97),
+            acts: true,
+            polls: 1,
+            history_depth: None,
+            in_flight,
+            refused_from: None,
+            measures: [].into(),
+        }
+    }
+
+    #[test]
+    fn every_resource_says_how_it_stands_and_what_ends_it() {
+        let all = Resource::ALL.map(|resource| explain(&state(resource, false)));
+        insta::assert_snapshot!(all.join("\n"));
+    }
+
+    #[test]
+    fn on_aws_no_disk_is_short() {
+        let text = explain(&state(Resource::DatabaseDisk, true));
+        assert!(text.contains("in flight") && !text.contains("space"), "{text}");
+    }
+}
