@@ -6,12 +6,10 @@
 //! or High: what waits in the object store burdens nobody.
 
 mod course;
-mod idempotency;
-mod late;
+mod expire;
 mod lease;
 mod limits;
 mod list;
-mod payloads;
 mod release;
 mod replay;
 mod temporary;
@@ -133,9 +131,7 @@ where
         // Last: what is replayed has waited already, and goes on in the next run.
         self.replay_all(limits).await;
         if self.deletes_payloads {
-            self.expire_payloads(limits).await;
-            self.expire_idempotency_keys(limits).await;
-            self.expire_late(limits).await;
+            self.expire(limits).await;
         }
         // If this hangs the lease lapses by itself.
         let _ = within(clock, limits.deadline, self.give_back(lease, course.notes())).await;

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::layout;
-use posthaste_core::limits::REPLAY_KEPT;
 use posthaste_core::pressure::{Admission, Tier};
 use posthaste_core::replay::{ReplayRecordError, ReplayRequestError};
 use posthaste_core::time::Timestamp;
@@ -23,8 +22,8 @@ use posthaste_ports::{
     Clock, Entropy, ErrorKind, ObjectMeta, ObjectStore, PortError, QueueSender, RegistryError,
 };
 
+use crate::Wake;
 use crate::limits::{Limits, within};
-use crate::{PAGE_MAX, Wake};
 
 /// Most replays that are looked at in one run.
 const REPLAYS_MAX: usize = 100;
@@ -126,19 +125,6 @@ where
     /// Nobody need look at this replay again.
     async fn close(&self, id: &str) -> Result<(), ReplayError> {
         self.ports.state.delete(&layout::replaying(id)).await.map_err(ReplayError::Store)
-    }
-
-    /// Deletes the records of replays that ended long ago. On AWS a lifecycle rule of the bucket does the same.
-    pub(crate) async fn expire_replays(&self) -> Result<(), PortError> {
-        let kept_ms = u64::try_from(REPLAY_KEPT.as_millis()).unwrap_or(u64::MAX);
-        let now = self.ports.clock.now().as_millis();
-        let first_kept =
-            layout::replay(&layout::replay_id(Timestamp::from_millis(now.saturating_sub(kept_ms)), ""));
-        let page = self.ports.state.list(layout::REPLAYS, None, PAGE_MAX).await?;
-        for object in page.objects.into_iter().take_while(|object| object.key < first_kept) {
-            self.ports.state.delete(&object.key).await?;
-        }
-        Ok(())
     }
 }
 

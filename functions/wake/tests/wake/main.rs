@@ -4,6 +4,7 @@
 
 mod cursor;
 mod deadline;
+mod expire;
 mod idempotency;
 mod lease;
 mod pages;

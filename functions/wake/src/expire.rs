@@ -1,0 +1,78 @@
+//! What lies in the state bucket past its time. On AWS lifecycle rules of the bucket delete the same, instead of this.
+
+mod kinds;
+
+use std::error::Error;
+
+use futures_util::future::try_join_all;
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};
+
+use crate::limits::{Limits, within};
+use crate::{PAGE_MAX, Wake};
+use kinds::{KINDS, Kind};
+
+/// Objects deleted at once.
+const DELETES_AT_ONCE: usize = 64;
+
+/// Each kind is looked for once an hour: they are kept for a day or longer.
+const MINUTES_BETWEEN: u64 = 60;
+
+impl<Q, S, D, C, E> Wake<Q, S, D, C, E>
+where
+    Q: QueueSender,
+    S: ObjectStore,
+    D: ObjectStore,
+    C: Clock,
+    E: Entropy,
+{
+    /// Deletes what is old of the kinds whose minute this is, while there is time. What fails, or must wait, is found
+    /// again an hour later, and holds up no other kind.
+    pub(crate) async fn expire(&self, limits: Limits) {
+        let clock = &self.ports.clock;
+        let now = clock.now();
+        for kind in KINDS.iter().filter(|kind| now.minute() % MINUTES_BETWEEN == kind.minute) {
+            let objects = kind.name;
+            match within(clock, limits.work, self.delete_old(kind, now, limits)).await {
+                Some(Ok(0)) => {}
+                Some(Ok(deleted)) => tracing::info!(objects, deleted, "old objects deleted"),
+                Some(Err(error)) => {
+                    tracing::warn!(objects, error = &error as &dyn Error, "old objects not deleted");
+                }
+                None => tracing::warn!(objects, "old objects not deleted in time"),
+            }
+        }
+    }
+
+    async fn delete_old(&self, kind: &Kind, now: Timestamp, limits: Limits) -> Result<usize, PortError> {
+        let (is_old, mut deleted, mut after) = (kind.is_old(now), 0, None);
+        for _ in 0..kind.pages_max {
+            let page = self.ports.state.list(kind.prefix, after.as_deref(), PAGE_MAX).await?;
+            let old: Vec<_> = page.objects.iter().filter(|object| is_old(object)).collect();
+            for some in old.chunks(DELETES_AT_ONCE) {
+                if self.ports.clock.monotonic() >= limits.begin {
+                    return Ok(deleted);
+                }
+                let gone = try_join_all(some.iter().map(|object| self.delete_one(kind, &object.key, now)));
+                deleted += gone.await?.into_iter().filter(|is_gone| *is_gone).count();
+            }
+            // A page may be short and yet not the last.
+            after = page.next_after;
+            if after.is_none() || (kind.is_in_order() && old.len() < page.objects.len()) {
+                break;
+            }
+        }
+        Ok(deleted)
+    }
+
+    /// Deletes an object that was listed as old, unless it says that somebody has use for it again.
+    async fn delete_one(&self, kind: &Kind, key: &str, now: Timestamp) -> Result<bool, PortError> {
+        if let Some(is_over) = kind.is_over {
+            let Some(found) = self.ports.state.get(key).await? else { return Ok(false) };
+            if !is_over(&found.bytes, now) {
+                return Ok(false);
+            }
+        }
+        self.ports.state.delete(key).await.map(|()| true)
+    }
+}
