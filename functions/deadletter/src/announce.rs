@@ -22,7 +22,7 @@ use posthaste_ports::{
 
 use crate::read::ReadLetter;
 use crate::write::PUT_OFF_AT_ONCE_MAX;
-use crate::{DeadLetters, Letter};
+use crate::{DeadLetterPorts, DeadLetters, Letter};
 
 /// What is kept of the time for leaving such messages: telling may hang, and must not cost a second object.
 const LEAVING_TIME: Duration = Duration::from_secs(10);
@@ -75,14 +75,9 @@ where
         if notices.is_empty() {
             return Ok(());
         }
-        let ports = &self.ports;
-        let fan_out = FanOut {
-            deliveries: &ports.deliveries,
-            payloads: &ports.state,
-            clock: &ports.clock,
-            entropy: &ports.entropy,
-        };
-        Notifier { registry: &ports.registry, fan_out }.tell(about, &notices).await
+        let DeadLetterPorts { deliveries, state: payloads, registry, clock, entropy, .. } = &self.ports;
+        let fan_out = FanOut { deliveries, payloads, clock, entropy };
+        Notifier { registry, fan_out }.tell(about, &notices).await
     }
 
     fn notices<'a>(&self, letters: &'a [ReadLetter], object: Option<&'a str>) -> Vec<Notice<'a>> {

@@ -11,8 +11,8 @@ use posthaste_ports::{
     WebhookClient,
 };
 
-use crate::Deliver;
 use crate::invocation::Invocation;
+use crate::{Deliver, DeliverPorts};
 
 /// Why dropped events were not told of.
 #[derive(Debug, thiserror::Error)]
@@ -100,13 +100,7 @@ where
     }
 
     fn notifier(&self) -> Notifier<'_, Q, S, C, E> {
-        let ports = &self.ports;
-        let fan_out = FanOut {
-            deliveries: &ports.queue,
-            payloads: &ports.state,
-            clock: &ports.clock,
-            entropy: &ports.entropy,
-        };
-        Notifier { registry: &ports.registry, fan_out }
+        let DeliverPorts { queue: deliveries, state: payloads, registry, clock, entropy, .. } = &self.ports;
+        Notifier { registry, fan_out: FanOut { deliveries, payloads, clock, entropy } }
     }
 }
