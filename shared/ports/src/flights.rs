@@ -1,45 +1,52 @@
-//! Reads that are under way. Whoever needs the same topic meanwhile waits for the one read and takes what it found, an
-//! error too.
+//! Requests to a store that are under way. Whoever needs the same meanwhile waits for the one request and takes what it
+//! brought, an error too; nobody holds a lock for that time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::OnceCell;
 
-use super::Found;
+type Flight<T> = Arc<OnceCell<T>>;
 
-type Flight = Arc<OnceCell<Found>>;
+/// The requests under way, by key. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Flights<T>(Arc<Mutex<HashMap<String, Flight<T>>>>);
 
-/// The reads under way, by key. Clones share them.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Flights(Arc<Mutex<HashMap<String, Flight>>>);
-
-/// One who waits for a read. The last one to leave, or the first after the read has ended, clears it away.
-struct Waiting<'a> {
-    flights: &'a Flights,
+/// One who waits for a request. The last one to leave, or the first after it has ended, clears it away.
+struct Waiting<'a, T> {
+    flights: &'a Flights<T>,
     key: &'a str,
-    flight: Flight,
+    flight: Flight<T>,
 }
 
-impl Flights {
-    /// What a read finds: this one, or the one that is under way. A reader that is dropped in the middle, or panics,
-    /// leaves its read to the next who waits.
-    pub(super) async fn share<F: Future<Output = Found> + Send>(
+impl<T> Default for Flights<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T> Flights<T> {
+    /// What a request brings: this one, or the one that is under way. One that is dropped in the middle, or panics, is
+    /// left to the next who waits, who makes its own.
+    pub async fn share<F: Future<Output = T> + Send>(
         &self,
         key: &str,
-        read: impl FnOnce() -> F + Send,
-    ) -> Found {
+        request: impl FnOnce() -> F + Send,
+    ) -> T
+    where
+        T: Clone,
+    {
         let flight = Arc::clone(self.lock().entry(key.to_owned()).or_default());
         let waiting = Waiting { flights: self, key, flight };
-        waiting.flight.get_or_init(read).await.clone()
+        waiting.flight.get_or_init(request).await.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Flight>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Flight<T>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl<T> Drop for Waiting<'_, T> {
     fn drop(&mut self) {
         let mut flights = self.flights.lock();
         let is_ours = flights.get(self.key).is_some_and(|flight| Arc::ptr_eq(flight, &self.flight));
@@ -52,9 +59,9 @@ impl Drop for Waiting<'_> {
 }
 
 #[cfg(test)]
-impl Flights {
-    /// How many reads are under way.
-    pub(super) fn count(&self) -> usize {
+impl<T> Flights<T> {
+    /// How many requests are under way.
+    pub(crate) fn count(&self) -> usize {
         self.lock().len()
     }
 }

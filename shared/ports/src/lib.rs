@@ -11,6 +11,7 @@ pub mod entropy;
 pub mod error;
 pub mod fan_out;
 pub mod faulty;
+pub mod flights;
 pub mod guard;
 #[cfg(test)]
 mod memory;
@@ -35,6 +36,7 @@ pub use entropy::Entropy;
 pub use error::{ErrorKind, PortError};
 pub use fan_out::{FanOut, FanOutError, Written};
 pub use faulty::{Fault, Faulty, Plan};
+pub use flights::Flights;
 pub use notices::{Addressee, NoticeError, Notifier};
 pub use pressure::{Admitted, PRESSURE_MAX_AGE, PressureReader};
 pub use probe::{Database, NoMachine, Probe, Sample};

@@ -13,13 +13,10 @@ use posthaste_core::record::{RecordError, TopicRecord};
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::Topic;
 
-use crate::{Caches, Clock, ETag, Freed, Object, ObjectStore, PortError, Revalidated};
+use crate::{Caches, Clock, ETag, Flights, Freed, Object, ObjectStore, PortError, Revalidated};
 
-mod flights;
 #[cfg(test)]
 mod tests;
-
-use flights::Flights;
 
 /// Most topics kept, present ones and ones known to be absent. Beyond it the cache is emptied and fills anew,
 /// which costs one read per topic in use.
@@ -46,7 +43,7 @@ pub struct Registry<S, C> {
     clock: C,
     max_age: Duration,
     known: Arc<Mutex<HashMap<String, Known>>>,
-    flights: Flights,
+    flights: Flights<Found>,
 }
 
 #[derive(Debug, Clone)]

@@ -167,6 +167,17 @@ async fn a_store_that_fails_keeps_the_rate_and_costs_no_attempt() {
 }
 
 #[tokio::test]
+async fn requests_that_wait_together_ask_a_store_that_fails_once() {
+    let plan =
+        Plan::by(|effect| effect.key.starts_with(layout::RATES).then_some(Fault::Before(ErrorKind::Other)));
+    let world = World::with(&Faults { state: plan.clone(), ..Faults::none() });
+    world.subscribe(limited(5.0)).await;
+    publish(&world, 10).await;
+    world.deliver().await;
+    assert_eq!((plan.faults(), world.delayed(QueueName::Deliveries).await), (1, 10));
+}
+
+#[tokio::test]
 async fn a_lease_whose_answer_was_lost_is_not_used() {
     let plan = Plan::by(|effect| {
         let is_first = effect.key.starts_with(layout::RATES) && effect.operation == Operation::Put;
