@@ -16,7 +16,7 @@ pub use self::key::{Key, KeyError};
 pub use self::number::{Magnitude, Number};
 pub use self::operator::FilterOperator;
 pub use self::set::{FilterSet, Matches};
-pub use self::test::{Folded, NumberTest, Test, TextTest};
+pub use self::test::{Folded, NumberTest, Part, Test, TextTest};
 use crate::event::Event;
 
 /// The entry of [`Filter::included_event_types`] that stands for every type, as in Event Grid.

@@ -9,7 +9,7 @@ const HEAD_DIGITS: usize = 19;
 ///
 /// Order and equality are those of the numbers themselves: `1`, `1.0` and `10e-1` are equal. Exponents beyond 64 bits
 /// count as the last that 64 bits hold, on their side of zero.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Number {
     /// Less than zero.
     Negative(Reverse<Magnitude>),
@@ -21,7 +21,7 @@ pub enum Number {
 
 /// A number greater than zero, `0.{head}{tail} × 10^exponent`. The order of the members makes the derived order that of
 /// the numbers.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Magnitude {
     exponent: i64,
     /// The first digits, of which the first is not 0, filled up with zeros.

@@ -1,18 +1,21 @@
-//! The filters of a topic together: every event is looked at once, however many filters ask for the same.
+//! The filters of a topic together: every event is looked at once, and every question asked of it once, however many
+//! filters ask the same.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Filter;
 use super::key::{Attribute, Place};
 use super::names::{Names, Slot};
 use super::value::Value;
+use super::{Condition, Filter};
 use crate::event::Event;
 
 /// The filters of a topic's subscriptions, with their keys looked up beforehand.
 #[derive(Debug, Default)]
 pub struct FilterSet {
     filters: Vec<Prepared>,
+    /// What the conditions of all filters ask, each question once.
+    questions: Vec<Question>,
     /// How many different keys there are.
     keys: usize,
     attributes: Vec<(Attribute, usize)>,
@@ -22,8 +25,18 @@ pub struct FilterSet {
 #[derive(Debug)]
 struct Prepared {
     filter: Arc<Filter>,
-    /// For each condition of the filter, which of the values it is about.
-    keys: Box<[usize]>,
+    /// For each condition of the filter, which question it asks.
+    questions: Box<[usize]>,
+}
+
+/// What a condition asks of an event, be it that of one filter or of hundreds.
+#[derive(Debug)]
+struct Question {
+    /// The first filter that asks it, and by which of its conditions.
+    filter: Arc<Filter>,
+    condition: usize,
+    /// Which of the values it is about.
+    key: usize,
 }
 
 /// Which filters of a set let which events of a request through.
@@ -39,25 +52,32 @@ struct Values<'e> {
     by_key: Vec<Option<Value<'e>>>,
     /// Where there is something.
     filled: Vec<usize>,
+    /// The answer to each question that was asked.
+    answers: Vec<Option<bool>>,
     is_read: bool,
 }
 
 impl FilterSet {
     /// Prepares filters. Their positions are those in which they come.
     pub fn of(filters: impl IntoIterator<Item = Arc<Filter>>) -> Self {
-        let mut places: HashMap<Place, (usize, bool)> = HashMap::new();
-        let mut prepare = |filter: Arc<Filter>| {
-            let mut key = |place: &Place| {
+        let filters: Vec<_> = filters.into_iter().collect();
+        let (mut places, mut asked) = (HashMap::new(), HashMap::new());
+        let mut set = Self::default();
+        for filter in &filters {
+            let mut questions = Vec::with_capacity(filter.advanced.len());
+            for (condition, Condition { key, test }) in filter.advanced.iter().enumerate() {
                 let next = places.len();
-                let (index, has_arrays) = places.entry(place.clone()).or_insert((next, false));
+                let (key, has_arrays) = places.entry(key.0.clone()).or_insert((next, false));
                 *has_arrays |= filter.arrays;
-                *index
-            };
-            let keys = filter.advanced.iter().map(|condition| key(&condition.key.0)).collect();
-            Prepared { filter, keys }
-        };
-        let filters = filters.into_iter().map(&mut prepare).collect();
-        let mut set = Self { filters, keys: places.len(), ..Self::default() };
+                // An equal test of the same value has the same answer, if both look into arrays or neither does.
+                questions.push(*asked.entry((*key, filter.arrays, test)).or_insert_with(|| {
+                    set.questions.push(Question { filter: Arc::clone(filter), condition, key: *key });
+                    set.questions.len() - 1
+                }));
+            }
+            set.filters.push(Prepared { filter: Arc::clone(filter), questions: questions.into() });
+        }
+        set.keys = places.len();
         for (place, (index, has_arrays)) in places {
             set.look_up(place, index, has_arrays);
         }
@@ -77,7 +97,7 @@ impl FilterSet {
     /// only if those are not among the attributes that were read before.
     pub fn matches(&self, events: &[Event]) -> Matches {
         let mut passed = vec![false; self.filters.len() * events.len()];
-        let mut values = Values::new(self.keys);
+        let mut values = Values::new(self.keys, self.questions.len());
         for (number, event) in events.iter().enumerate() {
             values.clear();
             for (position, prepared) in self.filters.iter().enumerate() {
@@ -92,11 +112,21 @@ impl FilterSet {
         if !filter.includes(event) {
             return false;
         }
-        if !values.is_read && !prepared.keys.is_empty() {
+        if !values.is_read && !prepared.questions.is_empty() {
             self.read(event, values);
         }
-        let mut conditions = filter.advanced.iter().zip(&prepared.keys);
-        conditions.all(|(condition, key)| condition.test.passes(values.by_key[*key].as_ref(), filter.arrays))
+        prepared.questions.iter().all(|question| match values.answers[*question] {
+            Some(answer) => answer,
+            None => self.ask(*question, values),
+        })
+    }
+
+    fn ask(&self, question: usize, values: &mut Values<'_>) -> bool {
+        let Question { filter, condition, key } = &self.questions[question];
+        let test = &filter.advanced[*condition].test;
+        let answer = test.passes(values.by_key[*key].as_ref(), filter.arrays);
+        values.answers[question] = Some(answer);
+        answer
     }
 
     fn read<'e>(&self, event: &'e Event, values: &mut Values<'e>) {
@@ -125,10 +155,11 @@ impl Matches {
 }
 
 impl<'e> Values<'e> {
-    fn new(keys: usize) -> Self {
+    fn new(keys: usize, questions: usize) -> Self {
         Self {
             by_key: std::iter::repeat_with(|| None).take(keys).collect(),
             filled: Vec::new(),
+            answers: vec![None; questions],
             is_read: false,
         }
     }
@@ -138,11 +169,17 @@ impl<'e> Values<'e> {
         self.filled.push(index);
     }
 
-    /// Forgets an event, at the price of what it had.
+    /// Forgets an event, at the price of what it had and of what was asked.
     fn clear(&mut self) {
+        if self.is_read {
+            self.answers.fill(None);
+        }
         for index in self.filled.drain(..) {
             self.by_key[index] = None;
         }
         self.is_read = false;
     }
 }
+
+#[cfg(test)]
+mod tests;

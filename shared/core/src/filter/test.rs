@@ -2,6 +2,7 @@
 //! <https://learn.microsoft.com/azure/event-grid/event-filtering#operators>
 
 use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
 
 use memchr::memmem::Finder;
 
@@ -13,7 +14,7 @@ use super::value::Value;
 ///
 /// Of several values that are named, one that fits is enough. A negation holds where its opposite does not: also where
 /// the key is missing, or its value has another type.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Test {
     /// A number, which …
     Number(NumberTest),
@@ -32,7 +33,7 @@ pub enum Test {
 }
 
 /// What a number must be.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum NumberTest {
     /// One of these.
     In(Box<[Number]>),
@@ -49,7 +50,7 @@ pub enum NumberTest {
 }
 
 /// What a string must be, without regard to case.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TextTest {
     /// One of these.
     In(Box<[Folded]>),
@@ -58,11 +59,15 @@ pub enum TextTest {
     /// End with one of these.
     EndsWith(Box<[Folded]>),
     /// Contain one of these.
-    Contains(Box<[Finder<'static>]>),
+    Contains(Box<[Part]>),
 }
 
-/// A text in lower case.
+/// A text in lower case that is looked for in others. Equal ones look for the same text.
 #[derive(Debug, Clone)]
+pub struct Part(Finder<'static>);
+
+/// A text in lower case.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Folded(Box<str>);
 
 impl Folded {
@@ -72,8 +77,22 @@ impl Folded {
     }
 
     /// Finds this text in others.
-    pub fn finder(&self) -> Finder<'static> {
-        Finder::new(self.0.as_bytes()).into_owned()
+    pub fn part(&self) -> Part {
+        Part(Finder::new(self.0.as_bytes()).into_owned())
+    }
+}
+
+impl PartialEq for Part {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.needle() == other.0.needle()
+    }
+}
+
+impl Eq for Part {}
+
+impl Hash for Part {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.needle().hash(state);
     }
 }
 
@@ -125,8 +144,8 @@ impl TextTest {
             Self::EndsWith(values) => {
                 values.iter().any(|value| texts.iter().any(|text| text.ends_with(&*value.0)))
             }
-            Self::Contains(finders) => {
-                finders.iter().any(|finder| texts.iter().any(|text| finder.find(text.as_bytes()).is_some()))
+            Self::Contains(parts) => {
+                parts.iter().any(|part| texts.iter().any(|text| part.0.find(text.as_bytes()).is_some()))
             }
         }
     }

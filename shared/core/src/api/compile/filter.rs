@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Problem, SettingsError, count_in, error};
 use crate::api::settings::{AdvancedFilterSettings, FilterSettings};
 use crate::filter::{
-    Condition, Filter, FilterOperator, Folded, Key, KeyError, Number, NumberTest, Test, TextTest,
+    Condition, Filter, FilterOperator, Folded, Key, KeyError, Number, NumberTest, Part, Test, TextTest,
 };
 use crate::limits::{
     ADVANCED_FILTER_DECIMAL_DIGITS_MAX, ADVANCED_FILTER_VALUE_CHARS_MAX, ADVANCED_FILTER_VALUES_MAX,
@@ -88,8 +88,8 @@ fn condition(
         FilterOperator::NumberInRange => Test::Number(NumberTest::Within(operands.all(range)?)),
         FilterOperator::NumberNotInRange => Test::NotNumber(NumberTest::Within(operands.all(range)?)),
         FilterOperator::BoolEquals => Test::Bool(operands.one(boolean)?),
-        FilterOperator::StringContains => Test::Text(TextTest::Contains(operands.all(finder)?)),
-        FilterOperator::StringNotContains => Test::NotText(TextTest::Contains(operands.all(finder)?)),
+        FilterOperator::StringContains => Test::Text(TextTest::Contains(operands.all(part)?)),
+        FilterOperator::StringNotContains => Test::NotText(TextTest::Contains(operands.all(part)?)),
         FilterOperator::StringBeginsWith => Test::Text(TextTest::BeginsWith(operands.all(text)?)),
         FilterOperator::StringNotBeginsWith => Test::NotText(TextTest::BeginsWith(operands.all(text)?)),
         FilterOperator::StringEndsWith => Test::Text(TextTest::EndsWith(operands.all(text)?)),
@@ -194,8 +194,8 @@ fn text(value: &Value) -> Result<Folded, FilterProblem> {
     Ok(Folded::new(text))
 }
 
-fn finder(value: &Value) -> Result<memchr::memmem::Finder<'static>, FilterProblem> {
-    Ok(text(value)?.finder())
+fn part(value: &Value) -> Result<Part, FilterProblem> {
+    Ok(text(value)?.part())
 }
 
 #[cfg(test)]
