@@ -22,6 +22,11 @@ def local(bucket, parameters, path=TEMPLATE):
     return template
 
 
+def parameters(path=TEMPLATE):
+    """The names of the parameters that the template has. The emulator takes any other too, and forgets it."""
+    return list(yaml_parse(pathlib.Path(path).read_text())["Parameters"])
+
+
 def point_at_code(template, bucket):
     """`sam package` does the same with what `sam build` made."""
     for function in of_type(template, "AWS::Serverless::Function").values():

@@ -13,6 +13,7 @@ import deploy
 import emulator
 import folder
 import package
+import template
 
 DESCRIPTION = """Starts ministack, an AWS emulator, on 127.0.0.1, and deploys this repository's template.yaml to it,
 with the real function binaries. Prints lines that a shell can evaluate. `down` stops everything and keeps nothing."""
@@ -42,6 +43,8 @@ def parameter(text):
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    if name not in (known := template.parameters()):
+        raise argparse.ArgumentTypeError(f"{name!r} is no parameter of template.yaml; it has {', '.join(known)}")
     return name, value
 
 

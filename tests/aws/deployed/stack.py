@@ -58,9 +58,9 @@ class Stack:
         if left:
             raise AssertionError(f"down left processes behind: {left}")
 
-    def up(self, stderr=None):
+    def up(self, *more, stderr=None):
         """Runs `up`."""
-        arguments = [*self.options, "--port", "0", "--binaries", os.environ["POSTHASTE_FUNCTIONS"]]
+        arguments = [*self.options, "--port", "0", "--binaries", os.environ["POSTHASTE_FUNCTIONS"], *more]
         command = [LOCALSTACK / "up", *arguments]
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, text=True, timeout=UP_SECS_MAX)
 

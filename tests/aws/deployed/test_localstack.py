@@ -23,6 +23,11 @@ class LocalStack(Case):
         self.assertIn("already running", again.stderr)
         self.apply()
 
+    def test_a_parameter_that_the_template_does_not_have_is_refused_by_name(self):
+        wrong = self.stack.up("--parameter", "MaxEventAge=1", stderr=subprocess.PIPE)
+        self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
+        self.assertIn("'MaxEventAge' is no parameter of template.yaml", wrong.stderr)
+
     def test_nothing_of_the_caller_s_environment_reaches_a_function(self):
         self.apply()
         for process in self.stack.processes():
