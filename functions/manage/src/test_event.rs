@@ -13,6 +13,7 @@ use bytes::Bytes;
 use posthaste_core::api::{MASKED, SubscriptionSettings, TestAttempt, TestRequest, TestResponse};
 use posthaste_core::attempt::{AttemptContext, Outgoing, request};
 use posthaste_core::decide::Outcome;
+use posthaste_core::partial::{Acknowledged, AnswerBody, BatchEvent, acknowledged};
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::test_event::{TestEventError, given, sample};
 use posthaste_core::topic::Subscription;
@@ -36,7 +37,7 @@ const NOT_CONSENTED: &str = "its endpoint has not consented to events; validate 
 ///
 /// One real attempt at once, with the subscription's own headers and signature, whatever its state and its filter; but
 /// an endpoint that is asked (`endpoint.validation`) must have consented. The body is an event in the schema that the
-/// subscription receives; without one a sample of the type `dev.posthaste.test` is sent. The endpoint has the
+/// subscription receives, or an array of one; without it a sample of the type `dev.posthaste.test` is sent. The endpoint has the
 /// subscription's timeout, at most 20 seconds. Nothing is tried again or dead-lettered.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/test", tag = "subscriptions",
     params(SubscriptionPath), request_body(content = Option<serde_json::Value>, content_type = "application/json"),
@@ -73,7 +74,7 @@ pub(crate) async fn test_event<S: Store, D: Store, W: Webhooks, C: Clock, E: Ent
         at: now,
         origin: &manage.origin,
     };
-    let rendered = request(context, &[Outgoing { key: &key, json, traceparent: None }]);
+    let rendered = request(context, &[Outgoing { key: &key, json: json.clone(), traceparent: None }]);
     let (headers, body) =
         rendered.map_err(|error| Problem::new(ProblemKind::BadEvent).detail(error.to_string()))?;
     let shown = shown_request(subscription, &headers, &body);
@@ -85,7 +86,8 @@ pub(crate) async fn test_event<S: Store, D: Store, W: Webhooks, C: Clock, E: Ent
         body,
         timeout: subscription.timeout.min(TIMEOUT_MAX),
     };
-    let attempt = judged(shown, &manage.webhooks.send(sent).await, &secrets);
+    let answer = manage.webhooks.send(sent).await;
+    let attempt = judged(shown, judge(subscription, &json, &answer), &answer, &secrets);
     tracing::info!(
         topic = %topic.name, subscription = %subscription.name, outcome = attempt.outcome, "a test event was sent"
     );
@@ -96,7 +98,9 @@ fn bad_event(error: &TestEventError) -> Problem {
     let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
     let kind = match error {
         TestEventError::TooLarge => ProblemKind::TooLarge,
-        TestEventError::Event(_) | TestEventError::NotAnObject => ProblemKind::BadEvent,
+        TestEventError::Event(_) | TestEventError::NotAnObject | TestEventError::NotOne(_) => {
+            ProblemKind::BadEvent
+        }
     };
     Problem::new(kind).detail(format!("{error}{cause}"))
 }
@@ -110,11 +114,32 @@ fn shown_request(subscription: &Subscription, headers: &HeaderMap, body: &[Bytes
     }
 }
 
-fn judged(request: TestRequest, answer: &WebhookAnswer, secrets: &Secrets) -> TestAttempt {
-    let (outcome, failure) = match &answer.result {
-        Ok(response) => (Outcome::Answered { status: response.status.as_u16(), retry_after: None }, None),
-        Err(failure) => (Outcome::Failed(*failure), Some(failure.to_string())),
+/// What came of the attempt, and why where the status alone does not say it.
+fn judge(subscription: &Subscription, event: &[u8], answer: &WebhookAnswer) -> (Outcome, Option<String>) {
+    let response = match &answer.result {
+        Ok(response) => response,
+        Err(failure) => return (Outcome::Failed(*failure), Some(failure.to_string())),
     };
+    let status = response.status.as_u16();
+    let outcome = Outcome::Answered { status, retry_after: None };
+    if !(outcome.is_success() && subscription.batching.partial_acknowledgement) {
+        return (outcome, None);
+    }
+    let body = AnswerBody::new(&response.headers, &response.body, response.body_is_whole);
+    let reported = match acknowledged(body, &[BatchEvent { text: event, envelope_id: None }]) {
+        Acknowledged::All => return (outcome, None),
+        Acknowledged::AllBut(_) => "the answer reports the event as failed".to_owned(),
+        Acknowledged::Nothing(error) => error.to_string(),
+    };
+    (Outcome::Unacknowledged { status }, Some(reported))
+}
+
+fn judged(
+    request: TestRequest,
+    (outcome, failure): (Outcome, Option<String>),
+    answer: &WebhookAnswer,
+    secrets: &Secrets,
+) -> TestAttempt {
     TestAttempt {
         delivered: outcome.is_success(),
         outcome: outcome.name().map_or("Delivered".to_owned(), |name| format!("{name:?}")),

@@ -25,20 +25,34 @@ pub enum TestEventError {
     /// Custom events are objects.
     #[error("expected a JSON object")]
     NotAnObject,
+    /// One event is sent, so no other number of them is taken.
+    #[error("expected one event, or an array of one; found {0}")]
+    NotOne(usize),
 }
 
-/// The caller's event, one object in the schema that the subscription receives. Its text is sent as it is.
+/// The caller's event, one object in the schema that the subscription receives, or an array of one. Its text is sent as
+/// it is.
 pub fn given(schema: Schema, text: &Bytes) -> Result<Bytes, TestEventError> {
     if text.len() > EVENT_BYTES_MAX {
         return Err(TestEventError::TooLarge);
     }
-    let text = text.slice_ref(text.trim_ascii());
+    let text = alone(text)?;
     if schema != Schema::Custom {
         return Event::parse(schema, text).map(Event::into_json).map_err(TestEventError::Event);
     }
     match serde_json::from_slice::<&RawValue>(&text) {
         Ok(json) if json.get().starts_with('{') => Ok(text),
         Ok(_) | Err(_) => Err(TestEventError::NotAnObject),
+    }
+}
+
+/// The text of the only event of an array, as publishers of Event Grid's schema write it; of anything else, the text.
+fn alone(text: &Bytes) -> Result<Bytes, TestEventError> {
+    let text = text.slice_ref(text.trim_ascii());
+    match serde_json::from_slice::<Vec<&RawValue>>(&text).as_deref() {
+        Ok([event]) => Ok(text.slice_ref(event.get().as_bytes())),
+        Ok(events) => Err(TestEventError::NotOne(events.len())),
+        Err(_) => Ok(text),
     }
 }
 
@@ -73,6 +87,16 @@ mod tests {
     }
 
     #[test]
+    fn an_array_of_one_is_that_event() {
+        let topic = TopicName::parse("orders").unwrap();
+        for schema in Schema::ALL {
+            let event = sample(schema, &topic, "1", Timestamp::from_millis(1_795_256_100_000));
+            let array = Bytes::from([b" [\n ", &event[..], b" ]\n"].concat());
+            assert_eq!(given(schema, &array).unwrap(), event, "{schema:?}");
+        }
+    }
+
+    #[test]
     fn what_is_no_event_of_the_schema_is_refused() {
         let check = |schema, text: &'static str, expected: &str| {
             let error = given(schema, &Bytes::from_static(text.as_bytes())).unwrap_err();
@@ -80,8 +104,10 @@ mod tests {
         };
         let not_of_it = "not an event of the schema that the subscription receives";
         check(Schema::CloudEvents, "{}", not_of_it);
-        check(Schema::EventGrid, "[]", not_of_it);
-        check(Schema::Custom, "[{}]", "expected a JSON object");
+        check(Schema::EventGrid, "[]", "expected one event, or an array of one; found 0");
+        check(Schema::Custom, "[{},{}]", "expected one event, or an array of one; found 2");
+        check(Schema::CloudEvents, "[{}]", not_of_it);
+        check(Schema::Custom, "[[]]", "expected a JSON object");
         check(Schema::Custom, "{", "expected a JSON object");
         let large = Bytes::from(vec![b' '; EVENT_BYTES_MAX + 1]);
         assert!(matches!(given(Schema::Custom, &large), Err(TestEventError::TooLarge)));

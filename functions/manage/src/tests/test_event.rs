@@ -87,6 +87,28 @@ async fn the_caller_s_event_is_sent_as_it_is() {
 }
 
 #[tokio::test]
+async fn an_answer_that_reports_the_event_as_failed_is_no_delivery() {
+    let check = async |partial: bool, body: &'static str, outcome: &str, failure: Option<&str>| {
+        let api =
+            api(json!({ "batching": { "maxEventsPerBatch": 10, "partialAcknowledgement": partial } })).await;
+        api.endpoint.answer(move |_| answered(200, &[], body));
+        let event = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
+        let attempt = test(&api, event).await.json();
+        let found =
+            (attempt["delivered"].as_bool(), attempt["outcome"].as_str(), attempt["failure"].as_str());
+        assert_eq!(found, (Some(failure.is_none()), Some(outcome), failure), "{body}");
+        assert_eq!(attempt["response"]["status"], 200);
+    };
+    let report = r#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#;
+    check(true, report, "GenericError", Some("the answer reports the event as failed")).await;
+    let unknown = r#"{"batchItemFailures":[{"itemIdentifier":"2"}]}"#;
+    let unknown_event = "an itemIdentifier is not the id of an event of the batch";
+    check(true, unknown, "GenericError", Some(unknown_event)).await;
+    check(true, r#"{"batchItemFailures":[]}"#, "Delivered", None).await;
+    check(false, report, "Delivered", None).await;
+}
+
+#[tokio::test]
 async fn a_failure_is_shown_by_its_name() {
     let api = api(json!({})).await;
     let check = async |failure: SendFailure, outcome: &str, text: &str| {

@@ -35,15 +35,23 @@ fn shown(attempt: &TestAttempt) -> Reply {
         &request.headers,
     );
     reply = reply.line(format!("\n{}\n", clean(&request.body)));
-    reply = match (&attempt.response, &attempt.failure) {
+    let (took_ms, failure) = (attempt.took_ms, attempt.failure.as_deref());
+    reply = match (&attempt.response, failure) {
         (Some(response), _) => {
-            let line = format!("answered {} in {} ms", response.status, attempt.took_ms);
+            let line = format!("answered {} in {took_ms} ms", response.status);
             headers(reply.line(line), &response.headers).line(format!("\n{}", clean(&response.body)))
         }
-        (None, Some(failure)) => reply.line(format!("not answered after {} ms: {failure}", attempt.took_ms)),
+        (None, Some(failure)) => {
+            return reply
+                .line(format!("not answered after {took_ms} ms: {failure}"))
+                .line(attempt.outcome.clone());
+        }
         (None, None) => reply,
     };
-    reply.line(attempt.outcome.clone())
+    match failure {
+        Some(failure) => reply.line(format!("{}: {failure}", attempt.outcome)),
+        None => reply.line(attempt.outcome.clone()),
+    }
 }
 
 fn headers(reply: Reply, headers: &BTreeMap<String, String>) -> Reply {

@@ -9,12 +9,13 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TestAttempt {
-    /// Whether the endpoint took the event: whether its status is 200 to 204.
+    /// Whether the endpoint took the event: whether its status is 200 to 204 and, with `partialAcknowledgement`, its
+    /// answer does not report the event as failed.
     pub delivered: bool,
     /// `Delivered`, or what a dead letter would have as its `lastDeliveryOutcome`.
     #[schema(example = "NotFound")]
     pub outcome: String,
-    /// Where there was no answer: why not.
+    /// Where there was no answer: why not. Where the answer reports the event as failed, or cannot be understood: that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// From the start of the attempt to its end, in milliseconds.
