@@ -101,7 +101,7 @@ async fn the_member_at_fault_is_named() {
         "/topics/orders",
         json!({ "defaultTimeToLive": "PT0S" }),
         "defaultTimeToLive",
-        "PT0S is outside",
+        "PT0S is less than PT1S",
     )
     .await;
     let ops = json!({ "noticesTopic": "ops.eu" });

@@ -78,6 +78,14 @@ pub enum Problem {
         /// The greatest.
         max: Duration,
     },
+    /// A length of time below the least, where there is no greatest.
+    #[error("{} is less than {}", format_duration(*value), format_duration(*min))]
+    DurationTooShort {
+        /// What was written.
+        value: Duration,
+        /// The least.
+        min: Duration,
+    },
     /// Too many items, or none where one is needed.
     #[error("{count} items, expected {min}..={max}")]
     Count {
@@ -173,7 +181,7 @@ pub fn compile_topic(
     }
     let least = Duration::from_secs(1);
     if let Some(ttl) = settings.default_time_to_live {
-        duration_in("defaultTimeToLive", ttl.0, least, Duration::MAX)?;
+        duration_from("defaultTimeToLive", ttl.0, least)?;
     }
     let idle = lifetime::idle(settings.auto_delete_on_idle)?;
     let count = settings.subscriptions.len();
@@ -353,6 +361,10 @@ fn duration_in(member: &str, value: Duration, min: Duration, max: Duration) -> R
     Err(error(member, Problem::DurationOutOfRange { value, min, max }))
 }
 
+fn duration_from(member: &str, value: Duration, min: Duration) -> Result<(), SettingsError> {
+    if value < min { Err(error(member, Problem::DurationTooShort { value, min })) } else { Ok(()) }
+}
+
 fn error(member: &str, problem: Problem) -> SettingsError {
     SettingsError { member: member.to_owned(), problem }
 }
@@ -459,6 +471,7 @@ mod tests {
             json!({ "giveUpAfter": "PT0S" }),
             "deadLetter.giveUpAfter: PT0S is outside PT5M..=P14D",
         );
+        check("autoDeleteOnIdle", json!("PT4M"), "autoDeleteOnIdle: PT4M is less than PT5M");
         check("deadLetter", json!({ "delay": "PT16M" }), "deadLetter.delay: PT16M is outside PT0S..=PT15M");
         check(
             "signing",

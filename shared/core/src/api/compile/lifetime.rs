@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{SettingsError, duration_in};
+use super::{SettingsError, duration_from};
 use crate::api::{IsoDuration, SubscriptionSettings};
 use crate::idle::Lifetime;
 use crate::limits::AUTO_DELETE_ON_IDLE_MIN;
@@ -10,7 +10,7 @@ use crate::limits::AUTO_DELETE_ON_IDLE_MIN;
 /// After how long without activity something goes.
 pub(super) fn idle(written: Option<IsoDuration>) -> Result<Option<Duration>, SettingsError> {
     let Some(IsoDuration(idle)) = written else { return Ok(None) };
-    duration_in("autoDeleteOnIdle", idle, AUTO_DELETE_ON_IDLE_MIN, Duration::MAX)?;
+    duration_from("autoDeleteOnIdle", idle, AUTO_DELETE_ON_IDLE_MIN)?;
     Ok(Some(idle))
 }
 
