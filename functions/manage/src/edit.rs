@@ -238,7 +238,8 @@ fn within_subscription(name: &SubscriptionName, problem: Problem) -> Problem {
     problem.member(member)
 }
 
-/// Checks the record as a whole: what a subscription that was not written now cannot accept is a conflict.
+/// Checks the record as a whole. Where a subscription that was not written now cannot accept it, what was written is no
+/// bad setting by itself.
 fn check_whole(record: &TopicRecord, placed: &[Placed]) -> Result<(), Problem> {
     let compiled = compile_topic(&record.name, &record.settings, record.topic_keys());
     let Err(error) = compiled else { return Ok(()) };
@@ -246,7 +247,8 @@ fn check_whole(record: &TopicRecord, placed: &[Placed]) -> Result<(), Problem> {
     let subscription = error.member.strip_prefix("subscriptions.").and_then(|rest| rest.split('.').next());
     match subscription {
         Some(name) if !placed.iter().any(|placed| placed.name.as_str() == name) => {
-            Err(Problem { kind: ProblemKind::Conflict, ..problem }.status(ProblemKind::Conflict.status()))
+            let kind = ProblemKind::Incompatible;
+            Err(Problem { kind, ..problem }.status(kind.status()))
         }
         Some(_) | None => Err(problem),
     }

@@ -81,7 +81,7 @@ fn rotated(settings: &SubscriptionSettings, made: SecretText) -> RotatedSecret {
 fn problem(error: &RotationError) -> Problem {
     let problem = match error {
         RotationError::Overlap(_) => Problem::new(ProblemKind::BadSettings).member("overlap"),
-        RotationError::Full { .. } => Problem::new(ProblemKind::Conflict),
+        RotationError::Full { .. } => Problem::new(ProblemKind::Incompatible),
     };
     problem.detail(error.to_string())
 }

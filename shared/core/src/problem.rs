@@ -37,6 +37,8 @@ pub enum ProblemKind {
     MethodNotAllowed,
     /// It was changed at the same moment again and again (409).
     Conflict,
+    /// What is there already, and was not to be changed, does not go with what was asked for (409).
+    Incompatible,
     /// The state of the subscription does not allow what was asked for (409).
     WrongState,
     /// A request with the same idempotency key is still being published (409).
@@ -71,6 +73,7 @@ impl ProblemKind {
             Self::UnknownTopic => "urn:posthaste:problem:unknown-topic",
             Self::UnknownSubscription => "urn:posthaste:problem:unknown-subscription",
             Self::Conflict => "urn:posthaste:problem:conflict",
+            Self::Incompatible => "urn:posthaste:problem:incompatible",
             Self::WrongState => "urn:posthaste:problem:wrong-state",
             Self::IdempotencyKeyInUse => "urn:posthaste:problem:idempotency-key-in-use",
             Self::IdempotencyKeyReused => "urn:posthaste:problem:idempotency-key-reused",
@@ -100,6 +103,7 @@ impl ProblemKind {
             Self::NotFound => "Not Found",
             Self::MethodNotAllowed => "Method Not Allowed",
             Self::Conflict => "It was changed at the same moment",
+            Self::Incompatible => "What is there already does not go with this",
             Self::WrongState => "The state of the subscription does not allow this",
             Self::IdempotencyKeyInUse => "A request with this idempotency key is still being published",
             Self::IdempotencyKeyReused => "The idempotency key was used for another request",
@@ -121,7 +125,9 @@ impl ProblemKind {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::UnknownTopic | Self::UnknownSubscription | Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Conflict | Self::WrongState | Self::IdempotencyKeyInUse => StatusCode::CONFLICT,
+            Self::Conflict | Self::Incompatible | Self::WrongState | Self::IdempotencyKeyInUse => {
+                StatusCode::CONFLICT
+            }
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::AnswerTooLarge | Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,

@@ -86,7 +86,7 @@ async fn a_fourth_secret_waits_for_room() {
         assert_eq!(rotate(&api, "").await.status, 200);
         api.clock.advance(HOUR);
     }
-    let problem = rotate(&api, "").await.problem(409, "conflict");
+    let problem = rotate(&api, "").await.problem(409, "incompatible");
     assert!(problem["detail"].as_str().unwrap().starts_with("3 secrets sign already, the first ends at "));
     api.clock.advance(22 * HOUR);
     assert_eq!(rotate(&api, "").await.status, 200);

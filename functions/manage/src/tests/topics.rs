@@ -95,14 +95,14 @@ async fn a_topic_is_shown_with_where_to_publish_if_that_is_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_schema_that_other_subscriptions_cannot_follow_is_a_conflict() {
+async fn a_schema_that_other_subscriptions_cannot_follow_does_not_go_with_them() {
     let api = Api::with_billing().await;
     let mut binary = billing();
     binary["contentMode"] = json!("binary");
     api.put("/topics/orders/subscriptions/billing", binary.clone()).await;
 
-    let conflict = api.put("/topics/orders", json!({ "inputSchema": "EventGrid" })).await;
-    let problem = conflict.problem(409, "conflict");
+    let refused = api.put("/topics/orders", json!({ "inputSchema": "EventGrid" })).await;
+    let problem = refused.problem(409, "incompatible");
     assert_eq!(problem["member"], "subscriptions.Billing.contentMode");
 
     let body = json!({ "inputSchema": "EventGrid", "subscriptions": { "billing": binary } });
