@@ -4,6 +4,7 @@ use crate::limits::{
     CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, EVENT_DEPTH_MAX,
     MAPPED_VALUE_BYTES_MAX, REQUEST_BYTES_MAX,
 };
+use crate::schema::Schema;
 
 /// Longest part of a producer's member name that an error repeats, in characters.
 const NAME_CHARS_SHOWN: usize = 64;
@@ -165,6 +166,14 @@ pub enum Expected {
     /// The envelope that is kept beside a custom event.
     #[error("expected the envelope of a custom event")]
     Envelope,
+    /// An event of the topic's schema; this one is of another.
+    #[error("expected an event of the schema {takes:?}, which the topic takes; this looks like {found:?}")]
+    OtherSchema {
+        /// The topic's schema.
+        takes: Schema,
+        /// What the event looks like.
+        found: Schema,
+    },
     /// Nesting within the limit.
     #[error("expected at most {EVENT_DEPTH_MAX} levels of nesting")]
     Depth,

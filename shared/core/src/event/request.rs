@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use super::error::{EventError, Expected, PublishInputError};
 use super::media_type::MediaType;
 use super::{Event, Made, binary, cloud_events, custom, event_grid, text};
+use crate::json_pointer::JsonPointer;
 use crate::limits::{
     CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, REQUEST_BYTES_MAX,
 };
@@ -22,8 +23,19 @@ use crate::schema::Schema;
 /// What a topic of CloudEvents takes.
 const CLOUD_EVENTS_TYPES: &str = "application/cloudevents+json, application/cloudevents-batch+json or application/json in UTF-8, or ce- headers";
 
-/// What a topic of Event Grid events or of custom events takes.
+/// What a topic of Event Grid events takes.
+const EVENT_GRID_TYPES: &str = "application/json in UTF-8 with events of the schema EventGrid";
+
+/// What a topic of custom events takes.
 const JSON_TYPES: &str = "application/json in UTF-8";
+
+/// A member that every CloudEvent has, and no event of Event Grid's schema.
+/// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md#specversion>
+const OF_CLOUD_EVENTS: &str = "specversion";
+
+/// A member that every event of Event Grid's schema has, and no CloudEvent can have: it is not in lower case.
+/// <https://learn.microsoft.com/azure/event-grid/event-schema>
+const OF_EVENT_GRID: &str = "eventType";
 
 /// What `content-encoding` may be.
 const ENCODINGS: &str = "no content encoding";
@@ -115,7 +127,7 @@ impl<'a> PublishRequest<'a> {
         let media_type = content_type.map(MediaType::read);
         let (form, expected) = match self.input {
             Input::CloudEvents => (self.cloud_events_form(media_type.as_ref()), CLOUD_EVENTS_TYPES),
-            Input::EventGrid => (json_form(media_type.as_ref(), false), JSON_TYPES),
+            Input::EventGrid => (json_form(media_type.as_ref(), false), EVENT_GRID_TYPES),
             Input::Custom { .. } => (json_form(media_type.as_ref(), true), JSON_TYPES),
         };
         form.ok_or_else(|| {
@@ -187,14 +199,15 @@ impl<'a> PublishRequest<'a> {
 
     /// Checks one event, whose text lies in `within`, and keeps it, as a slice of that if nothing is to be changed.
     fn accept(&self, index: usize, json: &str, within: &Bytes) -> Result<Event, PublishInputError> {
-        let refused = |error| PublishInputError::Event { index, error };
+        let refused =
+            |error| PublishInputError::Event { index, error: self.of_another_schema(json).unwrap_or(error) };
         let text = text::escape_refused(json);
         let bytes = text.len();
         if bytes > EVENT_BYTES_MAX {
             return Err(PublishInputError::EventTooLarge { index, bytes });
         }
         if !text::is_shallow(&text) {
-            return Err(refused(EventError::whole(Expected::Depth)));
+            return Err(PublishInputError::Event { index, error: EventError::whole(Expected::Depth) });
         }
         let (mut envelope, mut completed) = (None, None);
         let attributes = match self.input {
@@ -216,6 +229,24 @@ impl<'a> PublishRequest<'a> {
             (None, Cow::Borrowed(slice)) => within.slice_ref(slice.as_bytes()),
         };
         Ok(Event { json, schema: self.input.schema(), attributes, envelope })
+    }
+
+    /// Why an event that was refused has nothing right, if it is one of another schema: a producer that mixed up its
+    /// topics would not understand the first member that is missing.
+    fn of_another_schema(&self, json: &str) -> Option<EventError> {
+        let has = |name| JsonPointer::member(name).find(json.as_bytes()).is_some();
+        let (takes, found) = match self.input {
+            Input::CloudEvents if !has(OF_CLOUD_EVENTS) && has(OF_EVENT_GRID) => {
+                (Schema::CloudEvents, Schema::EventGrid)
+            }
+            Input::EventGrid
+                if !has(OF_EVENT_GRID) && (has(OF_CLOUD_EVENTS) || binary::is_binary(self.headers)) =>
+            {
+                (Schema::EventGrid, Schema::CloudEvents)
+            }
+            Input::CloudEvents | Input::EventGrid | Input::Custom { .. } => return None,
+        };
+        Some(EventError::whole(Expected::OtherSchema { takes, found }))
     }
 }
 

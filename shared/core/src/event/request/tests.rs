@@ -90,6 +90,27 @@ fn an_empty_batch_of_cloud_events_is_taken_and_of_event_grid_events_refused() {
 }
 
 #[test]
+fn an_event_of_another_schema_is_called_one() {
+    let grid_for_cloud =
+        "expected an event of the schema CloudEvents, which the topic takes; this looks like EventGrid";
+    refused(cloud("application/json", GRID), &format!("events[0]: {grid_for_cloud}"));
+    refused(
+        cloud("application/json", &format!("[{MINIMAL},{GRID}]")),
+        &format!("events[1]: {grid_for_cloud}"),
+    );
+    let cloud_for_grid = "events[0]: expected an event of the schema EventGrid, which the topic takes; this looks like CloudEvents";
+    refused(grid(MINIMAL), cloud_for_grid);
+    let binary = [("content-type", "application/json"), ("ce-specversion", "1.0"), ("ce-id", "1")];
+    refused(texts(Schema::EventGrid, &binary, br#"{"amount":1}"#), cloud_for_grid);
+    // What has a mistake of its own is told that.
+    refused(
+        cloud("application/json", r#"{"specversion":"1.0","id":"1","eventType":"t"}"#),
+        "events[0].eventType: expected an attribute name of lower-case letters and digits",
+    );
+    refused(grid(r#"{"id":"1","eventType":"t"}"#), "events[0].subject: expected a string");
+}
+
+#[test]
 fn events_are_slices_of_the_body() {
     let body = Bytes::from(format!("[{MINIMAL}]"));
     let mut headers = HeaderMap::new();
@@ -183,7 +204,9 @@ fn other_media_types_charsets_and_encodings_are_unsupported() {
         &format!("content-type application/json; charset=utf-16: {expected}"),
     );
     for content_type in [STRUCTURED, BATCH, "application/xml", "application/json; charset=latin1"] {
-        let refusal = format!("content-type {content_type}: expected application/json in UTF-8");
+        let refusal = format!(
+            "content-type {content_type}: expected application/json in UTF-8 with events of the schema EventGrid"
+        );
         refused(texts(Schema::EventGrid, &[("content-type", content_type)], b"[]"), &refusal);
     }
     let gzip = [("content-type", BATCH), ("content-encoding", "gzip")];
