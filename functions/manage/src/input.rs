@@ -177,15 +177,23 @@ fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let parsed = serde_path_to_error::deserialize(&mut json);
     let value = parsed.map_err(|error| {
         let (member, cause) = (error.path().to_string(), error.inner());
-        let problem = match cause.classify() {
-            Category::Data => Problem::new(ProblemKind::BadSettings),
-            Category::Syntax | Category::Eof | Category::Io => Problem::new(ProblemKind::BadRequest),
-        };
-        let problem = problem.detail(without_value(&cause.to_string()));
-        if member == "." { problem } else { problem.member(member) }
+        let text = without_value(&cause.to_string());
+        match cause.classify() {
+            Category::Syntax | Category::Eof | Category::Io => unreadable(&text),
+            Category::Data if member == "." => Problem::new(ProblemKind::BadSettings).detail(text),
+            Category::Data => {
+                Problem::new(ProblemKind::BadSettings).detail(without_place(text, cause)).member(member)
+            }
+        }
     })?;
     json.end().map_err(|error| Problem::new(ProblemKind::BadRequest).detail(error.to_string()))?;
     Ok(value)
+}
+
+/// A message without the line and column at its end: the member says where, also to whoever did not write the text.
+fn without_place(message: String, error: &serde_json::Error) -> String {
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    message.strip_suffix(&place).map(str::to_owned).unwrap_or(message)
 }
 
 /// How serde's messages begin that repeat the value they found.
@@ -208,6 +216,21 @@ mod tests {
 
     fn check(message: &str, expected: &str) {
         assert_eq!(without_value(message), expected);
+    }
+
+    #[test]
+    fn a_message_that_names_its_member_says_no_line() {
+        let check = |text: &str, member: Option<&str>, detail: &str| {
+            let problem =
+                parse_settings::<std::collections::BTreeMap<String, u8>>(text.as_bytes()).unwrap_err();
+            assert_eq!(
+                (problem.member.as_deref(), problem.detail.as_deref()),
+                (member, Some(detail)),
+                "{text}"
+            );
+        };
+        check(r#"{"a": "b"}"#, Some("a"), "invalid type: string, expected u8");
+        check(r#"{"a": 1"#, None, "EOF while parsing an object at line 1 column 7");
     }
 
     #[test]
