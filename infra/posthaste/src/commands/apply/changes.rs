@@ -13,7 +13,7 @@ use serde_json::Value;
 pub enum Change {
     /// It was not there before.
     Created,
-    /// It was there, with other settings.
+    /// It was there, with other settings or in another state.
     Changed,
     /// It is as it was.
     Unchanged,
@@ -74,14 +74,13 @@ impl Applied {
         after: &Value,
     ) {
         let topic = name.to_string();
-        let change = compare(before.map(topic_alone), &topic_alone(after), false);
+        let change = compare(before.map(topic_alone), &topic_alone(after));
         self.whats.push(What { topic: topic.clone(), subscription: None, change, status: None });
         for (subscription, settings) in &written.subscriptions {
             let before = before.and_then(|topic| subscription_of(topic, subscription.as_str()));
             let after = subscription_of(after, subscription.as_str()).unwrap_or(&Value::Null);
             let own = settings.signing.secrets.as_deref().unwrap_or_default();
-            let rotated = own.iter().any(|secret| !secret.is_masked());
-            let change = compare(before.map(shown), &shown(after), rotated);
+            let change = compare(before.map(shown), &shown(after));
             self.whats.push(What {
                 topic: topic.clone(),
                 subscription: Some(subscription.to_string()),
@@ -116,12 +115,10 @@ impl Applied {
     }
 }
 
-/// Secrets are masked in a view, so whether the written ones are the present ones cannot be told: `rotated` counts
-/// as a change.
-fn compare(before: Option<Value>, after: &Value, rotated: bool) -> Change {
+fn compare(before: Option<Value>, after: &Value) -> Change {
     match before {
         None => Change::Created,
-        Some(before) if before == *after && !rotated => Change::Unchanged,
+        Some(before) if before == *after => Change::Unchanged,
         Some(_) => Change::Changed,
     }
 }
@@ -134,12 +131,12 @@ fn topic_alone(topic: &Value) -> Value {
     topic
 }
 
-/// A subscription as it is shown, without what is not its settings.
+/// A subscription as it is shown: its settings, with the masks that name its secrets, and of its status the state with
+/// its reason. When it was asked, and when it consented, is no change.
 fn shown(subscription: &Value) -> Value {
     let mut subscription = subscription.clone();
-    if let Some(members) = subscription.as_object_mut() {
-        members.remove("status");
-        members.remove("signing");
+    if let Some(status) = subscription.get_mut("status").and_then(Value::as_object_mut) {
+        status.retain(|member, _| matches!(member.as_str(), "state" | "reason"));
     }
     subscription
 }
@@ -155,4 +152,45 @@ fn subscription_of<'a>(topic: &'a Value, name: &str) -> Option<&'a Value> {
 fn secrets_of(subscription: &Value) -> impl Iterator<Item = &str> {
     let secrets = subscription.pointer("/signing/secrets").and_then(Value::as_array);
     secrets.into_iter().flatten().filter_map(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn view(secrets: &[&str], state: &str, since: &str) -> Value {
+        let signing = json!({ "secrets": secrets });
+        let status = json!({ "state": state, "since": since });
+        let billing =
+            json!({ "endpoint": { "url": "https://a.example/" }, "signing": signing, "status": status });
+        json!({ "inputSchema": "CloudEvents", "subscriptions": { "billing": billing } })
+    }
+
+    fn check(after: &Value, expected: Change) {
+        let written = json!({ "subscriptions": { "billing": {
+            "endpoint": { "url": "https://a.example/" }, "signing": { "secrets": ["whsec_b25l"] },
+        } } });
+        let mut applied = Applied::default();
+        let before = view(&["(masked:0a1b2c3d)"], "Active", "2026-11-21T10:00:00.000Z");
+        let name = TopicName::parse("orders").unwrap();
+        applied.add(&name, &serde_json::from_value(written).unwrap(), Some(&before), after);
+        let changes: Vec<_> = applied.whats.iter().map(|what| what.change).collect();
+        assert_eq!((changes, applied.secrets), (vec![Change::Unchanged, expected], vec![]), "{after}");
+    }
+
+    #[test]
+    fn the_same_secrets_are_no_change_and_others_are() {
+        let since = "2026-11-21T10:00:00.000Z";
+        check(&view(&["(masked:0a1b2c3d)"], "Active", since), Change::Unchanged);
+        check(&view(&["(masked:4e5f6071)"], "Active", since), Change::Changed);
+        check(&view(&["(masked:4e5f6071)", "(masked:0a1b2c3d)"], "Active", since), Change::Changed);
+    }
+
+    #[test]
+    fn another_state_is_a_change_and_another_time_is_none() {
+        let later = "2026-11-21T11:00:00.000Z";
+        check(&view(&["(masked:0a1b2c3d)"], "Failed", later), Change::Changed);
+        check(&view(&["(masked:0a1b2c3d)"], "Active", later), Change::Unchanged);
+    }
 }
