@@ -40,6 +40,21 @@ fn a_wrong_command_line_is_2() {
 }
 
 #[test]
+fn a_log_filter_that_would_silence_the_server_is_2() {
+    for (filter, word) in [
+        ("verbose", "\"verbose\""),
+        ("info,posthaste_deliver", "posthaste_deliver=debug"),
+        ("posthaste=loud", "--log-filter"),
+    ] {
+        // The file is not there: a server whose filter is accepted ends with 1.
+        check(&["serve", "--config", "/does/not/exist", "--log-filter", filter], 2, &["--log-filter", word]);
+    }
+    for good in ["debug", "off", "WARN,posthaste_deliver=debug", "info,[delivery{topic=orders}]=trace"] {
+        check(&["serve", "--config", "/does/not/exist", "--log-filter", good], 1, &["/does/not/exist"]);
+    }
+}
+
+#[test]
 fn a_variable_that_is_set_to_nothing_counts_as_not_set() {
     let mut command = posthaste(&["topics", "--url", "http://127.0.0.1:1", "--key", "k"]);
     command.envs([("POSTHASTE_DATA_DIR", ""), ("POSTHASTE_URL", ""), ("POSTHASTE_KEY", "")]);

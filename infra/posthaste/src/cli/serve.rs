@@ -10,6 +10,9 @@ use ipnet::IpNet;
 use posthaste_core::name::TopicName;
 use posthaste_core::origin;
 use posthaste_core::time::parse_duration;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::ParseError;
 use url::Url;
 
 /// `serve`.
@@ -35,7 +38,7 @@ pub struct ServeArgs {
     #[arg(long, env = "POSTHASTE_LOG_FORMAT", value_enum)]
     pub log: Option<LogFormat>,
     /// What is logged, such as `debug` or `info,posthaste_deliver=debug`.
-    #[arg(long, env = "POSTHASTE_LOG", default_value = "info", value_name = "FILTER")]
+    #[arg(long, env = "POSTHASTE_LOG", default_value = "info", value_name = "FILTER", value_parser = check_log_filter)]
     pub log_filter: String,
     /// A PEM file with root certificates that endpoints may have beside the platform's.
     #[arg(long, env = "POSTHASTE_EXTRA_CA", value_name = "FILE")]
@@ -75,6 +78,30 @@ pub enum LogFormat {
     Json,
     /// For people.
     Pretty,
+}
+
+/// A filter as it is, if it says what is logged. To `tracing` a word that is no level is the name of a target, and a
+/// mistyped level would silence everything else.
+fn check_log_filter(text: &str) -> Result<String, LogFilterError> {
+    EnvFilter::builder().parse(text)?;
+    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
+    let mut words =
+        text.split(',').map(str::trim).filter(|word| !word.is_empty() && !word.contains(['=', '[']));
+    match words.find(|word| !is_level(word)) {
+        Some(word) => Err(LogFilterError::NotALevel(word.to_owned())),
+        None => Ok(text.to_owned()),
+    }
+}
+
+/// Why a text says not what is logged.
+#[derive(Debug, thiserror::Error)]
+enum LogFilterError {
+    #[error(transparent)]
+    Directive(#[from] ParseError),
+    #[error(
+        "{0:?} is not one of off, error, warn, info, debug, trace; of one target it is written as {0}=debug"
+    )]
+    NotALevel(String),
 }
 
 /// A URL that is not one of the web is of no use to an endpoint.

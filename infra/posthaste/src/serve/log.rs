@@ -8,7 +8,8 @@ use tracing_subscriber::fmt::format::JsonFields;
 
 use crate::cli::LogFormat;
 
-/// Starts the log of this process. A second start, in tests, changes nothing.
+/// Starts the log of this process, by a filter that the command line has checked. A second start, in tests, changes
+/// nothing.
 pub fn start(format: Option<LogFormat>, filter: &str) {
     let filter = EnvFilter::builder().parse_lossy(filter);
     let is_terminal = io::stderr().is_terminal();
