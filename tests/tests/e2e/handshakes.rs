@@ -107,7 +107,14 @@ fn an_operator_moves_a_subscription_from_state_to_state() {
     let act = |action: &str| {
         home.run_json(&server, &["subscriptions", action, "orders", "billing"])["status"]["state"].clone()
     };
-    assert_eq!(act("validate"), "Failed");
+    let failed = home.run(&server, &["subscriptions", "validate", "orders", "billing"]);
+    let (told, error) =
+        (String::from_utf8(failed.stdout).unwrap(), String::from_utf8(failed.stderr).unwrap());
+    assert_eq!(failed.status.code(), Some(3), "{error}");
+    assert!(
+        told.contains("orders/billing is Failed") && error.contains("the endpoint answered 405"),
+        "{told}{error}"
+    );
     endpoint.script("/a", [Answer::Reply(consents)]);
     for (action, state) in
         [("enable", "Active"), ("pause", "Paused"), ("resume", "Active"), ("disable", "Disabled")]

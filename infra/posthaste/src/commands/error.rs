@@ -76,6 +76,14 @@ pub enum CommandError {
         /// What was written.
         found: String,
     },
+    /// The endpoint was asked, and the subscription is not active.
+    #[error("the endpoint did not consent to events: {reason}")]
+    NotConsented {
+        /// Why not, as the subscription's status says it.
+        reason: String,
+        /// The state, to be shown all the same.
+        done: Box<Reply>,
+    },
     /// An input file cannot be read.
     #[error("failed to read {}", path.display())]
     Input {
@@ -109,7 +117,7 @@ impl CommandError {
             (Self::ContentType { .. }, _) | (_, Some(ClientError::Address { .. })) => 2,
             (_, Some(ClientError::Unreachable { .. })) => 7,
             (_, Some(ClientError::Refused(refusal))) => refused_exit_code(refusal),
-            (Self::Apply(_), _) => 3,
+            (Self::Apply(_) | Self::NotConsented { .. }, _) => 3,
             (Self::NoKey { .. } | Self::KeyOfAnother { .. }, _) => 5,
             (Self::Unfinished { ending, .. }, _) => unfinished_exit_code(ending),
             _ => 1,
@@ -122,7 +130,8 @@ impl CommandError {
             Self::Partly { done, .. }
             | Self::Replay { done, .. }
             | Self::Test { done, .. }
-            | Self::Unfinished { done, .. } => Some(done),
+            | Self::Unfinished { done, .. }
+            | Self::NotConsented { done, .. } => Some(done),
             _ => None,
         }
     }
@@ -143,7 +152,11 @@ impl CommandError {
         let mut text = format!("error: {self}");
         let mut cause = self.source();
         while let Some(error) = cause {
-            let _ = write!(text, "\n  because: {error}");
+            let because = error.to_string();
+            // Some errors say their cause's text in their own.
+            if !text.ends_with(&because) {
+                let _ = write!(text, "\n  because: {because}");
+            }
             cause = error.source();
         }
         if let Some(hint) = self.hint() {
@@ -245,6 +258,23 @@ mod tests {
         check(503, "urn:posthaste:problem:unavailable", 7);
         check(500, "about:blank", 1);
         check(507, "urn:posthaste:problem:storage-full", 1);
+    }
+
+    #[test]
+    fn a_report_says_nothing_twice() {
+        let file = "topics: { a: { subscriptions: { b: { endpoint: { url: 'https://a.example/', timeout: PT2M } } } } }";
+        let error =
+            CommandError::Apply(super::super::apply::check("a.yaml".as_ref(), file.as_bytes()).unwrap_err());
+        let expected =
+            "error: a.yaml:1:86\n  because: subscriptions.b.endpoint.timeout: PT2M is outside PT1S..=PT1M";
+        assert_eq!(error.report(), expected);
+        let unknown = "topics:\n  a:\n    filters: 1\n";
+        let error = CommandError::Apply(
+            super::super::apply::check("a.yaml".as_ref(), unknown.as_bytes()).unwrap_err(),
+        );
+        let report = error.report();
+        assert!(report.starts_with("error: a.yaml:3:5\n  because: unknown field `filters`"), "{report}");
+        assert!(!report.contains("line") && !report.contains("column"), "{report}");
     }
 
     #[test]

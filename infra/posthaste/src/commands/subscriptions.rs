@@ -3,7 +3,7 @@
 
 mod rotate;
 
-use posthaste_core::api::{StatusView, SubscriptionPage, SubscriptionSettings};
+use posthaste_core::api::{StatusState, StatusView, SubscriptionPage, SubscriptionSettings};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
@@ -14,6 +14,9 @@ use crate::output::Reply;
 
 /// What a list shows of a subscription.
 pub(super) const HEADER: [&str; 5] = ["subscription", "endpoint", "event types", "state", "reason"];
+
+/// The actions that ask the endpoint, where it must consent.
+const ASKING: [&str; 3] = ["validate", "resume", "enable"];
 
 pub(super) fn run(session: &Session, command: &SubscriptionsCommand) -> Result<Reply, CommandError> {
     match command {
@@ -52,7 +55,13 @@ fn act(session: &Session, of: &SubscriptionArgs, action: &str) -> Result<Reply, 
         session.client.json(Call::new(Method::POST, &path).key(&session.key))?;
     let state = shown.status.as_ref().map(state).unwrap_or_default();
     let json = json!({ "topic": topic, "subscription": name, "status": shown.status });
-    Ok(Reply::new(json).line(format!("{topic}/{name} is {state}")))
+    let reply = Reply::new(json).line(format!("{topic}/{name} is {state}"));
+    match shown.status {
+        Some(StatusView { state: StatusState::Failed, reason, .. }) if ASKING.contains(&action) => {
+            Err(CommandError::NotConsented { reason: reason.unwrap_or_default(), done: Box::new(reply) })
+        }
+        _ => Ok(reply),
+    }
 }
 
 /// A state and its reason, as people read them.

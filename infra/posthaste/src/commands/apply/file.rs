@@ -1,5 +1,6 @@
 //! A file that is to be applied: parsed, and checked by the rules the server has too.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,7 @@ use posthaste_core::api::{ApplyFile, SecretText, SettingsError, TopicSettings, c
 use posthaste_core::name::TopicName;
 use posthaste_core::secret::Secret;
 use posthaste_core::topic::TopicKeys;
+use serde_saphyr::{DefaultMessageFormatter, Localizer, Location};
 
 use super::locate::locate;
 
@@ -43,7 +45,7 @@ pub enum ApplyError {
         place: Option<Place>,
         /// What is wrong there.
         #[source]
-        source: Box<serde_saphyr::Error>,
+        source: Box<YamlError>,
     },
     /// It breaks a rule.
     #[error("{}", At { path, place })]
@@ -68,9 +70,31 @@ pub enum ApplyError {
     },
 }
 
+/// What is wrong with a YAML text, without the place, which [`ApplyError`] says as editors understand it.
+#[derive(Debug)]
+pub struct YamlError(serde_saphyr::Error);
+
+/// Says no places.
+struct Placeless;
+
 struct At<'a> {
     path: &'a Path,
     place: &'a Option<Place>,
+}
+
+impl std::error::Error for YamlError {}
+
+impl fmt::Display for YamlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let formatter = DefaultMessageFormatter.with_localizer(&Placeless);
+        f.write_str(&self.0.render_with_formatter(&formatter))
+    }
+}
+
+impl Localizer for Placeless {
+    fn attach_location<'a>(&self, base: Cow<'a, str>, _: Location) -> Cow<'a, str> {
+        base
+    }
 }
 
 impl fmt::Display for At<'_> {
@@ -89,7 +113,7 @@ pub fn check(path: &Path, text: &[u8]) -> Result<Checked, ApplyError> {
     let options = serde_saphyr::options! { with_snippet: false };
     let contents: ApplyFile = serde_saphyr::from_slice_with_options(text, options).map_err(|error| {
         let place = error.location().map(|at| Place { line: at.line(), column: at.column() });
-        ApplyError::Yaml { path: path.to_owned(), place, source: Box::new(error) }
+        ApplyError::Yaml { path: path.to_owned(), place, source: Box::new(YamlError(error)) }
     })?;
     let mut folded = std::collections::BTreeSet::new();
     for (name, settings) in &contents.topics {
