@@ -47,7 +47,8 @@ def every_trouble_has_its_alarm(stack):
 
 @rule
 def our_metrics_are_those_that_the_code_sends(stack):
-    sources = [path.read_text() for path in (ROOT / "functions").glob("*/src/**/*.rs")]
+    folders = [*(ROOT / "functions").glob("*/src"), ROOT / "shared/ports/src"]
+    sources = [path.read_text() for folder in folders for path in folder.glob("**/*.rs")]
     sent = {name for text in sources for name in re.findall(r'(?:counter|gauge|histogram)!\(\s*"(\w+)"', text)}
     resources = re.findall(r'=> "([a-z-]+)"', (ROOT / "shared/core/src/pressure/resource.rs").read_text())
     shown = set(re.findall(rf'Namespace="{NAMESPACE}" MetricName="(\w+)"', json.dumps(dashboard(stack)).replace('\\"', '"')))
