@@ -51,7 +51,7 @@ fn ids(ids: std::ops::Range<u32>) -> Vec<String> {
 fn everything_is_acknowledged_whatever_happens_on_the_way() {
     let endpoint = Endpoint::start();
     let at_once = |status| Answer::With(status, "retry-after", "0".to_owned());
-    let held = Answer::With(200, "posthaste-pressure", "medium; resource=drain-time; delay=10".to_owned());
+    let held = Answer::With(200, "posthaste-pressure", "medium; resource=drain-time; delay=1".to_owned());
     let script = [
         Answer::Status(200),
         at_once(429),

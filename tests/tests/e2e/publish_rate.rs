@@ -13,9 +13,9 @@ fn every_event_of_a_file_is_received_once() {
     let settings =
         subscription_with(&endpoint.url("/a"), &json!({ "batching": { "maxEventsPerBatch": 100 } }));
     server.api().create_topic_with("orders", "billing", &settings);
-    let text: String = (0..5000).map(|n| format!("{}\n", cloud_event(&format!("e{n:04}")))).collect();
+    let lines: Vec<_> = (0..5000).map(|n| format!("{}\n", cloud_event(&format!("e{n:04}")))).collect();
     let file = home.path().join("events.ndjson");
-    std::fs::write(&file, text).expect("there is room for a file");
+    std::fs::write(&file, lines.concat()).expect("there is room for a file");
     let arguments = ["publish", "orders", "--file", file.to_str().expect("a text"), "--rate", "auto"];
     let said = home.run_json(&server, &arguments)["published"].clone();
     assert_eq!(

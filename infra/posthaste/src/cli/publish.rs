@@ -37,7 +37,8 @@ pub struct PublishArgs {
     /// <data-dir>/admin.key holds].
     #[arg(long, env = "POSTHASTE_KEY", hide_env_values = true, allow_hyphen_values = true)]
     pub admin_key: Option<String>,
-    /// Stand back behind other producers: a bulk producer is the first to be refused under back pressure. For imports.
+    /// Stand back behind the tier of the key: a bulk producer, such as an import, is the first to be refused under back
+    /// pressure, an internal one the last. Nobody gets ahead by it.
     #[arg(long, value_enum)]
     pub tier: Option<Tier>,
     /// What only a file that is published at a pace can be told.
@@ -83,6 +84,8 @@ pub enum Rate {
 /// What a producer declares itself to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Tier {
+    /// As those with a topic's ordinary keys.
+    Standard,
     /// The first to be refused.
     Bulk,
 }
@@ -91,6 +94,7 @@ pub enum Tier {
 impl fmt::Display for Tier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Standard => f.write_str("standard"),
             Self::Bulk => f.write_str("bulk"),
         }
     }

@@ -114,12 +114,12 @@ impl CommandError {
     /// The exit code, as `--help` documents it.
     pub fn exit_code(&self) -> u8 {
         match (self, self.client()) {
+            (Self::Unfinished { ending, .. }, _) => unfinished_exit_code(ending),
             (Self::ContentType { .. }, _) | (_, Some(ClientError::Address { .. })) => 2,
             (_, Some(ClientError::Unreachable { .. })) => 7,
             (_, Some(ClientError::Refused(refusal))) => refused_exit_code(refusal),
             (Self::Apply(_) | Self::NotConsented { .. }, _) => 3,
             (Self::NoKey { .. } | Self::KeyOfAnother { .. }, _) => 5,
-            (Self::Unfinished { ending, .. }, _) => unfinished_exit_code(ending),
             _ => 1,
         }
     }
@@ -198,6 +198,9 @@ impl CommandError {
 fn unfinished_exit_code(ending: &Ending) -> u8 {
     match ending {
         Ending::Interrupted { exit_code } => *exit_code,
+        Ending::GaveUp { source: ClientError::Refused(refusal), .. } if refusal.is_back_pressure() => 6,
+        Ending::GaveUp { .. } => 7,
+        Ending::Refused { source: ClientError::Refused(refusal), .. } => refused_exit_code(refusal),
         // A file that cannot be read says nothing about what is in it.
         Ending::Input(error) if !matches!(error, EventsError::Read { .. }) => 3,
         _ => 1,
@@ -275,6 +278,35 @@ mod tests {
         let report = error.report();
         assert!(report.starts_with("error: a.yaml:3:5\n  because: unknown field `filters`"), "{report}");
         assert!(!report.contains("line") && !report.contains("column"), "{report}");
+    }
+
+    #[test]
+    fn a_run_that_ended_early_says_by_its_exit_code_whose_turn_it_is() {
+        let check = |ending, expected| {
+            let done = Box::new(Reply::silent());
+            let error = CommandError::Unfinished { ending: Box::new(ending), resume: String::new(), done };
+            assert_eq!(error.exit_code(), expected, "{error:?}");
+        };
+        let because = |status, type_uri| match refused(status, type_uri) {
+            CommandError::Client(error) => error,
+            other => panic!("{other}"),
+        };
+        let length = std::time::Duration::from_mins(15);
+        let gave_up = |status, type_uri| Ending::GaveUp { length, source: because(status, type_uri) };
+        let refused = |status| Ending::Refused { place: String::new(), source: because(status, "") };
+        check(gave_up(503, "urn:posthaste:problem:back-pressure"), 6);
+        check(gave_up(429, ""), 6);
+        for status in [408, 409, 500, 503, 507] {
+            check(gave_up(status, "urn:posthaste:problem:unavailable"), 7);
+        }
+        for (status, expected) in [(400, 3), (401, 5), (404, 4), (413, 3), (422, 3)] {
+            check(refused(status), expected);
+        }
+        let file = |kind| EventsError::Read { index: 0, line: 1, source: io::Error::from(kind) };
+        check(Ending::Input(file(io::ErrorKind::IsADirectory)), 1);
+        check(Ending::Input(EventsError::TooFew { from: 3, events: 2 }), 3);
+        check(Ending::Interrupted { exit_code: 143 }, 143);
+        check(Ending::Thread(io::Error::from(io::ErrorKind::OutOfMemory)), 1);
     }
 
     #[test]

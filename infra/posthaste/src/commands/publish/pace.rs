@@ -90,11 +90,15 @@ impl Pace {
         self.slot_at = self.slot_at.max(sent.at).saturating_add(takes);
     }
 
-    /// It was acknowledged, at once or after the tarpit. Whoever is held keeps to one request at once: more of them
-    /// would undo what the tarpit is for.
-    pub(super) fn acknowledged(&mut self, events: u32, is_held: bool) {
+    /// It was acknowledged; under the tarpit with the delay that the server tells. Whoever is delayed keeps to one request
+    /// at once: more of them would undo what the tarpit is for. An answer that came sooner than that was let through
+    /// instead of held (`tarpit: advise`), and the next one would only be sent away before the delay is over.
+    pub(super) fn acknowledged(&mut self, sent: Sent, now: Duration, delay: Option<Duration>) {
         self.failures = 0;
-        if is_held {
+        if let Some(delay) = delay {
+            if now.saturating_sub(sent.at) < delay {
+                self.pause(now, delay);
+            }
             (self.requests_at_once, self.credit) = (1, 0);
             return;
         }
@@ -104,7 +108,7 @@ impl Pace {
             self.credit = 0;
         }
         if let Some(limit) = &mut self.limit {
-            limit.rate += limit.refused * GROWTH * f64::from(events) / limit.rate;
+            limit.rate += limit.refused * GROWTH * f64::from(sent.events) / limit.rate;
         }
         self.limit = self.limit.filter(|limit| limit.rate < limit.refused * RELEASE);
     }
@@ -160,7 +164,8 @@ mod tests {
     /// What happens, at a second.
     enum Seen {
         Acknowledged,
-        Held,
+        /// With the delay that is told; the answer took a second.
+        Delayed(u64),
         /// With the wait and the measured pace.
         PushedBack(u64, f64),
         Failed,
@@ -168,10 +173,14 @@ mod tests {
     }
     /// What is kept to then.
     type Kept = (u32, Option<f64>, f64);
-    use Seen::{Acknowledged, Failed, FailedFor, Held, PushedBack};
+    use Seen::{Acknowledged, Delayed, Failed, FailedFor, PushedBack};
 
     fn secs(secs: f64) -> Duration {
         Duration::from_secs_f64(secs)
+    }
+
+    fn acknowledge(pace: &mut Pace) {
+        pace.acknowledged(Sent { at: secs(0.0), events: 100 }, secs(1.0), None);
     }
 
     /// Requests of 100 events, each sent a second before its answer; after each answer: requests at once, pace rounded,
@@ -182,8 +191,8 @@ mod tests {
             let now = secs(1000.0 * (f64::from(u32::try_from(n).unwrap()) + 1.0));
             let sent = Sent { at: now.saturating_sub(secs(1.0)), events: 100 };
             match *seen {
-                Acknowledged => pace.acknowledged(100, false),
-                Held => pace.acknowledged(100, true),
+                Acknowledged => pace.acknowledged(sent, now, None),
+                Delayed(delay) => pace.acknowledged(sent, now, Some(Duration::from_secs(delay))),
                 PushedBack(wait, measured) => {
                     pace.pushed_back(sent, now, Duration::from_secs(wait), measured);
                 }
@@ -201,7 +210,7 @@ mod tests {
         let mut pace = Pace::new(None);
         let mut grown = Vec::new();
         for _ in 0..200 {
-            pace.acknowledged(100, false);
+            acknowledge(&mut pace);
             grown.push(pace.requests_at_once());
         }
         assert_eq!(&grown[..6], [2, 2, 3, 3, 3, 4]);
@@ -226,7 +235,7 @@ mod tests {
         let mut pace = Pace::new(None);
         pace.pushed_back(Sent { at: secs(0.0), events: 100 }, secs(1.0), secs(30.0), 400.0);
         let acknowledged = (1..1000).find(|_| {
-            pace.acknowledged(100, false);
+            acknowledge(&mut pace);
             pace.rate().is_none()
         });
         assert_eq!(acknowledged, Some(75));
@@ -266,8 +275,19 @@ mod tests {
     fn whoever_is_held_keeps_to_one_request_at_once() {
         let trace = [
             (Acknowledged, (2, None, 0.0)),
-            (Held, (1, None, 0.0)),
-            (Held, (1, None, 0.0)),
+            (Delayed(1), (1, None, 0.0)),
+            (Delayed(1), (1, None, 0.0)),
+            (Acknowledged, (2, None, 0.0)),
+        ];
+        check(None, &trace);
+    }
+
+    #[test]
+    fn whoever_is_let_through_under_the_tarpit_waits_the_delay_before_the_next() {
+        let trace = [
+            (Acknowledged, (2, None, 0.0)),
+            (Delayed(15), (1, None, 15.0)),
+            (Delayed(20), (1, None, 20.0)),
             (Acknowledged, (2, None, 0.0)),
         ];
         check(None, &trace);
@@ -288,7 +308,7 @@ mod tests {
     #[test]
     fn requests_that_are_refused_together_are_one_refusal() {
         let mut pace = Pace::new(None);
-        (0..200).for_each(|_| pace.acknowledged(100, false));
+        (0..200).for_each(|_| acknowledge(&mut pace));
         for n in 0..16 {
             let sent = Sent { at: secs(9.0 + f64::from(n) / 100.0), events: 100 };
             pace.pushed_back(sent, secs(10.0 + f64::from(n) / 100.0), secs(30.0), 800.0);

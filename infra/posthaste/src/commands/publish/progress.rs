@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write as _};
 use std::time::Duration;
 
 use super::run::{Counts, Run};
+use super::told::Told;
 
 /// How often the line on a terminal changes.
 const TERMINAL_PERIOD: Duration = Duration::from_millis(200);
@@ -67,22 +68,29 @@ fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// `12,300 sent · 400/s · 2 held · 1 refused · 3 retried · medium submission-queue, 15 s`. What never happened is left
-/// out.
+/// How far a run is.
 fn line(run: &Run, now: Duration) -> String {
-    let mut text = summary(run.counts(), run.per_second(now));
-    if let Some(told) = run.told() {
+    let pause = run.pause(now).map(|(trouble, wait)| (trouble.to_string(), wait));
+    let pause = pause.as_ref().map(|(trouble, wait)| (trouble.as_str(), *wait));
+    text(summary(run.counts(), run.per_second(now)), run.told(), pause)
+}
+
+/// `12,300 sent · 400/s · 2 held · 1 refused · 3 retried · medium submission-queue, 15 s`, and why and for how long
+/// nothing is sent, where that is a second or more.
+fn text(mut text: String, told: Option<&Told>, pause: Option<(&str, Duration)>) -> String {
+    if let Some(told) = told {
         let _ = write!(text, " · {told}");
     }
-    if let Some((trouble, wait)) = run.pause(now).filter(|(_, wait)| *wait >= Duration::from_secs(1)) {
-        let reason: String =
-            trouble.to_string().lines().next().unwrap_or_default().chars().take(REASON_CHARS_MAX).collect();
+    if let Some((trouble, wait)) = pause.filter(|(_, wait)| *wait >= Duration::from_secs(1)) {
+        // The text may be from outside, and must not steer the terminal.
+        let line = trouble.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control());
+        let reason: String = line.take(REASON_CHARS_MAX).collect();
         let _ = write!(text, " · {reason}, again in {} s", wait.as_secs());
     }
     text
 }
 
-/// What was counted, and how fast it went.
+/// What was counted, and how fast it went. What never happened is left out.
 pub(super) fn summary(counts: Counts, per_second: f64) -> String {
     let mut text = format!("{} sent · {per_second:.0}/s", grouped(counts.events));
     for (count, what) in [(counts.held, "held"), (counts.refused, "refused"), (counts.retried, "retried")] {
@@ -126,6 +134,28 @@ mod tests {
         check(
             Counts { events: 12_300, requests: 123, held: 2, refused: 1, retried: 3 },
             "12,300 sent · 400/s · 2 held · 1 refused · 3 retried",
+        );
+    }
+
+    #[test]
+    fn a_line_says_what_is_scarce_and_why_nothing_is_sent() {
+        let check = |told: Option<&str>, pause: Option<(&str, u64)>, expected: &str| {
+            let pause = pause.map(|(trouble, ms)| (trouble, Duration::from_millis(ms)));
+            assert_eq!(text("5 sent".to_owned(), told.map(Told::read).as_ref(), pause), expected);
+        };
+        let queue = "medium; resource=submission-queue; delay=15";
+        check(None, None, "5 sent");
+        check(Some(queue), None, "5 sent · medium submission-queue, 15 s");
+        check(
+            None,
+            Some(("failed to reach http://h/", 4200)),
+            "5 sent · failed to reach http://h/, again in 4 s",
+        );
+        check(None, Some(("failed to reach http://h/", 999)), "5 sent");
+        check(
+            Some(queue),
+            Some(("Back \u{1b}[2Jpressure (429)\n  reason: later", 15_000)),
+            "5 sent · medium submission-queue, 15 s · Back [2Jpressure (429), again in 15 s",
         );
     }
 }

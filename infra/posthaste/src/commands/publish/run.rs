@@ -45,7 +45,7 @@ pub(super) struct Counts {
     pub(super) events: u64,
     /// Requests that were acknowledged …
     pub(super) requests: u64,
-    /// … of them, after the tarpit had held them.
+    /// … of them, under the tarpit.
     pub(super) held: u64,
     /// Answers that refused a request for back pressure.
     pub(super) refused: u64,
@@ -158,7 +158,7 @@ impl Run {
         match outcome {
             Outcome::Acknowledged(told) => {
                 self.tasks.remove(&first);
-                self.acknowledged(now, sent.events, told);
+                self.acknowledged(now, sent, told);
             }
             Outcome::Refused { wait, told, error } => {
                 let measured = self.meter.per_second(now);
@@ -231,13 +231,13 @@ impl Run {
         self.ending.filter(|ending| !matches!(ending, Ending::Done))
     }
 
-    fn acknowledged(&mut self, now: Duration, events: u32, told: Option<Told>) {
-        let is_held = told.as_ref().is_some_and(Told::is_held);
-        self.pace.acknowledged(events, is_held);
-        self.meter.count(now, events);
-        self.counts.events += u64::from(events);
+    fn acknowledged(&mut self, now: Duration, sent: Sent, told: Option<Told>) {
+        let delay = told.as_ref().and_then(Told::delay);
+        self.pace.acknowledged(sent, now, delay);
+        self.meter.count(now, sent.events);
+        self.counts.events += u64::from(sent.events);
         self.counts.requests += 1;
-        self.counts.held += u64::from(is_held);
+        self.counts.held += u64::from(delay.is_some());
         (self.progress_at, self.told, self.trouble) = (now, told, None);
     }
 

@@ -1,13 +1,17 @@
 //! What a server tells of its pressure in the header `Posthaste-Pressure`, as far as a producer needs it.
 
 use std::fmt;
+use std::time::Duration;
+
+/// The longest delay that is believed: the documents' own most is 55 s.
+const DELAY_MAX: Duration = Duration::from_mins(15);
 
 /// `medium; resource=submission-queue; delay=15`, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Told {
     level: String,
     resource: Option<String>,
-    /// How long the acknowledgement was held, in seconds.
+    /// By how long acknowledgements are delayed, in seconds.
     delay_secs: u64,
 }
 
@@ -27,9 +31,9 @@ impl Told {
         Self { level, resource, delay_secs }
     }
 
-    /// Whether the acknowledgement was held.
-    pub(super) fn is_held(&self) -> bool {
-        self.delay_secs > 0
+    /// By how long acknowledgements are delayed, if they are.
+    pub(super) fn delay(&self) -> Option<Duration> {
+        (self.delay_secs > 0).then(|| Duration::from_secs(self.delay_secs).min(DELAY_MAX))
     }
 }
 
@@ -40,7 +44,7 @@ impl fmt::Display for Told {
         if let Some(resource) = &self.resource {
             write!(f, " {resource}")?;
         }
-        if self.is_held() {
+        if self.delay_secs > 0 {
             write!(f, ", {} s", self.delay_secs)?;
         }
         Ok(())
@@ -53,15 +57,20 @@ mod tests {
 
     #[test]
     fn the_header_is_read_as_far_as_it_is_known() {
-        let check = |header: &str, shown: &str, is_held: bool| {
+        let check = |header: &str, shown: &str, delay: Option<u64>| {
             let told = Told::read(header);
-            assert_eq!((told.to_string().as_str(), told.is_held()), (shown, is_held), "{header}");
+            assert_eq!(
+                (told.to_string().as_str(), told.delay().map(|it| it.as_secs())),
+                (shown, delay),
+                "{header}"
+            );
         };
-        check("medium; resource=submission-queue; delay=15", "medium submission-queue, 15 s", true);
-        check("high; resource=database-disk; retry-after=30", "high database-disk", false);
-        check("medium; delay=10", "medium, 10 s", true);
-        check("normal; resource=drain-time; delay=0", "normal drain-time", false);
-        check("medium;delay=x;new", "medium", false);
-        check("", "", false);
+        check("medium; resource=submission-queue; delay=15", "medium submission-queue, 15 s", Some(15));
+        check("high; resource=database-disk; retry-after=30", "high database-disk", None);
+        check("medium; delay=10", "medium, 10 s", Some(10));
+        check("normal; resource=drain-time; delay=0", "normal drain-time", None);
+        check("medium;delay=x;new", "medium", None);
+        check("medium; delay=86400", "medium, 86400 s", Some(900));
+        check("", "", None);
     }
 }

@@ -16,6 +16,8 @@ const LATENCY: Duration = Duration::from_millis(100);
 enum Answer {
     Ok,
     Held(u64),
+    /// Let through at once under the tarpit.
+    LetThrough(u64),
     Refused(u64),
     InUse(u64),
     Unavailable,
@@ -99,6 +101,9 @@ impl<F: Fn(usize, u64) -> Answer> Sim<F> {
                 latency += secs(delay);
                 Outcome::Acknowledged(Some(Told::read(&format!("medium; delay={delay}"))))
             }
+            Answer::LetThrough(delay) => {
+                Outcome::Acknowledged(Some(Told::read(&format!("medium; delay={delay}"))))
+            }
             Answer::Refused(wait) => Outcome::Refused { wait: secs(wait), told: None, error: error(429) },
             Answer::InUse(wait) => Outcome::InUse { wait: secs(wait), error: error(409) },
             Answer::Unavailable => Outcome::Unclear { wait: Some(secs(5)), error: error(503) },
@@ -110,7 +115,7 @@ impl<F: Fn(usize, u64) -> Answer> Sim<F> {
             }
             Answer::Unauthorized => Outcome::Final(error(401)),
         };
-        if matches!(answer, Answer::Ok | Answer::Held(_) | Answer::Lost) {
+        if matches!(answer, Answer::Ok | Answer::Held(_) | Answer::LetThrough(_) | Answer::Lost) {
             self.published.insert(first, batch.events());
         }
         self.answers.push((self.now + latency, first, outcome));
@@ -199,6 +204,14 @@ fn under_the_tarpit_one_request_waits_at_once() {
     let sim = play(200, |_, _| Answer::Held(15));
     assert_eq!((sim.in_flight_max, sim.run.counts().held), (1, 20));
     assert_eq!(sim.seconds(), 20 * 15 + 2);
+    assert_all(sim, 200);
+}
+
+#[test]
+fn where_one_request_per_delay_is_let_through_nothing_is_sent_for_nothing() {
+    let sim = play(200, |_, _| Answer::LetThrough(15));
+    assert_eq!((sim.requests.len(), sim.in_flight_max), (20, 1));
+    assert_eq!(sim.seconds(), 19 * 15 + 2);
     assert_all(sim, 200);
 }
 
