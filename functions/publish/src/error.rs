@@ -35,6 +35,9 @@ pub enum PublishError {
     /// No key of the topic, or a wrong one.
     #[error("the publish key is missing or wrong")]
     Unauthorized,
+    /// A token that a key of the topic signed, and whose time is over.
+    #[error("the token has expired")]
+    Expired,
     /// Whether there is such a topic cannot be told.
     #[error("failed to look the topic up")]
     Registry(#[source] RegistryError),
@@ -85,6 +88,8 @@ impl PublishError {
                 "expected a key of this topic in aeg-sas-key or as Authorization: Bearer, or a token signed with one in \
                  aeg-sas-token",
             ),
+            Self::Expired => Problem::new(ProblemKind::Unauthorized)
+                .detail("the token is signed with a key of this topic, and its time is over: make a new one"),
             Self::Registry(_) => Problem::new(ProblemKind::Unavailable)
                 .detail("the topic could not be looked up; nothing was accepted")
                 .retry_after(RETRY_AFTER_DEFAULT),

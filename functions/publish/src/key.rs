@@ -28,12 +28,21 @@ pub(crate) fn tier(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Option
         .flatten()
         .filter(|key| !key.is_empty())
         .map(|key| topic.keys.tier_of(key));
-    let by_token = [header(headers, AEG_SAS_TOKEN), authorization(headers, SHARED_ACCESS_SIGNATURE)]
-        .into_iter()
-        .flatten()
-        .filter_map(SasToken::parse)
-        .map(|token| topic.keys.tier_where(|key| token.opens(key, &topic.name, now)));
+    let by_token =
+        tokens(headers).map(|token| topic.keys.tier_where(|key| token.opens(key, &topic.name, now)));
     by_key.chain(by_token).fold(None, most_privileged)
+}
+
+/// Whether one of the headers carries a token that was signed with a key of the topic, and whose time is over.
+pub(crate) fn has_expired_token(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> bool {
+    let has_expired =
+        |token: SasToken<'_>| topic.keys.tier_where(|key| token.has_expired(key, &topic.name, now)).is_some();
+    tokens(headers).any(has_expired)
+}
+
+fn tokens(headers: &HeaderMap) -> impl Iterator<Item = SasToken<'_>> {
+    let offered = [header(headers, AEG_SAS_TOKEN), authorization(headers, SHARED_ACCESS_SIGNATURE)];
+    offered.into_iter().flatten().filter_map(SasToken::parse)
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -141,5 +150,22 @@ mod tests {
             }
             assert_eq!(tier(&topic("first", "second"), &headers, now), None);
         }
+    }
+
+    #[test]
+    fn a_token_that_has_expired_is_told_from_a_wrong_one() {
+        // Made by Azure's Python client; it opens until 20:30.
+        const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZg==";
+        const TOKEN: &str = "r=http%3A%2F%2F127.0.0.1%3A8080%2Ftopics%2Forders%2Fevents%3FapiVersion%3D2018-01-01&e=2026-11-21%2020%3A30%3A00&s=vcZhK0Xkxmc%2FHk9OTE3aLl%2FSwYXMGAztv7ZCN083%2FoY%3D";
+        let check = |key: &str, time: &str, expected: (Option<Tier>, bool)| {
+            let headers = [(HeaderName::from_static(AEG_SAS_TOKEN), HeaderValue::from_static(TOKEN))];
+            let (topic, headers) = (record(key, "second").compile().unwrap(), headers.into_iter().collect());
+            let now = Timestamp::parse(time).unwrap();
+            let found = (tier(&topic, &headers, now), has_expired_token(&topic, &headers, now));
+            assert_eq!(found, expected, "{time}");
+        };
+        check(KEY, "2026-11-21T20:29:59Z", (STANDARD, false));
+        check(KEY, "2026-11-21T20:30:00Z", (None, true));
+        check("b3RoZXI=", "2026-11-21T20:30:00Z", (None, false));
     }
 }

@@ -182,6 +182,14 @@ where
         topic.ok_or(PublishError::UnknownTopic)
     }
 
+    /// The tier to which a key or token opens the topic.
+    fn opened(&self, topic: &Topic, headers: &HeaderMap) -> Result<Tier, PublishError> {
+        let now = self.clock.now();
+        let has_expired = || key::has_expired_token(topic, headers, now);
+        let why = || if has_expired() { PublishError::Expired } else { PublishError::Unauthorized };
+        key::tier(topic, headers, now).ok_or_else(why)
+    }
+
     /// The key, back pressure, the body, the wait, the events. The body is read before the wait, because only a
     /// connection that has nothing left to read shows that its client is gone; it is looked at after the wait.
     async fn receive(
@@ -190,7 +198,7 @@ where
         headers: &HeaderMap,
         body: &mut Body,
     ) -> Result<Received, PublishError> {
-        let opened = key::tier(topic, headers, self.clock.now()).ok_or(PublishError::Unauthorized)?;
+        let opened = self.opened(topic, headers)?;
         let tier = opened.stepping_back(declared_tier(headers));
         let key = once::key(headers).map_err(PublishError::Key)?;
         let admitted = self.pressure.admit(tier).await;

@@ -50,9 +50,17 @@ impl<'a> SasToken<'a> {
     /// The resource's host is not looked at. Only the topic's own keys sign for it, so a token says nothing of other
     /// servers; and behind a proxy or in Lambda this program does not know by which name its producers call it.
     pub fn opens(&self, key: &Secret, topic: &TopicName, now: Timestamp) -> bool {
+        self.is_signed_for(key, topic) && now < self.expires_at
+    }
+
+    /// Whether it opened this topic until its time was over. Only whoever had it from the key's owner is told so.
+    pub fn has_expired(&self, key: &Secret, topic: &TopicName, now: Timestamp) -> bool {
+        self.is_signed_for(key, topic) && now >= self.expires_at
+    }
+
+    fn is_signed_for(&self, key: &Secret, topic: &TopicName) -> bool {
         let Some(mac) = keyed(key) else { return false };
-        let is_signed = mac.chain_update(self.signed).verify_slice(&self.signature).is_ok();
-        is_signed && now < self.expires_at && self.is_for(topic)
+        mac.chain_update(self.signed).verify_slice(&self.signature).is_ok() && self.is_for(topic)
     }
 
     /// Whether the resource is where events of this topic are published. A proxy may have a path in front of ours.
@@ -148,6 +156,21 @@ mod tests {
         let signed = "r=http%3A%2F%2F127.0.0.1%3A8080%2Ftopics%2Forders%2Fevents%3FapiVersion%3D2018-01-01&e=2026-11-21%2020%3A30%3A00";
         let token = format!("{signed}&s=vcZhK0Xkxmc%2FHk9OTE3aLl%2FSwYXMGAztv7ZCN083%2FoY%3D");
         assert!(opens(&token, KEY));
+    }
+
+    #[test]
+    fn only_what_opened_before_has_expired() {
+        let topic = TopicName::parse("Orders").unwrap();
+        let check = |token: &str, key: &str, expected: bool| {
+            let token = SasToken::parse(token).unwrap();
+            assert_eq!(token.has_expired(&Secret::new(key), &topic, now()), expected);
+        };
+        let past = token(HERE, "2026-11-21 20:00:00");
+        check(&past, KEY, true);
+        check(&past, "b3RoZXI=", false);
+        check(&past.replace("2026", "2025"), KEY, false);
+        check(&token(HERE, LATER), KEY, false);
+        check(&token("https://a.example/topics/other/events", "2026-11-21 20:00:00"), KEY, false);
     }
 
     #[test]
