@@ -4,6 +4,7 @@
 
 pub mod api;
 pub mod binary;
+pub mod disk;
 pub mod endpoint;
 pub mod events;
 pub mod home;

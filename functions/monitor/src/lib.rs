@@ -90,8 +90,13 @@ where
         if settings.enable_resource_monitoring {
             let sample = ports.probe.sample();
             let database = space(sample.database, Some(QueueCounts::default()));
-            let disks = Readings { database, log_disk: sample.log_disk, ..Readings::default() };
-            settings.validate_disks(&disks)?;
+            let machine = Readings {
+                database,
+                log_disk: sample.log_disk,
+                memory: sample.memory,
+                ..Readings::default()
+            };
+            settings.validate_machine(&machine)?;
         }
         let (drain, measured_at, written) = (DrainRate::default(), None, None);
         Ok(Self { ports, settings, notices_topic: None, drain, measured_at, written })

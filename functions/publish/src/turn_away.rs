@@ -62,14 +62,17 @@ where
                 meter::delayed(&topic.name, tier);
                 wait
             }
-            (Admission::Delay(wait), Tarpit::Advise) => {
+            // What every acknowledgement waits at rest is not advised: whoever came back would hear it again.
+            (Admission::Delay(wait), Tarpit::Advise) if admitted.is_held_back() => {
                 if !self.advice.take(&topic.name, wait, self.clock.monotonic()) {
                     meter::delayed(&topic.name, tier);
                     return Err(PublishError::Advised(turned_away(admitted, wait)));
                 }
                 Duration::ZERO
             }
-            (Admission::Accept | Admission::Refuse { .. }, _) => Duration::ZERO,
+            (Admission::Delay(_), Tarpit::Advise) | (Admission::Accept | Admission::Refuse { .. }, _) => {
+                Duration::ZERO
+            }
         };
         Ok(Entered { wait, pressure: admitted.header, dehydrate: admitted.dehydrate, room })
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::layout;
-use posthaste_core::pressure::{Admission, Tier};
+use posthaste_core::pressure::Tier;
 use posthaste_core::replay::{ReplayRecordError, ReplayRequestError};
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::Status;
@@ -118,8 +118,8 @@ where
 
     /// Whether back pressure lets replays through: they are the first that it holds back.
     async fn takes_bulk(&self) -> bool {
-        let admission = self.ports.pressure.admission(Tier::Bulk).await;
-        admission == Admission::Accept && !self.is_under_pressure().await
+        let admitted = self.ports.pressure.admit(Tier::Bulk).await;
+        !admitted.is_held_back() && !self.is_under_pressure().await
     }
 
     /// Nobody need look at this replay again.

@@ -20,9 +20,11 @@ use crate::client::Client;
 use crate::output::Reply;
 use crate::{demo, serve};
 
-pub use apply::{Applied, ApplyError, Checked, check, check_files, put};
+pub use apply::{Applied, ApplyError, Checked, Place, YamlError, check, check_files, put};
+pub(crate) use apply::{At, locate};
 pub use error::CommandError;
 pub use publish::{Ending, EventsError};
+pub(crate) use source::read as read_input;
 
 /// The name of the file in the data folder that holds the admin key.
 pub const ADMIN_KEY_FILE: &str = "admin.key";

@@ -16,6 +16,7 @@ use std::time::Duration;
 use ipnet::{IpNet, Ipv4Net};
 use posthaste_core::api::{DeadLetterPage, TopicKeysView};
 use posthaste_core::origin;
+use posthaste_core::pressure::PressureSettings;
 use posthaste_core::secret::Secret;
 use posthaste_core::signature::SigningSecret;
 use posthaste_local::SystemClock;
@@ -31,7 +32,7 @@ use self::plan::{ROLES, Role, SAMPLES};
 use self::story::{DeadLetter, Story};
 use self::subscriber::{Seen, Subscriber};
 use self::tell::Teller;
-use crate::cli::{Global, LogFormat, PressureProfile};
+use crate::cli::{Global, LogFormat};
 use crate::client::{Call, Client, ClientError};
 use crate::commands::{Applied, CommandError, Session, put};
 use crate::output::Reply;
@@ -89,8 +90,8 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         data_dir: data_dir.clone(),
         allow_endpoints: vec![loopback()],
-        pressure_profile: PressureProfile::Scaled,
         notices_topic: None,
+        pressure: PressureSettings::default(),
         extra_ca: None,
         public_url: None,
         origin: origin::DEFAULT,

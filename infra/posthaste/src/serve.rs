@@ -16,6 +16,7 @@ mod descriptors;
 mod error;
 mod functions;
 mod monitor;
+mod pressure;
 mod relief;
 mod run;
 mod settings;
@@ -33,6 +34,7 @@ use self::functions::Functions;
 use self::stage::StageControl;
 
 pub use error::ServeError;
+pub use pressure::{PressureFileError, of_profile};
 pub use run::run;
 pub use settings::ServeSettings;
 
@@ -105,6 +107,7 @@ impl App {
 /// Opening reads what waits in the queues, which may take a while, so it has a thread of its own.
 async fn open(settings: &ServeSettings) -> Result<Local<SystemClock>, ServeError> {
     let data_dir = settings.data_dir.clone();
-    let open = move || Local::open(&data_dir, LocalOptions::default(), SystemClock, SystemEntropy);
+    let options = LocalOptions { batch_points: settings.pressure.batch_points, ..LocalOptions::default() };
+    let open = move || Local::open(&data_dir, options, SystemClock, SystemEntropy);
     spawn_blocking(open).await.map_err(ServeError::Task)?.map_err(ServeError::Open)
 }

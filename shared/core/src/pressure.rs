@@ -9,11 +9,14 @@ mod advise;
 mod change;
 mod drain;
 mod evaluate;
+mod exchange;
 mod explain;
 mod formula;
+mod keys;
 mod readings;
 mod relief;
 mod resource;
+mod rule;
 mod settings;
 mod state;
 mod table;
@@ -29,11 +32,15 @@ pub use evaluate::{
     DISK_CRITICALLY_LOW, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, Transition, evaluate,
     next_level,
 };
+pub use exchange::{ExchangeError, ExchangeSettings, KeyError};
 pub use explain::explain;
 pub use readings::{DrainRate, Readings, Space, Usage};
 pub use relief::{Due, RELIEF_EVERY, Relief};
 pub use resource::{Level, Profile, Resource, Tier};
-pub use settings::{DiskConstants, PressureSettings, SettingsError, TARPIT_LIMIT, TarpitSettings};
+pub use rule::{Bound, SettingsError};
+pub use settings::{
+    BatchPointSettings, DiskConstants, PressureSettings, TARPIT_LIMIT, TarpitSettings, ThresholdSettings,
+};
 pub use state::{PRESSURE_KEY, PRESSURE_VERSION, PressureState, ResourceState, StateError};
 pub use table::{Actions, Measure, Row, ThresholdRule, Thresholds, table};
 

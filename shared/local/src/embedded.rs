@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use posthaste_core::limits::{MAX_RECEIVE_COUNT, SQS_IN_FLIGHT_MAX};
+use posthaste_core::pressure::BatchPointSettings;
 use posthaste_ports::vet::RECEIVE_WAIT_MAX;
 use posthaste_ports::{Caches, Clock, Entropy, Freed, QueueName};
 use tokio::sync::{Notify, oneshot};
@@ -63,6 +64,8 @@ pub struct LocalOptions {
     /// Sends are refused as `Full` while less than this is free on the device and in the store's own file. The rest
     /// is kept for what empties the queues: acknowledgements, replacements and state.
     pub disk_reserve_bytes: u64,
+    /// How batch points are counted.
+    pub batch_points: BatchPointSettings,
 }
 
 impl Default for LocalOptions {
@@ -73,6 +76,7 @@ impl Default for LocalOptions {
             body_cache_bytes: 64 << 20,
             engine_cache_bytes: 64 << 20,
             disk_reserve_bytes: 32 << 20,
+            batch_points: BatchPointSettings::default(),
         }
     }
 }
@@ -171,7 +175,7 @@ impl<C: Clock> Local<C> {
             queues,
             bodies: Mutex::new(Bodies::new(options.body_cache_bytes)),
             versions: Versions::default(),
-            counters: Arc::default(),
+            counters: Arc::new(Counters::new(options.batch_points)),
             now: Box::new(move || now_of(&time)),
             disk_reserve_bytes: options.disk_reserve_bytes,
         });

@@ -30,6 +30,19 @@ pub struct Admitted {
     pub pressing: Option<ResourceState>,
     /// Whether payloads go to the object store.
     pub dehydrate: bool,
+    /// What every acknowledgement waits, also at Normal.
+    pub base: Duration,
+}
+
+impl Admitted {
+    /// Whether pressure refuses it, or delays it by more than every acknowledgement waits at rest.
+    pub fn is_held_back(&self) -> bool {
+        match self.admission {
+            Admission::Accept => false,
+            Admission::Delay(wait) => wait > self.base,
+            Admission::Refuse { .. } => true,
+        }
+    }
 }
 
 /// Reads the pressure. Clones share what is known.
@@ -89,7 +102,9 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
         let header = pressure_header(state, &admission);
         let held = state.filter(|_| admission != Admission::Accept);
         let pressing = held.and_then(|state| pressing(state, &admission)).cloned();
-        Admitted { admission, header, pressing, dehydrate: state.is_some_and(PressureState::dehydrate) }
+        let dehydrate = state.is_some_and(PressureState::dehydrate);
+        let base = state.map_or(Duration::ZERO, PressureState::base);
+        Admitted { admission, header, pressing, dehydrate, base }
     }
 
     /// Whether one producer may go on.

@@ -160,11 +160,14 @@ class Binaries(unittest.TestCase):
 
     def test_monitor_answers_its_schedule_within_its_time(self):
         queues = {"DELIVERIES_QUEUE_URL": self.urls["deliveries"], "DEADLETTERS_QUEUE_URL": self.urls["deadletters"]}
-        variables = {**queues, "PRESSURE_PROFILE": "scaled", "PRESSURE_INTERVAL_SECONDS": "1", "NOTICES_TOPIC": "ops"}
+        settings = '{"SMTPStartThrottlingDelayInterval": "00:00:07"}'
+        pressure = {"PRESSURE_PROFILE": "scaled", "PRESSURE_SETTINGS": settings, "PRESSURE_INTERVAL_SECONDS": "1"}
+        variables = {**queues, **pressure, "NOTICES_TOPIC": "ops"}
         with self.run_function("monitor", timeout_secs=8, **variables) as monitor:
             self.assertIsNone(monitor.invoke(SCHEDULED))
         state = json.loads(self.read(self.state, "pressure.json"))
         self.assertTrue(state["monitored"])
+        self.assertEqual(state["firstStepMs"], 7000)
 
     def test_a_function_without_a_setting_names_it(self):
         with self.run_function("publish") as publish:

@@ -28,6 +28,8 @@ TEXTS = {
     "AllowEndpoints": "10.0.0.0/8",
     "ManagePublicUrl": "https://manage.example.com/",
     "NoticesTopic": "ops",
+    "PressureInterval": "20",
+    "PressureSettings": '{"SubmissionQueueHighThreshold":20000}',
     "WebhookOrigin": "hooks.example.com",
 }
 

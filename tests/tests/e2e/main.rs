@@ -11,6 +11,7 @@ mod hostile;
 mod lifecycle;
 mod publish_forms;
 mod publish_rate;
+mod real_disk;
 mod replay;
 mod retries;
 mod signing;

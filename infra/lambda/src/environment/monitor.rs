@@ -1,20 +1,21 @@
 //! What monitor is told.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use posthaste_core::name::TopicName;
-use posthaste_core::pressure::PressureSettings;
+use posthaste_core::pressure::{ExchangeError, ExchangeSettings, PressureSettings};
 
 use super::{
     CommonEnvironment, DEADLETTERS_QUEUE_URL, DELIVERIES_QUEUE_URL, Environment, EnvironmentError,
-    NOTICES_TOPIC, PRESSURE_INTERVAL_SECONDS, PRESSURE_PROFILE, Variables, kinds,
+    NOTICES_TOPIC, PRESSURE_INTERVAL_SECONDS, PRESSURE_PROFILE, PRESSURE_SETTINGS, Variables, kinds,
 };
 
-/// Seconds between two samples where nothing is set (SPEC §7).
-const INTERVAL_SECS_DEFAULT: u16 = 10;
+/// The time between two samples where nothing is set (SPEC §7).
+const INTERVAL_DEFAULT: Duration = Duration::from_secs(10);
 
-/// Most seconds between two samples: the schedule starts the function once a minute.
-const INTERVAL_SECS_MAX: u16 = 60;
+/// Seconds between two samples that may be set: the schedule starts the function once a minute.
+const INTERVAL_SECS: RangeInclusive<u16> = 1..=60;
 
 /// From when a state is stale: after two starts of the function that did not happen (SPEC §7).
 const STALE_AFTER: Duration = Duration::from_secs(150);
@@ -52,13 +53,24 @@ impl Environment for MonitorEnvironment {
     }
 }
 
+/// The profile, changed by the settings under Exchange's names. An interval of its own variable wins over theirs.
 fn pressure_settings(variables: &mut Variables<'_>) -> PressureSettings {
-    let pressure = variables.optional(PRESSURE_PROFILE, &kinds::PRESSURE_PROFILE).unwrap_or_default();
-    let interval_secs =
-        variables.number(PRESSURE_INTERVAL_SECONDS, INTERVAL_SECS_DEFAULT, 1..=INTERVAL_SECS_MAX);
-    PressureSettings {
-        interval: Duration::from_secs(interval_secs.into()),
-        stale_after: Some(STALE_AFTER),
-        ..pressure
-    }
+    let profile = variables.optional(PRESSURE_PROFILE, &kinds::PRESSURE_PROFILE).unwrap_or_default();
+    let changes: Option<ExchangeSettings> = variables.json(PRESSURE_SETTINGS);
+    let interval_secs = variables.number_if_set(PRESSURE_INTERVAL_SECONDS, INTERVAL_SECS);
+    let defaults = PressureSettings { interval: INTERVAL_DEFAULT, stale_after: Some(STALE_AFTER), ..profile };
+    let changed = changes.unwrap_or_default().apply_to(defaults.clone()).and_then(within_the_minute);
+    let settings = changed.unwrap_or_else(|error| {
+        variables.refuse(PRESSURE_SETTINGS, &error);
+        defaults
+    });
+    let interval = interval_secs.map_or(settings.interval, |secs| Duration::from_secs(secs.into()));
+    PressureSettings { interval, ..settings }
+}
+
+/// The schedule starts the function once a minute, and every sample asks SQS.
+fn within_the_minute(settings: PressureSettings) -> Result<PressureSettings, ExchangeError> {
+    let secs = |secs: u16| Duration::from_secs(secs.into());
+    settings.validate_interval(secs(*INTERVAL_SECS.start())..=secs(*INTERVAL_SECS.end()))?;
+    Ok(settings)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use posthaste_aws::telemetry::MetricsBy;
-use posthaste_core::pressure::{PressureSettings, Profile};
+use posthaste_core::pressure::{PressureSettings, Profile, Resource};
 use posthaste_publish::Tarpit;
 use tracing::level_filters::LevelFilter;
 
@@ -62,6 +62,7 @@ fn each_function_reads_its_own_variables_and_no_others() {
         (NOTICES_TOPIC, "monitor"),
         (PRESSURE_INTERVAL_SECONDS, "monitor"),
         (PRESSURE_PROFILE, "monitor"),
+        (PRESSURE_SETTINGS, "monitor"),
         (PUBLISH_URL, "manage"),
         (REDRIVE_QUEUE_URL, "deadletter"),
         (REGISTRY_MAX_AGE_SECONDS, "publish deliver deadletter"),
@@ -139,6 +140,63 @@ fn every_interval_that_is_accepted_keeps_the_rules_of_back_pressure() {
         assert_eq!(monitor.pressure.interval, Duration::from_secs(seconds));
         assert_eq!(monitor.pressure.validate(), Ok(()));
     }
+}
+
+#[test]
+fn an_interval_of_its_own_variable_wins_over_the_one_in_the_settings() {
+    let check = |variables: &[(&str, &str)], secs| {
+        let monitor: MonitorEnvironment = read(variables).unwrap();
+        assert_eq!(monitor.pressure.interval, Duration::from_secs(secs), "{variables:?}");
+        assert_eq!(monitor.pressure.stale_after, Some(Duration::from_secs(150)));
+    };
+    let settings = (PRESSURE_SETTINGS, r#"{"ResourceMonitoringInterval": "00:00:20"}"#);
+    check(&[settings], 20);
+    check(&[settings, (PRESSURE_INTERVAL_SECONDS, "5")], 5);
+    check(&[settings, (PRESSURE_INTERVAL_SECONDS, "")], 20);
+    check(&[(PRESSURE_SETTINGS, "{}")], 10);
+}
+
+#[test]
+fn settings_under_exchanges_names_are_laid_over_the_profile() {
+    let monitor: MonitorEnvironment = read(&[
+        (PRESSURE_PROFILE, "exchange-2013"),
+        (PRESSURE_SETTINGS, r#"{"DrainTimeHighThreshold": 600, "SMTPMaxThrottlingDelayInterval": "PT1M"}"#),
+    ])
+    .unwrap();
+    assert_eq!(monitor.pressure.profile, Profile::Exchange2013);
+    assert_eq!(monitor.pressure.thresholds[&Resource::DrainTime].high, Some(600));
+    assert_eq!(monitor.pressure.tarpit.max, Duration::from_mins(1));
+    let off: MonitorEnvironment =
+        read(&[(PRESSURE_SETTINGS, r#"{"EnableResourceMonitoring": false}"#)]).unwrap();
+    assert!(!off.pressure.enable_resource_monitoring);
+}
+
+#[test]
+fn settings_that_are_refused_name_the_variable_the_key_and_the_rule() {
+    let check = |value, expected: &str| {
+        let refused = refused::<MonitorEnvironment>(PRESSURE_SETTINGS, value);
+        assert!(refused.starts_with(&format!("PRESSURE_SETTINGS: {expected}")), "{refused}");
+    };
+    check(r#"{"SubmissionQueueHigh": 1}"#, "unknown key SubmissionQueueHigh");
+    check(
+        r#"{"BatchPointItemExpiryInterval": "00:05:00"}"#,
+        "BatchPointItemExpiryInterval has no counterpart",
+    );
+    check(
+        r#"{"SubmissionQueueMediumThreshold": 1000}"#,
+        "SubmissionQueueMediumThreshold is 1000; expected at least SubmissionQueueNormalThreshold, 2000",
+    );
+    check(
+        r#"{"ResourceMonitoringInterval": "00:02:00"}"#,
+        "ResourceMonitoringInterval is 120s; expected 1s to 60s",
+    );
+    check("scaled", "expected value at line 1");
+    let both = [(PRESSURE_SETTINGS, "[]"), (PRESSURE_INTERVAL_SECONDS, "0")];
+    let error = read::<MonitorEnvironment>(&both).unwrap_err().to_string();
+    assert!(
+        error.contains("PRESSURE_SETTINGS: ") && error.contains("PRESSURE_INTERVAL_SECONDS is"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -273,6 +331,7 @@ fn an_empty_variable_counts_as_not_set() {
         PRESSURE_PROFILE,
         PRESSURE_INTERVAL_SECONDS,
         NOTICES_TOPIC,
+        PRESSURE_SETTINGS,
         PUBLISH_URL,
         MANAGE_URL,
         LOG_LEVEL,

@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+
 use super::REGISTRY_MAX_AGE_SECONDS;
 use super::kinds::Kind;
 
@@ -33,6 +35,14 @@ pub enum VariableError {
         value: String,
         /// What it should be.
         expected: String,
+    },
+    /// It holds several settings, and one of them is refused.
+    #[error("{name}: {problem}")]
+    Refused {
+        /// The variable.
+        name: &'static str,
+        /// Which of them, and why.
+        problem: String,
     },
     /// Its value means nothing, and is kept to itself because it may be a secret.
     #[error("{name} is not usable, expected {expected}")]
@@ -87,13 +97,29 @@ impl<'a> Variables<'a> {
 
     /// A whole number that may be left out.
     pub(crate) fn number(&mut self, name: &'static str, default: u16, range: RangeInclusive<u16>) -> u16 {
-        let Some(value) = self.value(name) else { return default };
+        self.number_if_set(name, range).unwrap_or(default)
+    }
+
+    /// A whole number, if it is set.
+    pub(crate) fn number_if_set(&mut self, name: &'static str, range: RangeInclusive<u16>) -> Option<u16> {
+        let value = self.value(name)?;
         let number = value.parse().ok().filter(|number| range.contains(number));
-        number.unwrap_or_else(|| {
+        if number.is_none() {
             let expected = format!("a whole number from {} to {}", range.start(), range.end());
             self.problems.push(VariableError::Unusable { name, value, expected });
-            default
-        })
+        }
+        number
+    }
+
+    /// JSON that may be left out, whose own errors say what is wrong with it.
+    pub(crate) fn json<T: DeserializeOwned>(&mut self, name: &'static str) -> Option<T> {
+        let value = self.value(name)?;
+        serde_json::from_str(&value).map_err(|error| self.refuse(name, &error)).ok()
+    }
+
+    /// Notes that what a variable says is refused.
+    pub(crate) fn refuse(&mut self, name: &'static str, error: &dyn std::error::Error) {
+        self.problems.push(VariableError::Refused { name, problem: error.to_string() });
     }
 
     /// How old a topic may be before it is looked up again.

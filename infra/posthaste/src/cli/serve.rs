@@ -34,6 +34,10 @@ pub struct ServeArgs {
     /// The topic that is told of what is about no topic: that the pressure changed.
     #[arg(long, env = "POSTHASTE_NOTICES_TOPIC", value_name = "NAME", value_parser = TopicName::parse)]
     pub notices_topic: Option<TopicName>,
+    /// A YAML file with settings of back pressure under Exchange's names, over the profile's defaults. ARCHITECTURE.md
+    /// lists its keys.
+    #[arg(long, env = "POSTHASTE_PRESSURE_SETTINGS", value_name = "FILE")]
+    pub pressure_settings: Option<PathBuf>,
     /// How the log is written, on standard error [default: pretty on a terminal, else json].
     #[arg(long, env = "POSTHASTE_LOG_FORMAT", value_enum)]
     pub log: Option<LogFormat>,

@@ -19,7 +19,9 @@ use crate::output::Reply;
 
 pub use changes::Applied;
 use changes::What;
-pub use file::{ApplyError, Checked, check};
+pub(crate) use file::At;
+pub use file::{ApplyError, Checked, Place, YamlError, check};
+pub(crate) use locate::locate;
 
 /// Reads and checks files, each by itself and all together.
 pub fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {

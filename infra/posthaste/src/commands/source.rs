@@ -10,7 +10,7 @@ use super::CommandError;
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Reads a whole file, or standard input for `-`.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
         io::stdin().lock().take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)

@@ -59,12 +59,14 @@ impl<'a> Adapters<'a> {
             extra_root_file: settings.extra_ca.clone(),
             ..ClientSettings::default()
         };
+        // Whoever polls more often wants producers to learn it as soon.
+        let pressure_max_age = PRESSURE_MAX_AGE.min(settings.pressure.interval);
         Ok(Self {
             drain: DrainMeter::default(),
             local,
             bucket: FileStore::open(&folder).map_err(ServeError::DeadLetters)?,
             registry: Registry::new(local.state(), SystemClock, TOPIC_MAX_AGE),
-            pressure: PressureReader::new(local.state(), SystemClock, PRESSURE_MAX_AGE),
+            pressure: PressureReader::new(local.state(), SystemClock, pressure_max_age),
             addresses,
             webhooks: HyperWebhookClient::new(client, SystemClock)?,
         })

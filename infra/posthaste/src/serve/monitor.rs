@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::pressure::{PressureSettings, Profile};
 use posthaste_local::{Local, LocalProbe, LocalQueue, StateStore, SystemClock, SystemEntropy};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{DrainMeter, QueueName, Reliever};
@@ -15,7 +14,6 @@ use super::relief::relieve;
 use super::schedule::every;
 use super::stage::Stage;
 use super::{ServeError, ServeSettings};
-use crate::cli::PressureProfile;
 
 /// Version buckets and batch points of the embedded store.
 type Gauges = Box<dyn Fn() -> (u64, u64) + Send + Sync>;
@@ -51,23 +49,11 @@ pub(super) fn wire(
         registry: adapters.registry.clone(),
         entropy: SystemEntropy,
     };
-    let monitor = Monitor::new(ports, pressure_settings(settings.pressure_profile))?;
+    let monitor = Monitor::new(ports, settings.pressure.clone())?;
     let monitor = monitor.telling(settings.notices_topic.clone());
     let interval = monitor.interval();
     let reliever = Arc::new(adapters.reliever());
     Ok(Embedded { monitor: Arc::new(Mutex::new(monitor)), reliever, interval })
-}
-
-fn pressure_settings(profile: PressureProfile) -> PressureSettings {
-    let profile_of = |profile| PressureSettings { profile, ..PressureSettings::default() };
-    match profile {
-        PressureProfile::Scaled => profile_of(Profile::Scaled),
-        PressureProfile::Exchange2013 => profile_of(Profile::Exchange2013),
-        PressureProfile::Exchange2013German => profile_of(Profile::Exchange2013German),
-        PressureProfile::Off => {
-            PressureSettings { enable_resource_monitoring: false, ..PressureSettings::default() }
-        }
-    }
 }
 
 impl Embedded {

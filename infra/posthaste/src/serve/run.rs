@@ -3,7 +3,7 @@
 use tokio::runtime;
 
 use super::signals::Signals;
-use super::{App, ServeError, ServeSettings, config, descriptors, log};
+use super::{App, ServeError, ServeSettings, config, descriptors, log, pressure};
 use crate::cli::{Global, ServeArgs};
 use crate::commands::{Checked, CommandError, check_files};
 
@@ -11,17 +11,22 @@ use crate::commands::{Checked, CommandError, check_files};
 pub fn run(global: &Global, arguments: &ServeArgs) -> Result<(), CommandError> {
     // A typo in a file is found before the data folder is touched.
     let files = check_files(&arguments.config)?;
+    let pressure = pressure::read(arguments.pressure_profile, arguments.pressure_settings.as_deref())?;
+    let settings = ServeSettings::of(global, arguments, pressure);
     log::start(arguments.log, &arguments.log_filter);
     descriptors::raise_limit();
     let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Process)?;
-    runtime.block_on(serve(global, arguments, files))?;
+    runtime.block_on(serve(&settings, arguments, files))?;
     Ok(())
 }
 
-async fn serve(global: &Global, arguments: &ServeArgs, files: Vec<Checked>) -> Result<(), ServeError> {
+async fn serve(
+    settings: &ServeSettings,
+    arguments: &ServeArgs,
+    files: Vec<Checked>,
+) -> Result<(), ServeError> {
     let mut signals = Signals::listen().map_err(ServeError::Process)?;
-    let settings = ServeSettings::of(global, arguments);
-    let app = App::start(&settings).await?;
+    let app = App::start(settings).await?;
     let url = app.url();
     tracing::info!(%url, data = %settings.data_dir.display(), "listening on {url}");
     let outcome = tokio::select! {

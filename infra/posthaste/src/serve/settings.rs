@@ -7,9 +7,10 @@ use http::HeaderValue;
 use ipnet::IpNet;
 use posthaste_core::name::TopicName;
 use posthaste_core::origin;
+use posthaste_core::pressure::PressureSettings;
 use url::Url;
 
-use crate::cli::{Global, PressureProfile, ServeArgs};
+use crate::cli::{Global, ServeArgs};
 use crate::commands::data_dir;
 
 /// The settings of a server.
@@ -21,10 +22,10 @@ pub struct ServeSettings {
     pub data_dir: PathBuf,
     /// Addresses that endpoints may have although they are not public.
     pub allow_endpoints: Vec<IpNet>,
-    /// By which thresholds producers are slowed and refused.
-    pub pressure_profile: PressureProfile,
     /// The topic that is told of changes of the pressure.
     pub notices_topic: Option<TopicName>,
+    /// When producers are slowed and refused.
+    pub pressure: PressureSettings,
     /// Root certificates that endpoints may have beside the platform's.
     pub extra_ca: Option<PathBuf>,
     /// Where the server is reached from outside, if that is known.
@@ -34,14 +35,14 @@ pub struct ServeSettings {
 }
 
 impl ServeSettings {
-    /// The settings of a command line.
-    pub fn of(global: &Global, arguments: &ServeArgs) -> Self {
+    /// The settings of a command line, with those of back pressure read from their file.
+    pub fn of(global: &Global, arguments: &ServeArgs, pressure: PressureSettings) -> Self {
         Self {
             listen: arguments.listen,
             data_dir: data_dir(global),
             allow_endpoints: arguments.allow_endpoints.clone(),
-            pressure_profile: arguments.pressure_profile,
             notices_topic: arguments.notices_topic.clone(),
+            pressure,
             extra_ca: arguments.extra_ca.clone(),
             public_url: arguments.public_url.clone(),
             origin: arguments

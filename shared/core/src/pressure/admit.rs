@@ -58,15 +58,14 @@ impl Staleness {
 
 /// Decides about one producer. Without a state, or with one that could not be read, nothing is under pressure.
 ///
-/// A stale state neither refuses anybody for ever nor lets a flood in: whoever it would have delayed or refused is
-/// delayed by the tarpit's first step.
+/// A stale state neither refuses anybody for ever nor lets a flood in: whoever it would have refused, or delayed by
+/// more than the base that every acknowledgement waits, is delayed by the tarpit's first step.
 pub fn admit(state: Option<&PressureState>, tier: Tier, now: Timestamp, staleness: &Staleness) -> Admission {
-    let Some(state) = state.filter(|state| distance(state.at, now) <= staleness.forgotten_after) else {
-        return Admission::Accept;
-    };
+    let Some(state) = state else { return Admission::Accept };
+    let (age, rest) = (distance(state.at, now), delay(state.base_ms));
     match admit_fresh(state, tier) {
-        Admission::Accept => Admission::Accept,
-        _ if distance(state.at, now) > staleness.stale_after => delay(state.first_step_ms),
+        _ if age > staleness.forgotten_after => rest,
+        fresh if fresh != rest && age > staleness.stale_after => delay(state.first_step_ms),
         fresh => fresh,
     }
 }

@@ -167,7 +167,7 @@ impl Poll<'_> {
         if presses {
             state.refused_from = self.refused_from(row, &state, previous);
         }
-        state.measures = measures(row, &state, previous);
+        state.measures = self.measures(row, &state, previous);
         Some(state)
     }
 
@@ -194,22 +194,45 @@ impl Poll<'_> {
 
     /// The tarpit ends when refusing the usual producers begins; until then it goes up by a step with every poll
     /// under pressure and down by a step with every one without. Where a resource that presses could not be read,
-    /// it stays.
+    /// it stays. At its end is the base, which every acknowledgement waits.
     fn tarpit(&self, previous: Duration, resources: &[ResourceState]) -> Duration {
         let tarpit = self.settings.tarpit;
         if resources.iter().any(|r| r.refuses(Tier::Standard)) {
-            return Duration::ZERO;
+            return tarpit.base;
         }
         let mut pressing = resources.iter().filter(|r| self.tarpits(r)).peekable();
         if pressing.peek().is_none() {
             let shorter = previous.saturating_sub(tarpit.step);
-            return if shorter < tarpit.start { Duration::ZERO } else { shorter.min(tarpit.max) };
+            return if shorter < tarpit.start { tarpit.base } else { shorter.min(tarpit.max) };
         }
         if pressing.any(|r| r.read_at == self.now) {
-            let longer = if previous.is_zero() { tarpit.start } else { previous.saturating_add(tarpit.step) };
-            return longer.clamp(tarpit.start, tarpit.max);
+            let longer =
+                if previous < tarpit.start { tarpit.start } else { previous.saturating_add(tarpit.step) };
+            return longer.min(tarpit.max);
         }
-        previous.min(tarpit.max)
+        previous.clamp(tarpit.base, tarpit.max)
+    }
+
+    /// What else is done. Dehydration, once begun, lasts until Normal, because payloads that are in messages again
+    /// would bring the pressure back.
+    fn measures(
+        &self,
+        row: &Row,
+        state: &ResourceState,
+        previous: Option<&ResourceState>,
+    ) -> BTreeSet<Measure> {
+        let level = state.effective_level();
+        let mut measures: BTreeSet<Measure> = actions(row, level).measures.iter().copied().collect();
+        if row.trims_above_normal && state.reading > state.thresholds.normal {
+            measures.insert(Measure::TrimCaches);
+        }
+        if level > Level::Normal && previous.is_some_and(|p| p.measures.contains(&Measure::Dehydrate)) {
+            measures.insert(Measure::Dehydrate);
+        }
+        if row.resource.is_memory() && !self.settings.dehydrates_for_memory {
+            measures.remove(&Measure::Dehydrate);
+        }
+        measures
     }
 
     fn tarpits(&self, state: &ResourceState) -> bool {
@@ -224,20 +247,6 @@ fn actions(row: &Row, level: Level) -> Actions {
         Level::Medium => row.medium,
         Level::High => row.high,
     }
-}
-
-/// What else is done. Dehydration, once begun, lasts until Normal, because payloads that are in messages again would
-/// bring the pressure back.
-fn measures(row: &Row, state: &ResourceState, previous: Option<&ResourceState>) -> BTreeSet<Measure> {
-    let level = state.effective_level();
-    let mut measures: BTreeSet<Measure> = actions(row, level).measures.iter().copied().collect();
-    if row.trims_above_normal && state.reading > state.thresholds.normal {
-        measures.insert(Measure::TrimCaches);
-    }
-    if level > Level::Normal && previous.is_some_and(|p| p.measures.contains(&Measure::Dehydrate)) {
-        measures.insert(Measure::Dehydrate);
-    }
-    measures
 }
 
 fn transition(previous: &PressureState, state: &PressureState, resource: Resource) -> Option<Transition> {

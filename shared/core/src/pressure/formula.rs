@@ -1,9 +1,10 @@
 //! The documents' formulas: thresholds that follow from the size of a disk or of the memory.
 
-use super::Resource;
 use super::readings::{Readings, Space, Usage};
-use super::settings::{DiskConstants, GIB, PressureSettings, SettingsError};
+use super::rule::{self, Bound, SettingsError};
+use super::settings::{DiskConstants, GIB, PressureSettings, ThresholdSettings};
 use super::table::{Row, ThresholdRule, Thresholds};
+use super::{Resource, keys};
 
 /// How far the medium and the normal threshold of a formula lie below the high one, in per cent.
 pub(super) const FORMULA_STEPS: (u64, u64) = (2, 4);
@@ -14,57 +15,106 @@ const PROCESS_MEMORY_PERCENT: u64 = 75;
 /// The most memory the process may take on the largest machine.
 const PROCESS_MEMORY_BYTES_MAX: u64 = 1024 * GIB;
 
-/// Thresholds of the share of messages in flight, which on AWS stand for the database's disk, in per cent.
-const IN_FLIGHT: Thresholds = Thresholds::new(71, 73, 75);
+/// The high threshold of the share of messages in flight, which on AWS stand for the database's disk, in per cent.
+const IN_FLIGHT_HIGH: u64 = 75;
 
 impl PressureSettings {
     /// The thresholds of a row: as set, or else as its rule says. `None` where the rule needs a reading that is not
     /// there.
     pub fn thresholds_of(&self, row: &Row, readings: &Readings) -> Result<Option<Thresholds>, SettingsError> {
-        if let Some(set) = self.thresholds.get(&row.resource) {
-            return Ok(Some(*set));
+        let set = self.thresholds.get(&row.resource).copied().unwrap_or_default();
+        let thresholds = match (row.thresholds, set.high) {
+            (ThresholdRule::Fixed(fixed), _) => Some(set.over(fixed)),
+            (_, Some(high)) => Some(set.below(high)),
+            (rule, None) => self.high_by(rule, row.resource, readings)?.map(|high| set.below(high)),
+        };
+        if let Some(thresholds) = thresholds {
+            check(row.resource, thresholds)?;
         }
-        match row.thresholds {
-            ThresholdRule::Fixed(thresholds) => Ok(Some(thresholds)),
-            ThresholdRule::DatabaseDisk => match readings.database {
-                Some(Space::InFlight(_)) => Ok(Some(IN_FLIGHT)),
-                Some(Space::Disk(disk)) => self.disk_thresholds(row.resource, disk).map(Some),
-                None => Ok(None),
-            },
-            ThresholdRule::LogDisk => {
-                readings.log_disk.map(|disk| self.disk_thresholds(row.resource, disk)).transpose()
+        Ok(thresholds)
+    }
+
+    /// The high threshold a formula gives.
+    fn high_by(
+        &self,
+        rule: ThresholdRule,
+        resource: Resource,
+        readings: &Readings,
+    ) -> Result<Option<u64>, SettingsError> {
+        match (rule, readings.database) {
+            (ThresholdRule::DatabaseDisk, Some(Space::InFlight(_))) => Ok(Some(IN_FLIGHT_HIGH)),
+            (ThresholdRule::DatabaseDisk, Some(Space::Disk(disk))) => {
+                self.disk_high(resource, disk).map(Some)
             }
-            ThresholdRule::ProcessMemory => {
-                Ok(readings.memory.and_then(|memory| process_thresholds(memory.total)))
+            (ThresholdRule::LogDisk, _) => {
+                readings.log_disk.map(|disk| self.disk_high(resource, disk)).transpose()
             }
+            (ThresholdRule::ProcessMemory, _) => {
+                Ok(readings.memory.and_then(|memory| process_high(memory.total)))
+            }
+            (ThresholdRule::DatabaseDisk, None) | (ThresholdRule::Fixed(_), _) => Ok(None),
         }
     }
 
-    fn disk_thresholds(&self, resource: Resource, disk: Usage) -> Result<Thresholds, SettingsError> {
+    fn disk_high(&self, resource: Resource, disk: Usage) -> Result<u64, SettingsError> {
         let DiskConstants { database_bytes, log_bytes_max, checkpoint_depth_bytes } = self.disk;
-        let reserve = match resource {
-            Resource::LogDisk => log_bytes_max.min(checkpoint_depth_bytes.saturating_mul(3)),
-            _ => database_bytes,
+        let (reserve_bytes, reserve_key) = match resource {
+            Resource::LogDisk => {
+                (log_bytes_max.min(checkpoint_depth_bytes.saturating_mul(3)), keys::CHECKPOINT_DEPTH)
+            }
+            _ => (database_bytes, keys::DATABASE_RESERVE),
         };
-        let high = Usage { used: disk.total.saturating_sub(reserve), total: disk.total }.percent();
-        high.and_then(below).ok_or(SettingsError::DiskTooSmall {
+        let high = Usage { used: disk.total.saturating_sub(reserve_bytes), total: disk.total }.percent();
+        high.and_then(with_room_below).ok_or(SettingsError::DiskTooSmall {
             resource,
             disk_bytes: disk.total,
-            reserve_bytes: reserve,
+            reserve_bytes,
+            reserve_key,
         })
     }
 }
 
-/// The smaller of 75 % and 1 TB, as a share of the memory, rounded down.
-fn process_thresholds(total_bytes: u64) -> Option<Thresholds> {
-    let share = Usage { used: PROCESS_MEMORY_BYTES_MAX, total: total_bytes }.percent()?;
-    below(share.min(PROCESS_MEMORY_PERCENT))
+impl ThresholdSettings {
+    /// What is set, in the place of a table's thresholds.
+    fn over(self, fixed: Thresholds) -> Thresholds {
+        let Self { normal, medium, high } = self;
+        Thresholds::new(
+            normal.unwrap_or(fixed.normal),
+            medium.unwrap_or(fixed.medium),
+            high.unwrap_or(fixed.high),
+        )
+    }
+
+    /// What is set, below a high threshold.
+    fn below(self, high: u64) -> Thresholds {
+        let (to_medium, to_normal) = FORMULA_STEPS;
+        let medium = self.medium.unwrap_or(high.saturating_sub(to_medium));
+        let normal = self.normal.unwrap_or(medium.saturating_sub(to_normal - to_medium));
+        Thresholds::new(normal, medium, high)
+    }
 }
 
-/// The two lower thresholds of a formula; `None` where there is no room for them above zero.
-fn below(high: u64) -> Option<Thresholds> {
-    let (medium, normal) = FORMULA_STEPS;
-    (high > normal).then(|| Thresholds::new(high - normal, high - medium, high))
+/// Thresholds are in order, and a share is at most everything.
+fn check(resource: Resource, thresholds: Thresholds) -> Result<(), SettingsError> {
+    let (keys, Thresholds { normal, medium, high }) = (resource.keys(), thresholds);
+    rule::number(keys.normal, normal, Bound::Min(1))?;
+    rule::number(keys.medium, medium, Bound::AtLeast(keys.normal, normal))?;
+    rule::number(keys.high, high, Bound::AtLeast(keys.medium, medium))?;
+    if resource.is_percentage() {
+        rule::number(keys.high, high, Bound::Max(100))?;
+    }
+    Ok(())
+}
+
+/// The smaller of 75 % and 1 TB, as a share of the memory, rounded down.
+fn process_high(total_bytes: u64) -> Option<u64> {
+    let share = Usage { used: PROCESS_MEMORY_BYTES_MAX, total: total_bytes }.percent()?;
+    with_room_below(share.min(PROCESS_MEMORY_PERCENT))
+}
+
+/// A high threshold with room above zero for the two lower ones.
+fn with_room_below(high: u64) -> Option<u64> {
+    Some(high).filter(|high| *high > FORMULA_STEPS.1)
 }
 
 #[cfg(test)]
@@ -101,23 +151,45 @@ mod tests {
     #[test]
     fn a_disk_too_small_for_a_formula_is_refused_unless_its_thresholds_are_set() {
         let mut settings = PressureSettings::default();
-        assert_eq!(settings.validate_disks(&disks(600 * MIB, 2 * GIB)), Ok(()));
+        assert_eq!(settings.validate_machine(&disks(600 * MIB, 2 * GIB)), Ok(()));
         let small = disks(600 * MIB, 1152 * MIB);
         assert_eq!(
-            settings.validate_disks(&small).unwrap_err().to_string(),
+            settings.validate_machine(&small).unwrap_err().to_string(),
             "log-disk: a disk of 1207959552 bytes is too small for the formula \
              high = floor(100*(size - 1207959552)/size), which must give at least 5; \
-             set its thresholds, or smaller constants"
+             set PercentageDatabaseLoggingDiskSpaceUsedHighThreshold, or a smaller DatabaseCheckPointDepthMax"
         );
-        settings.thresholds.insert(Resource::LogDisk, Thresholds::new(50, 60, 70));
-        assert_eq!(settings.validate_disks(&small), Ok(()));
-        assert_eq!(settings.validate_disks(&Readings::default()), Ok(()));
+        settings.thresholds.insert(Resource::LogDisk, Thresholds::new(50, 60, 70).into());
+        assert_eq!(settings.validate_machine(&small), Ok(()));
+        assert_eq!(settings.validate_machine(&Readings::default()), Ok(()));
     }
 
     #[test]
     fn the_process_may_take_three_quarters_of_the_memory_or_one_terabyte() {
-        assert_eq!(process_thresholds(GIB), Some(Thresholds::new(71, 73, 75)));
-        assert_eq!(process_thresholds(2 * TIB), Some(Thresholds::new(46, 48, 50)));
-        assert_eq!(process_thresholds(0), None);
+        assert_eq!([GIB, 2 * TIB, 100 * TIB, 0].map(process_high), [Some(75), Some(50), None, None]);
+    }
+
+    /// The thresholds of the database's disk of 100 GiB, whose formula gives 99, with these set.
+    fn set(normal: Option<u64>, medium: Option<u64>, high: Option<u64>) -> Result<Thresholds, String> {
+        let mut settings = PressureSettings::default();
+        settings.thresholds.insert(Resource::DatabaseDisk, ThresholdSettings { normal, medium, high });
+        let readings = disks(100 * GIB, 100 * GIB);
+        let found = settings.thresholds_of(&table(Profile::Scaled)[3], &readings);
+        found.map(Option::unwrap).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn each_threshold_left_to_a_formula_is_two_less_than_the_next_higher() {
+        assert_eq!(set(None, None, None), Ok(Thresholds::new(95, 97, 99)));
+        assert_eq!(set(None, None, Some(80)), Ok(Thresholds::new(76, 78, 80)));
+        assert_eq!(set(None, Some(50), Some(80)), Ok(Thresholds::new(48, 50, 80)));
+        assert_eq!(set(None, Some(90), None), Ok(Thresholds::new(88, 90, 99)));
+        assert_eq!(set(Some(10), None, None), Ok(Thresholds::new(10, 97, 99)));
+        let (normal, medium) = (
+            "PercentageDatabaseDiskSpaceUsedNormalThreshold",
+            "PercentageDatabaseDiskSpaceUsedMediumThreshold",
+        );
+        assert_eq!(set(None, None, Some(4)), Err(format!("{normal} is 0; expected at least 1")));
+        assert_eq!(set(Some(98), None, None), Err(format!("{medium} is 97; expected at least {normal}, 98")));
     }
 }

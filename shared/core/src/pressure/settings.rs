@@ -5,16 +5,19 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::admit::{STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_POLLS, Staleness};
-use super::formula::FORMULA_STEPS;
 use super::readings::Readings;
+use super::rule::{self, Bound, SettingsError};
 use super::table::{Row, Thresholds, table};
-use super::{Profile, Resource};
+use super::{Profile, Resource, keys};
 
 pub(super) const MIB: u64 = 1024 * 1024;
 pub(super) const GIB: u64 = 1024 * MIB;
 
-/// Shortest and longest time between two polls.
-const INTERVAL: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(5);
+/// Shortest and longest time between two polls. Three of the longest pass before a state is forgotten.
+const INTERVAL: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(4);
+
+/// Shortest and longest time that a batch may take messages.
+const BATCH_TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_mins(1);
 
 /// Longest tarpit delay that may be set: beyond it no client waits any more.
 pub const TARPIT_LIMIT: Duration = Duration::from_mins(5);
@@ -22,6 +25,9 @@ pub const TARPIT_LIMIT: Duration = Duration::from_mins(5);
 /// The tarpit: how long acknowledgements wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TarpitSettings {
+    /// What every acknowledgement waits, also at Normal (`SMTPBaseThrottlingDelayInterval`). The others are as long
+    /// as they say, never added to it.
+    pub base: Duration,
     /// The wait after the first poll under pressure (`SMTPStartThrottlingDelayInterval`).
     pub start: Duration,
     /// How much longer after each further one, and shorter after each one without
@@ -42,6 +48,29 @@ pub struct DiskConstants {
     pub checkpoint_depth_bytes: u64,
 }
 
+/// Thresholds as an operator sets them. What is left out follows from the row of the table: it stands there, or its
+/// formula gives the high one, and each lower one is 2 less than the next higher.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThresholdSettings {
+    /// Below it the level goes back to Normal.
+    pub normal: Option<u64>,
+    /// From here on the level is Medium.
+    pub medium: Option<u64>,
+    /// From here on the level is High.
+    pub high: Option<u64>,
+}
+
+/// How the embedded store counts batch points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchPointSettings {
+    /// Whether a large event counts as several (`BatchPointUseCostForPressure`).
+    pub uses_cost: bool,
+    /// Messages that make a batch (`BatchPointBatchSize`).
+    pub batch_size: u32,
+    /// How long a batch takes messages (`BatchPointBatchTimeout`).
+    pub batch_timeout: Duration,
+}
+
 /// All settings of back pressure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PressureSettings {
@@ -54,82 +83,17 @@ pub struct PressureSettings {
     /// Which rows act.
     pub profile: Profile,
     /// Thresholds that take the place of the table's or a formula's.
-    pub thresholds: BTreeMap<Resource, Thresholds>,
+    pub thresholds: BTreeMap<Resource, ThresholdSettings>,
     /// History depths that take the place of the table's, in polls.
     pub history_depths: BTreeMap<Resource, u32>,
     /// The tarpit.
     pub tarpit: TarpitSettings,
     /// The constants in the disks' formulas.
     pub disk: DiskConstants,
-}
-
-/// A setting that makes no sense, and the rule it breaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsError {
-    /// Thresholds out of order.
-    #[error(
-        "{resource}: thresholds normal {}, medium {}, high {}; expected 1 <= normal <= medium <= high",
-        .thresholds.normal, .thresholds.medium, .thresholds.high
-    )]
-    ThresholdOrder {
-        /// Whose.
-        resource: Resource,
-        /// As they were set.
-        thresholds: Thresholds,
-    },
-    /// A share of more than everything.
-    #[error("{resource}: high threshold {high}, expected at most 100 per cent")]
-    ThresholdPercent {
-        /// Whose.
-        resource: Resource,
-        /// As it was set.
-        high: u64,
-    },
-    /// A history of no polls.
-    #[error("{0}: history depth 0, expected at least 1 poll")]
-    HistoryDepth(Resource),
-    /// A history for a resource that refuses at once.
-    #[error("{0}: has no history depth, because it refuses producers at once")]
-    NoHistory(Resource),
-    /// Tarpit delays out of order.
-    #[error(
-        "tarpit start {start:?}, step {step:?}, max {max:?}; expected 0 < start <= max <= {TARPIT_LIMIT:?} and 0 < step"
-    )]
-    Tarpit {
-        /// The first delay.
-        start: Duration,
-        /// The step.
-        step: Duration,
-        /// The longest delay.
-        max: Duration,
-    },
-    /// Polls too often or too seldom.
-    #[error("interval {0:?}, expected {start:?} to {end:?}", start = INTERVAL.start(), end = INTERVAL.end())]
-    Interval(Duration),
-    /// A state that would be stale before its successor is there, or that never gets stale before it is forgotten.
-    #[error(
-        "stale after {stale:?}, expected more than the interval of {interval:?} and less than {STATE_FORGOTTEN_AFTER:?}"
-    )]
-    StaleAfter {
-        /// As it was set.
-        stale: Duration,
-        /// The interval.
-        interval: Duration,
-    },
-    /// The disk is too small for its formula.
-    #[error(
-        "{resource}: a disk of {disk_bytes} bytes is too small for the formula \
-         high = floor(100*(size - {reserve_bytes})/size), which must give at least {min}; \
-         set its thresholds, or smaller constants", min = FORMULA_STEPS.1 + 1
-    )]
-    DiskTooSmall {
-        /// Which disk.
-        resource: Resource,
-        /// Its size.
-        disk_bytes: u64,
-        /// What the formula keeps free.
-        reserve_bytes: u64,
-    },
+    /// Whether memory under pressure sends payloads to the object store (`DehydrateMessagesUnderMemoryPressure`).
+    pub dehydrates_for_memory: bool,
+    /// How batch points are counted.
+    pub batch_points: BatchPointSettings,
 }
 
 impl Default for PressureSettings {
@@ -143,6 +107,8 @@ impl Default for PressureSettings {
             history_depths: BTreeMap::new(),
             tarpit: TarpitSettings::default(),
             disk: DiskConstants::default(),
+            dehydrates_for_memory: true,
+            batch_points: BatchPointSettings::default(),
         }
     }
 }
@@ -150,7 +116,19 @@ impl Default for PressureSettings {
 impl Default for TarpitSettings {
     fn default() -> Self {
         let secs = Duration::from_secs;
-        Self { start: secs(10), step: secs(5), max: secs(55) }
+        Self { base: Duration::ZERO, start: secs(10), step: secs(5), max: secs(55) }
+    }
+}
+
+impl Default for BatchPointSettings {
+    fn default() -> Self {
+        Self { uses_cost: true, batch_size: 40, batch_timeout: Duration::from_millis(100) }
+    }
+}
+
+impl From<Thresholds> for ThresholdSettings {
+    fn from(Thresholds { normal, medium, high }: Thresholds) -> Self {
+        Self { normal: Some(normal), medium: Some(medium), high: Some(high) }
     }
 }
 
@@ -161,26 +139,29 @@ impl Default for DiskConstants {
 }
 
 impl PressureSettings {
-    /// Checks what can be checked without knowing the disks.
+    /// Checks what can be checked without knowing the machine.
     pub fn validate(&self) -> Result<(), SettingsError> {
-        if !INTERVAL.contains(&self.interval) {
-            return Err(SettingsError::Interval(self.interval));
-        }
+        self.validate_interval(INTERVAL)?;
         let (stale, interval) = (self.staleness().stale_after, self.interval);
         if stale <= interval || stale >= STATE_FORGOTTEN_AFTER {
             return Err(SettingsError::StaleAfter { stale, interval });
         }
         self.tarpit.validate()?;
-        self.thresholds.iter().try_for_each(|(resource, thresholds)| check_order(*resource, *thresholds))?;
-        self.history_depths.iter().try_for_each(|(resource, depth)| check_depth(*resource, *depth))
+        self.disk.validate()?;
+        self.batch_points.validate()?;
+        self.history_depths.iter().try_for_each(|(resource, depth)| check_depth(*resource, *depth))?;
+        self.validate_machine(&Readings::default())
     }
 
-    /// Checks that the disks a first poll found are large enough for their formulas.
-    pub fn validate_disks(&self, readings: &Readings) -> Result<(), SettingsError> {
-        for row in table(self.profile).iter().filter(|row| row.resource.is_disk()) {
-            self.thresholds_of(row, readings)?;
-        }
-        Ok(())
+    /// Checks that polls are as often as a host can have them.
+    pub fn validate_interval(&self, range: RangeInclusive<Duration>) -> Result<(), SettingsError> {
+        rule::length(keys::INTERVAL, self.interval, Bound::Within(*range.start(), *range.end()))
+    }
+
+    /// Checks what depends on the machine as a first poll found it: whether its disks are large enough for their
+    /// formulas, and whether the thresholds that were set fit those that follow from its disks and memory.
+    pub fn validate_machine(&self, readings: &Readings) -> Result<(), SettingsError> {
+        table(self.profile).iter().try_for_each(|row| self.thresholds_of(row, readings).map(drop))
     }
 
     /// From when a state is stale and from when it is forgotten.
@@ -198,33 +179,37 @@ impl PressureSettings {
 
 impl TarpitSettings {
     fn validate(self) -> Result<(), SettingsError> {
-        let Self { start, step, max } = self;
-        if start.is_zero() || step.is_zero() || start > max || max > TARPIT_LIMIT {
-            return Err(SettingsError::Tarpit { start, step, max });
-        }
-        Ok(())
+        let Self { base, start, step, max } = self;
+        rule::length(keys::TARPIT_START, start, Bound::MoreThan(keys::TARPIT_BASE, base))?;
+        rule::length(keys::TARPIT_STEP, step, Bound::Min(Duration::from_millis(1)))?;
+        rule::length(keys::TARPIT_MAX, max, Bound::AtLeast(keys::TARPIT_START, start))?;
+        rule::length(keys::TARPIT_MAX, max, Bound::Max(TARPIT_LIMIT))
     }
 }
 
-fn check_order(resource: Resource, thresholds: Thresholds) -> Result<(), SettingsError> {
-    let Thresholds { normal, medium, high } = thresholds;
-    if normal == 0 || normal > medium || medium > high {
-        return Err(SettingsError::ThresholdOrder { resource, thresholds });
+impl DiskConstants {
+    fn validate(self) -> Result<(), SettingsError> {
+        rule::number(keys::DATABASE_RESERVE, self.database_bytes, Bound::Min(1))?;
+        rule::number(keys::LOG_RESERVE_MAX, self.log_bytes_max, Bound::Min(1))?;
+        rule::number(keys::CHECKPOINT_DEPTH, self.checkpoint_depth_bytes, Bound::Min(1))
     }
-    if resource.is_percentage() && high > 100 {
-        return Err(SettingsError::ThresholdPercent { resource, high });
+}
+
+impl BatchPointSettings {
+    fn validate(self) -> Result<(), SettingsError> {
+        rule::number(keys::BATCH_SIZE, self.batch_size.into(), Bound::Min(1))?;
+        let timeout = Bound::Within(*BATCH_TIMEOUT.start(), *BATCH_TIMEOUT.end());
+        rule::length(keys::BATCH_TIMEOUT, self.batch_timeout, timeout)
     }
-    Ok(())
 }
 
 fn check_depth(resource: Resource, depth: u32) -> Result<(), SettingsError> {
     // Whether there is a history is the same in every profile.
     let has_history =
         table(Profile::Scaled).iter().any(|row| row.resource == resource && row.history_depth.is_some());
-    match (has_history, depth) {
-        (false, _) => Err(SettingsError::NoHistory(resource)),
-        (true, 0) => Err(SettingsError::HistoryDepth(resource)),
-        (true, _) => Ok(()),
+    match resource.keys().history_depth.filter(|_| has_history) {
+        Some(key) => rule::number(key, depth.into(), Bound::Min(1)),
+        None => Err(SettingsError::NoHistory(resource)),
     }
 }
 
@@ -243,44 +228,89 @@ mod tests {
         assert_eq!(PressureSettings::default().validate(), Ok(()));
     }
 
+    /// The rule that these thresholds of the submission queue (2000, 4000, 10,000 where none is given) break.
+    fn check(thresholds: [Option<u64>; 3], expected: &str) {
+        let [normal, medium, high] = thresholds;
+        let set = ThresholdSettings { normal, medium, high };
+        let text = rule(|s| assert_eq!(s.thresholds.insert(Resource::SubmissionQueue, set), None));
+        assert_eq!(text, expected, "{thresholds:?}");
+    }
+
     #[test]
     fn thresholds_out_of_order_are_refused_with_the_rule() {
-        for (normal, medium, high) in [(4000, 2000, 10_000), (0, 1, 2), (1, 3, 2), (5, 6, 4)] {
-            let thresholds = Thresholds::new(normal, medium, high);
-            let text = rule(|s| assert_eq!(s.thresholds.insert(Resource::SubmissionQueue, thresholds), None));
-            assert_eq!(
-                text,
-                format!(
-                    "submission-queue: thresholds normal {normal}, medium {medium}, high {high}; \
-                     expected 1 <= normal <= medium <= high"
-                )
-            );
-        }
+        check(
+            [None, Some(1000), None],
+            "SubmissionQueueMediumThreshold is 1000; expected at least SubmissionQueueNormalThreshold, 2000",
+        );
+        check(
+            [Some(5000), None, None],
+            "SubmissionQueueMediumThreshold is 4000; expected at least SubmissionQueueNormalThreshold, 5000",
+        );
+        check(
+            [Some(1), Some(3), Some(2)],
+            "SubmissionQueueHighThreshold is 2; expected at least SubmissionQueueMediumThreshold, 3",
+        );
+        check([Some(0), None, None], "SubmissionQueueNormalThreshold is 0; expected at least 1");
     }
 
     #[test]
     fn nonsense_is_refused_with_the_rule_it_breaks() {
-        let over = Thresholds::new(90, 95, 101);
+        let over = Thresholds::new(90, 95, 101).into();
         assert_eq!(
-            rule(|s| assert_eq!(s.thresholds.insert(Resource::SystemMemory, over), None)),
-            "system-memory: high threshold 101, expected at most 100 per cent"
+            rule(|s| assert_eq!(s.thresholds.insert(Resource::ProcessMemory, over), None)),
+            "PercentagePrivateBytesUsedHighThreshold is 101; expected at most 100"
         );
         assert_eq!(
             rule(|s| assert_eq!(s.history_depths.insert(Resource::DrainTime, 0), None)),
-            "drain-time: history depth 0, expected at least 1 poll"
+            "DrainTimeHistoryDepth is 0; expected at least 1"
         );
         assert_eq!(
             rule(|s| assert_eq!(s.history_depths.insert(Resource::LogDisk, 3), None)),
             "log-disk: has no history depth, because it refuses producers at once"
         );
-        assert_eq!(rule(|s| s.interval = Duration::ZERO), "interval 0ns, expected 100ms to 300s");
+        assert_eq!(
+            rule(|s| s.interval = Duration::ZERO),
+            "ResourceMonitoringInterval is 0ns; expected 100ms to 240s"
+        );
         assert_eq!(
             rule(|s| s.stale_after = Some(Duration::from_secs(2))),
-            "stale after 2s, expected more than the interval of 2s and less than 900s"
+            "stale after 2s, expected more than ResourceMonitoringInterval, 2s, and less than 900s"
+        );
+        assert_eq!(rule(|s| s.batch_points.batch_size = 0), "BatchPointBatchSize is 0; expected at least 1");
+        assert_eq!(
+            rule(|s| s.batch_points.batch_timeout = Duration::ZERO),
+            "BatchPointBatchTimeout is 0ns; expected 1ms to 60s"
         );
         assert_eq!(
-            rule(|s| s.tarpit.start = Duration::from_secs(56)),
-            "tarpit start 56s, step 5s, max 55s; expected 0 < start <= max <= 300s and 0 < step"
+            rule(|s| s.disk.checkpoint_depth_bytes = 0),
+            "DatabaseCheckPointDepthMax is 0; expected at least 1"
         );
+    }
+
+    #[test]
+    fn delays_of_the_tarpit_are_in_order() {
+        let secs = Duration::from_secs;
+        assert_eq!(
+            rule(|s| s.tarpit.start = secs(56)),
+            "SMTPMaxThrottlingDelayInterval is 55s; expected at least SMTPStartThrottlingDelayInterval, 56s"
+        );
+        assert_eq!(
+            rule(|s| s.tarpit.base = secs(10)),
+            "SMTPStartThrottlingDelayInterval is 10s; expected more than SMTPBaseThrottlingDelayInterval, 10s"
+        );
+        assert_eq!(
+            rule(|s| s.tarpit.max = secs(301)),
+            "SMTPMaxThrottlingDelayInterval is 301s; expected at most 300s"
+        );
+        assert_eq!(
+            rule(|s| s.tarpit.step = Duration::ZERO),
+            "SMTPStepThrottlingDelayInterval is 0ns; expected at least 1ms"
+        );
+    }
+
+    #[test]
+    fn the_longest_interval_keeps_every_rule() {
+        let settings = PressureSettings { interval: *INTERVAL.end(), ..PressureSettings::default() };
+        assert_eq!(settings.validate(), Ok(()));
     }
 }

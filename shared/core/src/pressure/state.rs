@@ -47,6 +47,9 @@ pub struct PressureState {
     pub monitored: bool,
     /// How long acknowledgements wait, in milliseconds.
     pub tarpit_ms: u64,
+    /// How much of that every acknowledgement waits, also at Normal, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub base_ms: u64,
     /// How long they wait while the state is stale: the tarpit's first step, in milliseconds.
     pub first_step_ms: u64,
     /// At what age the state is stale, in milliseconds: its writer knows when its successor should be there.
@@ -126,6 +129,7 @@ impl PressureState {
             at,
             monitored: true,
             tarpit_ms: 0,
+            base_ms: 0,
             first_step_ms: 0,
             stale_after_ms: millis(STATE_STALE_AFTER_AWS),
             next_tarpit_ms: None,
@@ -143,6 +147,7 @@ impl PressureState {
     ) -> Self {
         Self {
             tarpit_ms: millis(tarpit),
+            base_ms: millis(settings.tarpit.base),
             first_step_ms: millis(settings.tarpit.start),
             stale_after_ms: millis(settings.staleness().stale_after),
             resources,
@@ -166,7 +171,7 @@ impl PressureState {
             return Err(StateError::Newer(v));
         }
         let state: Self = serde_json::from_slice(bytes).map_err(StateError::Malformed)?;
-        let longest = state.tarpit_ms.max(state.first_step_ms);
+        let longest = state.tarpit_ms.max(state.first_step_ms).max(state.base_ms);
         if longest > millis(TARPIT_LIMIT) {
             return Err(StateError::Tarpit(longest));
         }
@@ -229,6 +234,11 @@ impl PressureState {
         self.next_tarpit_ms.map(Duration::from_millis)
     }
 
+    /// How much of that every acknowledgement waits, also at Normal.
+    pub fn base(&self) -> Duration {
+        Duration::from_millis(self.base_ms)
+    }
+
     /// Whether something is to be done besides slowing and refusing producers.
     pub fn asks_for(&self, measure: Measure) -> bool {
         self.resources.iter().any(|r| r.measures.contains(&measure))
@@ -238,6 +248,11 @@ impl PressureState {
     pub fn dehydrate(&self) -> bool {
         self.asks_for(Measure::Dehydrate)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(ms: &u64) -> bool {
+    *ms == 0
 }
 
 fn millis(length: Duration) -> u64 {

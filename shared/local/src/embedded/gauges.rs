@@ -1,45 +1,124 @@
-//! What the monitor reads of the embedded store: how much waits for its commit.
+//! What the monitor reads of the embedded store: how much is being published and waits for its commit.
+//!
+//! Publishing is what is sent to the delivery queue, and the payloads stored for it. What deliver writes (retries, dead
+//! letters) waits for commits as well, and is counted apart: one dead subscriber must not slow its topic's producers.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// Messages that make one batch point.
-const MESSAGES_PER_POINT: u64 = 40;
+use posthaste_core::pressure::BatchPointSettings;
 
-/// A message of more bytes counts as several.
-const BYTES_PER_MESSAGE: usize = 64 * 1024;
+/// A message takes one place in its batch for every started block of so many bytes.
+const PLACE_BYTES: usize = 64 * 1024;
 
 /// What waits for its commit now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gauges {
-    /// Calls of `send_batch`, `replace`, `put` and `delete` that wait for their commit.
+    /// Calls that publish and wait for their commit.
     pub version_buckets: u64,
-    /// Batches of up to 40 messages on their way into a commit; a message counts once per started 64 KiB.
+    /// Batches of what they publish: one takes messages until it is full or old enough, and counts until all of them
+    /// are committed. A large message takes several places, and may fill batches of its own.
     pub batch_points: u64,
+    /// Calls of any kind that wait for their commit. No resource of back pressure.
+    pub calls: u64,
 }
 
 /// The counters behind [`Gauges`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Counters {
+    settings: BatchPointSettings,
     calls: AtomicU64,
-    messages: AtomicU64,
+    publishes: AtomicU64,
+    batches: Mutex<Batches>,
+}
+
+/// The batches with messages that wait, by number.
+#[derive(Debug, Default)]
+struct Batches {
+    waiting: BTreeMap<u64, u64>,
+    last: u64,
+    /// Places taken in the last one, whether committed or not.
+    taken: u64,
+    /// When the last one was begun.
+    since: Duration,
 }
 
 impl Counters {
+    pub(super) fn new(settings: BatchPointSettings) -> Self {
+        Self { settings, calls: AtomicU64::new(0), publishes: AtomicU64::new(0), batches: Mutex::default() }
+    }
+
     pub(super) fn read(&self) -> Gauges {
         Gauges {
-            version_buckets: self.calls.load(Ordering::Relaxed),
-            batch_points: self.messages.load(Ordering::Relaxed).div_ceil(MESSAGES_PER_POINT),
+            version_buckets: self.publishes.load(Ordering::Relaxed),
+            batch_points: self.batches().waiting.len() as u64,
+            calls: self.calls.load(Ordering::Relaxed),
         }
     }
 
-    /// Counts a call that writes bodies of these sizes until the answer is dropped, which a caller that gives up
-    /// does too.
-    pub(super) fn count(self: &Arc<Self>, sizes: impl Iterator<Item = usize>) -> Counted {
-        let messages = sizes.map(|bytes| bytes.div_ceil(BYTES_PER_MESSAGE).max(1) as u64).sum();
+    /// Counts a call that publishes bodies of these sizes until the answer is dropped, which a caller that gives up
+    /// does too. `now` is the monotonic time.
+    pub(super) fn publish(self: &Arc<Self>, sizes: impl Iterator<Item = usize>, now: Duration) -> Counted {
+        let places = sizes.map(|bytes| self.places(bytes)).sum();
         self.calls.fetch_add(1, Ordering::Relaxed);
-        self.messages.fetch_add(messages, Ordering::Relaxed);
-        Counted { counters: self.clone(), messages }
+        self.publishes.fetch_add(1, Ordering::Relaxed);
+        let batches = self.batches().take(places, now, &self.settings);
+        Counted { counters: self.clone(), batches: Some(batches) }
+    }
+
+    /// Counts a call that writes something else.
+    pub(super) fn write(self: &Arc<Self>) -> Counted {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        Counted { counters: self.clone(), batches: None }
+    }
+
+    fn places(&self, bytes: usize) -> u64 {
+        if self.settings.uses_cost { bytes.div_ceil(PLACE_BYTES).max(1) as u64 } else { 1 }
+    }
+
+    fn batches(&self) -> MutexGuard<'_, Batches> {
+        // Nothing panics while it holds the lock.
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Batches {
+    /// Puts so many places into batches: which, and how many into each.
+    fn take(&mut self, mut places: u64, now: Duration, settings: &BatchPointSettings) -> Vec<(u64, u64)> {
+        let size = u64::from(settings.batch_size);
+        let is_old = now.saturating_sub(self.since) >= settings.batch_timeout;
+        // A batch whose messages are all committed is over, however much room it had.
+        if is_old || !self.waiting.contains_key(&self.last) {
+            self.begin(now);
+        }
+        let mut taken = Vec::with_capacity(1);
+        while places > 0 {
+            if self.taken == size {
+                self.begin(now);
+            }
+            let fits = places.min(size - self.taken);
+            self.taken += fits;
+            *self.waiting.entry(self.last).or_default() += fits;
+            taken.push((self.last, fits));
+            places -= fits;
+        }
+        taken
+    }
+
+    fn begin(&mut self, now: Duration) {
+        self.last += 1;
+        (self.taken, self.since) = (0, now);
+    }
+
+    fn commit(&mut self, batch: u64, places: u64) {
+        if let Some(waiting) = self.waiting.get_mut(&batch) {
+            *waiting -= places;
+            if *waiting == 0 {
+                self.waiting.remove(&batch);
+            }
+        }
     }
 }
 
@@ -47,31 +126,138 @@ impl Counters {
 #[derive(Debug)]
 pub(super) struct Counted {
     counters: Arc<Counters>,
-    messages: u64,
+    /// Of a call that publishes: the places it took in each batch.
+    batches: Option<Vec<(u64, u64)>>,
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
         self.counters.calls.fetch_sub(1, Ordering::Relaxed);
-        self.counters.messages.fetch_sub(self.messages, Ordering::Relaxed);
+        let Some(taken) = self.batches.take() else { return };
+        self.counters.publishes.fetch_sub(1, Ordering::Relaxed);
+        let mut batches = self.counters.batches();
+        for (batch, places) in taken {
+            batches.commit(batch, places);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    const SMALL: usize = 1024;
+    const NOW: Duration = Duration::from_secs(7);
+
+    fn counters(settings: BatchPointSettings) -> Arc<Counters> {
+        Arc::new(Counters::new(settings))
+    }
+
+    fn messages(counters: &Arc<Counters>, count: usize, millis: u64) -> Counted {
+        counters.publish(std::iter::repeat_n(SMALL, count), NOW + Duration::from_millis(millis))
+    }
+
+    fn seen(counters: &Counters) -> (u64, u64, u64) {
+        let Gauges { version_buckets, batch_points, calls } = counters.read();
+        (version_buckets, batch_points, calls)
+    }
 
     #[test]
-    fn a_large_message_counts_as_several_and_forty_make_a_point() {
-        let counters = Arc::<Counters>::default();
-        assert_eq!(counters.read(), Gauges { version_buckets: 0, batch_points: 0 });
-        let small = counters.count([1, 1024, BYTES_PER_MESSAGE].into_iter());
-        assert_eq!(counters.read(), Gauges { version_buckets: 1, batch_points: 1 });
-        let large = counters.count([BYTES_PER_MESSAGE * 37 + 1].into_iter());
-        assert_eq!(counters.read(), Gauges { version_buckets: 2, batch_points: 2 });
-        drop(small);
-        assert_eq!(counters.read(), Gauges { version_buckets: 1, batch_points: 1 });
-        drop(large);
+    fn a_batch_takes_messages_of_several_calls_until_it_has_forty() {
+        let counters = counters(BatchPointSettings::default());
+        let calls = [39, 1, 1].map(|count| (messages(&counters, count, 0), seen(&counters).1));
+        assert_eq!(calls.each_ref().map(|call| call.1), [1, 1, 2]);
+        assert_eq!(seen(&counters), (3, 2, 3));
+        drop(calls);
         assert_eq!(counters.read(), Gauges::default());
+    }
+
+    #[test]
+    fn a_batch_takes_messages_for_a_tenth_of_a_second() {
+        let counters = counters(BatchPointSettings::default());
+        let calls = [0, 99, 100, 199, 200].map(|millis| {
+            let counted = messages(&counters, 1, millis);
+            (counted, seen(&counters).1)
+        });
+        assert_eq!(calls.each_ref().map(|call| call.1), [1, 1, 2, 2, 3]);
+    }
+
+    #[test]
+    fn a_batch_counts_until_all_its_messages_are_committed() {
+        let counters = counters(BatchPointSettings::default());
+        let (first, second) = (messages(&counters, 30, 0), messages(&counters, 30, 0));
+        assert_eq!(seen(&counters).1, 2);
+        drop(first);
+        // Ten of the second call's lie in the first batch.
+        assert_eq!(seen(&counters).1, 2);
+        let third = messages(&counters, 20, 0);
+        assert_eq!(seen(&counters).1, 2);
+        drop(second);
+        assert_eq!(seen(&counters).1, 1);
+        drop(third);
+        assert_eq!(counters.read(), Gauges::default());
+    }
+
+    #[test]
+    fn a_large_message_counts_as_several_unless_it_is_told_not_to() {
+        let check = |uses_cost, bytes, expected| {
+            let counters = counters(BatchPointSettings { uses_cost, ..BatchPointSettings::default() });
+            let _counted = counters.publish([bytes].into_iter(), NOW);
+            assert_eq!(seen(&counters), (1, expected, 1), "{uses_cost} {bytes}");
+        };
+        check(true, 0, 1);
+        check(true, 40 * PLACE_BYTES, 1);
+        check(true, 40 * PLACE_BYTES + 1, 2);
+        check(true, 81 * PLACE_BYTES, 3);
+        check(false, 81 * PLACE_BYTES, 1);
+    }
+
+    #[test]
+    fn the_size_and_the_age_of_a_batch_are_settings() {
+        let settings = BatchPointSettings {
+            batch_size: 2,
+            batch_timeout: Duration::from_secs(1),
+            ..BatchPointSettings::default()
+        };
+        let counters = counters(settings);
+        let calls = [0, 999, 999, 1998, 1999].map(|millis| {
+            let counted = messages(&counters, 1, millis);
+            (counted, seen(&counters).1)
+        });
+        assert_eq!(calls.each_ref().map(|call| call.1), [1, 1, 2, 2, 3]);
+    }
+
+    #[test]
+    fn what_is_not_published_is_no_resource() {
+        let counters = counters(BatchPointSettings::default());
+        let written = counters.write();
+        assert_eq!(seen(&counters), (0, 0, 1));
+        drop(written);
+        assert_eq!(counters.read(), Gauges::default());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_and_goes_in_the_end_nothing_counts(
+            calls in prop::collection::vec((0..100_usize, 0..300_u64, any::<bool>()), 0..40),
+        ) {
+            let counters = counters(BatchPointSettings::default());
+            let (mut waiting, mut millis) = (Vec::new(), 0);
+            for (count, pause, ends) in calls {
+                millis += pause;
+                waiting.push((count, messages(&counters, count, millis)));
+                if ends {
+                    waiting.swap_remove(waiting.len() / 2);
+                }
+                let all: usize = waiting.iter().map(|(count, _)| count).sum();
+                let (buckets, points, _) = seen(&counters);
+                prop_assert_eq!(buckets, waiting.len() as u64);
+                prop_assert!(points >= (all as u64).div_ceil(40), "{} batches of {} messages", points, all);
+                prop_assert!(points <= all as u64);
+            }
+            drop(waiting);
+            prop_assert_eq!(counters.read(), Gauges::default());
+        }
     }
 }

@@ -58,7 +58,10 @@ impl<C: Clock> LocalQueue<C> {
         let shared = self.shared();
         let sizes = messages.iter().map(|message| message.body.len());
         let bytes = sizes.clone().sum();
-        let _counted = shared.counters.count(sizes);
+        let _counted = match self.name {
+            QueueName::Deliveries => shared.counters.publish(sizes, self.clock.monotonic()),
+            QueueName::DeadLetters | QueueName::Redrive => shared.counters.write(),
+        };
         let room = shared.inbox.room(bytes).await;
         answer(doing, shared.inbox.push(Work::Messages { messages, instead_of: None }, room).await)
     }
@@ -127,9 +130,8 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
         let messages =
             successors.into_iter().map(|successor| new_message(successor.to, successor.message, now));
         let messages: Vec<_> = messages.collect();
-        let sizes = messages.iter().map(|message| message.body.len());
-        let bytes = sizes.clone().sum();
-        let _counted = shared.counters.count(sizes);
+        let bytes = messages.iter().map(|message| message.body.len()).sum();
+        let _counted = shared.counters.write();
         let room = shared.inbox.room(bytes).await;
         // From here to the push nothing may wait: a caller that is dropped would leave the message held.
         if !self.queue().update(now, |index| index.hold(now, received)) {

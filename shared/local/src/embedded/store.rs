@@ -4,6 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use posthaste_core::layout::PAYLOADS;
 use posthaste_core::time::Timestamp;
 use posthaste_ports::vet;
 use posthaste_ports::{
@@ -35,7 +36,13 @@ impl StateStore {
 
     async fn write(&self, doing: &'static str, work: Work, bytes: usize) -> Result<Done, PortError> {
         let shared = &self.handle.shared;
-        let _counted = shared.counters.count(std::iter::once(bytes));
+        let _counted = match &work {
+            // An event that is stored beside its messages is on its way into a commit like them.
+            Work::Put { key, .. } if key.starts_with(PAYLOADS) => {
+                shared.counters.publish(std::iter::once(bytes), (shared.now)().monotonic)
+            }
+            _ => shared.counters.write(),
+        };
         let room = shared.inbox.room(bytes).await;
         answer(doing, shared.inbox.push(work, room).await)
     }

@@ -74,6 +74,7 @@ async fn a_producer_is_told_what_the_state_says() {
             header: Some("high; resource=system-memory; retry-after=30".to_owned()),
             pressing: world.reader.state().await.unwrap().resource(Resource::SystemMemory).cloned(),
             dehydrate: true,
+            base: Duration::ZERO,
         }
     );
 }
@@ -102,8 +103,13 @@ async fn a_state_that_is_gone_or_garbage_counts_as_normal() {
             None => world.store.delete(PRESSURE_KEY).await.unwrap(),
         }
         world.clock.advance(PRESSURE_MAX_AGE);
-        let normal =
-            Admitted { admission: Admission::Accept, header: None, pressing: None, dehydrate: false };
+        let normal = Admitted {
+            admission: Admission::Accept,
+            header: None,
+            pressing: None,
+            dehydrate: false,
+            base: Duration::ZERO,
+        };
         assert_eq!(world.reader.admit(Tier::Bulk).await, normal);
     }
 }

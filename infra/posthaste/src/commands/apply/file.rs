@@ -72,14 +72,15 @@ pub enum ApplyError {
 
 /// What is wrong with a YAML text, without the place, which [`ApplyError`] says as editors understand it.
 #[derive(Debug)]
-pub struct YamlError(serde_saphyr::Error);
+pub struct YamlError(pub(crate) serde_saphyr::Error);
 
 /// Says no places.
 struct Placeless;
 
-struct At<'a> {
-    path: &'a Path,
-    place: &'a Option<Place>,
+/// A file, and a place in it: `topics.yaml:3:7`.
+pub(crate) struct At<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) place: &'a Option<Place>,
 }
 
 impl std::error::Error for YamlError {}

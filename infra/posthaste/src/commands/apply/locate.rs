@@ -12,7 +12,7 @@ use super::file::Place;
 
 /// The place of the value at `path`, such as `topics.orders.subscriptions.a.schedule[2]`, or of the deepest value
 /// on the way to it that is there.
-pub(super) fn locate(text: &[u8], path: &str) -> Option<Place> {
+pub(crate) fn locate(text: &[u8], path: &str) -> Option<Place> {
     let root: Spanned<Node> = serde_saphyr::from_slice(text).ok()?;
     let mut at = &root;
     for step in path.split(['.', '[', ']']).filter(|step| !step.is_empty()) {

@@ -162,3 +162,42 @@ fn switched_off_nothing_is_watched() {
     let (state, changes) = evaluate(&trace.state, &reading(Resource::SystemMemory, 99), &settings, trace.now);
     assert_eq!((state, changes), (PressureState::unmonitored(trace.now), vec![]));
 }
+
+#[test]
+fn every_acknowledgement_waits_the_base_and_the_tarpit_is_never_added_to_it() {
+    let secs = Duration::from_secs;
+    let tarpit = TarpitSettings { base: secs(2), ..TarpitSettings::default() };
+    let mut trace = Trace::new(PressureSettings { tarpit, ..PressureSettings::default() });
+    let pressed = reading(Resource::BatchPoints, 2000);
+    assert_eq!(trace.tarpits(1, &at_rest()), [2]);
+    assert_eq!(trace.admit(Tier::Internal), Admission::Delay(secs(2)));
+    assert_eq!(trace.tarpits(3, &pressed), [10, 15, 20]);
+    assert_eq!(trace.tarpits(4, &at_rest()), [15, 10, 2, 2]);
+    // Where refusing begins the tarpit ends, and who is still admitted waits the base.
+    trace.poll(&reading(Resource::SystemMemory, 92));
+    assert_eq!(trace.admit(Tier::Internal), Admission::Delay(secs(2)));
+}
+
+#[test]
+fn a_base_outlasts_the_monitor_and_does_not_grow_when_its_state_is_stale() {
+    let secs = Duration::from_secs;
+    let tarpit = TarpitSettings { base: secs(2), ..TarpitSettings::default() };
+    let mut trace = Trace::new(PressureSettings { tarpit, ..PressureSettings::default() });
+    let later =
+        |trace: &Trace, age| admit(Some(&trace.state), Tier::Bulk, trace.now + age, &trace.state.staleness());
+    trace.poll(&at_rest());
+    assert_eq!([secs(7), secs(901)].map(|age| later(&trace, age)), [Admission::Delay(secs(2)); 2]);
+    trace.polls(3, &reading(Resource::BatchPoints, 2000));
+    let expected = [20, 10, 2].map(|delay| Admission::Delay(secs(delay)));
+    assert_eq!([secs(6), secs(7), secs(901)].map(|age| later(&trace, age)), expected);
+}
+
+#[test]
+fn memory_that_must_not_dehydrate_leaves_it_to_the_queue() {
+    let mut trace =
+        Trace::new(PressureSettings { dehydrates_for_memory: false, ..PressureSettings::default() });
+    let state = trace.poll(&reading(Resource::SystemMemory, 94));
+    assert_eq!((state.dehydrate(), state.asks_for(Measure::FlushDns)), (false, true));
+    assert!(trace.poll(&reading(Resource::SubmissionQueue, 10_000)).dehydrate());
+    assert!(!trace.polls(2, &reading(Resource::SystemMemory, 94)).dehydrate());
+}

@@ -1,0 +1,161 @@
+//! Back pressure as a command line sets it: the profile, and over its defaults a file of keys under Exchange's names
+//! (`core::pressure::ExchangeSettings`).
+
+use std::path::{Path, PathBuf};
+
+use posthaste_core::pressure::{ExchangeError, ExchangeSettings, PressureSettings, Profile};
+
+use crate::cli::PressureProfile;
+use crate::commands::{At, CommandError, Place, YamlError, locate, read_input};
+
+/// Why a file of settings is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum PressureFileError {
+    /// It is no YAML, or no map of keys and values.
+    #[error("{}", At { path, place })]
+    Yaml {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        place: Option<Place>,
+        /// What is wrong there.
+        #[source]
+        source: Box<YamlError>,
+    },
+    /// A key is refused, or what the settings come to breaks a rule.
+    #[error("{}", At { path, place })]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// Where the key stands in it, if it does.
+        place: Option<Place>,
+        /// Which, and why.
+        #[source]
+        source: ExchangeError,
+    },
+}
+
+/// The settings of a profile, changed as the file says.
+pub(super) fn read(profile: PressureProfile, file: Option<&Path>) -> Result<PressureSettings, CommandError> {
+    let settings = of_profile(profile);
+    match file {
+        Some(path) => Ok(check(path, &read_input(path)?, settings)?),
+        None => Ok(settings),
+    }
+}
+
+fn check(
+    path: &Path,
+    text: &[u8],
+    settings: PressureSettings,
+) -> Result<PressureSettings, PressureFileError> {
+    let options = serde_saphyr::options! { with_snippet: false };
+    let changes: ExchangeSettings =
+        serde_saphyr::from_slice_with_options(text, options).map_err(|error| {
+            let place = error.location().map(|at| Place { line: at.line(), column: at.column() });
+            PressureFileError::Yaml { path: path.to_owned(), place, source: Box::new(YamlError(error)) }
+        })?;
+    changes.apply_to(settings).map_err(|source| {
+        let place = source.key().and_then(|key| locate(text, key));
+        PressureFileError::Refused { path: path.to_owned(), place, source }
+    })
+}
+
+/// The defaults of a profile; `off` is none, it switches the monitoring off.
+pub fn of_profile(profile: PressureProfile) -> PressureSettings {
+    let (profile, enable_resource_monitoring) = match profile {
+        PressureProfile::Scaled => (Profile::Scaled, true),
+        PressureProfile::Exchange2013 => (Profile::Exchange2013, true),
+        PressureProfile::Exchange2013German => (Profile::Exchange2013German, true),
+        PressureProfile::Off => (Profile::default(), false),
+    };
+    PressureSettings { profile, enable_resource_monitoring, ..PressureSettings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posthaste_core::pressure::{Resource, Thresholds};
+    use std::time::Duration;
+
+    /// The defaults of the two documents, written out in full: JSON is YAML.
+    const PAGES: [(PressureProfile, &str); 2] = [
+        (
+            PressureProfile::Exchange2013,
+            include_str!("../../../../shared/core/src/pressure/exchange/fixtures/english.json"),
+        ),
+        (
+            PressureProfile::Exchange2013German,
+            include_str!("../../../../shared/core/src/pressure/exchange/fixtures/german.json"),
+        ),
+    ];
+
+    fn parse(text: &str) -> Result<PressureSettings, String> {
+        let settings = of_profile(PressureProfile::Scaled);
+        check(Path::new("a.yaml"), text.as_bytes(), settings).map_err(|error| {
+            let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            format!("{error}: {cause}")
+        })
+    }
+
+    fn refused(text: &str, expected: &str) {
+        let message = parse(text).unwrap_err();
+        assert!(message.starts_with(expected), "{message}");
+    }
+
+    #[test]
+    fn a_file_is_read_as_the_document_writes_it() {
+        let text = "# Louder than usual.\nSubmissionQueueHighThreshold: 20000\n\
+                    ResourceMonitoringInterval: 00:00:00.500\nSMTPMaxThrottlingDelayInterval: PT1M\n\
+                    DatabaseCheckPointDepthMax: 512 MB\nDehydrateMessagesUnderMemoryPressure: false\n";
+        let settings = parse(text).unwrap();
+        assert_eq!(settings.thresholds[&Resource::SubmissionQueue].high, Some(20_000));
+        assert_eq!(settings.interval, Duration::from_millis(500));
+        assert_eq!(settings.tarpit.max, Duration::from_mins(1));
+        assert_eq!(settings.disk.checkpoint_depth_bytes, 512 << 20);
+        assert!(!settings.dehydrates_for_memory);
+    }
+
+    #[test]
+    fn the_documents_own_sets_can_be_given_as_files() {
+        for (profile, page) in PAGES {
+            let settings = check(Path::new("page.json"), page.as_bytes(), of_profile(profile)).unwrap();
+            let buckets = if profile == PressureProfile::Exchange2013 {
+                Thresholds::new(1750, 2000, 2500)
+            } else {
+                Thresholds::new(80, 120, 200)
+            };
+            assert_eq!(settings.thresholds[&Resource::VersionBuckets], buckets.into());
+        }
+    }
+
+    #[test]
+    fn a_file_that_says_nothing_changes_nothing() {
+        for text in ["{}", "# nothing yet\n", ""] {
+            assert_eq!(parse(text), Ok(PressureSettings::default()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_file_the_line_and_the_key() {
+        refused(
+            "ResourceMonitoringInterval: 00:00:02\nSubmissionQueueHigh: 1\n",
+            "a.yaml:2:22: unknown key SubmissionQueueHigh",
+        );
+        refused(
+            "SubmissionQueueHighThreshold: many\n",
+            "a.yaml:1:31: SubmissionQueueHighThreshold is \"many\"; expected a whole number",
+        );
+        refused(
+            "# ours\nBatchPointItemExpiryInterval: 00:05:00\n",
+            "a.yaml:2:31: BatchPointItemExpiryInterval has no counterpart here: ",
+        );
+        refused(
+            "BatchPointBatchSize: 40\nSubmissionQueueMediumThreshold: 1000\n",
+            "a.yaml:2:33: SubmissionQueueMediumThreshold is 1000; \
+             expected at least SubmissionQueueNormalThreshold, 2000",
+        );
+        refused("[1, 2]", "a.yaml:1:1: ");
+        refused("a: [", "a.yaml:1:");
+    }
+}

@@ -1,0 +1,139 @@
+//! The settings of back pressure under Exchange's names: a flat map of keys as they stand in `EdgeTransport.exe.config`,
+//! with ours beside them in the same style. One reader for both hosts, whatever the format the map comes in.
+//!
+//! What is left out keeps the profile's default. A key that is not known, or that has no counterpart here, is refused.
+
+mod change;
+mod meanings;
+mod value;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use self::value::Value;
+use super::rule::SettingsError;
+use super::settings::PressureSettings;
+
+/// Most entries that are read: more than there are keys.
+const ENTRIES_MAX: usize = 100;
+
+/// The entries of a file of settings, as they stand there.
+#[derive(Debug, Clone, Default)]
+pub struct ExchangeSettings {
+    entries: Vec<(String, Value)>,
+}
+
+/// Why a file of settings is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExchangeError {
+    /// A key, or its value.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// What the settings come to breaks a rule.
+    #[error(transparent)]
+    Rule(#[from] SettingsError),
+}
+
+/// Why a key is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// There is no such key.
+    #[error("unknown key {0}; ARCHITECTURE.md lists the keys of back pressure")]
+    Unknown(String),
+    /// Exchange has it, and there is nothing here that it could change.
+    #[error("{key} has no counterpart here: {reason}")]
+    NoCounterpart {
+        /// The key.
+        key: &'static str,
+        /// Why there is nothing.
+        reason: &'static str,
+    },
+    /// It stands there twice, and which of them is meant cannot be told.
+    #[error("{0} is set twice")]
+    Twice(String),
+    /// Its value is not of its kind.
+    #[error("{key} is {value}; expected {expected}")]
+    Value {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+}
+
+impl ExchangeSettings {
+    /// Lays the entries over `settings`, a profile's defaults, and checks what comes of it.
+    pub fn apply_to(&self, mut settings: PressureSettings) -> Result<PressureSettings, ExchangeError> {
+        let mut seen = BTreeSet::new();
+        for (key, value) in &self.entries {
+            meanings::meaning(key)?.read(key, value)?.apply(&mut settings);
+            if !seen.insert(key) {
+                return Err(KeyError::Twice(key.clone()).into());
+            }
+        }
+        settings.validate()?;
+        Ok(settings)
+    }
+}
+
+impl ExchangeError {
+    /// The key at fault, if it is one alone.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Self::Key(KeyError::Unknown(key) | KeyError::Twice(key) | KeyError::Value { key, .. }) => {
+                Some(key)
+            }
+            Self::Key(KeyError::NoCounterpart { key, .. }) => Some(key),
+            Self::Rule(error) => error.key(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ExchangeSettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Not `deserialize_map`: a file of nothing but comments changes nothing, and is no error.
+        deserializer.deserialize_any(Keys)
+    }
+}
+
+struct Keys;
+
+impl<'de> Visitor<'de> for Keys {
+    type Value = ExchangeSettings;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("keys of back pressure and their values")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(ExchangeSettings::default())
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
+        self.visit_unit()
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            if entries.len() == ENTRIES_MAX {
+                return Err(A::Error::custom(TooMany));
+            }
+            entries.push(entry);
+        }
+        Ok(ExchangeSettings { entries })
+    }
+}
+
+/// More entries than there are keys.
+#[derive(Debug, thiserror::Error)]
+#[error("more than {ENTRIES_MAX} keys")]
+struct TooMany;
+
+#[cfg(test)]
+mod tests;

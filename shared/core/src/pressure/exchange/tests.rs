@@ -1,0 +1,250 @@
+//! Every key of both documents, by table; their default sets written out in full; what is refused, in its words.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value as Json;
+
+use super::super::*;
+use super::*;
+
+/// The defaults of the two pages, written out in full.
+const ENGLISH: &str = include_str!("fixtures/english.json");
+const GERMAN: &str = include_str!("fixtures/german.json");
+
+/// Every key of the documents' tables (both pages have the same), the one that their text names, and ours: with a value
+/// that is not its default.
+const KEYS: [(&str, &str); 45] = [
+    ("EnableResourceMonitoring", "false"),
+    ("ResourceMonitoringInterval", "\"00:00:01\""),
+    ("PercentageDatabaseDiskSpaceUsedHighThreshold", "98"),
+    ("PercentageDatabaseDiskSpaceUsedMediumThreshold", "96"),
+    ("PercentageDatabaseDiskSpaceUsedNormalThreshold", "90"),
+    ("PercentageDatabaseLoggingDiskSpaceUsedHighThreshold", "97"),
+    ("PercentageDatabaseLoggingDiskSpaceUsedMediumThreshold", "95"),
+    ("PercentageDatabaseLoggingDiskSpaceUsedNormalThreshold", "90"),
+    ("PercentagePrivateBytesUsedHighThreshold", "80"),
+    ("PercentagePrivateBytesUsedMediumThreshold", "72"),
+    ("PercentagePrivateBytesUsedNormalThreshold", "70"),
+    ("VersionBucketsHighThreshold", "2600"),
+    ("VersionBucketsMediumThreshold", "2100"),
+    ("VersionBucketsNormalThreshold", "100"),
+    ("VersionBucketsHistoryDepth", "11"),
+    ("BatchPointHighThreshold", "4001"),
+    ("BatchPointMediumThreshold", "2001"),
+    ("BatchPointNormalThreshold", "1001"),
+    ("BatchPointHistoryDepth", "301"),
+    ("BatchPointUseCostForPressure", "false"),
+    ("BatchPointBatchSize", "41"),
+    ("BatchPointBatchTimeout", "\"00:00:00.200\""),
+    ("SMTPBaseThrottlingDelayInterval", "\"00:00:01\""),
+    ("SMTPMaxThrottlingDelayInterval", "\"00:01:00\""),
+    ("SMTPStepThrottlingDelayInterval", "\"00:00:06\""),
+    ("SMTPStartThrottlingDelayInterval", "\"00:00:11\""),
+    ("PercentagePhysicalMemoryUsedLimit", "80"),
+    ("DehydrateMessagesUnderMemoryPressure", "false"),
+    ("PrivateBytesHistoryDepth", "31"),
+    ("SubmissionQueueHighThreshold", "10001"),
+    ("SubmissionQueueMediumThreshold", "4001"),
+    ("SubmissionQueueNormalThreshold", "2001"),
+    ("SubmissionQueueHistoryDepth", "301"),
+    ("DatabaseCheckPointDepthMax", "\"2 GB\""),
+    // Ours.
+    ("DatabaseDiskSpaceReserve", "\"5 GB\""),
+    ("DatabaseLoggingDiskSpaceReserveMax", "\"100 MB\""),
+    ("DeadLetterBacklogHighThreshold", "4001"),
+    ("DeadLetterBacklogMediumThreshold", "2001"),
+    ("DeadLetterBacklogNormalThreshold", "1001"),
+    ("DeadLetterBacklogHistoryDepth", "301"),
+    ("DrainTimeHighThreshold", "301"),
+    ("DrainTimeMediumThreshold", "61"),
+    ("DrainTimeNormalThreshold", "31"),
+    ("DrainTimeHistoryDepth", "31"),
+    // The documents' only key without a counterpart.
+    ("BatchPointItemExpiryInterval", "\"00:06:00\""),
+];
+
+/// Everything that settings come to on a machine with a disk and memory of 100 GiB: the thresholds and the history depth
+/// of every row, and the rest.
+fn effective(settings: &PressureSettings) -> (Vec<(Thresholds, Option<u32>)>, PressureSettings) {
+    let idle = Usage { used: 0, total: 100 << 30 };
+    let readings = Readings {
+        database: Some(Space::Disk(idle)),
+        log_disk: Some(idle),
+        memory: Some(idle),
+        ..Readings::default()
+    };
+    let rows = table(settings.profile).iter().map(|row| {
+        let thresholds = settings.thresholds_of(row, &readings).unwrap().unwrap();
+        (thresholds, settings.history_depth_of(row))
+    });
+    let mut rest = settings.clone();
+    (rest.thresholds, rest.history_depths) = Default::default();
+    (rows.collect(), rest)
+}
+
+fn of_profile(profile: Profile) -> PressureSettings {
+    PressureSettings { profile, ..PressureSettings::default() }
+}
+
+fn apply(settings: PressureSettings, text: &str) -> Result<PressureSettings, ExchangeError> {
+    serde_json::from_str::<ExchangeSettings>(text).unwrap().apply_to(settings)
+}
+
+fn set(profile: Profile, text: &str) -> PressureSettings {
+    apply(of_profile(profile), text).unwrap()
+}
+
+/// What is refused, in its words, and the key they are about.
+fn check(text: &str, key: &str, expected: &str) {
+    let error = apply(PressureSettings::default(), text).unwrap_err();
+    assert_eq!((error.key(), error.to_string()), (Some(key), format!("{key} {expected}")), "{text}");
+}
+
+#[test]
+fn every_key_of_the_documents_is_read_and_changes_something_or_is_refused_with_its_reason() {
+    let unchanged = effective(&PressureSettings::default());
+    for (key, value) in KEYS {
+        let text = format!("{{\"{key}\": {value}}}");
+        match apply(PressureSettings::default(), &text) {
+            Ok(settings) => assert_ne!(effective(&settings), unchanged, "{key}"),
+            Err(error) => {
+                let reason = "a message counts until its commit is answered or its caller is gone, \
+                              so that none is ever left over to expire";
+                let refused = KeyError::NoCounterpart { key: "BatchPointItemExpiryInterval", reason };
+                assert_eq!(error, refused.into());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_list_of_keys_is_the_one_that_is_read() {
+    let tested: BTreeSet<_> = KEYS.iter().map(|(key, _)| *key).collect();
+    let of_resources = Resource::ALL.into_iter().flat_map(|resource| {
+        let keys = resource.keys();
+        [Some(keys.normal), Some(keys.medium), Some(keys.high), keys.history_depth].into_iter().flatten()
+    });
+    let general = meanings::GENERAL.iter().map(|(key, _)| *key);
+    let refused = meanings::WITHOUT_COUNTERPART.iter().map(|(key, _)| *key);
+    let known: BTreeSet<_> = of_resources.chain(general).chain(refused).collect();
+    assert_eq!((tested.len(), tested), (KEYS.len(), known));
+}
+
+#[test]
+fn the_pages_default_sets_are_their_profiles_defaults() {
+    for (page, profile) in [(ENGLISH, Profile::Exchange2013), (GERMAN, Profile::Exchange2013German)] {
+        let keys: serde_json::Map<String, Json> = serde_json::from_str(page).unwrap();
+        let of_document: Vec<_> = KEYS[..34].iter().map(|(key, _)| (*key).to_owned()).collect();
+        assert_eq!(keys.keys().cloned().collect::<BTreeSet<_>>(), of_document.into_iter().collect());
+        assert_eq!(effective(&set(profile, page)), effective(&of_profile(profile)), "{profile:?}");
+        // Written out in full, a page makes its profile of any other, but for which rows act.
+        let other = effective(&set(Profile::Scaled, page));
+        assert_eq!(other.0, effective(&of_profile(profile)).0, "{profile:?}");
+    }
+}
+
+#[test]
+fn the_memorys_limit_is_its_high_threshold_and_the_others_follow() {
+    let settings = set(Profile::Scaled, r#"{"PercentagePhysicalMemoryUsedLimit": 80}"#);
+    assert_eq!(effective(&settings).0[6].0, Thresholds::new(76, 78, 80));
+    for limit in ["0", "4", "101", "\"94\""] {
+        check(
+            &format!("{{\"PercentagePhysicalMemoryUsedLimit\": {limit}}}"),
+            "PercentagePhysicalMemoryUsedLimit",
+            &format!("is {limit}; expected a whole number from 5 to 100"),
+        );
+    }
+}
+
+#[test]
+fn a_threshold_of_zero_leaves_a_formula_to_itself_and_is_refused_where_there_is_none() {
+    let zero = r#"{"PercentageDatabaseDiskSpaceUsedHighThreshold": 0}"#;
+    assert_eq!(effective(&set(Profile::Scaled, zero)), effective(&PressureSettings::default()));
+    check(r#"{"DrainTimeNormalThreshold": 0}"#, "DrainTimeNormalThreshold", "is 0; expected at least 1");
+}
+
+#[test]
+fn one_threshold_alone_is_held_against_the_profiles_others() {
+    check(
+        r#"{"SubmissionQueueMediumThreshold": 1000}"#,
+        "SubmissionQueueMediumThreshold",
+        "is 1000; expected at least SubmissionQueueNormalThreshold, 2000",
+    );
+    let german = set(Profile::Exchange2013German, r#"{"VersionBucketsHighThreshold": 300}"#);
+    assert_eq!(effective(&german).0[1].0, Thresholds::new(80, 120, 300));
+    check(
+        r#"{"VersionBucketsHighThreshold": 300}"#,
+        "VersionBucketsHighThreshold",
+        "is 300; expected at least VersionBucketsMediumThreshold, 2000",
+    );
+}
+
+#[test]
+fn an_error_names_the_key_and_what_was_expected() {
+    for key in ["Enable", "enableResourceMonitoring"] {
+        let error = apply(PressureSettings::default(), &format!("{{\"{key}\": true}}")).unwrap_err();
+        assert_eq!(error.key(), Some(key));
+        let expected = format!("unknown key {key}; ARCHITECTURE.md lists the keys of back pressure");
+        assert_eq!(error.to_string(), expected);
+    }
+    let batch_size = "BatchPointBatchSize";
+    check(r#"{"BatchPointBatchSize": 1, "BatchPointBatchSize": 1}"#, batch_size, "is set twice");
+    let high = "SubmissionQueueHighThreshold";
+    check(r#"{"SubmissionQueueHighThreshold": "many"}"#, high, "is \"many\"; expected a whole number");
+    check(r#"{"SubmissionQueueHighThreshold": -1}"#, high, "is a negative number; expected a whole number");
+    check(r#"{"SubmissionQueueHighThreshold": 1.5}"#, high, "is a fraction; expected a whole number");
+    check(
+        r#"{"BatchPointHistoryDepth": 4294967296}"#,
+        "BatchPointHistoryDepth",
+        "is 4294967296; expected a whole number",
+    );
+    let enable = "EnableResourceMonitoring";
+    check(r#"{"EnableResourceMonitoring": 1}"#, enable, "is 1; expected true or false");
+    check(
+        r#"{"ResourceMonitoringInterval": 2}"#,
+        "ResourceMonitoringInterval",
+        "is 2; expected a duration such as 00:00:02, 00:00:00.100 or PT2S",
+    );
+    check(
+        r#"{"DatabaseCheckPointDepthMax": ["384 MB"]}"#,
+        "DatabaseCheckPointDepthMax",
+        "is a list; expected a number of bytes or a size such as 384 MB",
+    );
+    check(
+        r#"{"SMTPStartThrottlingDelayInterval": "PT1M"}"#,
+        "SMTPMaxThrottlingDelayInterval",
+        "is 55s; expected at least SMTPStartThrottlingDelayInterval, 60s",
+    );
+}
+
+#[test]
+fn what_is_no_map_of_keys_is_refused() {
+    let refused = |text: &str| serde_json::from_str::<ExchangeSettings>(text).unwrap_err().to_string();
+    let expected = "expected keys of back pressure and their values";
+    assert!(refused("[]").contains(expected) && refused("\"scaled\"").contains(expected));
+    let many: Vec<_> = (0..101).map(|n| format!("\"{n}\": 0")).collect();
+    assert!(refused(&format!("{{{}}}", many.join(","))).starts_with("more than 100 keys"));
+}
+
+#[test]
+fn the_order_of_keys_is_of_no_account() {
+    let text = r#"{"SMTPStartThrottlingDelayInterval": "PT1M", "SMTPMaxThrottlingDelayInterval": "PT2M"}"#;
+    assert_eq!(set(Profile::Scaled, text).tarpit.start, Duration::from_mins(1));
+    assert_eq!(effective(&set(Profile::Scaled, "null")), effective(&PressureSettings::default()));
+}
+
+#[test]
+fn a_profile_that_is_off_stays_off() {
+    let off = PressureSettings { enable_resource_monitoring: false, ..PressureSettings::default() };
+    let on = apply(off, r#"{"EnableResourceMonitoring": true}"#).unwrap();
+    assert!(!on.enable_resource_monitoring);
+}
+
+#[test]
+fn the_architecture_lists_every_key() {
+    let text = include_str!("../../../../../ARCHITECTURE.md");
+    for (key, _) in KEYS {
+        assert!(text.contains(&format!("`{key}`")), "{key}");
+    }
+}

@@ -1,0 +1,214 @@
+//! A value as it stands in the file, read as what its key asks for. Anything is taken in at first, so that an error can
+//! name the key.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::time::parse_duration;
+
+/// Names of units of size, each 1024 times the one before.
+const UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];
+
+/// Most characters of a value that an error shows.
+const SHOWN_CHARS_MAX: usize = 60;
+
+/// A value of any kind.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Flag(bool),
+    Number(u64),
+    Text(String),
+    /// Of no use for any key: what it is.
+    Other(&'static str),
+}
+
+impl Value {
+    pub(super) fn flag(&self) -> Option<bool> {
+        if let Self::Flag(flag) = self { Some(*flag) } else { None }
+    }
+
+    pub(super) fn number(&self) -> Option<u64> {
+        if let Self::Number(number) = self { Some(*number) } else { None }
+    }
+
+    pub(super) fn count(&self) -> Option<u32> {
+        u32::try_from(self.number()?).ok()
+    }
+
+    pub(super) fn size(&self) -> Option<u64> {
+        match self {
+            Self::Number(bytes) => Some(*bytes),
+            Self::Text(text) => parse_size(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn length(&self) -> Option<Duration> {
+        let Self::Text(text) = self else { return None };
+        parse_time_span(text).or_else(|| parse_duration(text).ok())
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => write!(f, "{:?}", text.chars().take(SHOWN_CHARS_MAX).collect::<String>()),
+            Self::Other(what) => f.write_str(what),
+        }
+    }
+}
+
+/// `384 MB` or `384MB`, as Exchange writes sizes.
+fn parse_size(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let power = UNITS.iter().position(|name| name.eq_ignore_ascii_case(unit.trim()))?;
+    let factor = 1024_u64.checked_pow(u32::try_from(power).ok()?)?;
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// `00:00:00.100`, as Exchange writes durations: hours, minutes, seconds with up to seven digits behind the point.
+/// <https://learn.microsoft.com/dotnet/standard/base-types/standard-timespan-format-strings>
+fn parse_time_span(text: &str) -> Option<Duration> {
+    let mut parts = text.split(':');
+    let (hours, minutes, secs) = (parts.next()?, parts.next()?, parts.next()?);
+    if parts.next().is_some() {
+        return None;
+    }
+    let (whole, fraction) = secs.split_once('.').unwrap_or((secs, "0"));
+    let whole = two_digits(hours, 23)? * 3600 + two_digits(minutes, 59)? * 60 + two_digits(whole, 59)?;
+    Some(Duration::from_secs(whole) + parse_fraction(fraction)?)
+}
+
+fn two_digits(text: &str, max: u64) -> Option<u64> {
+    let number = (text.len() <= 2 && is_digits(text)).then(|| text.parse().ok())??;
+    Some(number).filter(|number| *number <= max)
+}
+
+fn parse_fraction(text: &str) -> Option<Duration> {
+    /// A `TimeSpan` counts in steps of 100 ns.
+    const DIGITS_MAX: usize = 7;
+    let tenths_of_micros = (text.len() <= DIGITS_MAX && is_digits(text)).then(|| format!("{text:0<7}"))?;
+    Some(Duration::from_nanos(tenths_of_micros.parse::<u64>().ok()? * 100))
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Anything)
+    }
+}
+
+struct Anything;
+
+impl<'de> Visitor<'de> for Anything {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<Value, E> {
+        Ok(Value::Flag(flag))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Value, E> {
+        Ok(Value::Number(number))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Value, E> {
+        Ok(u64::try_from(number).map_or(Value::Other("a negative number"), Value::Number))
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Value, E> {
+        Ok(Value::Other("a fraction"))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::Text(text.to_owned()))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Other("nothing"))
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Value, E> {
+        self.visit_unit()
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Value::Other("a list"))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Value::Other("an object"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+
+    #[test]
+    fn a_duration_is_written_as_the_document_writes_it_or_as_iso_8601() {
+        let check = |written: &str, expected: Option<u64>| {
+            assert_eq!(text(written).length(), expected.map(Duration::from_millis), "{written}");
+        };
+        check("00:00:02", Some(2000));
+        check("00:00:00.100", Some(100));
+        check("00:00:00.1", Some(100));
+        check("23:59:59.9990000", Some(86_399_999));
+        check("0:5:0", Some(300_000));
+        check("PT2S", Some(2000));
+        check("PT0.1S", Some(100));
+        for bad in [
+            "",
+            "2",
+            "2 s",
+            "00:02",
+            "24:00:00",
+            "00:60:00",
+            "00:00:60",
+            "00:00:-1",
+            "00:00:0.",
+            "00:00:00:00",
+            "00:00:00.12345678",
+            "-00:00:02",
+            "+1:00:00",
+            "1.00:00:00",
+            "P1M",
+        ] {
+            check(bad, None);
+        }
+        assert_eq!(Value::Number(2).length(), None);
+    }
+
+    #[test]
+    fn a_size_is_a_number_of_bytes_or_has_its_unit() {
+        let check = |value: Value, expected| assert_eq!(value.size(), expected, "{value:?}");
+        check(Value::Number(7), Some(7));
+        check(text("384 MB"), Some(384 << 20));
+        check(text("384mb"), Some(384 << 20));
+        check(text("5 GB"), Some(5 << 30));
+        check(text("0 B"), Some(0));
+        check(text("1TB"), Some(1 << 40));
+        for bad in ["", "MB", "384", "1.5 GB", "-1 MB", "384 MiB", "384 M B", "99999999999999 TB"] {
+            check(text(bad), None);
+        }
+        check(Value::Flag(true), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! The names under which an operator finds each setting: Exchange's where it has one, ours in the same style. Errors
+//! and the file of settings speak of them.
+
+use super::Resource;
+
+/// The master switch.
+pub(super) const ENABLED: &str = "EnableResourceMonitoring";
+/// The time between two polls.
+pub(super) const INTERVAL: &str = "ResourceMonitoringInterval";
+/// The wait of every acknowledgement.
+pub(super) const TARPIT_BASE: &str = "SMTPBaseThrottlingDelayInterval";
+/// The wait after the first poll under pressure.
+pub(super) const TARPIT_START: &str = "SMTPStartThrottlingDelayInterval";
+/// How much longer after each further one.
+pub(super) const TARPIT_STEP: &str = "SMTPStepThrottlingDelayInterval";
+/// The longest wait.
+pub(super) const TARPIT_MAX: &str = "SMTPMaxThrottlingDelayInterval";
+/// A third of what is kept free on the journal's disk.
+pub(super) const CHECKPOINT_DEPTH: &str = "DatabaseCheckPointDepthMax";
+/// What is kept free on the database's disk; Exchange's fixed constant.
+pub(super) const DATABASE_RESERVE: &str = "DatabaseDiskSpaceReserve";
+/// The most that is kept free on the journal's disk; fixed in Exchange.
+pub(super) const LOG_RESERVE_MAX: &str = "DatabaseLoggingDiskSpaceReserveMax";
+/// The high threshold of the machine's memory, from which the other two follow.
+pub(super) const MEMORY_LIMIT: &str = "PercentagePhysicalMemoryUsedLimit";
+/// Whether memory under pressure sends payloads to the object store.
+pub(super) const DEHYDRATES: &str = "DehydrateMessagesUnderMemoryPressure";
+/// Whether a large event counts as several.
+pub(super) const BATCH_COST: &str = "BatchPointUseCostForPressure";
+/// Messages of one batch.
+pub(super) const BATCH_SIZE: &str = "BatchPointBatchSize";
+/// How long a batch takes messages.
+pub(super) const BATCH_TIMEOUT: &str = "BatchPointBatchTimeout";
+/// Has no counterpart.
+pub(super) const BATCH_ITEM_EXPIRY: &str = "BatchPointItemExpiryInterval";
+
+/// The keys of one resource.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ResourceKeys {
+    /// Of its three thresholds.
+    pub(super) normal: &'static str,
+    pub(super) medium: &'static str,
+    pub(super) high: &'static str,
+    /// Of its history depth, if it has one.
+    pub(super) history_depth: Option<&'static str>,
+}
+
+macro_rules! thresholds {
+    ($resource:literal, $history_depth:expr) => {
+        ResourceKeys {
+            normal: concat!($resource, "NormalThreshold"),
+            medium: concat!($resource, "MediumThreshold"),
+            high: concat!($resource, "HighThreshold"),
+            history_depth: $history_depth,
+        }
+    };
+}
+
+impl Resource {
+    /// Its keys.
+    pub(super) const fn keys(self) -> ResourceKeys {
+        match self {
+            Self::SubmissionQueue => thresholds!("SubmissionQueue", Some("SubmissionQueueHistoryDepth")),
+            Self::VersionBuckets => thresholds!("VersionBuckets", Some("VersionBucketsHistoryDepth")),
+            Self::BatchPoints => thresholds!("BatchPoint", Some("BatchPointHistoryDepth")),
+            Self::DatabaseDisk => thresholds!("PercentageDatabaseDiskSpaceUsed", None),
+            Self::LogDisk => thresholds!("PercentageDatabaseLoggingDiskSpaceUsed", None),
+            Self::ProcessMemory => {
+                thresholds!("PercentagePrivateBytesUsed", Some("PrivateBytesHistoryDepth"))
+            }
+            Self::SystemMemory => ResourceKeys {
+                normal: MEMORY_LIMIT,
+                medium: MEMORY_LIMIT,
+                high: MEMORY_LIMIT,
+                history_depth: None,
+            },
+            Self::DeadLetterBacklog => {
+                thresholds!("DeadLetterBacklog", Some("DeadLetterBacklogHistoryDepth"))
+            }
+            Self::DrainTime => thresholds!("DrainTime", Some("DrainTimeHistoryDepth")),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! A small disk of a test's own: a tmpfs, mounted over a data folder and gone in the end, also when the test fails.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::statvfs;
+
+/// Names the file that takes the disk's space.
+const BALLAST: &str = "ballast";
+
+/// How much is written at once, in bytes.
+const BLOCK_BYTES: usize = 256 * 1024;
+
+/// A mounted disk. Needs root, as mounting does.
+#[derive(Debug)]
+pub struct SmallDisk {
+    folder: PathBuf,
+}
+
+impl SmallDisk {
+    /// Mounts an empty disk of so many bytes over a folder.
+    pub fn mount(folder: &Path, bytes: u64) -> Self {
+        let options = format!("size={bytes},mode=0700");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &options, "posthaste-test"]).arg(folder);
+        let output = mount.output().expect("there is a program mount");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "this test mounts a small disk, which needs root: {error}");
+        Self { folder: folder.to_owned() }
+    }
+
+    /// Per cent of it that are used, rounded down.
+    pub fn percent_used(&self) -> u64 {
+        let stat = statvfs(&self.folder).expect("the disk is mounted");
+        (stat.f_blocks - stat.f_bavail) * 100 / stat.f_blocks
+    }
+
+    /// Fills it to so many per cent with a file that grows.
+    pub fn fill_to(&self, percent: u64) {
+        let file = File::options().create(true).append(true).open(self.folder.join(BALLAST));
+        let mut file = file.expect("the disk can be written to");
+        while self.percent_used() < percent {
+            let written: io::Result<()> = file.write_all(&vec![0; BLOCK_BYTES]);
+            written.expect("the disk has room");
+        }
+    }
+
+    /// Takes that file away.
+    pub fn free(&self) {
+        fs::remove_file(self.folder.join(BALLAST)).expect("the disk was filled");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: a server that is killed later still has its files open. Nothing more can be done if it fails.
+        let _ = Command::new("umount").arg("--lazy").arg(&self.folder).status();
+    }
+}
