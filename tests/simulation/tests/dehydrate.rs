@@ -31,7 +31,7 @@ const DATA_BYTES: usize = 2000;
 /// The settings of Exchange, with a submission queue that is Medium with three messages and High with four.
 fn settings() -> PressureSettings {
     let mut settings = PressureSettings { profile: Profile::Exchange2013, ..PressureSettings::default() };
-    settings.thresholds.insert(Resource::SubmissionQueue, Thresholds::new(1, 3, 4));
+    settings.thresholds.insert(Resource::SubmissionQueue, Thresholds::new(1, 3, 4).into());
     settings
 }
 
