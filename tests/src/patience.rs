@@ -21,6 +21,12 @@ pub fn wait_until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// Rests between two requests of a load, or before an answer of a slow endpoint. Nothing is ever waited for with it.
+#[expect(clippy::disallowed_methods, reason = "a load on another process has a rate in real time")]
+pub fn rest(length: Duration) {
+    std::thread::sleep(length);
+}
+
 /// The time since the epoch, to compare what another process did, or to tell it a time that is near.
 #[expect(clippy::disallowed_methods, reason = "another process is watched, and its time is real")]
 pub fn now() -> Duration {

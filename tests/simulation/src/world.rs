@@ -259,6 +259,16 @@ impl World {
     }
 
     async fn publish_payloads(&self, payloads: Vec<Payload>, time_to_live: Duration) {
+        self.send(QueueName::Deliveries, self.delivery(payloads, time_to_live)).await;
+    }
+
+    /// One delivery of these events, as a message that publish would send.
+    pub fn message(&self, events: &[String], time_to_live: Duration) -> OutgoingMessage {
+        let payloads = events.iter().map(|json| Payload::Inline(Bytes::from(json.clone())));
+        message(self.delivery(payloads.collect(), time_to_live))
+    }
+
+    fn delivery(&self, payloads: Vec<Payload>, time_to_live: Duration) -> Bytes {
         let now = self.clock.now();
         let entry = |(index, payload): (usize, Payload)| Entry {
             key: format!("k{}-{index}", now.as_millis()),
@@ -268,7 +278,7 @@ impl World {
             envelope: None,
             payload,
         };
-        let delivery = Delivery {
+        render_delivery(&Delivery {
             topic: topic_name(),
             subscription: subscription_name(),
             schema: Schema::CloudEvents,
@@ -278,15 +288,12 @@ impl World {
             last: None,
             timed_out: false,
             events: payloads.into_iter().enumerate().map(entry).collect(),
-        };
-        self.send(QueueName::Deliveries, render_delivery(&delivery)).await;
+        })
     }
 
     /// Puts a body into a queue as it is.
     pub async fn send(&self, queue: QueueName, body: Bytes) {
-        let group = Some(group(&topic_name(), &subscription_name()));
-        let message = OutgoingMessage { body, group, delay_secs: 0 };
-        let sent = self.local.queue(queue).send_batch(vec![message]).await.expect("a batch");
+        let sent = self.local.queue(queue).send_batch(vec![message(body)]).await.expect("a batch");
         assert!(sent.iter().all(Result::is_ok), "{sent:?}");
     }
 
@@ -430,6 +437,11 @@ impl Default for World {
     fn default() -> Self {
         Self::new()
     }
+}
+
+fn message(body: Bytes) -> OutgoingMessage {
+    let group = Some(group(&topic_name(), &subscription_name()));
+    OutgoingMessage { body, group, delay_secs: 0 }
 }
 
 fn topic_name() -> TopicName {

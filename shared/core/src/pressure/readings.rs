@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Resource;
+use super::drain::REPORTED_WAIT_MIN;
 use crate::limits::SQS_IN_FLIGHT_MAX;
 
 /// How much of something is used.
@@ -81,14 +82,20 @@ fn percent(part: u64, whole: u64) -> Option<u64> {
 /// How long the drain rate remembers: a change shows to two thirds after this time.
 const RATE_MEMORY: Duration = Duration::from_secs(10);
 
+/// How long something must have waited, at most, to show that there is a backlog.
+const BACKLOG_WAIT: Duration = REPORTED_WAIT_MIN;
+
 /// How fast the delivery queue drains, smoothed over about ten seconds.
 ///
-/// Only a poll that began with something visible measures the rate. One that began with an empty queue shows how
-/// much arrived, not how much could be delivered, and taken for a rate it would make the first event after an idle
-/// hour look like an hour's backlog.
+/// Only a time in which something waited throughout measures the rate. One in which the queue was empty meanwhile
+/// shows how much arrived, not how much could be delivered: taken for the rate, the trickle of a quiet hour would
+/// make the first thousand events after it look like an hour's backlog. So the rate counts once a backlog has shown
+/// it, until the queue is empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DrainRate {
+    /// The rate, or as long as no backlog has shown it a lower bound.
     per_second: Option<f64>,
+    is_shown: bool,
     visible: u64,
     stalled: Duration,
 }
@@ -97,19 +104,21 @@ impl DrainRate {
     /// Takes one poll in and answers the drain time in whole seconds.
     ///
     /// `settled` messages were settled in the `elapsed` time since the last poll; `oldest_wait` is the longest
-    /// `now − notBefore` among those received since. Nothing visible drains in no time. Where nothing at all was
-    /// settled yet, the drain time is as long as this has been so.
+    /// `now − notBefore` among those received since. Nothing visible drains in no time. As long as no backlog has shown
+    /// the rate, the drain time is as long as nothing at all was settled.
     pub fn update(&mut self, visible: u64, settled: u64, oldest_wait: Duration, elapsed: Duration) -> u64 {
-        let waited = std::mem::replace(&mut self.visible, visible) > 0;
+        let before = std::mem::replace(&mut self.visible, visible);
         if !elapsed.is_zero() {
-            self.measure(as_f64(settled) / elapsed.as_secs_f64(), waited, elapsed);
+            let waited_throughout = settled < before || oldest_wait >= elapsed.min(BACKLOG_WAIT);
+            self.measure(as_f64(settled) / elapsed.as_secs_f64(), waited_throughout, elapsed);
         }
         self.stalled =
-            if waited && settled == 0 { self.stalled.saturating_add(elapsed) } else { Duration::ZERO };
+            if before > 0 && settled == 0 { self.stalled.saturating_add(elapsed) } else { Duration::ZERO };
         if visible == 0 {
+            self.is_shown = false;
             return 0;
         }
-        let by_rate = match self.per_second {
+        let by_rate = match self.per_second.filter(|_| self.is_shown) {
             Some(rate) if rate > 0.0 => whole_secs(as_f64(visible) / rate),
             _ => self.stalled.as_secs(),
         };
@@ -121,17 +130,20 @@ impl DrainRate {
         self.per_second
     }
 
-    fn measure(&mut self, now: f64, waited: bool, elapsed: Duration) {
-        self.per_second = match self.per_second {
-            Some(rate) if waited => {
+    fn measure(&mut self, now: f64, waited_throughout: bool, elapsed: Duration) {
+        let known = self.per_second;
+        self.per_second = match known {
+            // What was known before this backlog counts only where nothing at all shows how fast it is.
+            Some(rate) if waited_throughout && (self.is_shown || now <= 0.0) => {
                 let weight = 1.0 - (-elapsed.as_secs_f64() / RATE_MEMORY.as_secs_f64()).exp();
                 Some(rate + weight * (now - rate))
             }
-            None if waited => Some(now),
+            _ if waited_throughout => Some(now),
             // The queue was not full all the time, so the true rate is at least this.
             rate if now > 0.0 => Some(rate.unwrap_or(0.0).max(now)),
             rate => rate,
         };
+        self.is_shown |= waited_throughout;
     }
 }
 
@@ -170,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_backlog_takes_as_long_as_the_measured_rate_says() {
-        check(&[(10_000, 200, 0), (10_000, 200, 0), (5000, 200, 0), (0, 10_000, 0)], &[100, 100, 50, 0]);
+        check(&[(10_000, 200, 0), (10_000, 200, 0), (5000, 200, 0), (0, 10_000, 0)], &[0, 100, 50, 0]);
     }
 
     #[test]
@@ -179,6 +191,27 @@ mod tests {
         polls.push((1, 0, 0));
         polls.push((0, 1, 0));
         check(&polls, &[0; 1802]);
+    }
+
+    #[test]
+    fn a_burst_after_a_trickle_is_no_backlog_until_it_turns_out_to_be_one() {
+        // One event every two seconds, for a minute; then three thousand at once, for a fleet that takes 1000 a second.
+        let mut polls = [[(0, 1, 0), (1, 0, 0)]; 15].concat();
+        polls.extend([(3000, 1, 0), (1000, 2000, 2), (0, 1000, 2)]);
+        let drain: Vec<_> = [[0; 30].as_slice(), &[0, 2, 0]].concat();
+        check(&polls, &drain);
+        // The same for one that takes one in a second: known at the next poll.
+        polls.truncate(30);
+        polls.extend([(3000, 1, 0), (2998, 2, 2), (2996, 2, 4)]);
+        check(&polls, &[[0; 30].as_slice(), &[0, 2998, 2996]].concat());
+    }
+
+    #[test]
+    fn what_one_backlog_showed_says_nothing_about_the_next() {
+        check(
+            &[(100, 0, 0), (98, 2, 2), (0, 98, 2), (3000, 0, 0), (1000, 2000, 2), (0, 1000, 0)],
+            &[0, 98, 0, 0, 2, 0],
+        );
     }
 
     #[test]

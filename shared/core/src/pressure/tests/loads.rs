@@ -134,7 +134,7 @@ fn by_the_documents_the_length_of_the_queue_alone_decides() {
     let mut fleet = Fleet::new(exchange(), 1000);
     fleet.load(3, 2000).load(4, 3000).load(20, 0);
     insta::assert_snapshot!(fleet.text(), @r"
-    2   s    2000     2 s  normal  0 s -
+    2   s    2000     0 s  normal  0 s -
     4   s    4000     4 s  medium 10 s -                       15004 submission-queue normal>medium
     6   s    6000     6 s  medium 15 s -
     8   s   10000    10 s  high   20 s -                       15004 submission-queue medium>high
@@ -164,7 +164,7 @@ fn a_queue_that_stays_long_is_refused_after_its_history_and_accepted_at_normal()
     let mut fleet = Fleet::new(exchange(), 100);
     fleet.load(20, 250).load(295, 100).load(4, 2000).load(150, 0);
     insta::assert_snapshot!(fleet.text(), @r"
-    2   s     300     3 s  normal  0 s -
+    2   s     300     0 s  normal  0 s -
     28  s    4200    42 s  medium 10 s -                       15004 submission-queue normal>medium
     30  s    4500    45 s  medium 15 s -
     32  s    4800    48 s  medium 20 s -
