@@ -64,8 +64,8 @@ const LOG_FILTER: &str = "warn,posthaste::serve=info,posthaste_monitor=info";
 /// Between two samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long the run goes on when nothing is under pressure any more.
-const AFTERWARDS: Duration = Duration::from_secs(20);
+/// How long the run goes on when nothing is under pressure any more: whoever was told to wait last waits for up to 55 s.
+const AFTERWARDS: Duration = Duration::from_secs(75);
 
 fn main() {
     let arguments = Arguments::parse();
