@@ -17,7 +17,7 @@ use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{
     Activity, DrainMeter, NoMachine, OutgoingMessage, PressureReader, QueueName, QueueSender, Registry,
 };
-use posthaste_publish::{BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_simulation::{Answer, World, event};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -151,6 +151,7 @@ fn publish(world: &World) -> Neighbour {
         entropy: SeededEntropy::new(3),
         activity: Activity::default(),
         bodies: BodyBudget::new(16_000_000),
+        advice: Advice::default(),
         settings: PublishSettings::default(),
     }
 }
