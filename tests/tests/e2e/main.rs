@@ -6,6 +6,7 @@ mod batching;
 mod dead_letters;
 mod expiry;
 mod fan_out;
+mod flood;
 mod handshakes;
 mod hostile;
 mod lifecycle;

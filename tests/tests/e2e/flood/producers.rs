@@ -1,0 +1,119 @@
+//! Producers that publish one event after the other and do not ask whether they should.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use posthaste_tests::api::{Answer, CLOUD_EVENT, Topic};
+use posthaste_tests::events::cloud_event;
+use posthaste_tests::patience::{rest, wait_until};
+use posthaste_tests::server::Server;
+
+/// Most requests of one producer in one flood: it ends also where a test fails.
+const REQUESTS_MAX: usize = 3000;
+
+/// Publishes in a row that must go through at once where there is no pressure.
+const CALM_PUBLISHES: usize = 20;
+
+/// All producers, and what they know.
+#[derive(Debug)]
+pub(super) struct Producers {
+    topic: Topic,
+    next: AtomicUsize,
+    accepted: Mutex<Vec<String>>,
+    heard: Mutex<Vec<Heard>>,
+}
+
+/// What a producer was told.
+#[derive(Debug, Clone)]
+pub(super) struct Heard {
+    pub(super) status: u16,
+    pub(super) pressure: Option<String>,
+    pub(super) retry_after: Option<String>,
+    pub(super) problem: Option<String>,
+}
+
+impl Heard {
+    fn of(answer: &Answer) -> Self {
+        let header = |name| answer.header(name).map(str::to_owned);
+        let problem = (answer.status != 200).then(|| answer.json()["type"].to_string());
+        Self {
+            status: answer.status,
+            pressure: header("posthaste-pressure"),
+            retry_after: header("retry-after"),
+            problem: problem.map(|kind| kind.trim_matches('"').to_owned()),
+        }
+    }
+
+    pub(super) fn is_refused(&self) -> bool {
+        self.status == 503
+    }
+
+    /// How long its acknowledgement waited, if it was told.
+    pub(super) fn delay_secs(&self) -> Option<u64> {
+        let (_, delay) = self.pressure.as_deref()?.split_once("delay=")?;
+        delay.parse().ok()
+    }
+}
+
+impl Producers {
+    pub(super) fn new(topic: Topic) -> Self {
+        Self { topic, next: AtomicUsize::new(0), accepted: Mutex::default(), heard: Mutex::default() }
+    }
+
+    /// Publishes until it is over, with a rest after every answer.
+    pub(super) fn publish_until(&self, is_over: &AtomicBool, between: Duration) {
+        for _ in 0..REQUESTS_MAX {
+            if is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            let heard = self.publish();
+            lock(&self.heard).push(heard);
+            rest(between);
+        }
+    }
+
+    /// Publishes as if nobody had ever flooded. The server may have to look at the pressure once more first.
+    pub(super) fn publish_calmly(&self) {
+        wait_until("a publish without pressure", || self.publish().pressure.is_none().then_some(()));
+        for _ in 0..CALM_PUBLISHES {
+            let heard = self.publish();
+            assert!(heard.status == 200 && heard.pressure.is_none(), "{heard:?}");
+        }
+    }
+
+    /// The ids of the events that were accepted.
+    pub(super) fn accepted(&self) -> Vec<String> {
+        lock(&self.accepted).clone()
+    }
+
+    /// What was heard in floods, in the order of the answers.
+    pub(super) fn heard(&self) -> Vec<Heard> {
+        lock(&self.heard).clone()
+    }
+
+    fn publish(&self) -> Heard {
+        let id = self.next.fetch_add(1, Ordering::Relaxed).to_string();
+        let answer = self.topic.send(CLOUD_EVENT, cloud_event(&id).to_string().as_bytes());
+        let heard = Heard::of(&answer.expect("the server answers"));
+        if heard.status == 200 {
+            lock(&self.accepted).push(id);
+        }
+        heard
+    }
+}
+
+/// Whether nothing is under pressure and nobody waits.
+pub(super) fn calm(server: &Server) -> bool {
+    let shown = server.api().show("/pressure");
+    shown["level"] == "normal" && shown["tarpit"] == "PT0S" && shown["refusedTiers"] == serde_json::json!([])
+}
+
+/// How long acknowledgements wait now.
+pub(super) fn tarpit(server: &Server) -> String {
+    server.api().show("/pressure")["tarpit"].as_str().unwrap_or_default().to_owned()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
