@@ -51,8 +51,8 @@ pub struct PublishArgs {
 #[command(next_help_heading = AT_A_PACE)]
 pub struct PaceArgs {
     /// Publish the events of the file in requests of many, as fast as the server takes them (auto) or at most at so
-    /// many events per second, in both cases obeying its back pressure. Answers that do not come are asked for again;
-    /// no event is published twice for that within a day.
+    /// many events per second, in both cases obeying its back pressure. What is not answered is sent again under the same
+    /// name, so that it is published once; only what a server wrote by half before it failed may come twice.
     #[arg(long, value_name = "auto|N", value_parser = rate)]
     pub rate: Option<Rate>,
     /// Most events in one request. A request is sent when it is full, or at the end of the file.
