@@ -139,6 +139,7 @@ where
             report::transition(transition, &after);
         }
         report::levels(&after);
+        report::treatment(&after);
         tell::given_up(given_up);
         self.tell(&after).await;
         Ok(after)

@@ -1,4 +1,5 @@
-//! What operators see of the pressure: log events with the documents' ids, and the `PressureLevel` gauges.
+//! What operators see of the pressure: log events with the documents' ids, and gauges. CloudWatch bills each gauge, so
+//! that there are few.
 
 use posthaste_core::pressure::{
     DISK_CRITICALLY_LOW, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, PressureState, Resource,
@@ -50,4 +51,27 @@ pub(crate) fn levels(state: &PressureState) {
             metrics::gauge!("PressureLevel", "resource" => resource.as_str()).set(level.number());
         }
     }
+}
+
+/// Sets the gauges of what producers get, and of the readings that lead there.
+pub(crate) fn treatment(state: &PressureState) {
+    metrics::gauge!("PressureTarpitInMs").set(as_f64(state.tarpit_ms));
+    metrics::gauge!("PressureRefusedTierCount").set(as_f64(state.refused_tiers().len() as u64));
+    for seen in state.resources.iter().filter(|seen| !is_counted_by_sqs(state, seen.resource)) {
+        metrics::gauge!("PressureReading", "resource" => seen.resource.as_str()).set(as_f64(seen.reading));
+    }
+}
+
+/// Whether SQS has a metric of what is read: on AWS, where messages in flight stand for a disk, of all counts of queues.
+fn is_counted_by_sqs(state: &PressureState, resource: Resource) -> bool {
+    state.resource(Resource::DatabaseDisk).is_some_and(|disk| disk.in_flight)
+        && matches!(
+            resource,
+            Resource::SubmissionQueue | Resource::DatabaseDisk | Resource::DeadLetterBacklog
+        )
+}
+
+#[expect(clippy::cast_precision_loss, reason = "readings are far below 2^52, and a gauge is for looking at")]
+fn as_f64(reading: u64) -> f64 {
+    reading as f64
 }

@@ -87,6 +87,22 @@ async fn a_full_disk_refuses_at_once_and_is_shown_in_the_gauges() {
     assert!(gauges.contains(&"PressureLevel{resource=\"database-disk\"} 2"), "{text}");
     assert!(gauges.contains(&"PressureLevel{resource=\"submission-queue\"} 0"), "{text}");
     assert!(!text.contains("log-disk"), "what cannot be read has no gauge: {text}");
+    assert!(text.contains("PressureRefusedTierCount 3"), "{text}");
+    assert!(text.contains("PressureTarpitInMs 0"), "{text}");
+    assert!(text.contains("PressureReading{resource=\"database-disk\"} 99"), "{text}");
+    assert!(text.contains("PressureReading{resource=\"submission-queue\"} 0"), "{text}");
+}
+
+#[tokio::test]
+async fn what_sqs_has_metrics_of_is_not_billed_twice() {
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let world = World::new();
+    world.machine.0.lock().unwrap().database = Some(Database::InFlight);
+    world.monitor().sample().await.unwrap();
+    let text = recorder.handle().render();
+    let readings: Vec<_> = text.lines().filter(|line| line.starts_with("PressureReading")).collect();
+    assert_eq!(readings, ["PressureReading{resource=\"drain-time\"} 0"], "{text}");
 }
 
 #[tokio::test]

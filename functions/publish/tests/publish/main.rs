@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
 mod accepted;
+mod broken_pressure;
 mod fan_out;
 mod faults;
 mod keys;
