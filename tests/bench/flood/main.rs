@@ -89,29 +89,29 @@ fn main() {
 fn run(arguments: &Arguments, load: &Load, sampler: &Sampler<'_>) -> Vec<Sample> {
     let secs = Duration::from_secs;
     let [is_over, is_flood_over] = [(); 2].map(|()| AtomicBool::new(false));
-    let mut samples = Vec::new();
+    let mut seen = Vec::new();
     thread::scope(|scope| {
         for _ in 0..arguments.usual {
             scope.spawn(|| load.usual(&is_over));
         }
-        sample_for(sampler, &mut samples, secs(arguments.calm_secs), |_| false);
+        sample_for(sampler, &mut seen, secs(arguments.calm_secs), |_| false);
         for _ in 0..arguments.flooding {
             scope.spawn(|| load.flood(&is_flood_over));
         }
-        sample_for(sampler, &mut samples, secs(arguments.flood_secs), |_| false);
+        sample_for(sampler, &mut seen, secs(arguments.flood_secs), |_| false);
         is_flood_over.store(true, Ordering::Relaxed);
-        sample_for(sampler, &mut samples, secs(arguments.recovery_secs_max), Sample::is_calm);
-        sample_for(sampler, &mut samples, AFTERWARDS, |_| false);
+        sample_for(sampler, &mut seen, secs(arguments.recovery_secs_max), Sample::is_calm);
+        sample_for(sampler, &mut seen, AFTERWARDS, |_| false);
         is_over.store(true, Ordering::Relaxed);
     });
     load.wait_for_arrivals();
-    samples
+    seen
 }
 
 /// Samples for so long, or until one is enough.
 fn sample_for(
     sampler: &Sampler<'_>,
-    samples: &mut Vec<Sample>,
+    seen: &mut Vec<Sample>,
     length: Duration,
     is_enough: fn(&Sample) -> bool,
 ) {
@@ -119,7 +119,7 @@ fn sample_for(
     while now() < end {
         let sample = sampler.sample();
         let enough = is_enough(&sample);
-        samples.push(sample);
+        seen.push(sample);
         if enough {
             return;
         }
