@@ -104,7 +104,7 @@ mod tests {
                 history_depth: Some(30),
                 in_flight: false,
                 refused_from: None,
-                measures: Default::default(),
+                measures: std::collections::BTreeSet::default(),
             }),
         }
     }
