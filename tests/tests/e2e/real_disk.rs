@@ -19,13 +19,17 @@ const MIB: u64 = 1024 * 1024;
 const DISK_BYTES: u64 = 256 * MIB;
 
 /// High is floor(100*(256 - 64)/256) = 75 per cent, Medium 73 and Normal 71; the journal's formula lies above them.
-/// Delays are short, because the first answers after a restart may have one.
+/// Delays are short, because the first answers after a restart may have one; and nothing drains, which is not what this
+/// is about.
 const SETTINGS: &str = "\
 ResourceMonitoringInterval: 00:00:00.100
 DatabaseDiskSpaceReserve: 64 MB
 DatabaseCheckPointDepthMax: 8 MB
 SMTPStartThrottlingDelayInterval: 00:00:00.100
 SMTPStepThrottlingDelayInterval: 00:00:00.100
+DrainTimeHighThreshold: 100000
+DrainTimeMediumThreshold: 100000
+DrainTimeNormalThreshold: 100000
 ";
 
 /// Most events that are published for one thing to happen.
@@ -92,9 +96,9 @@ fn a_disk_that_fills_up_refuses_producers_before_it_is_full_and_loses_nothing() 
     // Nothing is delivered until the end, so that all of it has to survive.
     endpoint.script("/a", [Answer::Held(200)]);
     let topic = server.api().create_topic_with("orders", "billing", &subscription(&endpoint.url("/a")));
-    let mut producer = Producer { acknowledged: BTreeSet::new(), count: 0, data_bytes: 50_000 };
+    let mut producer = Producer { acknowledged: BTreeSet::new(), count: 0, data_bytes: 100_000 };
 
-    disk.fill_to(55);
+    disk.fill_to(70);
     assert_eq!(producer.publish(&topic).status, 200);
     // What is published fills the rest, until the usual producers are refused.
     producer.publish_until(&topic, 503, "medium; resource=database-disk; ");
