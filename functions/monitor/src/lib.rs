@@ -52,6 +52,8 @@ pub struct Monitor<Q, S, P, C, D, E> {
     drain: DrainRate,
     measured_at: Option<Duration>,
     written: Option<(ETag, PressureState)>,
+    /// Whether the written state still carries what was told since.
+    carries_told: bool,
 }
 
 /// Why a poll failed. The next one goes on; until then the state grows stale, which has rules of its own.
@@ -99,7 +101,7 @@ where
             settings.validate_machine(&machine)?;
         }
         let (drain, measured_at, written) = (DrainRate::default(), None, None);
-        Ok(Self { ports, settings, notices_topic: None, drain, measured_at, written })
+        Ok(Self { ports, settings, notices_topic: None, drain, measured_at, written, carries_told: false })
     }
 
     /// Has the subscribers of this topic told of every change. Without one nobody is.
@@ -129,7 +131,7 @@ where
         let given_up = self.carry(&mut after, &before.state, &transitions);
         let put = self.ports.state.put(PRESSURE_KEY, Bytes::from(after.render()), before.condition).await;
         match put {
-            Ok(etag) => self.written = Some((etag, after.clone())),
+            Ok(etag) => (self.written, self.carries_told) = (Some((etag, after.clone())), false),
             Err(error) if error.kind == ErrorKind::PreconditionFailed => {
                 return Ok(self.load(now).await.map_err(MonitorError::Read)?.state);
             }
@@ -139,6 +141,7 @@ where
             report::transition(transition, &after);
         }
         report::levels(&after);
+        report::forgotten(&before.state, &after);
         report::treatment(&after);
         tell::given_up(given_up);
         self.tell(&after).await;
@@ -170,9 +173,11 @@ where
         !before.is_ours && age < self.settings.interval.mul_f64(0.75)
     }
 
-    /// Whether nothing is watched and the state says so already: then it is not written again.
+    /// Whether nothing is watched and the state says so already, with nothing left to be told: then it is not written
+    /// again.
     fn is_switched_off(&self, before: &Before) -> bool {
-        !self.settings.enable_resource_monitoring && !before.state.monitored
+        let is_told = before.state.untold.is_empty() && !self.carries_told;
+        !self.settings.enable_resource_monitoring && !before.state.monitored && is_told
     }
 
     async fn readings(&mut self) -> Readings {

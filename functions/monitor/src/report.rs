@@ -2,7 +2,7 @@
 //! that there are few.
 
 use posthaste_core::pressure::{
-    DISK_CRITICALLY_LOW, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, PressureState, Resource,
+    DISK_CRITICALLY_LOW, Level, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, PressureState, Resource,
     ResourceState, Transition,
 };
 
@@ -43,12 +43,24 @@ pub(crate) fn transition(change: Transition, state: &PressureState) {
     }
 }
 
-/// Sets the gauges of the resources that could be read: 0 Normal, 1 Medium, 2 High, as far as the level has
-/// consequences. One that is never read here has none, because CloudWatch bills each.
+/// Sets the gauges of the resources that could be read: 0 Normal, 1 Medium, 2 High, as they are logged and told. One that
+/// is never read here has none, because CloudWatch bills each.
 pub(crate) fn levels(state: &PressureState) {
     for resource in Resource::ALL {
-        if let Some(level) = state.resource(resource).map(ResourceState::effective_level) {
+        if let Some(level) = state.resource(resource).map(ResourceState::told_level) {
             metrics::gauge!("PressureLevel", "resource" => resource.as_str()).set(level.number());
+        }
+    }
+}
+
+/// Sets the gauges of resources that are watched no more to 0: they would show the last level and reading until the
+/// process ends.
+pub(crate) fn forgotten(before: &PressureState, after: &PressureState) {
+    let gone = before.resources.iter().filter(|seen| after.resource(seen.resource).is_none());
+    for resource in gone.map(|seen| seen.resource) {
+        metrics::gauge!("PressureLevel", "resource" => resource.as_str()).set(Level::Normal.number());
+        if !is_counted_by_sqs(before, resource) {
+            metrics::gauge!("PressureReading", "resource" => resource.as_str()).set(0.0);
         }
     }
 }

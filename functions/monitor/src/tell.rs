@@ -27,9 +27,8 @@ where
     D: DrainSource,
     E: Entropy,
 {
-    /// Puts into the state after a poll what is to be told, and answers how many changes are told no more: the oldest of
-    /// too many, and all when the monitoring was switched off, since such a state is not written again. Where nobody is
-    /// named, nothing is kept.
+    /// Puts into the state after a poll what is to be told, and answers how many changes are told no more, the oldest of
+    /// too many. Where nobody is named, nothing is kept.
     pub(crate) fn carry(
         &self,
         after: &mut PressureState,
@@ -38,7 +37,6 @@ where
     ) -> usize {
         match &self.notices_topic {
             None => 0,
-            Some(_) if !after.monitored => before.untold.len(),
             Some(_) => after.carry(&before.untold, transitions),
         }
     }
@@ -87,6 +85,7 @@ where
     fn forget_told(&mut self) {
         if let Some((_, state)) = &mut self.written {
             state.untold.clear();
+            self.carries_told = true;
         }
     }
 }

@@ -22,7 +22,7 @@ pub struct TurnedAway {
     pub retry_after: Duration,
     /// The value of the header `Posthaste-Pressure`.
     pub header: Option<String>,
-    /// On whose account; `None` where the pressure is gone and the wait only runs out.
+    /// On whose account; `None` where nothing delays producers any more and the wait only runs out.
     pub pressing: Option<ResourceState>,
 }
 
@@ -124,8 +124,9 @@ impl TurnedAway {
             Some(state) => problem
                 .pressing(state.resource, state.effective_level())
                 .detail(format!("{}; {outcome}", explain(state))),
-            None => problem
-                .detail(format!("the pressure is gone and the wait becomes shorter by itself; {outcome}")),
+            None => problem.detail(format!(
+                "nothing delays requests any more and the wait becomes shorter by itself; {outcome}"
+            )),
         }
     }
 }

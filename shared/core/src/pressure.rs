@@ -20,6 +20,7 @@ mod rule;
 mod settings;
 mod state;
 mod table;
+mod transition;
 
 pub use admit::{
     Admission, REFUSED_RETRY_AFTER, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS, STATE_STALE_AFTER_POLLS,
@@ -28,10 +29,7 @@ pub use admit::{
 pub use advise::{ADVISED_TOPICS_MAX, Places};
 pub use change::{PressureChange, UNTOLD_MAX};
 pub use drain::{CURRENT_MAX, DrainReport, Drained, REPORT_INTERVAL, REPORT_WINDOW_MAX, REPORTED_WAIT_MIN};
-pub use evaluate::{
-    DISK_CRITICALLY_LOW, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, Transition, evaluate,
-    next_level,
-};
+pub use evaluate::{evaluate, next_level};
 pub use exchange::{ExchangeError, ExchangeSettings, KeyError};
 pub use explain::explain;
 pub use readings::{DrainRate, Readings, Space, Usage};
@@ -43,6 +41,7 @@ pub use settings::{
 };
 pub use state::{PRESSURE_KEY, PRESSURE_VERSION, PressureState, ResourceState, StateError};
 pub use table::{Actions, Measure, Row, ThresholdRule, Thresholds, table};
+pub use transition::{DISK_CRITICALLY_LOW, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, Transition};
 
 #[cfg(test)]
 mod tests;

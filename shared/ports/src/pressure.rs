@@ -99,9 +99,9 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
             Some(known) => admit(state, tier, self.clock.now(), &known.staleness()),
             None => Admission::Accept,
         };
-        let header = pressure_header(state, &admission);
+        let header = pressure_header(state, tier, &admission);
         let held = state.filter(|_| admission != Admission::Accept);
-        let pressing = held.and_then(|state| pressing(state, &admission)).cloned();
+        let pressing = held.and_then(|state| pressing(state, tier, &admission)).cloned();
         let dehydrate = state.is_some_and(PressureState::dehydrate);
         let base = state.map_or(Duration::ZERO, PressureState::base);
         Admitted { admission, header, pressing, dehydrate, base }

@@ -129,3 +129,33 @@ async fn a_queue_that_cannot_be_counted_leaves_its_level_as_it_was() {
     let backlog = state.resource(Resource::DeadLetterBacklog).unwrap();
     assert_eq!((backlog.level, backlog.polls, backlog.read_at), (Level::High, 1, START));
 }
+
+#[tokio::test]
+async fn a_resource_that_is_forgotten_leaves_no_gauge_at_its_last_level() {
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let world = World::new();
+    let mut monitor = world.monitor();
+    world.machine.0.lock().unwrap().memory = Some(full(99));
+    assert_eq!(monitor.sample().await.unwrap().level(), Level::High);
+    world.machine.0.lock().unwrap().memory = None;
+    for _ in 0..451 {
+        world.clock.advance(POLL);
+        monitor.sample().await.unwrap();
+    }
+    let text = recorder.handle().render();
+    assert!(text.contains("PressureLevel{resource=\"system-memory\"} 0"), "{text}");
+    assert!(text.contains("PressureReading{resource=\"system-memory\"} 0"), "{text}");
+}
+
+#[tokio::test]
+async fn a_row_that_turns_nobody_away_is_shown_in_its_gauge() {
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let mut world = World::new();
+    world.settings.profile = posthaste_core::pressure::Profile::Exchange2013;
+    world.dead_letters.set(4000);
+    assert_eq!(world.monitor().sample().await.unwrap().level(), Level::Normal);
+    let text = recorder.handle().render();
+    assert!(text.contains("PressureLevel{resource=\"dead-letter-backlog\"} 2"), "{text}");
+}

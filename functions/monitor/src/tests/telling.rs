@@ -283,9 +283,13 @@ async fn what_was_written_though_nobody_heard_so_is_told() {
 }
 
 #[tokio::test]
-async fn switched_off_what_was_not_told_is_given_up() {
-    let sending = Plan::by(|effect| {
-        (effect.operation == Operation::SendBatch).then_some(Fault::Before(ErrorKind::Full))
+async fn switched_off_what_was_under_pressure_is_told_to_be_so_no_more_and_then_nothing_is_written() {
+    let is_down = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let down = Arc::clone(&is_down);
+    let sending = Plan::by(move |effect| {
+        let fails =
+            effect.operation == Operation::SendBatch && down.load(std::sync::atomic::Ordering::SeqCst);
+        fails.then_some(Fault::Before(ErrorKind::Full))
     });
     let mut world = telling(&Plan::none(), &sending).await;
     world.batch_points(2000);
@@ -294,5 +298,33 @@ async fn switched_off_what_was_not_told_is_given_up() {
     world.settings.enable_resource_monitoring = false;
     let mut monitor = world.monitor();
     assert!(poll(&world, &mut monitor).await);
-    assert_eq!(world.stored().await.untold, []);
+    assert_eq!((world.stored().await.untold.len(), world.told()), (2, vec![]));
+    is_down.store(false, std::sync::atomic::Ordering::SeqCst);
+    assert!(poll(&world, &mut monitor).await);
+    assert_eq!(world.told(), [rose(0), fell(2)]);
+    assert!(poll(&world, &mut monitor).await);
+    let puts = world.puts();
+    assert!(poll(&world, &mut monitor).await);
+    assert_eq!((world.stored().await.untold, world.told(), world.puts()), (vec![], vec![], puts));
+}
+
+#[tokio::test]
+async fn a_monitor_that_stood_still_for_an_hour_tells_what_became_of_what_it_told() {
+    let world = telling(&Plan::none(), &Plan::none()).await;
+    let mut monitor = world.monitor();
+    world.batch_points(2000);
+    assert!(poll(&world, &mut monitor).await && poll(&world, &mut monitor).await);
+    assert_eq!(world.told(), [rose(2)]);
+    world.clock.advance(Duration::from_hours(1));
+    world.batch_points(0);
+    world.monitor().sample().await.unwrap();
+    assert_eq!(world.told(), [fell(3604)]);
+}
+
+#[tokio::test]
+async fn of_garbage_nothing_is_known_that_could_have_been_told() {
+    let world = telling(&Plan::none(), &Plan::none()).await;
+    world.write(PRESSURE_KEY, "{]".to_owned()).await;
+    world.monitor().sample().await.unwrap();
+    assert_eq!(world.told(), []);
 }

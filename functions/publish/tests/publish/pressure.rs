@@ -59,6 +59,8 @@ async fn write_pressure(
         read_at: at,
         thresholds: Thresholds::new(2000, 4000, 10_000),
         acts: true,
+        watched_only: false,
+        tarpits: true,
         polls: 2,
         history_depth: Some(300),
         in_flight: false,

@@ -100,6 +100,8 @@ mod tests {
                 read_at: at,
                 thresholds: Thresholds::new(30, 60, 300),
                 acts: true,
+                watched_only: false,
+                tarpits: true,
                 polls: 1,
                 history_depth: Some(30),
                 in_flight: false,

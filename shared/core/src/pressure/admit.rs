@@ -72,14 +72,14 @@ pub fn admit(state: Option<&PressureState>, tier: Tier, now: Timestamp, stalenes
 
 /// The value of the header `Posthaste-Pressure`: `medium; resource=submission-queue; delay=15`. `None` where there
 /// is nothing to tell. A client that was delayed or refused learns the level and on whose account.
-pub fn pressure_header(state: Option<&PressureState>, admission: &Admission) -> Option<String> {
+pub fn pressure_header(state: Option<&PressureState>, tier: Tier, admission: &Admission) -> Option<String> {
     let state = state?;
     let wait = match admission {
         Admission::Accept => "delay=0".to_owned(),
         Admission::Delay(delay) => format!("delay={}", secs_rounded_up(*delay)),
         Admission::Refuse { retry_after, .. } => format!("retry-after={}", secs_rounded_up(*retry_after)),
     };
-    match (pressing(state, admission), admission) {
+    match (pressing(state, tier, admission), admission) {
         (Some(pressing), _) => {
             Some(format!("{}; resource={}; {wait}", pressing.effective_level(), pressing.resource))
         }
@@ -88,12 +88,20 @@ pub fn pressure_header(state: Option<&PressureState>, admission: &Admission) -> 
     }
 }
 
-/// On whose account a producer hears this: the resource that refuses it, or else the one under the highest pressure.
-/// `None` at Normal.
-pub fn pressing<'a>(state: &'a PressureState, admission: &Admission) -> Option<&'a ResourceState> {
+/// On whose account a producer hears this: the resource that refuses it, or for whose tarpit it waits. Who may go on at
+/// once is told of the one under the highest pressure.
+///
+/// `None` at Normal, and where a wait only runs out. Where a stale state delays whom it would have refused, it is the one
+/// that would have.
+pub fn pressing<'a>(
+    state: &'a PressureState,
+    tier: Tier,
+    admission: &Admission,
+) -> Option<&'a ResourceState> {
     match admission {
         Admission::Refuse { resource, .. } => state.resource(*resource),
-        Admission::Accept | Admission::Delay(_) => state.worst(),
+        Admission::Delay(_) => state.refusing(tier).or_else(|| state.tarpitting()),
+        Admission::Accept => state.worst(),
     }
 }
 

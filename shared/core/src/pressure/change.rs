@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::evaluate::Transition;
 use super::state::{PressureState, ResourceState};
+use super::transition::Transition;
 use super::{Level, Resource, Tier};
 use crate::time::Timestamp;
 
@@ -20,13 +20,13 @@ pub struct PressureChange {
     pub at: Timestamp,
     /// Which resource.
     pub resource: Resource,
-    /// Its level before, as far as it had consequences.
+    /// Its level before, as far as it was told.
     pub previous: Level,
     /// Its level now; the same as before if only the refusal began.
     pub current: Level,
     /// Whether producers are refused on its account who were not before.
     pub refusal_began: bool,
-    /// The highest level of all resources after the poll.
+    /// The highest level after the poll of all resources whose level has consequences for producers.
     pub overall: Level,
     /// How long acknowledgements wait after the poll, in milliseconds.
     pub tarpit_ms: u64,

@@ -7,47 +7,13 @@ use super::readings::{Readings, Space};
 use super::settings::PressureSettings;
 use super::state::{PressureState, ResourceState};
 use super::table::{Actions, Measure, Row, Thresholds, table};
+use super::transition::{Transition, transitions};
 use super::{Level, Resource, Tier};
 use crate::time::Timestamp;
 
-/// Log id: a resource's level rose (error).
-pub const PRESSURE_ROSE: u32 = 15_004;
-/// Log id: a resource's level fell (information).
-pub const PRESSURE_FELL: u32 = 15_005;
-/// Log id: producers are refused because a disk is nearly full (error).
-pub const DISK_CRITICALLY_LOW: u32 = 15_006;
-/// Log id: producers are refused because memory is nearly used up (error).
-pub const MEMORY_CRITICALLY_LOW: u32 = 15_007;
-
-/// What changed about one resource in one poll.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Transition {
-    /// Which resource.
-    pub resource: Resource,
-    /// Its level before, as far as it had consequences.
-    pub previous: Level,
-    /// Its level now; the same as before if only the refusal began.
-    pub current: Level,
-    /// Whether producers are refused on its account who were not before.
-    pub refusal_began: bool,
-}
-
-impl Transition {
-    /// The ids under which this is logged.
-    pub fn log_ids(&self) -> Vec<u32> {
-        let moved = match self.current.cmp(&self.previous) {
-            std::cmp::Ordering::Greater => Some(PRESSURE_ROSE),
-            std::cmp::Ordering::Less => Some(PRESSURE_FELL),
-            std::cmp::Ordering::Equal => None,
-        };
-        let critical = match self.resource {
-            resource if self.refusal_began && resource.is_disk() => Some(DISK_CRITICALLY_LOW),
-            resource if self.refusal_began && resource.is_memory() => Some(MEMORY_CRITICALLY_LOW),
-            _ => None,
-        };
-        moved.into_iter().chain(critical).collect()
-    }
-}
+/// A row that acts only while the drain is slow goes on until the drain time is below this part of the threshold at
+/// which it began. The tarpit that begins with it makes the drain time shorter by itself, so that it must be well below.
+const SLOW_DRAIN_ENDS_BELOW_PART: u64 = 2;
 
 /// The level a reading leads to.
 ///
@@ -68,7 +34,7 @@ pub fn next_level(previous: Level, reading: u64, thresholds: Thresholds) -> Leve
     }
 }
 
-/// The state after a poll, and what changed.
+/// The state after a poll, and what changed since the state before was written, however long ago.
 ///
 /// A resource that cannot be read keeps its level with the history frozen, and is left out once that has lasted as
 /// long as makes a state forgotten. A state that is stale itself is continued with the tarpit at its first step.
@@ -78,13 +44,14 @@ pub fn evaluate(
     settings: &PressureSettings,
     now: Timestamp,
 ) -> (PressureState, Vec<Transition>) {
-    if !settings.enable_resource_monitoring {
-        return (PressureState::unmonitored(now), Vec::new());
-    }
-    let previous = continued(previous, settings, now);
-    let mut state = polled(&previous, readings, settings, now);
-    state.next_tarpit_ms = Some(polled(&state, readings, settings, now + settings.interval).tarpit_ms);
-    let transitions = Resource::ALL.into_iter().filter_map(|r| transition(&previous, &state, r)).collect();
+    let state = if settings.enable_resource_monitoring {
+        let mut state = polled(&continued(previous, settings, now), readings, settings, now);
+        state.next_tarpit_ms = Some(polled(&state, readings, settings, now + settings.interval).tarpit_ms);
+        state
+    } else {
+        PressureState::unmonitored(now)
+    };
+    let transitions = transitions(previous, &state);
     (state, transitions)
 }
 
@@ -96,15 +63,9 @@ fn polled(
     now: Timestamp,
 ) -> PressureState {
     let poll = Poll { readings, settings, now };
-    let rows = table(settings.profile);
-    let slow_drain =
-        rows.iter().find(|row| row.resource == Resource::DrainTime).is_none_or(|row| poll.drains_slowly(row));
-    let resources: Vec<ResourceState> = rows
-        .iter()
-        .filter_map(|row| {
-            poll.step(row, previous.resource(row.resource), !row.needs_slow_drain || slow_drain)
-        })
-        .collect();
+    let rows = table(settings.profile).iter();
+    let resources: Vec<ResourceState> =
+        rows.filter_map(|row| poll.step(row, previous.resource(row.resource))).collect();
     let tarpit = poll.tarpit(previous.tarpit(), &resources);
     PressureState::new(now, tarpit, settings, resources)
 }
@@ -129,10 +90,19 @@ struct Poll<'a> {
 }
 
 impl Poll<'_> {
-    /// Whether the drain time is at or above its normal threshold. An unknown one is taken to be, which is the safe
-    /// side.
-    fn drains_slowly(&self, row: &Row) -> bool {
-        self.measured(row).is_none_or(|(reading, thresholds)| reading >= thresholds.normal)
+    /// Whether a row's level has consequences for producers.
+    fn acts(&self, row: &Row, previous: Option<&ResourceState>) -> bool {
+        row.throttles && (!row.needs_slow_drain || self.drains_slowly(previous))
+    }
+
+    /// Whether the drain is slow for a row that acts only then: from the drain time's normal threshold on, and where the
+    /// row presses already, until below half of it. An unknown drain time is taken to be slow, which is the safe side.
+    fn drains_slowly(&self, previous: Option<&ResourceState>) -> bool {
+        let row = table(self.settings.profile).iter().find(|row| row.resource == Resource::DrainTime);
+        let Some((drain_time, thresholds)) = row.and_then(|row| self.measured(row)) else { return true };
+        let presses = previous.is_some_and(|p| p.effective_level() > Level::Normal);
+        let part = if presses { SLOW_DRAIN_ENDS_BELOW_PART } else { 1 };
+        drain_time.saturating_mul(part) >= thresholds.normal
     }
 
     /// A row's reading and thresholds. A disk that became too small for its formula counts as unreadable here; at
@@ -142,12 +112,13 @@ impl Poll<'_> {
         Some((self.readings.of(row.resource)?, thresholds))
     }
 
-    fn step(&self, row: &Row, previous: Option<&ResourceState>, acts: bool) -> Option<ResourceState> {
+    fn step(&self, row: &Row, previous: Option<&ResourceState>) -> Option<ResourceState> {
         let Some((reading, thresholds)) = self.measured(row) else {
             let forgotten_after = self.settings.staleness().forgotten_after;
             return previous.filter(|p| self.now.since(p.read_at) <= forgotten_after).cloned();
         };
         let level = next_level(previous.map_or(Level::Normal, |p| p.level), reading, thresholds);
+        let acts = self.acts(row, previous);
         let presses = acts && level > Level::Normal;
         let polls = if presses { previous.map_or(0, |p| p.polls).saturating_add(1) } else { 0 };
         let mut state = ResourceState {
@@ -158,6 +129,8 @@ impl Poll<'_> {
             read_at: self.now,
             thresholds,
             acts,
+            watched_only: !row.throttles,
+            tarpits: presses && actions(row, level).tarpit,
             polls,
             history_depth: self.settings.history_depth_of(row).filter(|_| row.throttles),
             in_flight: self.is_share_in_flight(row),
@@ -183,9 +156,6 @@ impl Poll<'_> {
         state: &ResourceState,
         previous: Option<&ResourceState>,
     ) -> Option<Tier> {
-        if !row.throttles {
-            return None;
-        }
         let passed = self.settings.history_depth_of(row).is_none_or(|depth| state.polls >= depth);
         let due = actions(row, state.level).refuse_from.filter(|_| passed);
         let before = previous.and_then(|p| p.refused_from);
@@ -200,7 +170,7 @@ impl Poll<'_> {
         if resources.iter().any(|r| r.refuses(Tier::Standard)) {
             return tarpit.base;
         }
-        let mut pressing = resources.iter().filter(|r| self.tarpits(r)).peekable();
+        let mut pressing = resources.iter().filter(|r| r.tarpits).peekable();
         if pressing.peek().is_none() {
             let shorter = previous.saturating_sub(tarpit.step);
             return if shorter < tarpit.start { tarpit.base } else { shorter.min(tarpit.max) };
@@ -221,7 +191,7 @@ impl Poll<'_> {
         state: &ResourceState,
         previous: Option<&ResourceState>,
     ) -> BTreeSet<Measure> {
-        let level = state.effective_level();
+        let level = state.told_level();
         let mut measures: BTreeSet<Measure> = actions(row, level).measures.iter().copied().collect();
         if row.trims_above_normal && state.reading > state.thresholds.normal {
             measures.insert(Measure::TrimCaches);
@@ -234,11 +204,6 @@ impl Poll<'_> {
         }
         measures
     }
-
-    fn tarpits(&self, state: &ResourceState) -> bool {
-        let row = table(self.settings.profile).iter().find(|row| row.resource == state.resource);
-        row.is_some_and(|row| row.throttles && actions(row, state.effective_level()).tarpit)
-    }
 }
 
 fn actions(row: &Row, level: Level) -> Actions {
@@ -247,17 +212,4 @@ fn actions(row: &Row, level: Level) -> Actions {
         Level::Medium => row.medium,
         Level::High => row.high,
     }
-}
-
-fn transition(previous: &PressureState, state: &PressureState, resource: Resource) -> Option<Transition> {
-    let (before, after) = (previous.resource(resource), state.resource(resource));
-    let level = |r: Option<&ResourceState>| r.map_or(Level::Normal, ResourceState::effective_level);
-    let refused = |r: Option<&ResourceState>| r.is_some_and(|r| r.refused_from.is_some());
-    let change = Transition {
-        resource,
-        previous: level(before),
-        current: level(after),
-        refusal_began: refused(after) && !refused(before),
-    };
-    (change.previous != change.current || change.refusal_began).then_some(change)
 }

@@ -65,6 +65,8 @@ mod tests {
             read_at: Timestamp::EPOCH,
             thresholds: Thresholds::new(93, 95, 97),
             acts: true,
+            watched_only: false,
+            tarpits: false,
             polls: 1,
             history_depth: None,
             in_flight,

@@ -82,8 +82,15 @@ pub struct ResourceState {
     pub read_at: Timestamp,
     /// The thresholds it was held against.
     pub thresholds: Thresholds,
-    /// Whether the row acts: in the profile `scaled` the submission queue does not while it drains fast.
+    /// Whether its level has consequences for producers. In the profile `scaled` that of the submission queue has none
+    /// while it drains fast; a row that turns nobody away never has any.
     pub acts: bool,
+    /// Whether the row turns nobody away in its profile: its level is logged, told and alarmed about, and no more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub watched_only: bool,
+    /// Whether acknowledgements wait on its account.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tarpits: bool,
     /// How many polls in a row it has acted at a level that was not Normal.
     pub polls: u32,
     /// After how many of them producers are refused; `None` where that is at once, or never.
@@ -105,9 +112,14 @@ impl ResourceState {
         if self.in_flight { IN_FLIGHT_UNIT } else { self.resource.unit() }
     }
 
-    /// The level as far as it has consequences: Normal while the row does not act.
+    /// The level as far as it has consequences for producers: Normal while the row does not act.
     pub fn effective_level(&self) -> Level {
         if self.acts { self.level } else { Level::Normal }
+    }
+
+    /// The level that operators are told, in log, notices and gauges: also that of a row which is only watched.
+    pub fn told_level(&self) -> Level {
+        if self.watched_only { self.level } else { self.effective_level() }
     }
 
     /// Whether the history after which producers are refused has passed; `None` where there is none.
@@ -183,7 +195,7 @@ impl PressureState {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// The highest level that has consequences.
+    /// The highest level that has consequences for producers.
     pub fn level(&self) -> Level {
         self.resources.iter().map(ResourceState::effective_level).max().unwrap_or_default()
     }
@@ -202,6 +214,12 @@ impl PressureState {
         self.resources.iter().find(|r| level > Level::Normal && r.effective_level() == level)
     }
 
+    /// On whose account acknowledgements wait: of those, the resource under the highest pressure. `None` where the
+    /// wait only runs out.
+    pub fn tarpitting(&self) -> Option<&ResourceState> {
+        worst_of(self.resources.iter().filter(|r| r.tarpits))
+    }
+
     /// One resource, if it could be read.
     pub fn resource(&self, resource: Resource) -> Option<&ResourceState> {
         self.resources.iter().find(|r| r.resource == resource)
@@ -209,8 +227,7 @@ impl PressureState {
 
     /// Who refuses a tier: the resource under the highest pressure that does.
     pub fn refusing(&self, tier: Tier) -> Option<&ResourceState> {
-        let refusing = self.resources.iter().filter(|r| r.refuses(tier));
-        refusing.reduce(|worst, r| if r.effective_level() > worst.effective_level() { r } else { worst })
+        worst_of(self.resources.iter().filter(|r| r.refuses(tier)))
     }
 
     /// The tiers that are refused, the most privileged first.
@@ -248,6 +265,11 @@ impl PressureState {
     pub fn dehydrate(&self) -> bool {
         self.asks_for(Measure::Dehydrate)
     }
+}
+
+/// Of several, the one under the highest pressure; the first of them where there are more.
+fn worst_of<'a>(resources: impl Iterator<Item = &'a ResourceState>) -> Option<&'a ResourceState> {
+    resources.reduce(|worst, r| if r.effective_level() > worst.effective_level() { r } else { worst })
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -178,9 +178,18 @@ fn a_profile_has_one_row_per_resource_in_order() {
 fn our_own_rows_turn_nobody_away_in_the_documents_profile() {
     assert_eq!(heard(&exchange(), Resource::DrainTime, 300, 30), ["aaa", "aaa"]);
     assert_eq!(heard(&exchange(), Resource::DeadLetterBacklog, 4000, 300), ["aaa", "aaa"]);
-    let mut trace = Trace::new(exchange());
-    let state = trace.poll(&reading(Resource::DeadLetterBacklog, 4000));
-    assert!(state.asks_for(Measure::Alarm) && state.level() == Level::High);
+    for (resource, value) in [(Resource::DeadLetterBacklog, 4000), (Resource::DrainTime, 300)] {
+        let mut trace = Trace::new(exchange());
+        let state = trace.poll(&reading(resource, value)).clone();
+        let seen = state.resource(resource).unwrap();
+        // Their level is seen, logged and alarmed about, and counts for nobody else.
+        assert_eq!((seen.level, seen.told_level(), seen.acts), (Level::High, Level::High, false));
+        assert_eq!(state.asks_for(Measure::Alarm), resource == Resource::DeadLetterBacklog);
+        assert_eq!((state.level(), state.since(), state.worst()), (Level::Normal, None, None));
+        assert_eq!(pressure_header(Some(&state), Tier::Bulk, &trace.admit(Tier::Bulk)), None);
+        trace.poll(&at_rest());
+        assert_eq!(trace.log, [vec![PRESSURE_ROSE], vec![PRESSURE_FELL]].map(|ids| (resource, ids)));
+    }
 }
 
 #[test]

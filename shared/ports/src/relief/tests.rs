@@ -65,6 +65,8 @@ impl World {
             read_at: at,
             thresholds: Thresholds::new(2000, 4000, 10_000),
             acts: true,
+            watched_only: false,
+            tarpits: false,
             polls: 2,
             history_depth: None,
             in_flight: false,

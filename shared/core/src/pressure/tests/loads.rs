@@ -178,7 +178,7 @@ fn a_queue_that_stays_long_is_refused_after_its_history_and_accepted_at_normal()
     626 s    6000    60 s  medium  0 s standard+bulk
     634 s   13600   136 s  high    0 s internal+standard+bulk  15004 submission-queue medium>high
     812 s    3800   174 s  medium  0 s internal+standard+bulk  15005 submission-queue high>medium
-    832 s    1800   194 s  medium  0 s -                       15005 submission-queue medium>normal
+    832 s    1800   194 s  normal  0 s -                       15005 submission-queue medium>normal
     850 s       0     0 s  normal  0 s -                       15005 drain-time medium>normal
     ");
 }
@@ -281,4 +281,27 @@ fn around_no_threshold_of_any_resource_flapping_changes_anything_after_the_first
             assert_eq!(falls, [1, 2, 2], "{resource} from High, {profile:?}");
         }
     }
+}
+
+/// Flaps the drain time around a border of the gate, with a queue of this length, and answers what was logged.
+fn flap_drain(visible: u64, border: u64, from: u64) -> Vec<u32> {
+    let mut trace = Trace::new(PressureSettings::default());
+    let queue = |drain_secs| Readings { visible: Some(visible), drain_secs: Some(drain_secs), ..at_rest() };
+    trace.poll(&queue(from));
+    for _ in 0..50 {
+        trace.poll(&queue(border - 1));
+        trace.poll(&queue(border));
+    }
+    trace.log.into_iter().flat_map(|(_, ids)| ids).collect()
+}
+
+#[test]
+fn around_no_border_of_the_drain_time_does_a_long_queue_begin_and_end_to_act_again_and_again() {
+    for visible in [5000, 50_000] {
+        assert_eq!(flap_drain(visible, 30, 0), [PRESSURE_ROSE]);
+        assert_eq!(flap_drain(visible, 30, 59), [PRESSURE_ROSE]);
+        assert_eq!(flap_drain(visible, 15, 0), [0_u32; 0]);
+        assert_eq!(flap_drain(visible, 15, 30), [PRESSURE_ROSE, PRESSURE_FELL]);
+    }
+    assert_eq!(flap_drain(3999, 30, 0), [0_u32; 0]);
 }

@@ -48,14 +48,15 @@ fn without_a_state_everybody_is_accepted() {
     for tier in Tier::ALL {
         assert_eq!(admit(None, tier, START, &staleness), Admission::Accept);
     }
-    assert_eq!(pressure_header(None, &Admission::Accept), None);
+    assert_eq!(pressure_header(None, Tier::Bulk, &Admission::Accept), None);
 }
 
 #[test]
 fn the_header_tells_level_resource_and_wait() {
     let mut trace = Trace::new(PressureSettings::default());
-    let header =
-        |trace: &Trace, tier| pressure_header(Some(&trace.state), &trace.admit(tier)).unwrap_or_default();
+    let header = |trace: &Trace, tier| {
+        pressure_header(Some(&trace.state), tier, &trace.admit(tier)).unwrap_or_default()
+    };
     assert_eq!(header(&trace, Tier::Standard), "");
     trace.polls(2, &reading(Resource::SubmissionQueue, 4000));
     assert_eq!(header(&trace, Tier::Standard), "medium; resource=submission-queue; delay=15");
@@ -64,6 +65,37 @@ fn the_header_tells_level_resource_and_wait() {
     trace.poll(&reading(Resource::LogDisk, 97));
     assert_eq!(header(&trace, Tier::Standard), "medium; resource=log-disk; retry-after=30");
     assert_eq!(header(&trace, Tier::Internal), "medium; resource=log-disk; delay=0");
+}
+
+/// What a tier hears, so many seconds after the poll.
+fn header_after(trace: &Trace, tier: Tier, secs: u64) -> String {
+    let now = trace.now + Duration::from_secs(secs);
+    let admission = admit(Some(&trace.state), tier, now, &trace.state.staleness());
+    pressure_header(Some(&trace.state), tier, &admission).unwrap_or_default()
+}
+
+#[test]
+fn who_waits_is_told_of_what_it_waits_for_and_not_of_something_worse() {
+    // Slow, but in the documents' profile that delays nobody: the length of the queue does.
+    let mut trace = Trace::new(exchange());
+    trace.poll(&Readings { drain_secs: Some(400), ..reading(Resource::SubmissionQueue, 4000) });
+    assert_eq!(header_after(&trace, Tier::Standard, 0), "medium; resource=submission-queue; delay=10");
+    // Dead letters refuse replays only.
+    let mut trace = Trace::new(PressureSettings::default());
+    let backlog = Readings { dead_letters: Some(4000), ..at_rest() };
+    trace.poll(&Readings { drain_secs: Some(60), ..backlog });
+    assert_eq!(header_after(&trace, Tier::Standard, 0), "medium; resource=drain-time; delay=10");
+    trace.poll(&Readings { drain_secs: Some(60), ..backlog });
+    trace.poll(&backlog);
+    assert_eq!(header_after(&trace, Tier::Standard, 0), "high; delay=10");
+}
+
+#[test]
+fn whom_a_stale_state_would_have_refused_is_told_on_whose_account() {
+    let mut trace = Trace::new(PressureSettings::default());
+    trace.poll(&reading(Resource::LogDisk, 98));
+    assert_eq!(header_after(&trace, Tier::Standard, 0), "high; resource=log-disk; retry-after=30");
+    assert_eq!(header_after(&trace, Tier::Standard, 7), "high; resource=log-disk; delay=10");
 }
 
 #[test]

@@ -82,7 +82,28 @@ fn a_fast_fleet_is_not_throttled_at_ten_thousand_messages() {
     // The history begins when the row begins to act.
     assert_eq!(trace.polls(298, &slow).refused_tiers(), []);
     assert_eq!(trace.poll(&slow).refused_tiers(), Tier::ALL);
-    assert_eq!(trace.poll(&fast).refused_tiers(), []);
+    // It ends below half of where it began.
+    assert_eq!(trace.poll(&fast).refused_tiers(), Tier::ALL);
+    assert_eq!(trace.poll(&Readings { drain_secs: Some(15), ..fast }).refused_tiers(), Tier::ALL);
+    assert_eq!(trace.poll(&Readings { drain_secs: Some(14), ..fast }).refused_tiers(), []);
+}
+
+#[test]
+fn a_drain_time_that_wobbles_neither_begins_the_history_anew_nor_lifts_a_refusal() {
+    let mut trace = Trace::new(PressureSettings::default());
+    let queue =
+        |visible, drain_secs| Readings { visible: Some(visible), drain_secs: Some(drain_secs), ..at_rest() };
+    let wobble = |trace: &mut Trace, polls: u64| {
+        (0..polls).map(|n| trace.poll(&queue(5000, 31 - n % 2 * 2)).refused_tiers().len()).collect::<Vec<_>>()
+    };
+    assert_eq!(wobble(&mut trace, 299), [0; 299]);
+    assert_eq!(wobble(&mut trace, 20), [2; 20]);
+    assert_eq!(trace.log, [vec![PRESSURE_ROSE], vec![]].map(|ids| (Resource::SubmissionQueue, ids)));
+    // At Normal it begins anew only where it did before.
+    trace.poll(&queue(1999, 29));
+    assert_eq!((trace.state.level(), trace.state.refused_tiers()), (Level::Normal, vec![]));
+    assert_eq!(trace.poll(&queue(5000, 29)).level(), Level::Normal);
+    assert_eq!(trace.poll(&queue(5000, 30)).level(), Level::Medium);
 }
 
 #[test]
@@ -159,8 +180,30 @@ fn switched_off_nothing_is_watched() {
     let settings = PressureSettings { enable_resource_monitoring: false, ..PressureSettings::default() };
     let mut trace = Trace::new(PressureSettings::default());
     trace.poll(&reading(Resource::SystemMemory, 99));
-    let (state, changes) = evaluate(&trace.state, &reading(Resource::SystemMemory, 99), &settings, trace.now);
-    assert_eq!((state, changes), (PressureState::unmonitored(trace.now), vec![]));
+    let memory = reading(Resource::SystemMemory, 99);
+    let (state, changes) = evaluate(&trace.state, &memory, &settings, trace.now);
+    assert_eq!(state, PressureState::unmonitored(trace.now));
+    // What was told to be under pressure is told to be so no more, once.
+    assert_eq!(changes, [moved(Resource::SystemMemory, Level::High, Level::Normal)]);
+    assert_eq!(evaluate(&state, &memory, &settings, trace.now).1, []);
+}
+
+fn moved(resource: Resource, previous: Level, current: Level) -> Transition {
+    Transition { resource, previous, current, refusal_began: false }
+}
+
+#[test]
+fn a_monitor_that_comes_back_after_an_hour_tells_what_became_of_what_it_told() {
+    let mut trace = Trace::new(PressureSettings::default());
+    trace.poll(&reading(Resource::BatchPoints, 4000));
+    let after_an_hour = |readings: &Readings| {
+        let now = trace.now + Duration::from_hours(1);
+        evaluate(&trace.state, readings, &trace.settings, now).1
+    };
+    let fell = |level| vec![moved(Resource::BatchPoints, Level::High, level)];
+    assert_eq!(after_an_hour(&at_rest()), fell(Level::Normal));
+    assert_eq!(after_an_hour(&reading(Resource::BatchPoints, 2000)), fell(Level::Medium));
+    assert_eq!(after_an_hour(&reading(Resource::BatchPoints, 4000)), []);
 }
 
 #[test]
