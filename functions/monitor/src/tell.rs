@@ -14,8 +14,8 @@ use posthaste_ports::{
 
 use crate::Monitor;
 
-/// How long telling may take. With the time between two polls (2 s) it stays below what makes a state stale (6 s), so
-/// that a queue which hangs does not make the monitor look as if it had stopped.
+/// How long telling may take at most. It takes half the time by which a poll may be late before the state is stale, where
+/// that is less, so that a queue which hangs does not make the monitor look as if it had stopped.
 const TELLING_MAX: Duration = Duration::from_secs(3);
 
 impl<Q, S, P, C, D, E> Monitor<Q, S, P, C, D, E>
@@ -48,23 +48,18 @@ where
         }
         let told = tokio::select! {
             biased;
-            told = self.notify(written) => told,
-            () = self.ports.clock.sleep(TELLING_MAX) => {
-                tracing::error!(changes = written.untold.len(), "changes of the pressure not told in time, the next poll tries again");
-                return;
-            }
+            told = self.notify(written) => told.map_err(Untold::Failed),
+            () = self.ports.clock.sleep(self.telling_time()) => Err(Untold::OutOfTime),
         };
         match told {
             Ok(()) => self.forget_told(),
-            Err(error) => {
-                let error = &error as &dyn std::error::Error;
-                tracing::error!(
-                    changes = written.untold.len(),
-                    error,
-                    "changes of the pressure not told, the next poll tries again"
-                );
-            }
+            Err(untold) => report_untold(&untold, written),
         }
+    }
+
+    fn telling_time(&self) -> Duration {
+        let late = self.settings.staleness().stale_after.saturating_sub(self.settings.interval);
+        TELLING_MAX.min(late / 2)
     }
 
     async fn notify(&self, written: &PressureState) -> Result<(), NoticeError> {
@@ -87,6 +82,26 @@ where
             state.untold.clear();
             self.carries_told = true;
         }
+    }
+}
+
+/// Why changes were not told this time.
+#[derive(Debug, thiserror::Error)]
+enum Untold {
+    #[error("failed to write the notices")]
+    Failed(#[source] NoticeError),
+    #[error("failed to write the notices in time")]
+    OutOfTime,
+}
+
+/// An error where there is something new, for the operator; every poll that tries again after it says so to whoever looks
+/// closer, since the disk that is full may be the log's.
+fn report_untold(untold: &Untold, written: &PressureState) {
+    let (changes, error) = (written.untold.len(), untold as &dyn std::error::Error);
+    if written.untold.iter().any(|change| change.at == written.at) {
+        tracing::error!(changes, error, "changes of the pressure not told, the next polls try again");
+    } else {
+        tracing::debug!(changes, error, "changes of the pressure still not told");
     }
 }
 

@@ -10,6 +10,7 @@ use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_ports::{ErrorKind, FanOutError, PortError, RegistryError};
 
 use crate::body::BodyError;
+use crate::TIER_HEADER;
 use crate::once::IDEMPOTENCY_KEY_HEADER;
 
 /// When a producer may try again after a failure that nobody gave a time for.
@@ -53,6 +54,9 @@ pub enum PublishError {
     /// The request does not carry valid events.
     #[error("the request is not valid")]
     Input(#[source] PublishInputError),
+    /// The tier that the producer says it is of is none.
+    #[error("there is no such tier")]
+    Tier,
     /// The idempotency key is none.
     #[error("the idempotency key is not valid")]
     Key(#[source] IdempotencyKeyError),
@@ -102,6 +106,9 @@ impl PublishError {
             Self::Key(error) => {
                 Problem::new(ProblemKind::BadRequest).member(IDEMPOTENCY_KEY_HEADER).detail(error.to_string())
             }
+            Self::Tier => Problem::new(ProblemKind::BadRequest)
+                .member(TIER_HEADER)
+                .detail("expected internal, standard or bulk; nothing was accepted"),
             Self::Reused => Problem::new(ProblemKind::IdempotencyKeyReused)
                 .member(IDEMPOTENCY_KEY_HEADER)
                 .detail("this Idempotency-Key came with another request before; nothing was accepted"),

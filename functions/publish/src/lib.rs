@@ -199,10 +199,11 @@ where
         body: &mut Body,
     ) -> Result<Received, PublishError> {
         let opened = self.opened(topic, headers)?;
-        let tier = opened.stepping_back(declared_tier(headers));
+        let tier = opened.stepping_back(declared_tier(headers)?);
         let key = once::key(headers).map_err(PublishError::Key)?;
         let admitted = self.pressure.admit(tier).await;
-        let Entered { wait, pressure, dehydrate, mut room } = self.enter(topic, tier, admitted, body)?;
+        let Entered { wait, pressure, dehydrate, mut room, place } =
+            self.enter(topic, tier, admitted, body)?;
         let body = body::read(body, &self.clock, self.settings.body_timeout);
         let body = body.await.map_err(PublishError::Body)?;
         if wait > Duration::ZERO {
@@ -213,6 +214,9 @@ where
         let envelopes = events.iter().filter_map(Event::envelope).map(|envelope| envelope.bytes()).sum();
         self.bodies.grow(&mut room, envelopes).map_err(PublishError::Body)?;
         let name = key.map(|key| Name { object: key.object(topic), digest: once::digest(headers, &body) });
+        if let Some(place) = place {
+            place.keep();
+        }
         Ok(Received { events, name, pressure, dehydrate, _room: room })
     }
 
@@ -229,9 +233,12 @@ where
     }
 }
 
-/// The tier a producer says it is of, written in any case.
-fn declared_tier(headers: &HeaderMap) -> Option<Tier> {
-    Tier::parse(&headers.get(TIER_HEADER)?.to_str().ok()?.to_ascii_lowercase())
+/// The tier a producer says it is of, written in any case. One that is none is not passed over: whoever meant to step back
+/// would publish as the others do, and never learn it.
+fn declared_tier(headers: &HeaderMap) -> Result<Option<Tier>, PublishError> {
+    let Some(value) = headers.get(TIER_HEADER).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let tier = value.to_str().ok().and_then(|text| Tier::parse(&text.to_ascii_lowercase()));
+    tier.map(Some).ok_or(PublishError::Tier)
 }
 
 /// Runs to its end also when nobody waits for it any more: a server drops what it does for a client that is gone.

@@ -1,7 +1,7 @@
 //! The door of the function under back pressure: who goes on, who waits, and who is turned away. What is decided here is
 //! decided in `core::pressure`; nothing of a body is read before.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -13,9 +13,16 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{Publish, PublishError, Tarpit, TurnedAway, meter};
 
-/// Whose turn it is where the tarpit advises, in this process.
-#[derive(Debug, Default)]
-pub struct Advice(Mutex<Places>);
+/// Whose turn it is where the tarpit advises, in this process. Clones share the places.
+#[derive(Debug, Clone, Default)]
+pub struct Advice(Arc<Mutex<Places>>);
+
+/// A place that was taken. It is given back when this is dropped before it was kept: by a request that publishes nothing,
+/// so that a producer of invalid events takes no turns from the others.
+pub(crate) struct Place {
+    advice: Advice,
+    taken: Option<(TopicName, Tier)>,
+}
 
 /// A request that goes on.
 pub(crate) struct Entered {
@@ -27,12 +34,35 @@ pub(crate) struct Entered {
     pub(crate) dehydrate: bool,
     /// The room for its body.
     pub(crate) room: OwnedSemaphorePermit,
+    /// Its place, where the tarpit advises.
+    pub(crate) place: Option<Place>,
 }
 
 impl Advice {
+    /// Takes the place of the topic's tier, if it is free.
+    fn take(&self, topic: &TopicName, tier: Tier, delay: Duration, now: Duration) -> Option<Place> {
+        let is_taken = self.places(|places| places.take(topic, tier, delay, now));
+        is_taken.then(|| Place { advice: self.clone(), taken: Some((topic.clone(), tier)) })
+    }
+
     /// The lock is held for a look at a map, never while something is awaited.
-    fn take(&self, topic: &TopicName, delay: Duration, now: Duration) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take(topic, delay, now)
+    fn places<T>(&self, look: impl FnOnce(&mut Places) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Place {
+    /// It stays taken for the delay.
+    pub(crate) fn keep(mut self) {
+        self.taken = None;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some((topic, tier)) = self.taken.take() {
+            self.advice.places(|places| places.give_back(&topic, tier));
+        }
     }
 }
 
@@ -57,24 +87,26 @@ where
             return Err(PublishError::Refused(turned_away(admitted, retry_after)));
         }
         let room = self.bodies.reserve(body).map_err(PublishError::Body)?;
-        let wait = match (admitted.admission, self.settings.tarpit) {
+        let (wait, place) = match (admitted.admission, self.settings.tarpit) {
             (Admission::Delay(wait), Tarpit::Delay) => {
-                meter::delayed(&topic.name, tier);
-                wait
+                if admitted.is_held_back() {
+                    meter::delayed(&topic.name, tier);
+                }
+                (wait, None)
             }
             // What every acknowledgement waits at rest is not advised: whoever came back would hear it again.
             (Admission::Delay(wait), Tarpit::Advise) if admitted.is_held_back() => {
-                if !self.advice.take(&topic.name, wait, self.clock.monotonic()) {
+                let Some(place) = self.advice.take(&topic.name, tier, wait, self.clock.monotonic()) else {
                     meter::delayed(&topic.name, tier);
                     return Err(PublishError::Advised(turned_away(admitted, wait)));
-                }
-                Duration::ZERO
+                };
+                (Duration::ZERO, Some(place))
             }
             (Admission::Delay(_), Tarpit::Advise) | (Admission::Accept | Admission::Refuse { .. }, _) => {
-                Duration::ZERO
+                (Duration::ZERO, None)
             }
         };
-        Ok(Entered { wait, pressure: admitted.header, dehydrate: admitted.dehydrate, room })
+        Ok(Entered { wait, pressure: admitted.header, dehydrate: admitted.dehydrate, room, place })
     }
 }
 

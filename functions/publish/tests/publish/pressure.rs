@@ -261,6 +261,31 @@ async fn a_client_that_is_told_to_wait_is_not_listened_to() {
     assert_eq!(send(posthaste_publish::router(publish), request).await.status, 429);
 }
 
+#[tokio::test]
+async fn a_request_that_publishes_nothing_gives_its_place_back() {
+    let world = tarpitted().await;
+    let publish = advising(&world);
+    for _ in 0..3 {
+        assert_eq!(advised(&publish, &[KEY, STRUCTURED], "{").await.status, 400);
+    }
+    assert_eq!(advised(&publish, &[KEY, ("content-type", "text/plain")], MINIMAL).await.status, 415);
+    assert_eq!(advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status, 200);
+    assert_eq!(advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status, 429);
+    // Another tier's place is another one.
+    assert_eq!(advised(&publish, &[KEY, STRUCTURED, BULK], MINIMAL).await.status, 200);
+    assert_eq!(advised(&publish, &[KEY, STRUCTURED, BULK], MINIMAL).await.status, 429);
+}
+
+#[tokio::test]
+async fn a_tier_that_is_none_is_refused_by_name() {
+    let world = World::new(one()).await;
+    for unknown in ["imports", "low", "bulk,bulk"] {
+        let answer = world.post(&[KEY, STRUCTURED, ("posthaste-tier", unknown)], MINIMAL).await;
+        assert_eq!((answer.status, &answer.json()["member"]), (400, &json!("posthaste-tier")), "{unknown}");
+    }
+    assert_eq!(world.packed().len(), 0);
+}
+
 /// The statuses of requests with this key that say of themselves that they are of each of these tiers.
 async fn statuses(world: &World, key: &str) -> [u16; 5] {
     let mut statuses = [0; 5];

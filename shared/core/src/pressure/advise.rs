@@ -1,49 +1,56 @@
-//! Which requests go on where the tarpit only advises to wait: one per topic and delay, in each process. What is said to
-//! the others is decided in `admit`.
+//! Which requests go on where the tarpit only advises to wait: one per topic, tier and delay, in each process. What is said
+//! to the others is decided in `admit`.
 //!
 //! Nobody's acknowledgement is held there, and the processes of a fleet share nothing, so none of them can know who has
-//! waited already. A place that becomes free once per delay makes slow what would stop otherwise.
+//! waited already. A place that becomes free once per delay makes slow what would stop otherwise; each tier has its own, so
+//! that an import which does not wait takes nothing from those who do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::Tier;
 use crate::name::TopicName;
 
-/// Most topics whose places a process remembers, some 100 bytes each. Whoever publishes to one more while all of those
-/// are taken waits too.
-pub const ADVISED_TOPICS_MAX: usize = 1024;
+/// Most places that a process remembers, some 100 bytes each. Whoever wants one more while all of those are taken waits
+/// too.
+pub const ADVISED_PLACES_MAX: usize = 3 * 1024;
 
 /// The places of topics under the tarpit. Times are monotonic.
 #[derive(Debug, Default)]
 pub struct Places {
-    free_at: BTreeMap<String, Duration>,
+    free_at: BTreeMap<(String, Tier), Duration>,
 }
 
 impl Places {
-    /// Takes the topic's place for so long, and answers whether it was free.
+    /// Takes the place of a topic's tier for so long, and answers whether it was free.
     ///
     /// Whoever finds it taken is told to come back after `delay`, so it is free again by then, also where the delay was
     /// longer when it was taken.
-    pub fn take(&mut self, topic: &TopicName, delay: Duration, now: Duration) -> bool {
-        let next = now.saturating_add(delay);
-        if let Some(free_at) = self.free_at.get_mut(&topic.folded()) {
+    pub fn take(&mut self, topic: &TopicName, tier: Tier, delay: Duration, now: Duration) -> bool {
+        let (place, next) = ((topic.folded(), tier), now.saturating_add(delay));
+        if let Some(free_at) = self.free_at.get_mut(&place) {
             let is_free = *free_at <= now;
             *free_at = if is_free { next } else { next.min(*free_at) };
             return is_free;
         }
         let has_room = self.has_room(now);
         if has_room {
-            self.free_at.insert(topic.folded(), next);
+            self.free_at.insert(place, next);
         }
         has_room
     }
 
-    /// Whether one more topic can be remembered; those whose places are free are forgotten for it.
+    /// Frees the place that a request took which published nothing.
+    pub fn give_back(&mut self, topic: &TopicName, tier: Tier) {
+        self.free_at.remove(&(topic.folded(), tier));
+    }
+
+    /// Whether one more place can be remembered; those that are free are forgotten for it.
     fn has_room(&mut self, now: Duration) -> bool {
-        if self.free_at.len() >= ADVISED_TOPICS_MAX {
+        if self.free_at.len() >= ADVISED_PLACES_MAX {
             self.free_at.retain(|_, free_at| *free_at > now);
         }
-        self.free_at.len() < ADVISED_TOPICS_MAX
+        self.free_at.len() < ADVISED_PLACES_MAX
     }
 }
 
@@ -59,7 +66,7 @@ mod tests {
     fn taken(asked: &[(u64, u64)]) -> Vec<u64> {
         let mut places = Places::default();
         let taken = asked.iter().filter(|(at, delay)| {
-            places.take(&topic("orders"), Duration::from_secs(*delay), Duration::from_secs(*at))
+            places.take(&topic("orders"), Tier::Standard, Duration::from_secs(*delay), Duration::from_secs(*at))
         });
         taken.map(|(at, _)| *at).collect()
     }
@@ -83,18 +90,39 @@ mod tests {
     #[test]
     fn each_topic_has_a_place_of_its_own_in_any_case() {
         let mut places = Places::default();
-        let mut take = |name| places.take(&topic(name), Duration::from_secs(10), Duration::ZERO);
+        let mut take = |name| places.take(&topic(name), Tier::Standard, Duration::from_secs(10), Duration::ZERO);
         assert_eq!(["a", "b", "A", "B"].map(&mut take), [true, true, false, false]);
     }
 
     #[test]
-    fn no_more_topics_are_remembered_than_may_be_and_one_more_waits() {
+    fn each_tier_has_a_place_of_its_own() {
+        let mut places = Places::default();
+        let mut take = |tier| places.take(&topic("a"), tier, Duration::from_secs(10), Duration::ZERO);
+        let asked = [Tier::Bulk, Tier::Bulk, Tier::Standard, Tier::Internal, Tier::Internal];
+        assert_eq!(asked.map(&mut take), [true, false, true, true, false]);
+    }
+
+    #[test]
+    fn a_place_that_is_given_back_is_free_at_once() {
+        let mut places = Places::default();
+        let take =
+            |places: &mut Places| places.take(&topic("a"), Tier::Bulk, Duration::from_secs(10), Duration::ZERO);
+        assert!(take(&mut places) && !take(&mut places));
+        places.give_back(&topic("A"), Tier::Standard);
+        assert!(!take(&mut places));
+        places.give_back(&topic("A"), Tier::Bulk);
+        assert!(take(&mut places));
+    }
+
+    #[test]
+    fn no_more_places_are_remembered_than_may_be_and_one_more_waits() {
         let mut places = Places::default();
         let mut take = |at: usize, secs| {
-            places.take(&topic(&format!("t{at}")), Duration::from_secs(10), Duration::from_secs(secs))
+            let topic = topic(&format!("t{at}"));
+            places.take(&topic, Tier::Standard, Duration::from_secs(10), Duration::from_secs(secs))
         };
-        assert!((0..ADVISED_TOPICS_MAX).all(|at| take(at, 0)));
-        assert_eq!([take(ADVISED_TOPICS_MAX, 9), take(ADVISED_TOPICS_MAX, 10)], [false, true]);
+        assert!((0..ADVISED_PLACES_MAX).all(|at| take(at, 0)));
+        assert_eq!([take(ADVISED_PLACES_MAX, 9), take(ADVISED_PLACES_MAX, 10)], [false, true]);
         assert_eq!(places.free_at.len(), 1);
     }
 }

@@ -87,7 +87,8 @@ impl Counters {
 impl Batches {
     /// Puts so many places into batches: which, and how many into each.
     fn take(&mut self, mut places: u64, now: Duration, settings: &BatchPointSettings) -> Vec<(u64, u64)> {
-        let size = u64::from(settings.batch_size);
+        // None at all would never be full.
+        let size = u64::from(settings.batch_size.max(1));
         let is_old = now.saturating_sub(self.since) >= settings.batch_timeout;
         // A batch whose messages are all committed is over, however much room it had.
         if is_old || !self.waiting.contains_key(&self.last) {
