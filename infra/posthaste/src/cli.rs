@@ -161,16 +161,18 @@ pub enum TopicsCommand {
         /// The topic.
         topic: String,
         /// The key.
-        #[arg(value_parser = key_names())]
-        key: String,
+        // Not `key`: an argument is known by its field's name, and that one is the admin key's.
+        #[arg(value_name = "KEY", value_parser = key_names())]
+        name: String,
     },
     /// Take a publish key of another tier away from a topic.
     DeleteKey {
         /// The topic.
         topic: String,
         /// The key. There is no topic without key1 and key2.
-        #[arg(value_parser = key_names())]
-        key: String,
+        // Not `key`: an argument is known by its field's name, and that one is the admin key's.
+        #[arg(value_name = "KEY", value_parser = key_names())]
+        name: String,
     },
 }
 

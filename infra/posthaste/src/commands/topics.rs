@@ -16,8 +16,8 @@ pub(super) fn run(session: &Session, command: Option<TopicsCommand>) -> Result<R
         TopicsCommand::Show { topic } => show(session, &topic),
         TopicsCommand::Delete { topic } => delete(session, &topic),
         TopicsCommand::Keys { topic } => keys(session, &topic),
-        TopicsCommand::RegenerateKey { topic, key } => regenerate_key(session, &topic, &key),
-        TopicsCommand::DeleteKey { topic, key } => delete_key(session, &topic, &key),
+        TopicsCommand::RegenerateKey { topic, name } => regenerate_key(session, &topic, &name),
+        TopicsCommand::DeleteKey { topic, name } => delete_key(session, &topic, &name),
     }
 }
 
