@@ -214,7 +214,7 @@ async fn let_through(obeys: bool) -> Vec<u64> {
     let world = tarpitted().await;
     let publish = advising(&world);
     let (mut through, start) = (Vec::new(), world.clock.monotonic());
-    while let at @ ..120 = (world.clock.monotonic() - start).as_secs() {
+    while let at @ ..120 = world.clock.monotonic().saturating_sub(start).as_secs() {
         write_pressure(&world, world.clock.now(), Duration::from_secs(15), None, &[]).await;
         let answer = advised(&publish, &[KEY, STRUCTURED], MINIMAL).await;
         let told = answer.headers.get("retry-after").map(|told| told.to_str().unwrap().parse().unwrap());
