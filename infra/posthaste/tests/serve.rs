@@ -280,3 +280,47 @@ fn unknown_paths_and_methods_are_problems_and_metrics_are_text() {
     let metrics = agent.get(format!("{}/metrics", server.url)).call().unwrap();
     assert_eq!(metrics.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
 }
+
+/// A backlog of a few hundred messages is Medium, with short delays for whoever goes on publishing.
+const SMALL_QUEUE: &str = "\
+ResourceMonitoringInterval: 00:00:00.200
+SubmissionQueueNormalThreshold: 100
+SubmissionQueueMediumThreshold: 200
+SMTPStartThrottlingDelayInterval: 00:00:00.100
+SMTPStepThrottlingDelayInterval: 00:00:00.100
+SMTPMaxThrottlingDelayInterval: 00:00:00.500
+";
+
+#[test]
+fn under_pressure_caches_are_trimmed_and_the_log_says_what_that_gave() {
+    let (folder, files) = (folder(), folder());
+    let settings = files.path().join("pressure.yaml");
+    std::fs::write(&settings, SMALL_QUEUE).unwrap();
+    let arguments = [
+        "--pressure-profile",
+        "exchange-2013",
+        "--pressure-settings",
+        settings.to_str().unwrap(),
+        "--allow-endpoints",
+        "127.0.0.0/8",
+    ];
+    let mut server = Server::start(folder.path(), &arguments);
+    // Nobody ever answers. At most a thousand messages are in flight, so some of three for each subscription wait.
+    let endpoint = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", endpoint.local_addr().unwrap());
+    let named = (0..500).map(|n| (format!("s{n}"), json!({ "endpoint": { "url": url } })));
+    let subscriptions: serde_json::Map<_, _> = named.collect();
+    let topics = json!({ "topics": { "orders": { "subscriptions": subscriptions } } });
+    server.json(&["apply", "-f", "-"], &topics.to_string());
+    for id in 1..=3 {
+        let event = EVENT.replace(r#""id":"1""#, &format!(r#""id":"{id}""#));
+        server.json(&["publish", "orders", "--file", "-"], &event);
+    }
+    let trimmed = server.wait_for_line("resident_bytes_after");
+    let number = |member: &str| trimmed[member].as_u64().unwrap_or_else(|| panic!("{trimmed}"));
+    // Bodies that wait for their receiver, each as long as its event at least.
+    assert!(number("entries") > 0 && number("bytes") >= EVENT.len() as u64, "{trimmed}");
+    assert!(number("resident_bytes_before") > 0 && number("resident_bytes_after") > 0, "{trimmed}");
+    let metrics = get(&server, "/metrics");
+    assert!(metrics.contains(&format!("\nTrimmedBytes {}\n", number("bytes"))), "{metrics}");
+}

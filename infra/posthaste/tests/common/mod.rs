@@ -57,11 +57,17 @@ impl Server {
 
     /// Reads the log until a line has this member, and answers it.
     pub fn wait_for_log(&mut self, member: &str) -> String {
+        let value = self.wait_for_line(member)[member].take();
+        value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    }
+
+    /// Reads the log until a line has this member, and answers the line.
+    pub fn wait_for_line(&mut self, member: &str) -> Value {
         loop {
             let line = self.log.next().expect("the server ended before it said so").unwrap();
             let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"));
-            if let Some(value) = line.get(member) {
-                return value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            if line.get(member).is_some() {
+                return line;
             }
         }
     }
