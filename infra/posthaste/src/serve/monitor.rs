@@ -65,7 +65,7 @@ impl Embedded {
             async move {
                 let sampled = monitor.lock().await.sample().await;
                 match sampled {
-                    Ok(state) => relieve(&reliever, &state).await,
+                    Ok(pressure) => relieve(&reliever, &pressure).await,
                     Err(error) => {
                         let error = &error as &dyn std::error::Error;
                         tracing::error!(error, "resources not sampled, the next poll goes on");
