@@ -9,8 +9,8 @@ use posthaste_core::pressure::{ResourceState, explain};
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_ports::{ErrorKind, FanOutError, PortError, RegistryError};
 
-use crate::body::BodyError;
 use crate::TIER_HEADER;
+use crate::body::BodyError;
 use crate::once::IDEMPOTENCY_KEY_HEADER;
 
 /// When a producer may try again after a failure that nobody gave a time for.

@@ -26,7 +26,7 @@ pub use admit::{
     Admission, REFUSED_RETRY_AFTER, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS, STATE_STALE_AFTER_POLLS,
     Staleness, admit, pressing, pressure_header,
 };
-pub use advise::{ADVISED_TOPICS_MAX, Places};
+pub use advise::{ADVISED_PLACES_MAX, Places};
 pub use change::{PressureChange, UNTOLD_MAX};
 pub use drain::{CURRENT_MAX, DrainReport, Drained, REPORT_INTERVAL, REPORT_WINDOW_MAX, REPORTED_WAIT_MIN};
 pub use evaluate::{evaluate, next_level};

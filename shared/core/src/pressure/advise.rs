@@ -66,7 +66,12 @@ mod tests {
     fn taken(asked: &[(u64, u64)]) -> Vec<u64> {
         let mut places = Places::default();
         let taken = asked.iter().filter(|(at, delay)| {
-            places.take(&topic("orders"), Tier::Standard, Duration::from_secs(*delay), Duration::from_secs(*at))
+            places.take(
+                &topic("orders"),
+                Tier::Standard,
+                Duration::from_secs(*delay),
+                Duration::from_secs(*at),
+            )
         });
         taken.map(|(at, _)| *at).collect()
     }
@@ -90,7 +95,8 @@ mod tests {
     #[test]
     fn each_topic_has_a_place_of_its_own_in_any_case() {
         let mut places = Places::default();
-        let mut take = |name| places.take(&topic(name), Tier::Standard, Duration::from_secs(10), Duration::ZERO);
+        let mut take =
+            |name| places.take(&topic(name), Tier::Standard, Duration::from_secs(10), Duration::ZERO);
         assert_eq!(["a", "b", "A", "B"].map(&mut take), [true, true, false, false]);
     }
 
@@ -105,8 +111,9 @@ mod tests {
     #[test]
     fn a_place_that_is_given_back_is_free_at_once() {
         let mut places = Places::default();
-        let take =
-            |places: &mut Places| places.take(&topic("a"), Tier::Bulk, Duration::from_secs(10), Duration::ZERO);
+        let take = |places: &mut Places| {
+            places.take(&topic("a"), Tier::Bulk, Duration::from_secs(10), Duration::ZERO)
+        };
         assert!(take(&mut places) && !take(&mut places));
         places.give_back(&topic("A"), Tier::Standard);
         assert!(!take(&mut places));
