@@ -6,9 +6,11 @@ mod tls;
 
 use std::time::Duration;
 
+use posthaste_core::pressure::TARPIT_LIMIT;
 use posthaste_core::secret::Secret;
 use serde::de::DeserializeOwned;
-use ureq::http::{HeaderMap, Method, Request, header};
+use ureq::http::{HeaderMap, Method, Request, Response, header};
+use ureq::{AsSendBody, Body};
 use url::{Host, Url};
 
 pub use problem::Refusal;
@@ -16,8 +18,12 @@ pub use problem::Refusal;
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long one request may take. Back pressure may hold the acknowledgement of a publish for 55 s.
+/// How long one request may take …
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(150);
+
+/// … and one that publishes: back pressure may hold its acknowledgement for as long as any settings allow, and whoever
+/// leaves before has published nothing.
+pub const PUBLISH_TIMEOUT: Duration = TARPIT_LIMIT.saturating_add(Duration::from_mins(1));
 
 /// Most connections that are kept for later: as many as `publish --rate` has requests at once.
 const IDLE_CONNECTIONS_MAX: usize = 16;
@@ -41,6 +47,7 @@ pub struct Call<'a> {
     key: Option<&'a Secret>,
     headers: Vec<(&'static str, String)>,
     body: Option<(&'a str, Vec<u8>)>,
+    timeout: Duration,
 }
 
 /// An answer of success.
@@ -89,7 +96,15 @@ pub enum ClientError {
 impl<'a> Call<'a> {
     /// A request without a body.
     pub fn new(method: Method, path: &[&'a str]) -> Self {
-        Self { method, path: path.to_vec(), query: Vec::new(), key: None, headers: Vec::new(), body: None }
+        Self {
+            method,
+            path: path.to_vec(),
+            query: Vec::new(),
+            key: None,
+            headers: Vec::new(),
+            body: None,
+            timeout: REQUEST_TIMEOUT,
+        }
     }
 
     /// Adds a query parameter, if there is a value.
@@ -108,6 +123,18 @@ impl<'a> Call<'a> {
     pub fn header(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
         self.headers.extend(value.map(|value| (name, value.to_string())));
         self
+    }
+
+    /// May take so long, from the connection to the last byte of the answer.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How long it may take.
+    #[cfg(test)]
+    pub(crate) fn longest(&self) -> Duration {
+        self.timeout
     }
 
     /// Carries a body.
@@ -132,7 +159,6 @@ impl Client {
             .proxy(None)
             .max_idle_connections_per_host(IDLE_CONNECTIONS_MAX)
             .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_global(Some(REQUEST_TIMEOUT))
             .user_agent(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
         let config = if base.scheme() == "https" { config.tls_config(tls::config()) } else { config };
         Ok(Self { base, agent: config.build().into() })
@@ -170,9 +196,12 @@ impl Client {
         let response = match call.body {
             Some((content_type, bytes)) => {
                 let request = request.header(header::CONTENT_TYPE, content_type).body(bytes);
-                request.map_err(ureq::Error::Http).and_then(|request| self.agent.run(request))
+                request.map_err(ureq::Error::Http).and_then(|request| self.run(request, call.timeout))
             }
-            None => request.body(()).map_err(ureq::Error::Http).and_then(|request| self.agent.run(request)),
+            None => request
+                .body(())
+                .map_err(ureq::Error::Http)
+                .and_then(|request| self.run(request, call.timeout)),
         };
         let (head, body) = response.map_err(unreachable)?.into_parts();
         let body = body.into_with_config().limit(ANSWER_BYTES_MAX).read_to_vec().map_err(unreachable)?;
@@ -187,6 +216,15 @@ impl Client {
         let url = self.url(&call);
         let answer = self.send(call)?;
         serde_json::from_slice(&answer.body).map_err(|source| ClientError::Answer { url, source })
+    }
+
+    fn run(
+        &self,
+        request: Request<impl AsSendBody>,
+        timeout: Duration,
+    ) -> Result<Response<Body>, ureq::Error> {
+        let request = self.agent.configure_request(request).timeout_global(Some(timeout)).build();
+        self.agent.run(request)
     }
 
     fn url(&self, call: &Call<'_>) -> Url {
@@ -216,6 +254,16 @@ mod tests {
             Call::new(Method::GET, &["topics", "a/b?c"]).query("from", Some("1+2")).query("to", None::<u8>);
         assert_eq!(url("http://h:1", &call), "http://h:1/topics/a%2Fb%3Fc?from=1%2B2");
         assert_eq!(url("https://h/base/", &Call::new(Method::GET, &["health"])), "https://h/base/health");
+    }
+
+    #[test]
+    fn a_request_takes_as_long_as_it_was_given() {
+        // Somebody who listens and says nothing.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = Client::new(&format!("http://{}", silent.local_addr().unwrap())).unwrap();
+        let call = Call::new(Method::GET, &["health"]).timeout(Duration::from_millis(1));
+        let Err(ClientError::Unreachable { source, .. }) = client.send(call) else { panic!("an answer") };
+        assert!(matches!(*source, ureq::Error::Timeout(ureq::Timeout::Global)), "{source}");
     }
 
     #[test]

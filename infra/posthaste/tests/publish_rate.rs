@@ -6,9 +6,9 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 
-use common::{failure, posthaste, run, run_with};
+use common::{failure, run, run_with};
 use posthaste_tests::endpoint::{Answer, Endpoint, Received, Reply, nobody};
 use serde_json::{Value, json};
 
@@ -47,6 +47,13 @@ fn ids(ids: std::ops::Range<u32>) -> Vec<String> {
     ids.map(|n| format!("e{n}")).collect()
 }
 
+/// Back pressure that refuses, at once over.
+fn refuse(_: &Received) -> Reply {
+    let problem =
+        json!({ "type": "urn:posthaste:problem:back-pressure", "title": "Back pressure", "status": 503 });
+    Reply { status: 503, headers: vec![("retry-after", "0".to_owned())], body: problem.to_string() }
+}
+
 #[test]
 fn everything_is_acknowledged_whatever_happens_on_the_way() {
     let endpoint = Endpoint::start();
@@ -61,6 +68,7 @@ fn everything_is_acknowledged_whatever_happens_on_the_way() {
         Answer::Garbage,
         at_once(429),
         Answer::CloseInHead,
+        Answer::Reply(refuse),
         Answer::Status(200),
     ];
     endpoint.script(PATH, script);
@@ -69,9 +77,9 @@ fn everything_is_acknowledged_whatever_happens_on_the_way() {
     let published = published(&output);
     let count = |name: &str| published[name].as_u64().unwrap();
     assert_eq!((count("events"), count("requests"), count("nextEvent")), (1050, 11, 1050));
-    assert_eq!((count("heldRequests"), count("refusedRequests"), count("retriedRequests")), (1, 2, 6));
+    assert_eq!((count("delayedRequests"), count("refusedRequests"), count("retriedRequests")), (3, 1, 7));
     let requests = endpoint.received(PATH);
-    assert_eq!(requests.len(), 17);
+    assert_eq!(requests.len(), 18);
     let batches = by_name(&requests, published["run"].as_str().unwrap());
     assert_eq!(batches.keys().copied().collect::<Vec<_>>(), (0..11).map(|n| n * 100).collect::<Vec<_>>());
     assert_eq!(batches.into_values().flatten().collect::<Vec<_>>(), ids(0..1050));
@@ -101,7 +109,9 @@ fn a_bad_event_is_named_and_the_run_goes_on_there_when_it_is_mended() {
     endpoint.script(PATH, [Answer::Reply(refuse_203)]);
     let first = publish(&endpoint, &["--rate", "auto", "--batch", "50", "--run", "r1"], &lines(0..1000));
     let (code, text) = failure(&first);
-    let error: Value = serde_json::from_str(&text).unwrap();
+    let (run, error) = text.split_once('\n').unwrap();
+    assert_eq!(run, r#"{"run":"r1"}"#);
+    let error: Value = serde_json::from_str(error).unwrap();
     assert_eq!((code, &error["error"]["index"], &error["error"]["member"]), (3, &json!(203), &json!("type")));
     let message = error["error"]["message"].as_str().unwrap();
     for words in [
@@ -153,6 +163,12 @@ fn pressure_that_does_not_end_is_6_and_a_server_that_is_gone_is_7() {
     let output = run_with(&[&arguments[..], &more].concat(), &lines(0..5));
     let (code, text) = failure(&output);
     assert!(code == 7 && text.contains("--from 0 --batch 10 --run "), "{code} {text}");
+    assert!(
+        text.contains("the events 0 to 4 (the first is 0) were taken from the pipe and are not"),
+        "{text}"
+    );
+    let (run, rest) = text.split_once('\n').unwrap();
+    assert!(run.starts_with("run ") && rest.contains(&format!("--{run} goes on there")), "{text}");
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.starts_with("published 0 events to orders: 0 sent"), "{said}");
 }
@@ -165,26 +181,79 @@ fn a_wrong_key_is_5_after_one_request() {
     assert_eq!((failure(&output).0, endpoint.all().len()), (5, 1));
 }
 
-#[test]
-fn an_interrupt_waits_for_the_answer_and_says_where_to_go_on_though_the_pipe_stays_open() {
-    let endpoint = Endpoint::start();
-    endpoint.script(PATH, [Answer::Held(200)]);
+/// Publishes from a pipe that stays open, by a shell that ignores no signal.
+fn publish_from_pipe(endpoint: &Endpoint, input: &str) -> (Child, ChildStdin) {
     let url = endpoint.url("");
-    let arguments =
-        ["publish", "orders", "--file", "-", "--key", "k", "--json", "--url", &url, "--rate", "auto"];
-    let mut command = posthaste(&arguments);
+    let program = env!("CARGO_BIN_EXE_posthaste");
+    let mut command = Command::new("/usr/bin/env");
+    command.env_clear().args(["--default-signal=HUP", program, "publish", "orders", "--file", "-"]);
+    command.args(["--key", "k", "--json", "--url", &url, "--rate", "auto", "--run", "r1"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
-    pipe.write_all(lines(0..150).as_bytes()).unwrap();
-    endpoint.wait_for_one(PATH);
+    pipe.write_all(input.as_bytes()).unwrap();
+    (child, pipe)
+}
+
+fn signal(child: &Child, name: &str) {
     let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
-    endpoint.open();
+    assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+}
+
+#[test]
+fn the_first_signal_publishes_what_was_taken_from_a_pipe_that_stays_open() {
+    for (name, code) in [("INT", 130), ("HUP", 129)] {
+        let endpoint = Endpoint::start();
+        endpoint.script(PATH, [Answer::Held(200)]);
+        let (child, pipe) = publish_from_pipe(&endpoint, &(lines(0..150) + r#"{"specversion"#));
+        endpoint.wait_for_one(PATH);
+        signal(&child, name);
+        endpoint.open();
+        let output = child.wait_with_output().unwrap();
+        drop(pipe);
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        assert_eq!(
+            (&published(&output)["events"], &published(&output)["nextEvent"]),
+            (&json!(150), &json!(150))
+        );
+        let sent: Vec<_> = endpoint.received(PATH).iter().flat_map(Received::ids).collect();
+        assert_eq!(sent, ids(0..150));
+        let (_, text) = failure(&output);
+        assert!(text.contains("every event that was taken from the pipe was published"), "{text}");
+    }
+}
+
+#[test]
+fn the_second_signal_waits_for_nothing_and_says_what_was_taken_from_the_pipe() {
+    let endpoint = Endpoint::start();
+    endpoint.script(PATH, [Answer::Never]);
+    let (child, pipe) = publish_from_pipe(&endpoint, &lines(0..150));
+    endpoint.wait_for_one(PATH);
+    signal(&child, "INT");
+    signal(&child, "TERM");
     let output = child.wait_with_output().unwrap();
     drop(pipe);
-    assert_eq!(output.status.code(), Some(130), "{output:?}");
-    assert_eq!((&published(&output)["events"], &published(&output)["nextEvent"]), (&json!(100), &json!(100)));
+    let (code, text) = failure(&output);
+    assert!([130, 143].contains(&code), "{code} {text}");
+    assert!(
+        text.contains("the events 0 to 149 (the first is 0) were taken from the pipe and are not"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_a_pipe_has_given_is_published_while_it_is_silent() {
+    let endpoint = Endpoint::start();
+    endpoint.script(PATH, [Answer::Status(200)]);
+    let (child, mut pipe) = publish_from_pipe(&endpoint, &lines(0..50));
+    let request = endpoint.wait_for_one(PATH);
+    assert_eq!((request.ids(), request.header("idempotency-key")), (ids(0..50), Some("r1-0-50")));
+    pipe.write_all(lines(50..60).as_bytes()).unwrap();
+    drop(pipe);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let last = endpoint.received(PATH).pop().unwrap();
+    assert_eq!((last.ids(), last.header("idempotency-key")), (ids(50..60), Some("r1-50")));
 }
 
 #[test]

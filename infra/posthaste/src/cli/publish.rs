@@ -21,7 +21,8 @@ pub struct PublishArgs {
     /// The topic.
     pub topic: String,
     /// The file with the events, or - for standard input. Without --rate it is sent as it is, as one request. With
-    /// --rate it is an array of events, or one event after the other, such as one in each line, and of any size.
+    /// --rate it is an array of events, or one event after the other, such as one in each line, and of any size. What is
+    /// taken from a pipe cannot be read again: whatever ends a run says which of it is not known to be published.
     #[arg(short, long, value_name = "FILE")]
     pub file: PathBuf,
     /// The content type of the file, or of each request with --rate [default: by the content:
@@ -55,7 +56,8 @@ pub struct PaceArgs {
     /// name, so that it is published once; only what a server wrote by half before it failed may come twice.
     #[arg(long, value_name = "auto|N", value_parser = rate)]
     pub rate: Option<Rate>,
-    /// Most events in one request. A request is sent when it is full, or at the end of the file.
+    /// Most events in one request. A request is sent when it is full, at the end of the file, or when a pipe has been
+    /// silent for a second.
     #[arg(long, value_name = "N", default_value_t = 100, requires = "rate",
         value_parser = clap::value_parser!(u32).range(1..=CUSTOM_EVENTS_PER_REQUEST_MAX as i64))]
     pub batch: u32,
@@ -66,7 +68,8 @@ pub struct PaceArgs {
     /// published again [default: a new name].
     #[arg(long, value_name = "NAME", requires = "rate", value_parser = run_name)]
     pub run: Option<String>,
-    /// Give up when nothing was acknowledged for so long, such as PT15M. The exit code is then 6 for back pressure and 7
+    /// Give up when nothing was acknowledged for so long, such as PT15M; after 30 s already, where no server ever
+    /// answered. The exit code is then 6 for back pressure and 7
     /// for a server that did not answer.
     #[arg(long, value_name = "DURATION", default_value = "PT15M", requires = "rate", value_parser = length)]
     pub give_up_after: Duration,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use posthaste_core::problem::ProblemKind;
 use posthaste_publish::PRESSURE_HEADER;
 use serde_json::Value;
 use ureq::http::HeaderMap;
@@ -9,9 +10,6 @@ use ureq::http::header::RETRY_AFTER;
 
 /// How much of an answer that is no problem+json is shown, in characters.
 const DETAIL_CHARS_MAX: usize = 300;
-
-/// The problem type of back pressure.
-const BACK_PRESSURE: &str = "urn:posthaste:problem:back-pressure";
 
 /// What the server said instead of yes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +62,13 @@ impl Refusal {
 
     /// Whether producers are being slowed or refused.
     pub fn is_back_pressure(&self) -> bool {
-        self.type_uri == BACK_PRESSURE || self.status == 429
+        self.type_uri == ProblemKind::BackPressure.type_uri() || self.status == 429
+    }
+
+    /// Whether it is the tarpit's: come again after the delay that another answer would have been held for. The server
+    /// counts it as delayed, and every other refusal for back pressure as refused.
+    pub fn is_delay(&self) -> bool {
+        self.status == 429
     }
 }
 

@@ -8,6 +8,7 @@ mod meter;
 mod outcome;
 mod pace;
 mod paced;
+mod pipe;
 mod progress;
 mod run;
 mod stream;

@@ -1,5 +1,6 @@
 //! Events in requests. Where each begins and ends depends on the events before it and on nothing else, so that whoever
-//! reads the same file again gets the same requests, which go by the same names.
+//! reads the same file again gets the same requests, which go by the same names. Only a pause of a pipe ends a request early,
+//! and that one's name says so.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -24,6 +25,38 @@ pub(super) struct Batch {
     pub(super) content_type: Arc<str>,
     /// The request's body.
     pub(super) body: Vec<u8>,
+    /// Whether a pause ended it. Whoever reads the same events again without that pause gets another batch, which must
+    /// not have the same name.
+    pub(super) is_cut: bool,
+}
+
+/// What a source of events has next.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// An event.
+    Event(Event),
+    /// Nothing for now: what was read should not wait for more.
+    Pause,
+    /// Nothing more.
+    End,
+}
+
+/// Where events come from.
+pub(super) trait Source {
+    /// What is next.
+    fn next(&mut self) -> Result<Next, EventsError>;
+}
+
+impl<R: BufRead> Source for Events<R> {
+    fn next(&mut self) -> Result<Next, EventsError> {
+        Ok(Self::next(self)?.map_or(Next::End, Next::Event))
+    }
+}
+
+impl<S: Source + ?Sized> Source for Box<S> {
+    fn next(&mut self) -> Result<Next, EventsError> {
+        (**self).next()
+    }
 }
 
 /// How events are put together.
@@ -39,9 +72,11 @@ pub(super) struct Packing {
 
 /// The batches of an input.
 #[derive(Debug)]
-pub(super) struct Batches<R> {
-    events: Events<R>,
+pub(super) struct Batches<S> {
+    source: S,
     packing: Packing,
+    /// How many events were taken from the source.
+    count: u64,
     types: Option<Types>,
     /// The first event of the next batch.
     next: Option<Event>,
@@ -61,32 +96,46 @@ impl Batch {
         u32::try_from(self.lines.len()).unwrap_or(u32::MAX)
     }
 
+    /// Its name in a run: the same for the same events, and another one for others.
+    pub(super) fn name(&self, run: &str) -> String {
+        let first = self.first;
+        if self.is_cut { format!("{run}-{first}-{}", self.lines.len()) } else { format!("{run}-{first}") }
+    }
+
     /// The number of the event after its last.
     pub(super) fn end(&self) -> u64 {
         self.first + self.lines.len() as u64
     }
 }
 
-impl<R: BufRead> Batches<R> {
+impl<S: Source> Batches<S> {
     /// The batches of these events.
-    pub(super) fn of(events: Events<R>, packing: Packing) -> Self {
-        Self { events, packing, types: None, next: None }
+    pub(super) fn of(source: S, packing: Packing) -> Self {
+        Self { source, packing, count: 0, types: None, next: None }
     }
 
     /// The next batch; nothing at the end. The events before a broken one wait for it to be mended: they are of its
     /// batch, and a batch is published as a whole.
     pub(super) fn next(&mut self) -> Result<Option<Batch>, EventsError> {
-        let (Some(types), Some(event)) = (self.begin()?, self.take()?) else { return Ok(None) };
-        let first = self.events.count() - 1;
+        let (Some(types), Some(event)) = (self.begin()?, self.wait()?) else { return Ok(None) };
+        let first = self.count - 1;
         if event.json.len() + BRACKETS > REQUEST_BYTES_MAX {
             // Without brackets it may just fit. If not, the server says so.
             let body = event.json.into_bytes();
-            return Ok(Some(Batch { first, lines: vec![event.line], content_type: types.one, body }));
+            let (lines, content_type) = (vec![event.line], types.one);
+            return Ok(Some(Batch { first, lines, content_type, body, is_cut: false }));
         }
-        let mut batch = Batch { first, lines: vec![event.line], content_type: types.array, body: vec![b'['] };
+        let (lines, content_type) = (vec![event.line], types.array);
+        let mut batch = Batch { first, lines, content_type, body: vec![b'['], is_cut: false };
         batch.body.extend_from_slice(event.json.as_bytes());
         while batch.events() < self.packing.events_max {
-            let Some(event) = self.take()? else { break };
+            let event = match self.take()? {
+                Next::Event(event) => event,
+                next => {
+                    batch.is_cut = matches!(next, Next::Pause);
+                    break;
+                }
+            };
             // The comma, and the closing bracket.
             if batch.body.len() + event.json.len() + BRACKETS > REQUEST_BYTES_MAX {
                 self.next = Some(event);
@@ -104,27 +153,39 @@ impl<R: BufRead> Batches<R> {
     fn begin(&mut self) -> Result<Option<Types>, EventsError> {
         if self.types.is_none() {
             let from = self.packing.from;
-            while let Some(event) = self.events.next()? {
+            while let Some(event) = self.wait()? {
                 let types = || Types::of(&event.json, self.packing.content_type.as_deref());
                 self.types.get_or_insert_with(types);
-                if self.events.count() > from {
+                if self.count > from {
                     self.next = Some(event);
                     break;
                 }
             }
-            let events = self.events.count();
-            if events < from {
-                return Err(EventsError::TooFew { from, events });
+            if self.count < from {
+                return Err(EventsError::TooFew { from, events: self.count });
             }
         }
         Ok(self.types.clone())
     }
 
-    fn take(&mut self) -> Result<Option<Event>, EventsError> {
-        match self.next.take() {
-            Some(event) => Ok(Some(event)),
-            None => self.events.next(),
+    /// The next event, however long it takes to come; nothing at the end.
+    fn wait(&mut self) -> Result<Option<Event>, EventsError> {
+        loop {
+            match self.take()? {
+                Next::Event(event) => return Ok(Some(event)),
+                Next::Pause => {}
+                Next::End => return Ok(None),
+            }
         }
+    }
+
+    fn take(&mut self) -> Result<Next, EventsError> {
+        if let Some(event) = self.next.take() {
+            return Ok(Next::Event(event));
+        }
+        let next = self.source.next()?;
+        self.count += u64::from(matches!(next, Next::Event(_)));
+        Ok(next)
     }
 }
 
@@ -209,6 +270,34 @@ mod tests {
         check("{\"id\":\"1\",\"eventType\":\"t\"}", 0, None, JSON);
         check("{\"a\":1}{\"specversion\":\"1.0\"}", 1, None, JSON);
         check("{\"specversion\":\"1.0\"}", 0, Some("application/json"), "application/json");
+    }
+
+    /// Events with pauses between them.
+    struct Pausing(Vec<Option<u64>>);
+
+    impl Source for Pausing {
+        fn next(&mut self) -> Result<Next, EventsError> {
+            let event = |line| Next::Event(Event { json: "{}".to_owned(), line });
+            let next = (!self.0.is_empty()).then(|| self.0.remove(0));
+            Ok(next.map_or(Next::End, |next| next.map_or(Next::Pause, event)))
+        }
+    }
+
+    #[test]
+    fn a_pause_ends_a_batch_that_has_begun_and_its_name_says_so() {
+        let check = |events: &[Option<u64>], from, expected: &[&str]| {
+            let packing = Packing { events_max: 3, from, content_type: None };
+            let mut batches = Batches::of(Pausing(events.to_vec()), packing);
+            let found: Vec<_> = std::iter::from_fn(|| batches.next().unwrap())
+                .map(|batch| format!("{} {:?}", batch.name("r"), batch.lines))
+                .collect();
+            assert_eq!(found, expected, "{events:?}");
+        };
+        let (pause, line) = (None, Some);
+        check(&[pause, pause], 0, &[]);
+        check(&[pause, line(1), line(2), pause, pause, line(3)], 0, &["r-0-2 [1, 2]", "r-2 [3]"]);
+        check(&[line(1), line(2), line(3), pause, line(4), pause], 0, &["r-0 [1, 2, 3]", "r-3-1 [4]"]);
+        check(&[line(1), pause, line(2), pause], 1, &["r-1-1 [2]"]);
     }
 
     #[test]

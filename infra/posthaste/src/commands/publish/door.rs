@@ -7,7 +7,7 @@ use posthaste_core::secret::Secret;
 use ureq::http::Method;
 
 use crate::cli::{Global, PublishArgs, Tier};
-use crate::client::{Answer, Call, Client, ClientError};
+use crate::client::{Answer, Call, Client, ClientError, PUBLISH_TIMEOUT};
 use crate::commands::{CommandError, Session};
 
 /// The door of one topic. A server that manages topics need not be the one that takes their events: deployed on AWS,
@@ -44,10 +44,14 @@ impl Door {
         name: Option<String>,
         bytes: Vec<u8>,
     ) -> Result<Answer, ClientError> {
+        self.client.send(self.call(content_type, name, bytes))
+    }
+
+    fn call<'a>(&'a self, content_type: &'a str, name: Option<String>, bytes: Vec<u8>) -> Call<'a> {
         let path: &[&str] = if self.is_endpoint { &[] } else { &["topics", &self.topic, "events"] };
         let call = Call::new(Method::POST, path).key(&self.key).body(content_type, bytes);
         let call = call.header(posthaste_publish::IDEMPOTENCY_KEY_HEADER, name);
-        self.client.send(call.header(posthaste_publish::TIER_HEADER, self.tier))
+        call.header(posthaste_publish::TIER_HEADER, self.tier).timeout(PUBLISH_TIMEOUT)
     }
 }
 
@@ -67,4 +71,23 @@ fn ask(session: &Session, topic: &str, key: Option<Secret>) -> Result<(Client, b
 
 fn get<'a>(session: &'a Session, path: &[&'a str]) -> Call<'a> {
     Call::new(Method::GET, path).key(&session.key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posthaste_core::pressure::TARPIT_LIMIT;
+
+    #[test]
+    fn whoever_publishes_waits_longer_than_any_tarpit_may_hold_the_answer() {
+        let door = Door {
+            client: Client::new("http://127.0.0.1:1").unwrap(),
+            topic: "orders".to_owned(),
+            is_endpoint: false,
+            key: Arc::new(Secret::new("k")),
+            tier: None,
+        };
+        let timeout = door.call("application/json", None, Vec::new()).longest();
+        assert!(timeout > TARPIT_LIMIT, "{timeout:?} for {TARPIT_LIMIT:?}");
+    }
 }

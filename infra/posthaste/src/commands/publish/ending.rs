@@ -44,6 +44,9 @@ pub enum Ending {
     /// A thread or the handler of signals could not be started.
     #[error("failed to start a thread")]
     Thread(#[source] std::io::Error),
+    /// A thread panicked, which is a defect of this program.
+    #[error("a thread panicked; what it said stands above")]
+    Panicked,
 }
 
 impl Ending {

@@ -8,6 +8,9 @@ use serde_json::value::RawValue;
 /// Longest text of one event. Larger than what any request may carry, so that the server gives the exact reason.
 const EVENT_TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// The byte order mark of UTF-8, with which some programs begin a file (PowerShell, Excel).
+const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
 /// An event of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Event {
@@ -31,6 +34,9 @@ pub enum EventsError {
         #[source]
         source: io::Error,
     },
+    /// The thread that reads the file is gone.
+    #[error("the thread that reads the events has ended")]
+    Reader,
     /// There is something else where an event should be.
     #[error("line {line}: expected {expected}")]
     Unexpected {
@@ -87,12 +93,16 @@ pub(super) struct Events<R> {
     line: u64,
     /// How many events were read.
     count: u64,
+    /// Whether the input has ended. A terminal would be asked for more, were it read again.
+    is_over: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Nothing was read yet.
     Unknown,
+    /// Before the first event, after a byte order mark.
+    Begun,
     /// In an array, before its first event.
     ArrayBegun,
     /// In an array, after an event.
@@ -108,7 +118,7 @@ enum Form {
 impl<R: BufRead> Events<R> {
     /// The events of `input`. Nothing is read yet.
     pub(super) fn of(input: R) -> Self {
-        Self { input, form: Form::Unknown, line: 1, count: 0 }
+        Self { input, form: Form::Unknown, line: 1, count: 0, is_over: false }
     }
 
     /// How many were read so far.
@@ -123,10 +133,11 @@ impl<R: BufRead> Events<R> {
         }
         let (index, line) = (self.count, self.line);
         let (text, is_whole) = self.object()?;
-        let text = String::from_utf8(text).map_err(|_| EventsError::Utf8 { index, line })?;
+        // Before anything else: it may have been cut inside a character.
         if !is_whole && text.len() >= EVENT_TEXT_BYTES_MAX {
             return Err(EventsError::TooLarge { index, line });
         }
+        let text = String::from_utf8(text).map_err(|_| EventsError::Utf8 { index, line })?;
         serde_json::from_str::<&RawValue>(&text).map_err(|source| EventsError::Syntax {
             index,
             line,
@@ -142,12 +153,16 @@ impl<R: BufRead> Events<R> {
             let byte = self.peek()?;
             let (form, is_event) = match (self.form, byte) {
                 (_, Some(b' ' | b'\t' | b'\r' | b'\n')) => (self.form, false),
-                (Form::Unknown, Some(b'[')) => (Form::ArrayBegun, false),
-                (Form::Unknown | Form::Loose, Some(b'{')) => (Form::Loose, true),
+                (Form::Unknown, byte) if byte == Some(MARK[0]) => {
+                    self.skip_mark()?;
+                    continue;
+                }
+                (Form::Unknown | Form::Begun, Some(b'[')) => (Form::ArrayBegun, false),
+                (Form::Unknown | Form::Begun | Form::Loose, Some(b'{')) => (Form::Loose, true),
                 (Form::ArrayBegun | Form::ArrayComma, Some(b'{')) => (Form::Array, true),
                 (Form::ArrayBegun | Form::Array, Some(b']')) => (Form::ArrayOver, false),
                 (Form::Array, Some(b',')) => (Form::ArrayComma, false),
-                (Form::Unknown | Form::Loose | Form::ArrayOver, None) => return Ok(false),
+                (Form::Unknown | Form::Begun | Form::Loose | Form::ArrayOver, None) => return Ok(false),
                 (form, _) => {
                     return Err(EventsError::Unexpected { line: self.line, expected: expected(form) });
                 }
@@ -159,6 +174,18 @@ impl<R: BufRead> Events<R> {
             self.line += u64::from(byte == Some(b'\n'));
             self.input.consume(1);
         }
+    }
+
+    /// Goes past a byte order mark.
+    fn skip_mark(&mut self) -> Result<(), EventsError> {
+        for byte in MARK {
+            if self.peek()? != Some(byte) {
+                return Err(EventsError::Unexpected { line: self.line, expected: expected(self.form) });
+            }
+            self.input.consume(1);
+        }
+        self.form = Form::Begun;
+        Ok(())
     }
 
     /// Reads an object up to the brace that closes it, the end of the input or the longest text; whether it is closed.
@@ -191,12 +218,18 @@ impl<R: BufRead> Events<R> {
     /// What is buffered, or else the next piece of the input; nothing at its end.
     fn fill(&mut self) -> Result<&[u8], EventsError> {
         // Asked twice, because a borrow that is answered in one arm of a loop lasts through all of them.
-        loop {
+        while !self.is_over {
             match self.input.fill_buf() {
-                Ok(_) => break,
+                Ok(piece) => {
+                    self.is_over = piece.is_empty();
+                    break;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(source) => return Err(self.unread(source)),
             }
+        }
+        if self.is_over {
+            return Ok(&[]);
         }
         let (index, line) = (self.count, self.line);
         self.input.fill_buf().map_err(|source| EventsError::Read { index, line, source })
@@ -209,7 +242,7 @@ impl<R: BufRead> Events<R> {
 
 fn expected(form: Form) -> &'static str {
     match form {
-        Form::Unknown => "an event (a JSON object) or an array of events",
+        Form::Unknown | Form::Begun => "an event (a JSON object) or an array of events",
         Form::ArrayBegun => "an event (a JSON object), or the end of the array",
         Form::Array => "a comma and the next event, or the end of the array",
         Form::ArrayOver => "nothing more after the array",

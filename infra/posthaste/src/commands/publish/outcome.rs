@@ -6,6 +6,7 @@ use posthaste_core::problem::ProblemKind;
 use posthaste_core::retry::parse_retry_after;
 use posthaste_core::time::Timestamp;
 use posthaste_publish::PRESSURE_HEADER;
+use ureq::Timeout;
 
 use super::told::Told;
 use crate::client::{Answer, ClientError, Refusal};
@@ -32,6 +33,12 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
+    /// Whether a server has answered, with whatever it was. One that took the request and then fell silent counts.
+    pub(super) fn is_answer(&self) -> bool {
+        let Self::Unclear { error: ClientError::Unreachable { source, .. }, .. } = self else { return true };
+        matches!(**source, ureq::Error::Timeout(Timeout::Global))
+    }
+
     /// Reads an answer that came at `now`, by the wall clock: a wait may be written as a date.
     pub(super) fn read(answer: Result<Answer, ClientError>, now: Timestamp) -> Self {
         let error = match answer {
@@ -139,6 +146,7 @@ mod tests {
     fn no_answer_is_unclear() {
         let url = Url::parse("http://127.0.0.1:1").unwrap();
         let error = ClientError::Unreachable { url, source: Box::new(ureq::Error::ConnectionFailed) };
-        assert_eq!(shown(&Outcome::read(Err(error), Timestamp::EPOCH)), "unclear None");
+        let outcome = Outcome::read(Err(error), Timestamp::EPOCH);
+        assert_eq!((shown(&outcome).as_str(), outcome.is_answer()), ("unclear None", false));
     }
 }

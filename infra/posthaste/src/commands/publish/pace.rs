@@ -12,6 +12,10 @@ const GROWTH: f64 = 0.1;
 /// At how many times the pace that was refused the server is no longer what bounds it.
 const RELEASE: f64 = 2.0;
 
+/// What a server tells of its delay is rounded up to seconds, so that an answer that came by less than one too soon may
+/// have been held for the whole of it.
+const DELAY_ROUNDING: Duration = Duration::from_secs(1);
+
 /// The first wait after an answer that did not come, when the server did not name one …
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 
@@ -49,6 +53,13 @@ pub(super) struct Sent {
     pub(super) at: Duration,
     /// How many events it carried.
     pub(super) events: u32,
+}
+
+impl Sent {
+    /// Whether an answer that came at `now` was held back for the delay that it tells, instead of let through.
+    pub(super) fn was_held(&self, now: Duration, delay: Duration) -> bool {
+        now.saturating_sub(self.at).saturating_add(DELAY_ROUNDING) > delay
+    }
 }
 
 impl Pace {
@@ -96,7 +107,7 @@ impl Pace {
     pub(super) fn acknowledged(&mut self, sent: Sent, now: Duration, delay: Option<Duration>) {
         self.failures = 0;
         if let Some(delay) = delay {
-            if now.saturating_sub(sent.at) < delay {
+            if !sent.was_held(now, delay) {
                 self.pause(now, delay);
             }
             (self.requests_at_once, self.credit) = (1, 0);
@@ -273,13 +284,24 @@ mod tests {
 
     #[test]
     fn whoever_is_held_keeps_to_one_request_at_once() {
-        let trace = [
-            (Acknowledged, (2, None, 0.0)),
-            (Delayed(1), (1, None, 0.0)),
-            (Delayed(1), (1, None, 0.0)),
-            (Acknowledged, (2, None, 0.0)),
-        ];
+        let trace =
+            [(Acknowledged, (2, None, 0.0)), (Delayed(1), (1, None, 0.0)), (Acknowledged, (2, None, 0.0))];
         check(None, &trace);
+    }
+
+    #[test]
+    fn an_answer_was_held_if_it_came_within_a_second_of_the_delay() {
+        let check = |took_ms, delay_ms, expected| {
+            let (sent, millis) = (Sent { at: secs(7.0), events: 1 }, Duration::from_millis);
+            let found = sent.was_held(secs(7.0) + millis(took_ms), millis(delay_ms));
+            assert_eq!(found, expected, "{took_ms} ms for {delay_ms} ms");
+        };
+        check(200, 1000, true);
+        check(10, 2000, false);
+        check(1000, 2000, false);
+        check(1001, 2000, true);
+        check(15_000, 15_000, true);
+        check(14_000, 15_000, false);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `publish --rate`: from the arguments to a run, and from its end to what is said of it.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufReader};
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use posthaste_ports::{Clock, Entropy};
 use serde_json::json;
 
 use super::EVENT;
-use super::batches::{Batches, Packing};
+use super::batches::{Batches, Packing, Source};
 use super::door::Door;
 use super::events::Events;
 use super::pace::Pace;
+use super::pipe::Pipe;
 use super::progress::{Progress, grouped, summary};
 use super::run::Run;
 use super::stream::{Sending, drive};
@@ -25,7 +26,7 @@ pub(super) fn run(global: &Global, arguments: PublishArgs, rate: Rate) -> Result
     if let Some(content_type) = arguments.content_type.as_deref().filter(|it| is_of_one(it)) {
         return Err(CommandError::ContentType { found: content_type.to_owned() });
     }
-    let input = open(&arguments.file)?;
+    let (source, pipe) = open(&arguments.file)?;
     let door = Door::find(global, &arguments)?;
     let pace = arguments.pace;
     let name = pace.run.unwrap_or_else(|| SystemEntropy.uuid().to_string());
@@ -34,29 +35,49 @@ pub(super) fn run(global: &Global, arguments: PublishArgs, rate: Rate) -> Result
         Rate::Auto => None,
         Rate::PerSecond(events) => Some(events.get()),
     };
+    Progress::begin(global.json, &name);
     let began = SystemClock.monotonic();
+    let run = Run::new(Pace::new(cap), pace.from, pace.give_up_after);
     let run = drive(
-        Run::new(Pace::new(cap), pace.from, pace.give_up_after),
-        Batches::of(Events::of(input), packing),
+        if pipe.is_some() { run.of_pipe() } else { run },
+        Batches::of(source, packing),
+        pipe.as_ref(),
         Sending { door, name: name.as_str().into() },
         Progress::on_stderr(global.json, began),
     );
     let took = SystemClock.monotonic().saturating_sub(began);
     let (done, next) = (told(&run, &arguments.topic, &name, took), run.resume_at());
-    match run.into_ending() {
-        None => Ok(done),
-        Some(ending) => {
-            let done = done.line(format!(
-                "event {next} (the first is 0) is the first that is not known to be published"
-            ));
-            let resume = format!(
-                "the same command with --from {next} --batch {} --run {name} goes on there; what was published beyond is \
-                 not published again within a day",
-                pace.batch
-            );
-            Err(CommandError::Unfinished { ending: Box::new(ending), resume, done: Box::new(done) })
+    let Some(ending) = run.into_ending() else { return Ok(done) };
+    let done =
+        done.line(format!("event {next} (the first is 0) is the first that is not known to be published"));
+    let again = format!("the same command with --from {next} --batch {} --run {name}", pace.batch);
+    let resume = match pipe {
+        None => {
+            format!("{again} goes on there; what was published beyond is not published again within a day")
         }
-    }
+        Some(pipe) => resume_pipe(next, pipe.taken(), &again),
+    };
+    Err(CommandError::Unfinished { ending: Box::new(ending), resume, done: Box::new(done) })
+}
+
+/// What nobody can read from the pipe again, and how to go on with the same events from elsewhere.
+fn resume_pipe(next: u64, taken: u64, again: &str) -> String {
+    let lost = match taken.saturating_sub(next) {
+        0 => "every event that was taken from the pipe was published".to_owned(),
+        1 => {
+            format!("event {next} (the first is 0) was taken from the pipe and is not known to be published")
+        }
+        _ => {
+            let last = taken - 1;
+            format!(
+                "the events {next} to {last} (the first is 0) were taken from the pipe and are not known to be published"
+            )
+        }
+    };
+    format!(
+        "{lost}; given the same events from the first on, {again} goes on there, and what was published beyond is not \
+         published again within a day, unless the pipe paused there"
+    )
 }
 
 /// Whether this is the content type of a single event, which no request of many can have.
@@ -65,12 +86,16 @@ fn is_of_one(content_type: &str) -> bool {
     essence.trim().eq_ignore_ascii_case(EVENT)
 }
 
-fn open(path: &Path) -> Result<Box<dyn BufRead + Send>, CommandError> {
+type Input = (Box<dyn Source + Send>, Option<Pipe>);
+
+fn open(path: &Path) -> Result<Input, CommandError> {
+    let refuse = |source| CommandError::Input { path: path.to_owned(), source };
     if path == Path::new("-") {
-        return Ok(Box::new(BufReader::new(io::stdin())));
+        let (pipe, events) = Pipe::open(io::stdin()).map_err(refuse)?;
+        return Ok((Box::new(events), Some(pipe)));
     }
-    let file = File::open(path).map_err(|source| CommandError::Input { path: path.to_owned(), source })?;
-    Ok(Box::new(BufReader::new(file)))
+    let file = File::open(path).map_err(refuse)?;
+    Ok((Box::new(Events::of(BufReader::new(file))), None))
 }
 
 /// How it stands.
@@ -81,7 +106,7 @@ fn told(run: &Run, topic: &str, name: &str, took: Duration) -> Reply {
         "run": name,
         "events": counts.events,
         "requests": counts.requests,
-        "heldRequests": counts.held,
+        "delayedRequests": counts.delayed,
         "refusedRequests": counts.refused,
         "retriedRequests": counts.retried,
         "nextEvent": run.resume_at(),
@@ -93,4 +118,26 @@ fn told(run: &Run, topic: &str, name: &str, took: Duration) -> Reply {
     let text =
         format!("published {} events to {topic}: {}", grouped(counts.events), summary(counts, per_second));
     Reply::new(json).line(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_taken_from_a_pipe_and_not_published_is_said_by_number() {
+        let check = |next, taken, expected: &str| {
+            let found = resume_pipe(next, taken, "AGAIN");
+            let rest = "; given the same events from the first on, AGAIN goes on there, and what was published beyond is not \
+                        published again within a day, unless the pipe paused there";
+            assert_eq!(found, format!("{expected}{rest}"), "{next} of {taken}");
+        };
+        check(150, 150, "every event that was taken from the pipe was published");
+        check(7, 8, "event 7 (the first is 0) was taken from the pipe and is not known to be published");
+        check(
+            7,
+            10,
+            "the events 7 to 9 (the first is 0) were taken from the pipe and are not known to be published",
+        );
+    }
 }

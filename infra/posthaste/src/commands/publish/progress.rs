@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::run::{Counts, Run};
 use super::told::Told;
 
@@ -27,11 +29,18 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// On standard error, from `now` on. Whoever reads JSON there gets none.
+    /// On standard error, from `now` on. Whoever reads JSON there gets the run's name alone.
     pub(super) fn on_stderr(is_json: bool, now: Duration) -> Self {
         let is_terminal = io::stderr().is_terminal();
         let period = if is_terminal { TERMINAL_PERIOD } else { LINE_PERIOD };
         Self { is_terminal, next_at: (is_terminal || !is_json).then(|| now + period) }
+    }
+
+    /// Says the run's name, before anything is sent: whoever is killed says nothing, and only with the name can the same
+    /// be sent again and not be published again.
+    pub(super) fn begin(is_json: bool, name: &str) {
+        let run = json!({ "run": name });
+        say(&if is_json { format!("{run}\n") } else { format!("run {name}\n") });
     }
 
     /// When there is something to show again.
@@ -75,7 +84,7 @@ fn line(run: &Run, now: Duration) -> String {
     text(summary(run.counts(), run.per_second(now)), run.told(), pause)
 }
 
-/// `12,300 sent · 400/s · 2 held · 1 refused · 3 retried · medium submission-queue, 15 s`, and why and for how long
+/// `12,300 sent · 400/s · 2 delayed · 1 refused · 3 retried · medium submission-queue, 15 s`, and why and for how long
 /// nothing is sent, where that is a second or more.
 fn text(mut text: String, told: Option<&Told>, pause: Option<(&str, Duration)>) -> String {
     if let Some(told) = told {
@@ -93,7 +102,9 @@ fn text(mut text: String, told: Option<&Told>, pause: Option<(&str, Duration)>) 
 /// What was counted, and how fast it went. What never happened is left out.
 pub(super) fn summary(counts: Counts, per_second: f64) -> String {
     let mut text = format!("{} sent · {per_second:.0}/s", grouped(counts.events));
-    for (count, what) in [(counts.held, "held"), (counts.refused, "refused"), (counts.retried, "retried")] {
+    for (count, what) in
+        [(counts.delayed, "delayed"), (counts.refused, "refused"), (counts.retried, "retried")]
+    {
         if count > 0 {
             let _ = write!(text, " · {} {what}", grouped(count));
         }
@@ -132,8 +143,8 @@ mod tests {
         let check = |counts, expected: &str| assert_eq!(summary(counts, 399.6), expected);
         check(Counts { events: 12_300, requests: 123, ..Counts::default() }, "12,300 sent · 400/s");
         check(
-            Counts { events: 12_300, requests: 123, held: 2, refused: 1, retried: 3 },
-            "12,300 sent · 400/s · 2 held · 1 refused · 3 retried",
+            Counts { events: 12_300, requests: 123, delayed: 2, refused: 1, retried: 3 },
+            "12,300 sent · 400/s · 2 delayed · 1 refused · 3 retried",
         );
     }
 

@@ -2,7 +2,8 @@
 //! sends, reads, waits and tells the time.
 //!
 //! Nothing it was given is lost: a batch leaves it only when it was acknowledged, and what it says is the place to go on
-//! from is the first event that was not.
+//! from is the first event that was not. What was taken from a pipe is published before a signal ends it, since nobody can
+//! read it again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +26,10 @@ const STRETCH_MAX: f64 = 0.25;
 /// size at most, but for single events larger than that.
 const BATCHES_MAX: usize = REQUESTS_AT_ONCE_MAX as usize + 1;
 
+/// Give up after this where not one request was ever answered: the address or the certificate is wrong, or nothing runs
+/// there, and waiting longer helps nobody. Long enough for a server that is just starting.
+const FIRST_ANSWER_MAX: Duration = Duration::from_secs(30);
+
 /// What to do next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -43,10 +48,11 @@ pub(super) enum Step {
 pub(super) struct Counts {
     /// Events that were acknowledged.
     pub(super) events: u64,
-    /// Requests that were acknowledged …
+    /// Requests that were acknowledged.
     pub(super) requests: u64,
-    /// … of them, under the tarpit.
-    pub(super) held: u64,
+    /// Answers that the tarpit delayed: acknowledgements that were held back, and requests that were told to come again
+    /// after the delay. The server's `PublishDelayedCount` counts the same.
+    pub(super) delayed: u64,
     /// Answers that refused a request for back pressure.
     pub(super) refused: u64,
     /// Requests that were sent again.
@@ -59,6 +65,7 @@ pub(super) struct Run {
     pace: Pace,
     meter: Meter,
     give_up_after: Duration,
+    is_pipe: bool,
     /// What is not acknowledged, by the number of its first event.
     tasks: BTreeMap<u64, Task>,
     input: Input,
@@ -67,12 +74,16 @@ pub(super) struct Run {
     /// Why it cannot be read on. What was read is published before that is said.
     broken: Option<EventsError>,
     ending: Option<Ending>,
+    /// The signal's exit code, while what was taken from a pipe is still being published.
+    closing: Option<u8>,
     /// Whether answers are not waited for any more.
     is_abandoned: bool,
     counts: Counts,
     told: Option<Told>,
     /// The last reason to send something again.
     trouble: Option<ClientError>,
+    /// Whether any request was ever answered.
+    is_met: bool,
     /// When something was last acknowledged, or first sent.
     progress_at: Duration,
 }
@@ -104,17 +115,25 @@ impl Run {
             pace,
             meter: Meter::default(),
             give_up_after,
+            is_pipe: false,
             tasks: BTreeMap::new(),
             input: Input::Idle,
             unread: from,
             broken: None,
             ending: None,
+            closing: None,
             is_abandoned: false,
             counts: Counts::default(),
             told: None,
             trouble: None,
+            is_met: false,
             progress_at: Duration::ZERO,
         }
+    }
+
+    /// The same for events that cannot be read again.
+    pub(super) fn of_pipe(self) -> Self {
+        Self { is_pipe: true, ..self }
     }
 
     /// What to do now.
@@ -155,6 +174,7 @@ impl Run {
         let sent = Sent { at: since, events: task.batch.events() };
         let stretch = 1.0 + STRETCH_MAX * chance;
         task.state = State::Waiting { not_before: Duration::ZERO };
+        self.is_met |= outcome.is_answer();
         match outcome {
             Outcome::Acknowledged(told) => {
                 self.tasks.remove(&first);
@@ -163,7 +183,9 @@ impl Run {
             Outcome::Refused { wait, told, error } => {
                 let measured = self.meter.per_second(now);
                 self.pace.pushed_back(sent, now, wait.mul_f64(stretch), measured);
-                self.counts.refused += 1;
+                let is_delay = matches!(&error, ClientError::Refused(refusal) if refusal.is_delay());
+                self.counts.delayed += u64::from(is_delay);
+                self.counts.refused += u64::from(!is_delay);
                 (self.told, self.trouble) = (told, Some(error));
             }
             Outcome::InUse { wait, error } => {
@@ -182,10 +204,28 @@ impl Run {
         }
     }
 
-    /// A signal asks for the end: the first one lets answers come in, the second one waits for nothing.
+    /// A signal asks for the end: the first one lets answers come in, and publishes what was taken from a pipe, whose
+    /// driver closes it; the second one waits for nothing.
     pub(super) fn interrupted(&mut self, exit_code: u8) {
-        self.is_abandoned = self.ending.is_some();
+        let is_first = self.ending.is_none() && self.closing.is_none();
+        if is_first && self.is_pipe {
+            self.closing = Some(exit_code);
+            return;
+        }
+        self.is_abandoned = !is_first;
         self.ending.get_or_insert(Ending::Interrupted { exit_code });
+    }
+
+    /// What is waited for since a signal came, if anything is.
+    pub(super) fn waits_for(&self) -> Option<&'static str> {
+        let is_open = self.input != Input::Over || !self.tasks.is_empty();
+        if self.is_abandoned {
+            None
+        } else if self.closing.is_some() && self.ending.is_none() && is_open {
+            Some("publishing what was taken from the pipe")
+        } else {
+            (self.in_flight() > 0).then_some("waiting for the answers to what was sent")
+        }
     }
 
     /// What happened so far.
@@ -237,7 +277,7 @@ impl Run {
         self.meter.count(now, sent.events);
         self.counts.events += u64::from(sent.events);
         self.counts.requests += 1;
-        self.counts.held += u64::from(delay.is_some());
+        self.counts.delayed += u64::from(delay.is_some_and(|delay| sent.was_held(now, delay)));
         (self.progress_at, self.told, self.trouble) = (now, told, None);
     }
 
@@ -246,16 +286,22 @@ impl Run {
             return;
         }
         if self.input == Input::Over && self.tasks.is_empty() {
-            self.ending = Some(self.broken.take().map_or(Ending::Done, Ending::Input));
+            let closed = self.closing.map(|exit_code| Ending::Interrupted { exit_code });
+            self.ending = self.broken.take().map(Ending::Input).or(closed).or(Some(Ending::Done));
         } else if self.gives_up_at().is_some_and(|at| at <= now) {
-            self.ending = self.trouble.take().map(|error| Ending::gave_up(self.give_up_after, error));
+            let length = self.patience();
+            self.ending = self.trouble.take().map(|error| Ending::gave_up(length, error));
         }
     }
 
     /// Only while everything that was sent waits to be sent again: an answer that is still to come may be a good one.
     fn gives_up_at(&self) -> Option<Duration> {
         let is_stuck = self.trouble.is_some() && self.in_flight() == 0 && !self.tasks.is_empty();
-        is_stuck.then(|| self.progress_at.saturating_add(self.give_up_after))
+        is_stuck.then(|| self.progress_at.saturating_add(self.patience()))
+    }
+
+    fn patience(&self) -> Duration {
+        if self.is_met { self.give_up_after } else { self.give_up_after.min(FIRST_ANSWER_MAX) }
     }
 
     fn has_fresh(&self) -> bool {

@@ -1,6 +1,5 @@
 //! Publishing a file of events at a pace: threads that read and send, around a [`Run`] that decides.
 
-use std::io::BufRead;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -10,11 +9,12 @@ use posthaste_local::{SystemClock, SystemEntropy};
 use posthaste_ports::{Clock, Entropy};
 use tokio::runtime;
 
-use super::batches::{Batch, Batches};
+use super::batches::{Batch, Batches, Source};
 use super::door::Door;
 use super::ending::Ending;
 use super::events::EventsError;
 use super::outcome::Outcome;
+use super::pipe::Pipe;
 use super::progress::Progress;
 use super::run::{Run, Step};
 use crate::serve::signals::Signals;
@@ -24,6 +24,19 @@ enum Said {
     Read(Result<Option<Batch>, EventsError>),
     Answered { first: u64, outcome: Outcome },
     Interrupted { exit_code: u8 },
+    Panicked,
+}
+
+/// Says so if its thread panics: what was asked of it is never answered then.
+struct Alarm(Sender<Said>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            // The run is over if nobody listens.
+            let _ = self.0.send(Said::Panicked);
+        }
+    }
 }
 
 /// Where the run's requests go, and under which names.
@@ -43,10 +56,12 @@ struct Threads {
     read: Sender<()>,
 }
 
-/// Runs to the end, and answers how it stands then.
-pub(super) fn drive<R: BufRead + Send + 'static>(
+/// Runs to the end, and answers how it stands then. The pipe, if the batches come from one, is closed by a signal and at
+/// the end.
+pub(super) fn drive<S: Source + Send + 'static>(
     mut run: Run,
-    batches: Batches<R>,
+    batches: Batches<S>,
+    pipe: Option<&Pipe>,
     sending: Sending,
     mut progress: Progress,
 ) -> Run {
@@ -72,16 +87,17 @@ pub(super) fn drive<R: BufRead + Send + 'static>(
             Step::Wait(until) => {
                 let until = until.into_iter().chain(progress.next_at()).min();
                 if let Some(said) = threads.wait(until.map(|until| until.saturating_sub(now))) {
-                    hear(&mut run, said, &progress);
+                    hear(&mut run, said, pipe, &progress);
                 }
             }
         }
     }
     progress.end();
+    pipe.inspect(|pipe| pipe.close());
     run
 }
 
-fn hear(run: &mut Run, said: Said, progress: &Progress) {
+fn hear(run: &mut Run, said: Said, pipe: Option<&Pipe>, progress: &Progress) {
     match said {
         Said::Read(batch) => run.read(batch),
         Said::Answered { first, outcome } => {
@@ -89,38 +105,36 @@ fn hear(run: &mut Run, said: Said, progress: &Progress) {
         }
         Said::Interrupted { exit_code } => {
             run.interrupted(exit_code);
-            if run.in_flight() > 0 {
-                progress.note("waiting for the answers to what was sent; interrupt again to go without them");
+            pipe.inspect(|pipe| pipe.close());
+            if let Some(what) = run.waits_for() {
+                progress.note(&format!("{what}; interrupt again to go without that"));
             }
         }
+        Said::Panicked => run.abandon(Ending::Panicked),
     }
 }
 
 impl Threads {
-    fn start<R: BufRead + Send + 'static>(
-        mut batches: Batches<R>,
-        sending: Sending,
-    ) -> std::io::Result<Self> {
+    fn start<S: Source + Send + 'static>(mut batches: Batches<S>, sending: Sending) -> std::io::Result<Self> {
         let (say, said) = channel();
         let (read, asked) = channel::<()>();
         listen(say.clone())?;
-        let reader = say.clone();
+        let reader = Alarm(say.clone());
         // Never waited for: a pipe may be silent for ever.
         thread::Builder::new().spawn(move || {
-            while asked.recv().is_ok() && reader.send(Said::Read(batches.next())).is_ok() {}
+            while asked.recv().is_ok() && reader.0.send(Said::Read(batches.next())).is_ok() {}
         })?;
         Ok(Self { sending, said, say, read })
     }
 
     /// Sends a batch on a thread of its own; the run bounds how many there are.
     fn send(&self, batch: Arc<Batch>) -> std::io::Result<()> {
-        let (say, Sending { door, name }) = (self.say.clone(), self.sending.clone());
+        let (alarm, Sending { door, name }) = (Alarm(self.say.clone()), self.sending.clone());
         let send = move || {
-            let key = format!("{name}-{}", batch.first);
-            let answer = door.post(&batch.content_type, Some(key), batch.body.clone());
+            let answer = door.post(&batch.content_type, Some(batch.name(&name)), batch.body.clone());
             let outcome = Outcome::read(answer, SystemClock.now());
             // The run is over if nobody listens.
-            let _ = say.send(Said::Answered { first: batch.first, outcome });
+            let _ = alarm.0.send(Said::Answered { first: batch.first, outcome });
         };
         thread::Builder::new().spawn(send).map(drop)
     }
@@ -140,7 +154,7 @@ fn listen(say: Sender<Said>) -> std::io::Result<()> {
     let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
     let mut signals = {
         let _inside = runtime.enter();
-        Signals::listen()?
+        Signals::listen_with_hangup()?
     };
     let listen = move || {
         loop {
@@ -151,4 +165,23 @@ fn listen(say: Sender<Said>) -> std::io::Result<()> {
         }
     };
     thread::Builder::new().spawn(listen).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_says_so_and_one_that_ends_does_not() {
+        let (say, said) = channel();
+        let (quiet, loud) = (Alarm(say.clone()), Alarm(say));
+        thread::spawn(move || drop(quiet)).join().unwrap();
+        assert!(said.try_recv().is_err());
+        let panics = move || {
+            let _alarm = loud;
+            panic!("as it should");
+        };
+        thread::spawn(panics).join().unwrap_err();
+        assert!(matches!(said.try_recv(), Ok(Said::Panicked)));
+    }
 }

@@ -50,7 +50,6 @@ fn braces_quotes_and_line_breaks_inside_an_event_do_not_end_it() {
 #[test]
 fn what_is_no_event_is_refused_with_its_line() {
     check("x", &["line 1: expected an event (a JSON object) or an array of events"]);
-    check("\u{feff}{}", &["line 1: expected an event (a JSON object) or an array of events"]);
     check("{}\n7\n", &["1 {}", "line 2: expected the next event (a JSON object)"]);
     check("[{}\n{}]", &["1 {}", "line 2: expected a comma and the next event, or the end of the array"]);
     check("[{},]", &["1 {}", "line 1: expected the next event (a JSON object)"]);
@@ -71,6 +70,53 @@ fn a_broken_event_is_refused_with_its_number_its_line_and_the_place_in_it() {
     check("{}\n{\"a\":1", &["1 {}", &format!("{begins}: EOF while parsing an object at line 1 column 6")]);
     let not_text = read(b"{}\n{\"a\":\"\xff\"}", 4);
     assert_eq!(not_text[1], "event 1 (the first is 0), which begins in line 2, is not UTF-8");
+}
+
+#[test]
+fn a_byte_order_mark_is_passed_over_at_the_beginning_only() {
+    check("\u{feff}{}", &["1 {}"]);
+    check("\u{feff}\n[{}]", &["2 {}"]);
+    check("\u{feff}", &[]);
+    let begin = "line 1: expected an event (a JSON object) or an array of events";
+    check("\u{feff}\u{feff}{}", &[begin]);
+    check("\u{fec0}{}", &[begin]);
+    check("{}\u{feff}{}", &["1 {}", "line 1: expected the next event (a JSON object)"]);
+}
+
+/// An input that has more to read after its end, as a terminal has after Ctrl-D.
+struct Terminal(Vec<&'static [u8]>);
+
+impl io::Read for Terminal {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let line = self.0.remove(0);
+        into[..line.len()].copy_from_slice(line);
+        Ok(line.len())
+    }
+}
+
+#[test]
+fn the_end_of_a_terminal_s_input_is_asked_for_once() {
+    let mut events = Events::of(BufReader::new(Terminal(vec![b"{}\n", b"", b"{}\n"])));
+    assert!(matches!(events.next(), Ok(Some(_))));
+    assert!(matches!((events.next(), events.next()), (Ok(None), Ok(None))));
+}
+
+#[test]
+fn an_event_too_long_that_is_cut_inside_a_character_is_too_long() {
+    let endless = io::Read::chain(&b"{\"a\":\""[..], Repeated("€".as_bytes()));
+    let found = Events::of(BufReader::new(endless)).next();
+    assert!(matches!(found, Err(EventsError::TooLarge { index: 0, line: 1 })), "{found:?}");
+}
+
+/// A text without end.
+struct Repeated(&'static [u8]);
+
+impl io::Read for Repeated {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let whole = into.len() / self.0.len() * self.0.len();
+        into[..whole].chunks_mut(self.0.len()).for_each(|chunk| chunk.copy_from_slice(self.0));
+        Ok(whole)
+    }
 }
 
 #[test]

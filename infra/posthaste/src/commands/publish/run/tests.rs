@@ -19,6 +19,8 @@ enum Answer {
     /// Let through at once under the tarpit.
     LetThrough(u64),
     Refused(u64),
+    /// To come again after the tarpit's delay.
+    SentAway(u64),
     InUse(u64),
     Unavailable,
     /// Published, but the answer is lost.
@@ -32,7 +34,7 @@ enum Answer {
 /// A server that remembers names, as ours does, and answers as a script says: by the number of the request, from 0.
 struct Sim<F> {
     run: Run,
-    batches: Batches<&'static [u8]>,
+    batches: Batches<Events<&'static [u8]>>,
     script: F,
     now: Duration,
     /// When answers arrive, in the order of that.
@@ -104,7 +106,8 @@ impl<F: Fn(usize, u64) -> Answer> Sim<F> {
             Answer::LetThrough(delay) => {
                 Outcome::Acknowledged(Some(Told::read(&format!("medium; delay={delay}"))))
             }
-            Answer::Refused(wait) => Outcome::Refused { wait: secs(wait), told: None, error: error(429) },
+            Answer::Refused(wait) => Outcome::Refused { wait: secs(wait), told: None, error: error(503) },
+            Answer::SentAway(wait) => Outcome::Refused { wait: secs(wait), told: None, error: error(429) },
             Answer::InUse(wait) => Outcome::InUse { wait: secs(wait), error: error(409) },
             Answer::Unavailable => Outcome::Unclear { wait: Some(secs(5)), error: error(503) },
             Answer::Lost | Answer::Dropped => Outcome::Unclear { wait: None, error: unreachable() },
@@ -202,7 +205,7 @@ fn a_wait_that_the_server_names_is_kept_by_every_request() {
 #[test]
 fn under_the_tarpit_one_request_waits_at_once() {
     let sim = play(200, |_, _| Answer::Held(15));
-    assert_eq!((sim.in_flight_max, sim.run.counts().held), (1, 20));
+    assert_eq!((sim.in_flight_max, sim.run.counts().delayed), (1, 20));
     assert_eq!(sim.seconds(), 20 * 15 + 2);
     assert_all(sim, 200);
 }
@@ -210,7 +213,7 @@ fn under_the_tarpit_one_request_waits_at_once() {
 #[test]
 fn where_one_request_per_delay_is_let_through_nothing_is_sent_for_nothing() {
     let sim = play(200, |_, _| Answer::LetThrough(15));
-    assert_eq!((sim.requests.len(), sim.in_flight_max), (20, 1));
+    assert_eq!((sim.requests.len(), sim.in_flight_max, sim.run.counts().delayed), (20, 1, 0));
     assert_eq!(sim.seconds(), 19 * 15 + 2);
     assert_all(sim, 200);
 }
@@ -272,6 +275,28 @@ fn a_server_that_is_gone_is_waited_for_and_then_given_up() {
 }
 
 #[test]
+fn a_server_that_never_answered_is_given_up_soon() {
+    let sim = play(1000, |_, _| Answer::Dropped);
+    assert_eq!((sim.seconds(), sim.run.resume_at()), (30, 0));
+    assert_eq!(sim.run.into_ending().unwrap().to_string(), "nothing was acknowledged for PT30S");
+    // One that answers, whatever it is, is there.
+    let sim = play(100, |n, _| if n == 0 { Answer::Unavailable } else { Answer::Dropped });
+    assert_eq!(sim.seconds() / 60, 15);
+}
+
+#[test]
+fn whoever_is_sent_away_by_the_tarpit_is_delayed_and_not_refused() {
+    let sim = play(100, |n, _| match n {
+        2 => Answer::SentAway(15),
+        5 => Answer::Refused(30),
+        _ => Answer::Ok,
+    });
+    let counts = sim.run.counts();
+    assert_eq!((counts.delayed, counts.refused, counts.retried), (1, 1, 2));
+    assert_all(sim, 100);
+}
+
+#[test]
 fn back_pressure_that_does_not_end_is_given_up() {
     let sim = play(100, |_, _| Answer::Refused(30));
     assert_eq!((sim.seconds(), sim.requests.len()), (15 * 60, 30));
@@ -325,7 +350,30 @@ fn the_first_signal_waits_for_answers_and_the_second_does_not() {
     patient.run.answered(now, 0, Outcome::Acknowledged(None), 0.0);
     assert_eq!((patient.run.next(now), patient.run.resume_at()), (Step::Over, 10));
     let mut hasty = start();
+    assert_eq!(hasty.run.waits_for(), Some("waiting for the answers to what was sent"));
     hasty.run.interrupted(130);
     assert_eq!((hasty.run.next(now), hasty.run.resume_at()), (Step::Over, 0));
+    assert_eq!(hasty.run.waits_for(), None);
     assert!(matches!(hasty.run.into_ending(), Some(Ending::Interrupted { exit_code: 130 })));
+}
+
+#[test]
+fn the_first_signal_publishes_what_was_taken_from_a_pipe_and_the_second_does_not() {
+    let start = || {
+        let mut sim = Sim::new(25, 0, None, |_, _| Answer::Ok);
+        sim.run = sim.run.of_pipe();
+        assert_eq!((sim.run.next(sim.now), sim.run.waits_for()), (Step::Read, None));
+        sim.run.interrupted(143);
+        assert_eq!(sim.run.waits_for(), Some("publishing what was taken from the pipe"));
+        let batch = sim.batches.next();
+        sim.run.read(batch);
+        sim
+    };
+    let patient = start().play();
+    assert_eq!((patient.run.counts().events, patient.run.resume_at()), (25, 25));
+    assert!(matches!(patient.run.into_ending(), Some(Ending::Interrupted { exit_code: 143 })));
+    let mut hasty = start();
+    hasty.run.interrupted(130);
+    assert_eq!((hasty.run.next(hasty.now), hasty.run.waits_for()), (Step::Over, None));
+    assert_eq!(hasty.run.resume_at(), 0);
 }

@@ -1,0 +1,177 @@
+//! Events from a pipe: a pause of its writer does not keep what was read from being published, and what was taken from it
+//! is known at every end, because nobody can read it again.
+
+use std::io::{self, BufReader, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use super::batches::{Next, Source};
+use super::events::{Event, Events, EventsError};
+
+/// After so long without an event, what was read is published without waiting for more.
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
+
+/// What was taken from it.
+type Taken = Result<Option<Event>, EventsError>;
+
+/// The events of a pipe. A thread of its own reads them, one ahead: the pipe may be silent for ever.
+#[derive(Debug)]
+pub(super) struct Piped {
+    events: Receiver<Taken>,
+    tap: Arc<Tap>,
+    is_over: bool,
+}
+
+/// What closes a pipe, and knows what was taken from it.
+#[derive(Debug)]
+pub(super) struct Pipe {
+    tap: Arc<Tap>,
+    /// Nothing is ever said here: it ends with the thread that reads.
+    reader: Receiver<()>,
+}
+
+#[derive(Debug, Default)]
+struct Tap {
+    is_closed: AtomicBool,
+    events: AtomicU64,
+}
+
+/// The pipe as it is read: closed, it has ended.
+#[derive(Debug)]
+struct Gate<R> {
+    input: R,
+    tap: Arc<Tap>,
+}
+
+impl Pipe {
+    /// Begins to read.
+    pub(super) fn open<R: Read + Send + 'static>(input: R) -> io::Result<(Self, Piped)> {
+        let tap = Arc::new(Tap::default());
+        let (say, events) = sync_channel(0);
+        let (alive, reader) = sync_channel(0);
+        let source = Events::of(BufReader::new(Gate { input, tap: Arc::clone(&tap) }));
+        let reading = Arc::clone(&tap);
+        thread::Builder::new().spawn(move || read(source, &reading, &say, alive))?;
+        Ok((Self { tap: Arc::clone(&tap), reader }, Piped { events, tap, is_over: false }))
+    }
+
+    /// Takes no more from the pipe. What was taken still comes out.
+    pub(super) fn close(&self) {
+        self.tap.is_closed.store(true, Ordering::SeqCst);
+    }
+
+    /// How many events were taken from it. It was closed, and the [`Piped`] is asked no more: what was taken and not asked
+    /// for counts too.
+    pub(super) fn taken(self) -> u64 {
+        // Either it ends at once, or it waits for a pipe that is silent, and everything that came is counted.
+        let _ = self.reader.recv_timeout(PAUSE);
+        self.tap.events.load(Ordering::SeqCst)
+    }
+}
+
+fn read<R: Read>(
+    mut events: Events<BufReader<Gate<R>>>,
+    tap: &Tap,
+    say: &SyncSender<Taken>,
+    alive: SyncSender<()>,
+) {
+    loop {
+        let next = events.next();
+        let is_last = !matches!(next, Ok(Some(_)));
+        tap.events.store(events.count(), Ordering::SeqCst);
+        let is_heard = say.send(next).is_ok();
+        if is_last || !(is_heard || tap.is_closed.load(Ordering::SeqCst)) {
+            break;
+        }
+    }
+    drop(alive);
+}
+
+impl Source for Piped {
+    fn next(&mut self) -> Result<Next, EventsError> {
+        if self.is_over {
+            return Ok(Next::End);
+        }
+        let next = self.events.recv_timeout(PAUSE);
+        // Asked after that: an event that is cut off is no mistake of a pipe that was closed here.
+        let is_closed = self.tap.is_closed.load(Ordering::SeqCst);
+        self.is_over =
+            !matches!(next, Ok(Ok(Some(_))) | Err(RecvTimeoutError::Timeout)) || is_closed && next.is_err();
+        match next {
+            Ok(Ok(Some(event))) => Ok(Next::Event(event)),
+            // Closed, it ends where the same input does not: a cut, as a pause is.
+            _ if is_closed => Ok(Next::Pause),
+            Ok(Ok(None)) => Ok(Next::End),
+            Ok(Err(error)) => Err(error),
+            Err(RecvTimeoutError::Timeout) => Ok(Next::Pause),
+            Err(RecvTimeoutError::Disconnected) => Err(EventsError::Reader),
+        }
+    }
+}
+
+impl<R: Read> Read for Gate<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.tap.is_closed.load(Ordering::SeqCst) { Ok(0) } else { self.input.read(into) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn shown(next: &Result<Next, EventsError>) -> String {
+        match next {
+            Ok(Next::Event(event)) => event.json.clone(),
+            Ok(Next::Pause) => "pause".to_owned(),
+            Ok(Next::End) => "end".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    fn check(events: &mut Piped, expected: &[&str]) {
+        for expected in expected {
+            assert_eq!(shown(&events.next()), *expected);
+        }
+    }
+
+    #[test]
+    fn a_silent_pipe_pauses_and_its_end_is_its_end() {
+        let (input, mut output) = io::pipe().unwrap();
+        let (pipe, mut events) = Pipe::open(input).unwrap();
+        output.write_all(b"{}{\"a\":1}{").unwrap();
+        check(&mut events, &["{}", "{\"a\":1}", "pause", "pause"]);
+        output.write_all(b"}").unwrap();
+        drop(output);
+        check(&mut events, &["{}", "end", "end"]);
+        pipe.close();
+        assert_eq!(pipe.taken(), 3);
+    }
+
+    #[test]
+    fn a_closed_pipe_hands_out_what_was_taken_and_no_more() {
+        let (input, mut output) = io::pipe().unwrap();
+        let (pipe, mut events) = Pipe::open(input).unwrap();
+        output.write_all(b"{}{}{}{\"cut\":").unwrap();
+        check(&mut events, &["{}"]);
+        pipe.close();
+        check(&mut events, &["{}", "{}", "pause", "end"]);
+        assert_eq!(pipe.taken(), 3);
+        drop(output);
+    }
+
+    #[test]
+    fn what_was_taken_and_not_asked_for_is_counted() {
+        let (input, mut output) = io::pipe().unwrap();
+        let (pipe, mut events) = Pipe::open(input).unwrap();
+        output.write_all(b"{}\n{}\n{}\n{}\n").unwrap();
+        check(&mut events, &["{}"]);
+        pipe.close();
+        drop(events);
+        assert_eq!(pipe.taken(), 4);
+        drop(output);
+    }
+}
