@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Exit code of a process ended by a signal is this plus the signal's number, as shells have it.
 const EXIT_CODE_BASE: i32 = 128;
 
-/// Where Linux tells, in `SigIgn`, which signals the process ignores (proc_pid_status(5)).
+/// Where Linux tells, in `SigIgn`, which signals the process ignores (`proc_pid_status(5)`).
 const STATUS_FILE: &str = "/proc/self/status";
 
 /// Listens for them.
