@@ -179,8 +179,8 @@ fn settings_that_are_refused_name_the_variable_the_key_and_the_rule() {
     };
     check(r#"{"SubmissionQueueHigh": 1}"#, "unknown key SubmissionQueueHigh");
     check(
-        r#"{"BatchPointItemExpiryInterval": "00:05:00"}"#,
-        "BatchPointItemExpiryInterval has no counterpart",
+        r#"{"BatchPointItemExpiryInterval": "00:06:00"}"#,
+        "BatchPointItemExpiryInterval is \"00:06:00\"; expected 00:05:00, as the documents have it, because",
     );
     check(
         r#"{"SubmissionQueueMediumThreshold": 1000}"#,

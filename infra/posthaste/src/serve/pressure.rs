@@ -147,8 +147,8 @@ mod tests {
             "a.yaml:1:31: SubmissionQueueHighThreshold is \"many\"; expected a whole number",
         );
         refused(
-            "# ours\nBatchPointItemExpiryInterval: 00:05:00\n",
-            "a.yaml:2:31: BatchPointItemExpiryInterval has no counterpart here: ",
+            "# ours\nBatchPointItemExpiryInterval: 00:06:00\n",
+            "a.yaml:2:31: BatchPointItemExpiryInterval is \"00:06:00\"; expected 00:05:00, as the documents have it, ",
         );
         refused(
             "BatchPointBatchSize: 40\nSubmissionQueueMediumThreshold: 1000\n",

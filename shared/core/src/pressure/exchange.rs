@@ -1,7 +1,8 @@
 //! The settings of back pressure under Exchange's names: a flat map of keys as they stand in `EdgeTransport.exe.config`,
 //! with ours beside them in the same style. One reader for both hosts, whatever the format the map comes in.
 //!
-//! What is left out keeps the profile's default. A key that is not known, or that has no counterpart here, is refused.
+//! What is left out keeps the profile's default. A key that is not known is refused, and so is one that has no counterpart
+//! here with any other value than the documents'.
 
 mod change;
 mod meanings;
@@ -43,18 +44,10 @@ pub enum KeyError {
     /// There is no such key.
     #[error("unknown key {0}; ARCHITECTURE.md lists the keys of back pressure")]
     Unknown(String),
-    /// Exchange has it, and there is nothing here that it could change.
-    #[error("{key} has no counterpart here: {reason}")]
-    NoCounterpart {
-        /// The key.
-        key: &'static str,
-        /// Why there is nothing.
-        reason: &'static str,
-    },
     /// It stands there twice, and which of them is meant cannot be told.
     #[error("{0} is set twice")]
     Twice(String),
-    /// Its value is not of its kind.
+    /// Its value is not of its kind, or there is nothing here that it could change.
     #[error("{key} is {value}; expected {expected}")]
     Value {
         /// The key.
@@ -71,7 +64,7 @@ impl ExchangeSettings {
     pub fn apply_to(&self, mut settings: PressureSettings) -> Result<PressureSettings, ExchangeError> {
         let mut seen = BTreeSet::new();
         for (key, value) in &self.entries {
-            meanings::meaning(key)?.read(key, value)?.apply(&mut settings);
+            meanings::meaning(key)?.set(key, value, &mut settings)?;
             if !seen.insert(key) {
                 return Err(KeyError::Twice(key.clone()).into());
             }
@@ -88,7 +81,6 @@ impl ExchangeError {
             Self::Key(KeyError::Unknown(key) | KeyError::Twice(key) | KeyError::Value { key, .. }) => {
                 Some(key)
             }
-            Self::Key(KeyError::NoCounterpart { key, .. }) => Some(key),
             Self::Rule(error) => error.key(),
         }
     }

@@ -1,10 +1,11 @@
 //! The documents' formulas: thresholds that follow from the size of a disk or of the memory.
 
+use super::Resource;
+use super::keys::{self, ResourceKeys};
 use super::readings::{Readings, Space, Usage};
 use super::rule::{self, Bound, SettingsError};
 use super::settings::{DiskConstants, GIB, PressureSettings, ThresholdSettings};
 use super::table::{Row, ThresholdRule, Thresholds};
-use super::{Resource, keys};
 
 /// How far the medium and the normal threshold of a formula lie below the high one, in per cent.
 pub(super) const FORMULA_STEPS: (u64, u64) = (2, 4);
@@ -15,13 +16,17 @@ const PROCESS_MEMORY_PERCENT: u64 = 75;
 /// The most memory the process may take on the largest machine.
 const PROCESS_MEMORY_BYTES_MAX: u64 = 1024 * GIB;
 
-/// The high threshold of the share of messages in flight, which on AWS stand for the database's disk, in per cent.
+/// The high threshold of the share of messages in flight, which on AWS stand for the database's disk, in per cent
+/// (`PercentageInFlightUsedHighThreshold`).
 const IN_FLIGHT_HIGH: u64 = 75;
 
 impl PressureSettings {
     /// The thresholds of a row: as set, or else as its rule says. `None` where the rule needs a reading that is not
     /// there.
     pub fn thresholds_of(&self, row: &Row, readings: &Readings) -> Result<Option<Thresholds>, SettingsError> {
+        if row.resource == Resource::DatabaseDisk && matches!(readings.database, Some(Space::InFlight(_))) {
+            return self.thresholds_in_flight().map(Some);
+        }
         let set = self.thresholds.get(&row.resource).copied().unwrap_or_default();
         let thresholds = match (row.thresholds, set.high) {
             (ThresholdRule::Fixed(fixed), _) => Some(set.over(fixed)),
@@ -29,8 +34,15 @@ impl PressureSettings {
             (rule, None) => self.high_by(rule, row.resource, readings)?.map(|high| set.below(high)),
         };
         if let Some(thresholds) = thresholds {
-            check(row.resource, thresholds)?;
+            check(row.resource, row.resource.keys(), thresholds)?;
         }
+        Ok(thresholds)
+    }
+
+    /// The thresholds of the share of messages in flight. Those of a disk say nothing about it.
+    pub(super) fn thresholds_in_flight(&self) -> Result<Thresholds, SettingsError> {
+        let thresholds = self.in_flight.below(self.in_flight.high.unwrap_or(IN_FLIGHT_HIGH));
+        check(Resource::DatabaseDisk, keys::IN_FLIGHT, thresholds)?;
         Ok(thresholds)
     }
 
@@ -42,7 +54,6 @@ impl PressureSettings {
         readings: &Readings,
     ) -> Result<Option<u64>, SettingsError> {
         match (rule, readings.database) {
-            (ThresholdRule::DatabaseDisk, Some(Space::InFlight(_))) => Ok(Some(IN_FLIGHT_HIGH)),
             (ThresholdRule::DatabaseDisk, Some(Space::Disk(disk))) => {
                 self.disk_high(resource, disk).map(Some)
             }
@@ -52,7 +63,7 @@ impl PressureSettings {
             (ThresholdRule::ProcessMemory, _) => {
                 Ok(readings.memory.and_then(|memory| process_high(memory.total)))
             }
-            (ThresholdRule::DatabaseDisk, None) | (ThresholdRule::Fixed(_), _) => Ok(None),
+            (ThresholdRule::DatabaseDisk | ThresholdRule::Fixed(_), _) => Ok(None),
         }
     }
 
@@ -95,8 +106,8 @@ impl ThresholdSettings {
 }
 
 /// Thresholds are in order, and a share is at most everything.
-fn check(resource: Resource, thresholds: Thresholds) -> Result<(), SettingsError> {
-    let (keys, Thresholds { normal, medium, high }) = (resource.keys(), thresholds);
+fn check(resource: Resource, keys: ResourceKeys, thresholds: Thresholds) -> Result<(), SettingsError> {
+    let Thresholds { normal, medium, high } = thresholds;
     rule::number(keys.normal, normal, Bound::Min(1))?;
     rule::number(keys.medium, medium, Bound::AtLeast(keys.normal, normal))?;
     rule::number(keys.high, high, Bound::AtLeast(keys.medium, medium))?;
@@ -191,5 +202,36 @@ mod tests {
         );
         assert_eq!(set(None, None, Some(4)), Err(format!("{normal} is 0; expected at least 1")));
         assert_eq!(set(Some(98), None, None), Err(format!("{medium} is 97; expected at least {normal}, 98")));
+    }
+
+    /// What is set of the share in flight, beside a disk's high threshold of 98 per cent, and what comes of both there.
+    fn in_flight(normal: Option<u64>, medium: Option<u64>, high: Option<u64>) -> Result<Thresholds, String> {
+        let mut settings = PressureSettings {
+            in_flight: ThresholdSettings { normal, medium, high },
+            ..PressureSettings::default()
+        };
+        let disk = ThresholdSettings { high: Some(98), ..ThresholdSettings::default() };
+        settings.thresholds.insert(Resource::DatabaseDisk, disk);
+        let row = &table(Profile::Scaled)[3];
+        let on_disk = settings.thresholds_of(row, &disks(100 * GIB, 100 * GIB));
+        assert_eq!(on_disk, Ok(Some(Thresholds::new(94, 96, 98))));
+        let readings = Readings { database: Some(Space::InFlight(0)), ..Readings::default() };
+        let found = settings.thresholds_of(row, &readings).map_err(|error| error.to_string());
+        assert_eq!(settings.validate().map_err(|error| error.to_string()).err(), found.clone().err());
+        found.map(Option::unwrap)
+    }
+
+    #[test]
+    fn the_share_in_flight_has_thresholds_of_its_own() {
+        assert_eq!(in_flight(None, None, None), Ok(Thresholds::new(71, 73, 75)));
+        assert_eq!(in_flight(None, None, Some(80)), Ok(Thresholds::new(76, 78, 80)));
+        assert_eq!(in_flight(Some(60), Some(70), None), Ok(Thresholds::new(60, 70, 75)));
+        let high = "PercentageInFlightUsedHighThreshold";
+        assert_eq!(in_flight(None, None, Some(101)), Err(format!("{high} is 101; expected at most 100")));
+        let medium = "PercentageInFlightUsedMediumThreshold";
+        assert_eq!(
+            in_flight(None, Some(80), None),
+            Err(format!("{high} is 75; expected at least {medium}, 80"))
+        );
     }
 }

@@ -31,7 +31,7 @@ pub(super) const BATCH_COST: &str = "BatchPointUseCostForPressure";
 pub(super) const BATCH_SIZE: &str = "BatchPointBatchSize";
 /// How long a batch takes messages.
 pub(super) const BATCH_TIMEOUT: &str = "BatchPointBatchTimeout";
-/// Has no counterpart.
+/// Has no counterpart; only the documents' value is taken.
 pub(super) const BATCH_ITEM_EXPIRY: &str = "BatchPointItemExpiryInterval";
 
 /// The keys of one resource.
@@ -55,6 +55,9 @@ macro_rules! thresholds {
         }
     };
 }
+
+/// Of the share of messages in flight, which on AWS stands for the database's disk.
+pub(super) const IN_FLIGHT: ResourceKeys = thresholds!("PercentageInFlightUsed", None);
 
 impl Resource {
     /// Its keys.

@@ -84,6 +84,8 @@ pub struct PressureSettings {
     pub profile: Profile,
     /// Thresholds that take the place of the table's or a formula's.
     pub thresholds: BTreeMap<Resource, ThresholdSettings>,
+    /// Those of the share of messages in flight, which on AWS stands for the database's disk.
+    pub in_flight: ThresholdSettings,
     /// History depths that take the place of the table's, in polls.
     pub history_depths: BTreeMap<Resource, u32>,
     /// The tarpit.
@@ -104,6 +106,7 @@ impl Default for PressureSettings {
             stale_after: None,
             profile: Profile::default(),
             thresholds: BTreeMap::new(),
+            in_flight: ThresholdSettings::default(),
             history_depths: BTreeMap::new(),
             tarpit: TarpitSettings::default(),
             disk: DiskConstants::default(),
@@ -150,6 +153,7 @@ impl PressureSettings {
         self.disk.validate()?;
         self.batch_points.validate()?;
         self.history_depths.iter().try_for_each(|(resource, depth)| check_depth(*resource, *depth))?;
+        self.thresholds_in_flight()?;
         self.validate_machine(&Readings::default())
     }
 

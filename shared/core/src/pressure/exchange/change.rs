@@ -1,4 +1,4 @@
-//! A key with its value read: one change to the settings.
+//! What a key can mean, and how its value changes the settings.
 
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub(super) enum Border {
 pub(super) enum Meaning {
     /// A threshold of a resource; where a formula gives it, 0 leaves it to that.
     Threshold(Resource, Border),
+    /// A threshold of the share of messages in flight; 0 leaves it to its default.
+    InFlight(Border),
     /// A history depth, in polls.
     HistoryDepth(Resource),
     /// The limit of the machine's memory, from which its three thresholds follow.
@@ -39,76 +41,61 @@ pub(super) enum Meaning {
     Size(fn(&mut PressureSettings, u64)),
     /// A length of time.
     Length(fn(&mut PressureSettings, Duration)),
-}
-
-/// A change to the settings.
-#[derive(Clone, Copy)]
-pub(super) enum Change {
-    Threshold(Resource, Border, Option<u64>),
-    HistoryDepth(Resource, u32),
-    MemoryLimit(u64),
-    Flag(fn(&mut PressureSettings, bool), bool),
-    Count(fn(&mut PressureSettings, u32), u32),
-    Size(fn(&mut PressureSettings, u64), u64),
-    Length(fn(&mut PressureSettings, Duration), Duration),
+    /// A length of time that nothing here corresponds to: the documents' own changes nothing, any other is refused.
+    NoLengthBut(Duration, &'static str),
 }
 
 impl Meaning {
-    /// The change that a value makes.
-    pub(super) fn read(self, key: &str, value: &Value) -> Result<Change, KeyError> {
-        let read = match self {
-            Self::Threshold(resource, border) => {
-                value.number().map(|number| Change::Threshold(resource, border, threshold(resource, number)))
-            }
-            Self::HistoryDepth(resource) => value.count().map(|depth| Change::HistoryDepth(resource, depth)),
-            Self::MemoryLimit => {
-                value.number().filter(|limit| MEMORY_LIMIT.contains(limit)).map(Change::MemoryLimit)
-            }
-            Self::Flag(set) => value.flag().map(|flag| Change::Flag(set, flag)),
-            Self::Count(set) => value.count().map(|count| Change::Count(set, count)),
-            Self::Size(set) => value.size().map(|bytes| Change::Size(set, bytes)),
-            Self::Length(set) => value.length().map(|length| Change::Length(set, length)),
-        };
-        read.ok_or_else(|| KeyError::Value {
+    /// Changes the settings as this key with this value says.
+    pub(super) fn set(
+        self,
+        key: &str,
+        value: &Value,
+        settings: &mut PressureSettings,
+    ) -> Result<(), KeyError> {
+        self.read(value, settings).ok_or_else(|| KeyError::Value {
             key: key.to_owned(),
             value: value.to_string(),
             expected: self.expected(),
         })
     }
 
+    /// `None`, and nothing is changed, where the value is not of its kind.
+    fn read(self, value: &Value, settings: &mut PressureSettings) -> Option<()> {
+        match self {
+            Self::Threshold(resource, border) => {
+                let number = threshold(resource, value.number()?);
+                *border.of(settings.thresholds.entry(resource).or_default()) = number;
+            }
+            Self::InFlight(border) => {
+                *border.of(&mut settings.in_flight) = Some(value.number()?).filter(|number| *number > 0);
+            }
+            Self::HistoryDepth(resource) => {
+                settings.history_depths.insert(resource, value.count()?);
+            }
+            Self::MemoryLimit => {
+                let limit = value.number().filter(|limit| MEMORY_LIMIT.contains(limit))?;
+                settings.thresholds.insert(Resource::SystemMemory, memory_thresholds(limit));
+            }
+            Self::Flag(set) => set(settings, value.flag()?),
+            Self::Count(set) => set(settings, value.count()?),
+            Self::Size(set) => set(settings, value.size()?),
+            Self::Length(set) => set(settings, value.length()?),
+            Self::NoLengthBut(only, _) => return (value.length()? == only).then_some(()),
+        }
+        Some(())
+    }
+
     const fn expected(self) -> &'static str {
         match self {
-            Self::Threshold(..) | Self::HistoryDepth(_) | Self::Count(_) => "a whole number",
+            Self::Threshold(..) | Self::InFlight(_) | Self::HistoryDepth(_) | Self::Count(_) => {
+                "a whole number"
+            }
             Self::MemoryLimit => "a whole number from 5 to 100",
             Self::Flag(_) => "true or false",
             Self::Size(_) => "a number of bytes or a size such as 384 MB",
             Self::Length(_) => "a duration such as 00:00:02, 00:00:00.100 or PT2S",
-        }
-    }
-}
-
-impl Change {
-    pub(super) fn apply(self, settings: &mut PressureSettings) {
-        match self {
-            Self::Threshold(resource, border, value) => {
-                *border.of(settings.thresholds.entry(resource).or_default()) = value;
-            }
-            Self::HistoryDepth(resource, depth) => {
-                settings.history_depths.insert(resource, depth);
-            }
-            Self::MemoryLimit(limit) => {
-                let (medium, normal) = MEMORY_STEPS;
-                let thresholds = ThresholdSettings {
-                    normal: Some(limit - normal),
-                    medium: Some(limit - medium),
-                    high: Some(limit),
-                };
-                settings.thresholds.insert(Resource::SystemMemory, thresholds);
-            }
-            Self::Flag(set, flag) => set(settings, flag),
-            Self::Count(set, count) => set(settings, count),
-            Self::Size(set, bytes) => set(settings, bytes),
-            Self::Length(set, length) => set(settings, length),
+            Self::NoLengthBut(_, expected) => expected,
         }
     }
 }
@@ -121,6 +108,11 @@ impl Border {
             Self::High => &mut thresholds.high,
         }
     }
+}
+
+fn memory_thresholds(limit: u64) -> ThresholdSettings {
+    let (medium, normal) = MEMORY_STEPS;
+    ThresholdSettings { normal: Some(limit - normal), medium: Some(limit - medium), high: Some(limit) }
 }
 
 /// 0 leaves a threshold to its formula; where there is none, it is a threshold like any other, and refused later.
