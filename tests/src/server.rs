@@ -1,5 +1,6 @@
 //! `posthaste serve` as a process.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -62,6 +63,14 @@ impl Server {
     /// The number of the process.
     pub fn pid(&self) -> u32 {
         self.process.id()
+    }
+
+    /// The most bytes that it ever had resident, as the kernel has kept them: no look is too late for it.
+    pub fn resident_bytes_max(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the process runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("status has the line");
+        let kib = line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok());
+        kib.expect("it is a number") * 1024
     }
 
     /// What it has logged until now.

@@ -1,10 +1,12 @@
-//! Looks at `GET /pressure` all the time and keeps what every poll of the monitor showed.
+//! Looks at `GET /pressure` all the time and keeps what every poll of the monitor showed, as far as a look came in time:
+//! on a busy machine, one may not.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use posthaste_tests::api::Api;
 use posthaste_tests::patience::rest;
 use serde_json::Value;
@@ -12,73 +14,103 @@ use serde_json::Value;
 /// Between two looks: many fit into one poll of the monitor.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// Most looks: three minutes.
-const LOOKS_MAX: usize = 3600;
+/// Most looks: five minutes, which is more than a test waits.
+const LOOKS_MAX: usize = 6000;
 
 /// A thread that looks.
 #[derive(Debug)]
 pub(super) struct Watch {
     is_over: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<Value>>,
+    seen: Arc<Mutex<Vec<Poll>>>,
+    thread: JoinHandle<()>,
 }
 
-/// What was seen: one state for each poll.
-#[derive(Debug)]
-pub(super) struct Seen(Vec<Value>);
+/// One poll, as it was seen.
+#[derive(Debug, Clone)]
+pub(super) struct Poll {
+    at: Timestamp,
+    /// What producers met.
+    pub(super) met: Met,
+    /// How many messages waited.
+    pub(super) queue: u64,
+}
+
+/// What a poll meant for producers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Met {
+    /// They waited so many seconds.
+    Wait(u64),
+    Refusal,
+}
 
 impl Watch {
     pub(super) fn start(api: &Api) -> Self {
-        let (api, is_over) = (api.clone(), Arc::new(AtomicBool::new(false)));
-        let is_over_too = Arc::clone(&is_over);
+        let (is_over, seen): (Arc<AtomicBool>, Arc<Mutex<Vec<Poll>>>) = Default::default();
+        let (api, is_over_too, seen_too) = (api.clone(), Arc::clone(&is_over), Arc::clone(&seen));
         let thread = thread::spawn(move || {
-            let mut polls: Vec<Value> = Vec::new();
             for _ in 0..LOOKS_MAX {
                 let shown = api.show("/pressure");
-                if polls.last().is_none_or(|last| last["polledAt"] != shown["polledAt"]) {
-                    polls.push(shown);
+                // A state that is stale says nothing of its poll but that the next one is late.
+                if shown["freshness"] == "current" {
+                    keep(&mut lock(&seen_too), Poll::of(&shown));
                 }
                 if is_over_too.load(Ordering::Relaxed) {
                     break;
                 }
                 rest(BETWEEN_LOOKS);
             }
-            polls
         });
-        Self { is_over, thread }
+        Self { is_over, seen, thread }
     }
 
-    pub(super) fn stop(self) -> Seen {
+    /// Whether such a poll was seen.
+    pub(super) fn has_seen(&self, is: impl Fn(Met) -> bool) -> bool {
+        lock(&self.seen).iter().any(|poll| is(poll.met))
+    }
+
+    /// Ends looking, and answers every poll that was seen.
+    pub(super) fn stop(self) -> Vec<Poll> {
         self.is_over.store(true, Ordering::Relaxed);
-        Seen(self.thread.join().expect("the server answers whoever looks"))
+        self.thread.join().expect("the server answers whoever looks");
+        lock(&self.seen).clone()
     }
 }
 
-impl Seen {
-    /// What producers met, without repetitions: the seconds they waited, or `refused`.
-    pub(super) fn consequences(&self) -> Vec<String> {
-        let mut met: Vec<_> = self.0.iter().map(consequence).collect();
-        met.dedup();
-        met
+impl Poll {
+    fn of(shown: &Value) -> Self {
+        let at = shown["polledAt"].as_str().expect("a current state has its time");
+        let resources = shown["resources"].as_array().into_iter().flatten();
+        let mut queues = resources.filter(|resource| resource["resource"] == "submission-queue");
+        Self {
+            at: at.parse().expect("it is a time"),
+            met: Met::of(shown),
+            queue: queues.find_map(|queue| queue["reading"].as_u64()).unwrap_or(0),
+        }
     }
 
-    /// Most messages that were seen waiting.
-    pub(super) fn queue_max(&self) -> u64 {
-        self.of("submission-queue").filter_map(|resource| resource["reading"].as_u64()).max().unwrap_or(0)
-    }
-
-    /// Whether the process stayed below the threshold of its memory.
-    pub(super) fn is_memory_normal(&self) -> bool {
-        self.of("process-memory").all(|resource| resource["level"] == "normal")
-    }
-
-    fn of<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s Value> {
-        let resources = self.0.iter().filter_map(|shown| shown["resources"].as_array()).flatten();
-        resources.filter(move |resource| resource["resource"] == name)
+    /// Most steps of a second that the tarpit can have made since an earlier poll. A poll begins a second after the
+    /// one before at the earliest, and says when it had everything read, which may be later by part of a second.
+    pub(super) fn steps_since(&self, earlier: &Self) -> u64 {
+        u64::try_from(self.at.duration_since(earlier.at).as_secs()).expect("time goes on") + 1
     }
 }
 
-fn consequence(shown: &Value) -> String {
-    let is_refused = shown["refusedTiers"].as_array().is_some_and(|tiers| !tiers.is_empty());
-    let tarpit = shown["tarpit"].as_str().expect("the tarpit is a length of time");
-    if is_refused { "refused".to_owned() } else { tarpit.replace("PT", "").replace('S', "") }
+impl Met {
+    fn of(shown: &Value) -> Self {
+        if shown["refusedTiers"].as_array().is_some_and(|tiers| !tiers.is_empty()) {
+            return Self::Refusal;
+        }
+        let tarpit = shown["tarpit"].as_str().and_then(|text| text.strip_prefix("PT")?.strip_suffix('S'));
+        Self::Wait(tarpit.and_then(|secs| secs.parse().ok()).expect("the tarpit is a number of seconds"))
+    }
+}
+
+fn keep(polls: &mut Vec<Poll>, poll: Poll) {
+    if polls.last().is_none_or(|last| last.at != poll.at) {
+        polls.push(poll);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
