@@ -59,8 +59,8 @@ fn pressure_settings(variables: &mut Variables<'_>) -> PressureSettings {
     let changes: Option<ExchangeSettings> = variables.json(PRESSURE_SETTINGS);
     let interval_secs = variables.number_if_set(PRESSURE_INTERVAL_SECONDS, INTERVAL_SECS);
     let defaults = PressureSettings { interval: INTERVAL_DEFAULT, stale_after: Some(STALE_AFTER), ..profile };
-    let changed = changes.unwrap_or_default().apply_to(defaults.clone()).and_then(within_the_minute);
-    let settings = changed.unwrap_or_else(|error| {
+    let applied = changes.unwrap_or_default().apply_to(defaults.clone()).and_then(within_the_minute);
+    let settings = applied.unwrap_or_else(|error| {
         variables.refuse(PRESSURE_SETTINGS, &error);
         defaults
     });
