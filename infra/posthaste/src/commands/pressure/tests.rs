@@ -12,7 +12,8 @@ fn view(members: Value) -> PressureView {
         "level": "normal", "polledAt": "2026-11-21T10:00:00.000Z", "freshness": "current", "monitored": true,
         "tarpit": "PT0S", "delayedTiers": [], "refusedTiers": [], "resources": [],
     });
-    view.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    let Value::Object(members) = members else { panic!("no members: {members}") };
+    view.as_object_mut().unwrap().extend(members);
     serde_json::from_value(view).unwrap()
 }
 
