@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::*;
 
 /// A view with these members instead of those of a program at rest.
-#[expect(clippy::needless_pass_by_value, reason = "`json!` makes a value, and every call would borrow it")]
 fn view(members: Value) -> PressureView {
     let mut view = json!({
         "level": "normal", "polledAt": "2026-11-21T10:00:00.000Z", "freshness": "current", "monitored": true,
