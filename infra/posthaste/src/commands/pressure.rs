@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use posthaste_core::api::{PressureFreshness, PressureResource, PressureView};
-use posthaste_core::pressure::Tier;
+use posthaste_core::pressure::{Level, Tier};
 use serde_json::json;
 use ureq::http::Method;
 
@@ -101,7 +101,11 @@ fn row(resource: &PressureResource) -> [String; 10] {
 }
 
 fn level(resource: &PressureResource) -> String {
-    if resource.acts { resource.level.to_string() } else { format!("{} (does not act)", resource.level) }
+    // At normal it makes no difference.
+    if resource.acts || resource.level == Level::Normal {
+        return resource.level.to_string();
+    }
+    format!("{} (does not act)", resource.level)
 }
 
 fn history(resource: &PressureResource) -> String {

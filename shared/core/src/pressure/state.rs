@@ -69,7 +69,10 @@ pub struct PressureState {
 /// One resource after one poll.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(clippy::struct_excessive_bools, reason = "facts that do not follow from one another, as they are written")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that do not follow from one another, as they are written"
+)]
 pub struct ResourceState {
     /// Which.
     pub resource: Resource,

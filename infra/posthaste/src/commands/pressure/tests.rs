@@ -80,5 +80,6 @@ fn a_row_shows_how_much_of_the_history_has_passed() {
     check(json!({}), "medium|4100|12 of 300 polls|");
     check(json!({ "polls": 4000, "refusedFrom": "standard" }), "medium|4100|300 of 300 polls|standard");
     check(json!({ "acts": false, "polls": 0 }), "medium (does not act)|4100|0 of 300 polls|");
+    check(json!({ "level": "normal", "acts": false, "polls": 0 }), "normal|4100|0 of 300 polls|");
     check(json!({ "historyDepth": null }), "medium|4100||");
 }
