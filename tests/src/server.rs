@@ -36,7 +36,7 @@ impl Server {
         });
         let url = ready.unwrap_or_else(|log| panic!("the server ended at once:\n{log}"));
         let key_file = data_dir.join("admin.key");
-        let key = std::fs::read_to_string(&key_file).expect("the server makes an admin key");
+        let key = fs::read_to_string(&key_file).expect("the server makes an admin key");
         Self { process, log, api: Api::new(url, key.trim()) }
     }
 
