@@ -9,12 +9,14 @@
 mod report;
 mod tell;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::name::TopicName;
 use posthaste_core::pressure::{
-    DrainRate, PRESSURE_KEY, PressureSettings, PressureState, Readings, SettingsError, Space, evaluate,
+    DrainRate, PRESSURE_KEY, PressureSettings, PressureState, Readings, Resource, SettingsError, Space,
+    evaluate,
 };
 use posthaste_core::time::Timestamp;
 use posthaste_ports::{
@@ -54,6 +56,8 @@ pub struct Monitor<Q, S, P, C, D, E> {
     written: Option<(ETag, PressureState)>,
     /// Whether the written state still carries what was told since.
     carries_told: bool,
+    /// The resources whose thresholds did not fit at the last poll.
+    misfits: BTreeSet<Resource>,
 }
 
 /// Why a poll failed. The next one goes on; until then the state grows stale, which has rules of its own.
@@ -101,7 +105,16 @@ where
             settings.validate_machine(&machine)?;
         }
         let (drain, measured_at, written) = (DrainRate::default(), None, None);
-        Ok(Self { ports, settings, notices_topic: None, drain, measured_at, written, carries_told: false })
+        Ok(Self {
+            ports,
+            settings,
+            notices_topic: None,
+            drain,
+            measured_at,
+            written,
+            carries_told: false,
+            misfits: BTreeSet::new(),
+        })
     }
 
     /// Has the subscribers of this topic told of every change. Without one nobody is.
@@ -127,6 +140,9 @@ where
         } else {
             Readings::default()
         };
+        for (resource, error) in self.new_misfits(&readings) {
+            report::misfit(resource, &error);
+        }
         let (mut after, transitions) = evaluate(&before.state, &readings, &self.settings, now);
         let given_up = self.carry(&mut after, &before.state, &transitions);
         let put = self.ports.state.put(PRESSURE_KEY, Bytes::from(after.render()), before.condition).await;
@@ -178,6 +194,14 @@ where
     fn is_switched_off(&self, before: &Before) -> bool {
         let is_told = before.state.untold.is_empty() && !self.carries_told;
         !self.settings.enable_resource_monitoring && !before.state.monitored && is_told
+    }
+
+    /// The resources whose thresholds do not fit what was read and did before: each is reported once.
+    fn new_misfits(&mut self, readings: &Readings) -> Vec<(Resource, SettingsError)> {
+        let misfits = self.settings.misfits(readings);
+        let known =
+            std::mem::replace(&mut self.misfits, misfits.iter().map(|(resource, _)| *resource).collect());
+        misfits.into_iter().filter(|(resource, _)| !known.contains(resource)).collect()
     }
 
     async fn readings(&mut self) -> Readings {

@@ -3,7 +3,7 @@
 
 use posthaste_core::pressure::{
     DISK_CRITICALLY_LOW, Level, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, PressureState, Resource,
-    ResourceState, Transition,
+    ResourceState, SettingsError, Transition,
 };
 
 /// Logs what changed about one resource.
@@ -41,6 +41,15 @@ pub(crate) fn transition(change: Transition, state: &PressureState) {
             _ => {}
         }
     }
+}
+
+/// Logs that a resource can no longer be judged.
+pub(crate) fn misfit(resource: Resource, error: &SettingsError) {
+    tracing::error!(
+        %resource,
+        error = error as &dyn std::error::Error,
+        "thresholds do not fit any more, the resource keeps its level and is watched no more after 15 minutes"
+    );
 }
 
 /// Sets the gauges of the resources that could be read: 0 Normal, 1 Medium, 2 High, as they are logged and told. One that

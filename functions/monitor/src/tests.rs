@@ -6,7 +6,7 @@ mod writing;
 
 use std::sync::{Arc, Mutex};
 
-use posthaste_core::pressure::{Admission, Level, Measure, Resource, Tier, UNTOLD_MAX, Usage};
+use posthaste_core::pressure::{Admission, Level, Measure, Tier, UNTOLD_MAX, Usage};
 use posthaste_local::{FileStore, ManualClock, SeededEntropy};
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{

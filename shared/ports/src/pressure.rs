@@ -93,42 +93,42 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
 
     /// Decides about one producer.
     pub async fn admit(&self, tier: Tier) -> Admitted {
-        let state = self.state().await;
-        let state = state.as_deref();
-        let admission = match state {
-            Some(known) => admit(state, tier, self.clock.now(), &known.staleness()),
+        let (known, is_forgotten) = self.known().await;
+        let known = known.as_deref();
+        let admission = match known {
+            Some(state) => admit(known, tier, self.clock.now(), &state.staleness()),
             None => Admission::Accept,
         };
+        // Of a state that is forgotten, what every acknowledgement waits is left, and no word on any pressure.
+        let state = known.filter(|_| !is_forgotten);
         let header = pressure_header(state, tier, &admission);
         let held = state.filter(|_| admission != Admission::Accept);
         let pressing = held.and_then(|state| pressing(state, tier, &admission)).cloned();
         let dehydrate = state.is_some_and(PressureState::dehydrate);
-        let base = state.map_or(Duration::ZERO, PressureState::base);
+        let base = known.map_or(Duration::ZERO, PressureState::base);
         Admitted { admission, header, pressing, dehydrate, base }
-    }
-
-    /// Whether one producer may go on.
-    pub async fn admission(&self, tier: Tier) -> Admission {
-        self.admit(tier).await.admission
     }
 
     /// The state, if the monitor has written one lately. One that is so old that it counts as Normal is not
     /// answered; an alarm says so once.
     pub async fn state(&self) -> Option<Arc<PressureState>> {
+        let (known, is_forgotten) = self.known().await;
+        known.filter(|_| !is_forgotten)
+    }
+
+    /// The state that was written last, and whether it is so old that it counts as Normal.
+    async fn known(&self) -> (Option<Arc<PressureState>>, bool) {
         self.refresh_if_due().await;
-        let state = self.lock().state.clone()?;
+        let Some(state) = self.lock().state.clone() else { return (None, false) };
         let is_forgotten = state.staleness().is_forgotten(&state, self.clock.now());
         let was_alarmed = self.shared.is_alarmed.swap(is_forgotten, Ordering::Relaxed);
         if is_forgotten && !was_alarmed {
             tracing::error!(written_at = %state.at, "the monitor has stopped, back pressure is off until it writes again");
         }
-        if is_forgotten {
-            return None;
-        }
-        if let Some(reliever) = &self.reliever {
+        if let Some(reliever) = self.reliever.as_ref().filter(|_| !is_forgotten) {
             reliever.relieve(reliever.due(&state));
         }
-        Some(state)
+        (Some(state), is_forgotten)
     }
 
     async fn refresh_if_due(&self) {

@@ -7,7 +7,7 @@ async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
     let world = World::new();
     let (mut monitor, reader) = (world.monitor(), world.reader());
     assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);
-    assert_eq!(reader.admission(Tier::Standard).await, Admission::Accept);
+    assert_eq!(reader.admit(Tier::Standard).await.admission, Admission::Accept);
     // 900 messages at 10 a second are 90 seconds' work, which the second poll can tell.
     world.deliveries.set(900);
     let mut heard = Vec::new();
@@ -15,7 +15,7 @@ async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
         world.clock.advance(POLL);
         world.drain.settled(20);
         monitor.sample().await.unwrap();
-        heard.push(match reader.admission(Tier::Standard).await {
+        heard.push(match reader.admit(Tier::Standard).await.admission {
             Admission::Accept => 0,
             Admission::Delay(delay) => delay.as_secs(),
             Admission::Refuse { .. } => 99,
@@ -23,11 +23,11 @@ async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
     }
     assert_eq!(heard[..12], [0, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 55]);
     assert_eq!(heard[28..], [55, 55, 99, 99]);
-    assert_eq!(reader.admission(Tier::Internal).await, Admission::Accept);
+    assert_eq!(reader.admit(Tier::Internal).await.admission, Admission::Accept);
     world.deliveries.set(0);
     world.clock.advance(POLL);
     assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);
-    assert_eq!(reader.admission(Tier::Standard).await, Admission::Accept);
+    assert_eq!(reader.admit(Tier::Standard).await.admission, Admission::Accept);
 }
 
 #[tokio::test]
@@ -158,4 +158,17 @@ async fn a_row_that_turns_nobody_away_is_shown_in_its_gauge() {
     assert_eq!(world.monitor().sample().await.unwrap().level(), Level::Normal);
     let text = recorder.handle().render();
     assert!(text.contains("PressureLevel{resource=\"dead-letter-backlog\"} 2"), "{text}");
+}
+
+#[tokio::test]
+async fn a_disk_that_shrinks_below_its_formula_is_reported_once_and_again_only_after_it_fitted() {
+    let world = World::new();
+    let mut monitor = world.monitor();
+    let mut reported = |bytes| {
+        let readings = Readings { log_disk: Some(Usage { used: 0, total: bytes }), ..Readings::default() };
+        monitor.new_misfits(&readings).into_iter().map(|(resource, _)| resource).collect::<Vec<_>>()
+    };
+    let seen = [100 << 30, 1 << 30, 1 << 29, 100 << 30, 1 << 30].map(&mut reported);
+    let disk = || vec![Resource::LogDisk];
+    assert_eq!(seen, [vec![], disk(), vec![], vec![], disk()]);
 }

@@ -81,7 +81,7 @@ async fn switched_off_it_writes_normal_once() {
         world.clock.advance(POLL);
         assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);
     }
-    assert_eq!((world.puts(), reader.admission(Tier::Bulk).await), (2, Admission::Accept));
+    assert_eq!((world.puts(), reader.admit(Tier::Bulk).await.admission), (2, Admission::Accept));
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn a_stopped_monitor_holds_nobody_for_ever() {
     let mut heard = Vec::new();
     for secs in [0, 7, 893, 1] {
         world.clock.advance(Duration::from_secs(secs));
-        heard.push(match reader.admission(Tier::Standard).await {
+        heard.push(match reader.admit(Tier::Standard).await.admission {
             Admission::Accept => "accepted",
             Admission::Delay(_) => "delayed",
             Admission::Refuse { .. } => "refused",

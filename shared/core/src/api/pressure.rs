@@ -78,8 +78,11 @@ impl PressureView {
             ..Self::unknown(freshness)
         };
         match freshness {
-            PressureFreshness::Forgotten => shown,
-            _ => shown.pressed(state, now),
+            PressureFreshness::Forgotten => shown.waiting(state, now),
+            _ => {
+                let (level, since) = (state.level(), state.since().map(IsoTimestamp));
+                Self { level, since, ..shown }.waiting(state, now)
+            }
         }
     }
 
@@ -105,8 +108,8 @@ impl PressureView {
     }
 
     /// The same with what each tier of producers gets to hear, by the decision that publish asks.
-    fn pressed(self, state: &PressureState, now: Timestamp) -> Self {
-        let mut shown = Self { level: state.level(), since: state.since().map(IsoTimestamp), ..self };
+    fn waiting(self, state: &PressureState, now: Timestamp) -> Self {
+        let mut shown = self;
         for tier in Tier::ALL {
             match admit(Some(state), tier, now, &state.staleness()) {
                 Admission::Accept => {}

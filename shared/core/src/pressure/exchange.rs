@@ -15,6 +15,7 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use self::value::Value;
+use super::keys;
 use super::rule::SettingsError;
 use super::settings::PressureSettings;
 
@@ -47,6 +48,9 @@ pub enum KeyError {
     /// It stands there twice, and which of them is meant cannot be told.
     #[error("{0} is set twice")]
     Twice(String),
+    /// It switches on what the profile `off` switches off.
+    #[error("{} is true, but the pressure profile is off; expected one of the two alone", keys::ENABLED)]
+    SwitchedOff,
     /// Its value is not of its kind, or there is nothing here that it could change.
     #[error("{key} is {value}; expected {expected}")]
     Value {
@@ -62,12 +66,15 @@ pub enum KeyError {
 impl ExchangeSettings {
     /// Lays the entries over `settings`, a profile's defaults, and checks what comes of it.
     pub fn apply_to(&self, mut settings: PressureSettings) -> Result<PressureSettings, ExchangeError> {
-        let mut seen = BTreeSet::new();
+        let (was_on, mut seen) = (settings.enable_resource_monitoring, BTreeSet::new());
         for (key, value) in &self.entries {
             meanings::meaning(key)?.set(key, value, &mut settings)?;
             if !seen.insert(key) {
                 return Err(KeyError::Twice(key.clone()).into());
             }
+        }
+        if settings.enable_resource_monitoring && !was_on {
+            return Err(KeyError::SwitchedOff.into());
         }
         settings.validate()?;
         Ok(settings)
@@ -81,6 +88,7 @@ impl ExchangeError {
             Self::Key(KeyError::Unknown(key) | KeyError::Twice(key) | KeyError::Value { key, .. }) => {
                 Some(key)
             }
+            Self::Key(KeyError::SwitchedOff) => Some(keys::ENABLED),
             Self::Rule(error) => error.key(),
         }
     }

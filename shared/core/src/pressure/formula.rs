@@ -7,7 +7,8 @@ use super::rule::{self, Bound, SettingsError};
 use super::settings::{DiskConstants, GIB, PressureSettings, ThresholdSettings};
 use super::table::{Row, ThresholdRule, Thresholds};
 
-/// How far the medium and the normal threshold of a formula lie below the high one, in per cent.
+/// How far the medium and the normal threshold of a formula, and of the memory's limit, lie below the high one, in per
+/// cent.
 pub(super) const FORMULA_STEPS: (u64, u64) = (2, 4);
 
 /// The highest share of memory the process may take, in per cent (`PercentagePrivateBytesUsedHighThreshold`).

@@ -168,6 +168,12 @@ impl PressureSettings {
         table(self.profile).iter().try_for_each(|row| self.thresholds_of(row, readings).map(drop))
     }
 
+    /// The rows whose thresholds do not fit what was read, each with the rule: a disk may shrink while the program runs.
+    pub fn misfits(&self, readings: &Readings) -> Vec<(Resource, SettingsError)> {
+        let rows = table(self.profile).iter();
+        rows.filter_map(|row| Some((row.resource, self.thresholds_of(row, readings).err()?))).collect()
+    }
+
     /// From when a state is stale and from when it is forgotten.
     pub fn staleness(&self) -> Staleness {
         let stale_after = self.stale_after.unwrap_or(self.interval.saturating_mul(STATE_STALE_AFTER_POLLS));
@@ -208,10 +214,7 @@ impl BatchPointSettings {
 }
 
 fn check_depth(resource: Resource, depth: u32) -> Result<(), SettingsError> {
-    // Whether there is a history is the same in every profile.
-    let has_history =
-        table(Profile::Scaled).iter().any(|row| row.resource == resource && row.history_depth.is_some());
-    match resource.keys().history_depth.filter(|_| has_history) {
+    match resource.keys().history_depth {
         Some(key) => rule::number(key, depth.into(), Bound::Min(1)),
         None => Err(SettingsError::NoHistory(resource)),
     }

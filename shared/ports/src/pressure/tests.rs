@@ -130,3 +130,21 @@ async fn nobody_waits_for_a_read_that_hangs_and_dropping_it_lets_the_next_one_re
     }
     assert_eq!((world.level().await, plan.effects()), (Some(Level::Normal), 3));
 }
+
+#[tokio::test]
+async fn what_every_acknowledgement_waits_outlasts_the_monitor_and_nothing_else_does() {
+    let world = World::with(&Plan::none());
+    let base = Duration::from_secs(2);
+    let now = world.clock.now();
+    let readings = Readings { memory: Some(Usage { used: 95, total: 100 }), ..Readings::default() };
+    let mut settings = PressureSettings::default();
+    settings.tarpit.base = base;
+    let (state, _) = evaluate(&PressureState::normal(now), &readings, &settings, now);
+    world.put(state.render()).await;
+    assert!(world.reader.admit(Tier::Bulk).await.is_held_back());
+    world.clock.advance(Duration::from_secs(901));
+    let rest =
+        Admitted { admission: Admission::Delay(base), header: None, pressing: None, dehydrate: false, base };
+    assert_eq!((world.reader.admit(Tier::Bulk).await, world.level().await), (rest.clone(), None));
+    assert!(!rest.is_held_back());
+}

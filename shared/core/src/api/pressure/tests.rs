@@ -87,6 +87,15 @@ fn a_forgotten_state_is_shown_as_normal_with_what_was_read_last() {
 }
 
 #[test]
+fn what_every_acknowledgement_waits_is_shown_also_of_a_forgotten_state() {
+    let base = PressureState { base_ms: 2_000, ..state() };
+    let view = shown(&base, 900_001);
+    let tiers = json!(["internal", "standard", "bulk"]);
+    let expected = [&json!("forgotten"), &json!("normal"), &json!("PT2S"), &Value::Null, &tiers, &json!([])];
+    assert_eq!(told(&view), expected);
+}
+
+#[test]
 fn a_state_from_the_future_is_as_old_as_it_is_far_off() {
     let at = |ahead_ms| {
         let now = Timestamp::from_millis(POLL.as_millis() - ahead_ms);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::super::formula::FORMULA_STEPS;
 use super::super::settings::{PressureSettings, ThresholdSettings};
 use super::super::table::{ThresholdRule, table};
 use super::super::{Profile, Resource};
@@ -10,9 +11,6 @@ use super::value::Value;
 
 /// What `PercentagePhysicalMemoryUsedLimit` may be: the normal threshold, 4 less, stays above zero.
 const MEMORY_LIMIT: std::ops::RangeInclusive<u64> = 5..=100;
-
-/// How far the medium and the normal threshold of the machine's memory lie below its limit.
-const MEMORY_STEPS: (u64, u64) = (2, 4);
 
 /// One of a resource's three thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +109,7 @@ impl Border {
 }
 
 fn memory_thresholds(limit: u64) -> ThresholdSettings {
-    let (medium, normal) = MEMORY_STEPS;
+    let (medium, normal) = FORMULA_STEPS;
     ThresholdSettings { normal: Some(limit - normal), medium: Some(limit - medium), high: Some(limit) }
 }
 

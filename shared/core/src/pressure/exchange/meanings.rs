@@ -16,7 +16,7 @@ const ITEM_EXPIRY_EXPECTED: &str = "00:05:00, as the documents have it, because 
 
 /// The keys that belong to no resource.
 pub(super) const GENERAL: [(&str, Meaning); 15] = [
-    (keys::ENABLED, Meaning::Flag(|settings, on| settings.enable_resource_monitoring &= on)),
+    (keys::ENABLED, Meaning::Flag(|settings, on| settings.enable_resource_monitoring = on)),
     (keys::INTERVAL, Meaning::Length(|settings, length| settings.interval = length)),
     (keys::TARPIT_BASE, Meaning::Length(|settings, length| settings.tarpit.base = length)),
     (keys::TARPIT_START, Meaning::Length(|settings, length| settings.tarpit.start = length)),

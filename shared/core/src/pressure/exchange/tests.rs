@@ -254,10 +254,17 @@ fn the_order_of_keys_is_of_no_account() {
 }
 
 #[test]
-fn a_profile_that_is_off_stays_off() {
+fn a_profile_that_is_off_is_not_switched_on_by_a_file() {
     let off = PressureSettings { enable_resource_monitoring: false, ..PressureSettings::default() };
-    let on = apply(off, r#"{"EnableResourceMonitoring": true}"#).unwrap();
-    assert!(!on.enable_resource_monitoring);
+    let refused = apply(off.clone(), r#"{"EnableResourceMonitoring": true}"#).unwrap_err();
+    assert_eq!((&refused, refused.key()), (&KeyError::SwitchedOff.into(), Some("EnableResourceMonitoring")));
+    assert_eq!(
+        refused.to_string(),
+        "EnableResourceMonitoring is true, but the pressure profile is off; expected one of the two alone"
+    );
+    for text in [r#"{"EnableResourceMonitoring": false}"#, "{}"] {
+        assert_eq!(apply(off.clone(), text).as_ref(), Ok(&off), "{text}");
+    }
 }
 
 #[test]
