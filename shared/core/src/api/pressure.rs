@@ -71,19 +71,17 @@ impl PressureView {
         let Some(state) = state else { return Self::unknown(PressureFreshness::Missing) };
         let freshness = freshness(state, now);
         let resources = state.resources.iter().map(|r| PressureResource::new(r, freshness)).collect();
+        // A forgotten state leaves what every acknowledgement waits, and no level.
+        let counts = Some(state).filter(|_| freshness != PressureFreshness::Forgotten);
         let shown = Self {
+            level: counts.map(PressureState::level).unwrap_or_default(),
+            since: counts.and_then(PressureState::since).map(IsoTimestamp),
             polled_at: Some(IsoTimestamp(state.at)),
             monitored: state.monitored,
             resources,
             ..Self::unknown(freshness)
         };
-        match freshness {
-            PressureFreshness::Forgotten => shown.waiting(state, now),
-            _ => {
-                let (level, since) = (state.level(), state.since().map(IsoTimestamp));
-                Self { level, since, ..shown }.waiting(state, now)
-            }
-        }
+        shown.waiting(state, now)
     }
 
     /// What is shown where the state's object cannot be understood.

@@ -88,7 +88,8 @@ fn a_forgotten_state_is_shown_as_normal_with_what_was_read_last() {
 
 #[test]
 fn what_every_acknowledgement_waits_is_shown_also_of_a_forgotten_state() {
-    let base = PressureState { base_ms: 2_000, ..state() };
+    let mut base = state();
+    base.base_ms = 2_000;
     let view = shown(&base, 900_001);
     let tiers = json!(["internal", "standard", "bulk"]);
     let expected = [&json!("forgotten"), &json!("normal"), &json!("PT2S"), &Value::Null, &tiers, &json!([])];
