@@ -13,7 +13,7 @@ const BALLAST: &str = "ballast";
 /// How much is written at once, in bytes.
 const BLOCK_BYTES: usize = 256 * 1024;
 
-/// A mounted disk. Needs root, as mounting does.
+/// A mounted disk. Needs root or `CAP_SYS_ADMIN`, as mounting does.
 #[derive(Debug)]
 pub struct SmallDisk {
     folder: PathBuf,
@@ -27,7 +27,10 @@ impl SmallDisk {
         mount.args(["-t", "tmpfs", "-o", &options, "posthaste-test"]).arg(folder);
         let output = mount.output().expect("there is a program mount");
         let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "this test mounts a small disk, which needs root: {error}");
+        assert!(
+            output.status.success(),
+            "this test mounts a small disk, which needs root or CAP_SYS_ADMIN: {error}"
+        );
         Self { folder: folder.to_owned() }
     }
 

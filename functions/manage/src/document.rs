@@ -16,7 +16,7 @@ use utoipa::openapi::security::{
 use utoipa::{OpenApi, PartialSchema};
 
 use self::nowhere::Nowhere;
-use self::problems::PublishProblems;
+use self::problems::Publish;
 pub(crate) use self::problems::{
     BadRequests, BadWrites, FailedPrecondition, FullOfSecrets, LargeObject, NoHandshake, NoObject, NoReplay,
     Problems, StoreDown, Unchanged, UnknownKey, UnknownSubscription, UnknownTopic, WrongStates,
@@ -63,7 +63,7 @@ struct Around;
         (serde_json::Value = "application/cloudevents+json"),
         (Vec<serde_json::Value> = "application/cloudevents-batch+json"),
         (Vec<serde_json::Value> = "application/json"))),
-    responses((status = 200, description = "Accepted"), PublishProblems))]
+    responses(Publish))]
 #[expect(dead_code, reason = "described here, served by the publish function")]
 fn publish_events() {}
 

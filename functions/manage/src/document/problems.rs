@@ -3,10 +3,18 @@
 use std::collections::BTreeMap;
 
 use posthaste_core::problem::PROBLEM_CONTENT_TYPE;
-use utoipa::IntoResponses;
-use utoipa::openapi::{Content, Ref, RefOr, Response};
+use utoipa::openapi::{Content, HeaderBuilder, Ref, RefOr, Response};
+use utoipa::{IntoResponses, PartialSchema};
 
 type Responses = BTreeMap<String, RefOr<Response>>;
+
+/// The headers by which producers hear of back pressure, and what the document says of each.
+const PRESSURE: (&str, &str) = (
+    "Posthaste-Pressure",
+    "Only under back pressure: the level, the resource behind it and the seconds that acknowledgements wait or that a \
+        refusal asks to wait, such as `medium; resource=submission-queue; delay=15`",
+);
+const RETRY_AFTER: (&str, &str) = ("Retry-After", "Seconds until it is worth another try");
 
 fn problems(all: &[(u16, &str)]) -> Responses {
     let one = |(status, description): &(u16, &str)| {
@@ -75,14 +83,39 @@ problems! {
         507 "No room is left on the device";
     /// Of the health check.
     StoreDown: 503 "The state store does not answer";
-    /// Of the publish route.
+    /// Of the publish route, but for what [`Publish`] adds.
     PublishProblems:
         400 "An event is not as its schema says; its index and member are named, and nothing was accepted",
         401 "The publish key is missing or wrong",
         404 "There is no such topic",
         413 "The request, or an event in it, is larger than 1,000,000 bytes",
         415 "The topic does not take this content type",
-        429 "Back pressure advises to wait for `Retry-After`",
-        503 "Back pressure refuses, or a store does not answer; try again after `Retry-After`",
         507 "No room is left on the device";
+    /// Of the publish route under back pressure.
+    PublishPressure:
+        429 "Back pressure advises to wait for `Retry-After`",
+        503 "Back pressure refuses, or a store does not answer; try again after `Retry-After`";
+}
+
+/// Every answer of the publish route, with the headers of those that tell of back pressure.
+pub(crate) struct Publish;
+
+impl IntoResponses for Publish {
+    fn responses() -> Responses {
+        let accepted = with_headers(Response::builder().description("Accepted").build(), &[PRESSURE]);
+        let pressure = PublishPressure::responses().into_iter().map(|(status, response)| match response {
+            RefOr::T(response) => (status, with_headers(response, &[PRESSURE, RETRY_AFTER])),
+            other => (status, other),
+        });
+        let accepted = ("200".to_owned(), accepted);
+        PublishProblems::responses().into_iter().chain(pressure).chain([accepted]).collect()
+    }
+}
+
+fn with_headers(mut response: Response, headers: &[(&str, &str)]) -> RefOr<Response> {
+    for (name, description) in headers {
+        let header = HeaderBuilder::new().schema(Some(String::schema())).description(Some(*description));
+        response.headers.insert((*name).to_owned(), RefOr::T(header.build()));
+    }
+    RefOr::T(response)
 }
