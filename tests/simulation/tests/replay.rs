@@ -193,6 +193,18 @@ async fn under_pressure_a_replay_waits_and_then_goes_on_by_itself() {
     assert_eq!(standing(&world, &id).await, (ReplayState::Done, [1, 1, 0]));
 }
 
+/// A wait that every acknowledgement has is nobody's sign of pressure.
+#[tokio::test]
+async fn a_replay_does_not_wait_for_the_base_of_the_tarpit() {
+    let world = world(&["a"], &Faults::none()).await;
+    let mut state = PressureState::normal(world.clock.now());
+    (state.tarpit_ms, state.base_ms) = (2000, 2000);
+    world.local.state().put(PRESSURE_KEY, state.render().into(), PutCondition::Always).await.unwrap();
+    let id = world.replay(json!({})).await;
+    world.wake().await;
+    assert_eq!(standing(&world, &id).await, (ReplayState::Done, [1, 1, 0]));
+}
+
 #[tokio::test]
 async fn a_subscription_that_is_gone_ends_its_replay() {
     let world = world(&["a"], &Faults::none()).await;

@@ -208,6 +208,36 @@ async fn where_the_tarpit_advises_nobody_waits_and_one_request_per_delay_goes_on
     assert_eq!(world.packed().len(), 2);
 }
 
+/// At rest, with a base that every acknowledgement waits.
+async fn at_rest_with_a_base() -> World {
+    let world = World::new(one()).await;
+    let mut state = PressureState::normal(Timestamp::parse(START).unwrap());
+    (state.tarpit_ms, state.base_ms) = (2000, 2000);
+    world.store.put(PRESSURE_KEY, state.render().into(), PutCondition::Always).await.unwrap();
+    world
+}
+
+#[tokio::test]
+async fn at_rest_an_acknowledgement_waits_the_base() {
+    let world = at_rest_with_a_base().await;
+    let mut answer = pin!(world.post(&[STRUCTURED], MINIMAL));
+    assert!(poll(answer.as_mut()).is_pending());
+    world.clock.advance(Duration::from_millis(1999));
+    assert!(poll(answer.as_mut()).is_pending());
+    world.assert_untouched();
+    world.clock.advance(Duration::from_millis(1));
+    assert_eq!(answer.await.status, 200);
+}
+
+#[tokio::test]
+async fn the_base_is_never_advised() {
+    let world = at_rest_with_a_base().await;
+    let publish = advising(&world);
+    for _ in 0..3 {
+        assert_eq!(advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status, 200);
+    }
+}
+
 /// Posts for two minutes, and comes back when it is told to, or every second all the same; answers when it was let
 /// through. The monitor writes its state all the time.
 async fn let_through(obeys: bool) -> Vec<u64> {
