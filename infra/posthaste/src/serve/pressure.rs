@@ -155,7 +155,7 @@ mod tests {
             "a.yaml:2:33: SubmissionQueueMediumThreshold is 1000; \
              expected at least SubmissionQueueNormalThreshold, 2000",
         );
-        refused("[1, 2]", "a.yaml:1:1: ");
+        refused("[1, 2]", "a.yaml: invalid type: sequence, expected keys of back pressure and their values");
         refused("a: [", "a.yaml:1:");
     }
 }
