@@ -105,7 +105,7 @@ impl IntoResponses for Publish {
         let accepted = with_headers(Response::builder().description("Accepted").build(), &[PRESSURE]);
         let pressure = PublishPressure::responses().into_iter().map(|(status, response)| match response {
             RefOr::T(response) => (status, with_headers(response, &[PRESSURE, RETRY_AFTER])),
-            other => (status, other),
+            other @ RefOr::Ref(_) => (status, other),
         });
         let accepted = ("200".to_owned(), accepted);
         PublishProblems::responses().into_iter().chain(pressure).chain([accepted]).collect()
