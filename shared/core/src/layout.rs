@@ -11,6 +11,12 @@ pub const TOPICS: &str = "topics/";
 /// The prefix of all parked deliveries.
 pub const PARKED: &str = "parked/";
 
+/// The prefix of all deliveries that wait until an endpoint recovers or an operator resumes.
+pub const HELD: &str = "held/";
+
+/// The prefix of the marks of subscriptions whose parked deliveries are to go out at once.
+pub const FORCING: &str = "forcing/";
+
 /// The prefix of all payloads that were stored once and referenced.
 pub const PAYLOADS: &str = "payloads/";
 
@@ -105,14 +111,55 @@ pub fn parked_before(minute: u64) -> String {
 
 /// The due minute of a parked object's key, in minutes since the epoch. `None` if it is not such a key.
 pub fn parked_due_minute(key: &str) -> Option<u64> {
-    let minute = key.strip_prefix(PARKED)?.split('/').next()?;
-    let digits = minute.strip_suffix('Z')?;
-    let (date, time) = digits.split_once('T')?;
-    if date.len() != 8 || time.len() != 4 || !digits.bytes().all(|b| b.is_ascii_digit() || b == b'T') {
-        return None;
-    }
-    let text = format!("{}-{}-{}T{}:{}:00Z", &date[..4], &date[4..6], &date[6..], &time[..2], &time[2..]);
-    Timestamp::parse(&text).ok().map(Timestamp::minute)
+    minute_of(key.strip_prefix(PARKED)?.split('/').next()?)
+}
+
+/// The folder of the subscription whose deliveries a parked object holds, `topic.subscription`. `None` if the key is not
+/// such a key.
+pub fn parked_folder(key: &str) -> Option<&str> {
+    let (_, rest) = key.strip_prefix(PARKED)?.split_once('/')?;
+    rest.split_once('/').map(|(folder, _)| folder)
+}
+
+/// An object of deliveries of one subscription that wait for it, the first event of which expires at `expires_at`.
+/// Those that expire first are listed first. `id` is a UUID.
+pub fn held(topic: &TopicName, subscription: &SubscriptionName, expires_at: Timestamp, id: &str) -> String {
+    let minute = minute_key(expires_at.minute_rounded_up());
+    format!("{}{minute}/{id}.json", held_of(topic, subscription))
+}
+
+/// The prefix of what is held for a subscription.
+pub fn held_of(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{HELD}{}/", folder(topic, subscription))
+}
+
+/// The folder that a held object lies in, `topic.subscription`. `None` if the key is not such a key.
+pub fn held_folder(key: &str) -> Option<&str> {
+    key.strip_prefix(HELD)?.split_once('/').map(|(folder, _)| folder)
+}
+
+/// A key greater than that of every object in this folder, and less than those of every later one, for listing from
+/// there.
+pub fn held_past(folder: &str) -> String {
+    // The character after the slash.
+    format!("{HELD}{folder}0")
+}
+
+/// The minute in which the first event of a held object has expired, in minutes since the epoch. `None` if it is not
+/// such a key.
+pub fn held_expiry_minute(key: &str) -> Option<u64> {
+    minute_of(key.strip_prefix(HELD)?.split('/').nth(1)?)
+}
+
+/// That the parked deliveries of a subscription are to go out at once.
+pub fn forcing(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{FORCING}{}", folder(topic, subscription))
+}
+
+/// The topic and the subscription of a folder, as they are in keys: in lower case. `None` if it is not such a folder.
+pub fn folder_owner(folder: &str) -> Option<(TopicName, SubscriptionName)> {
+    let (topic, subscription) = folder.split_once('.')?;
+    Some((TopicName::parse(topic).ok()?, SubscriptionName::parse(subscription).ok()?))
 }
 
 /// A payload, under the day it was stored, so that old ones are found by their prefix. `id` is a UUID.
@@ -210,6 +257,22 @@ fn minute_key(minute: u64) -> String {
     format!("{:04}{:02}{:02}T{:02}{:02}Z", utc.year, utc.month, utc.day, utc.hour, utc.minute)
 }
 
+/// The minute that such a part of a key tells.
+fn minute_of(minute: &str) -> Option<u64> {
+    let digits = minute.strip_suffix('Z')?;
+    let (date, time) = digits.split_once('T')?;
+    if date.len() != 8 || time.len() != 4 || !digits.bytes().all(|b| b.is_ascii_digit() || b == b'T') {
+        return None;
+    }
+    let text = format!("{}-{}-{}T{}:{}:00Z", &date[..4], &date[4..6], &date[6..], &time[..2], &time[2..]);
+    Timestamp::parse(&text).ok().map(Timestamp::minute)
+}
+
+/// A subscription as keys name it. Names have no dots.
+fn folder(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{}.{}", topic.folded(), subscription.folded())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,6 +291,8 @@ mod tests {
             parked(at, &topic_name, &subscription, "x"),
             "parked/20260307T0406Z/orders.billing/x.json"
         );
+        assert_eq!(held(&topic_name, &subscription, at, "x"), "held/orders.billing/20260307T0406Z/x.json");
+        assert_eq!(forcing(&topic_name, &subscription), "forcing/orders.billing");
         assert_eq!(payload(at, "x"), "payloads/20260307/x");
         assert_eq!(drain("x"), "drain/x.json");
         assert_eq!(rate(&topic_name, &subscription), "rates/orders.billing.json");
@@ -249,6 +314,38 @@ mod tests {
         assert_eq!(dead_letter_owner("ORDERS"), None);
         assert_eq!(temporary_topic(&temporary(&topic_name)).unwrap().folded(), "orders");
         assert_eq!(temporary_topic("temporary/a.b"), None);
+    }
+
+    #[test]
+    fn keys_of_deliveries_that_wait_tell_their_folder_and_the_folder_its_owner() {
+        let (topic_name, subscription) = names();
+        let at = Timestamp::parse("2026-03-07T04:05:01Z").unwrap();
+        let held = held(&topic_name, &subscription, at, "x");
+        assert_eq!(held_folder(&held), Some("orders.billing"));
+        assert_eq!(held_expiry_minute(&held), Some(at.minute_rounded_up()));
+        assert_eq!(parked_folder(&parked(at, &topic_name, &subscription, "x")), Some("orders.billing"));
+        let owner = folder_owner("orders.billing").unwrap();
+        assert_eq!((owner.0.folded(), owner.1.folded()), (topic_name.folded(), subscription.folded()));
+        for foreign in ["held/", "held/x", "parked/x/y", "topics/a.json"] {
+            assert_eq!(held_folder(foreign), None, "{foreign}");
+            assert_eq!(held_expiry_minute(foreign), None, "{foreign}");
+            assert_eq!(parked_folder(foreign), None, "{foreign}");
+        }
+        assert_eq!((folder_owner("orders"), folder_owner("orders.")), (None, None));
+    }
+
+    #[test]
+    fn what_is_listed_past_a_folder_is_in_another_one() {
+        let at = Timestamp::parse("2026-03-07T04:05:01Z").unwrap();
+        let key = |topic: &str, subscription: &str| {
+            held(&TopicName::parse(topic).unwrap(), &SubscriptionName::parse(subscription).unwrap(), at, "x")
+        };
+        let mut keys = [key("a", "b-c"), key("a", "b"), key("a", "b0"), key("a", "bb"), key("a-b", "c")];
+        keys.sort_unstable();
+        for (index, one) in keys.iter().enumerate() {
+            let past = held_past(held_folder(one).unwrap());
+            assert!(*one < past && keys[index + 1..].iter().all(|later| *later > past), "{one}");
+        }
     }
 
     #[test]
