@@ -23,10 +23,18 @@ where
         self.before(invocation.parking_ends(), noted).await;
     }
 
-    /// Notes for a message's topic when what is tried again falls due: until then the topic is not idle.
-    pub(crate) async fn note_scheduled(&self, invocation: &Invocation, job: &Job, again: &[Delivery]) {
+    /// Notes for a message's topic when what is tried again falls due, and what is held ends: until then the topic is not
+    /// idle.
+    pub(crate) async fn note_scheduled(
+        &self,
+        invocation: &Invocation,
+        job: &Job,
+        again: &[Delivery],
+        held: &[Delivery],
+    ) {
         let Some(subscription) = &job.subscription else { return };
-        let Some(latest) = again.iter().map(|delivery| delivery.not_before).max() else { return };
+        let due = again.iter().map(|delivery| delivery.not_before);
+        let Some(latest) = due.chain(held.iter().map(Delivery::expires_first)).max() else { return };
         let noted = self.activity.of_its_topic(&self.ports.state, subscription, latest);
         self.before(invocation.parking_ends(), noted).await;
     }

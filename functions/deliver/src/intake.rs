@@ -13,7 +13,7 @@ use posthaste_core::limits::SQS_DELAY_SECS_MAX;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::retry::Jitter;
 use posthaste_core::schema::Schema;
-use posthaste_core::settle::{EntryVerdict, standstill_ends};
+use posthaste_core::settle::EntryVerdict;
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::{Status, Subscription, Topic};
 use posthaste_core::wire::{WireError, parse_delivery};
@@ -184,8 +184,8 @@ where
 
     /// Who receives a message's events; `None` if the subscription or its topic was deleted.
     ///
-    /// Nobody is found missing, or gone, by what was known before the message was published: a subscription made, or
-    /// made active again, in the seconds between is not in it.
+    /// Nobody is found missing, gone or waiting by what was known before the message was published, or was released: a
+    /// subscription made, or made active again, in the seconds between is not in it.
     async fn receiver(&self, delivery: &Delivery) -> Result<Option<Arc<Subscription>>, RegistryError> {
         let (registry, topic) = (&self.ports.registry, &delivery.topic);
         let now = self.ports.clock.now();
@@ -193,7 +193,8 @@ where
         if known.as_ref().is_some_and(|subscription| subscription.status == Status::Active) {
             return Ok(known);
         }
-        Ok(subscription(registry.topic_seen_after(topic, delivery.published_at).await?, delivery, now))
+        let sent = delivery.published_at.max(delivery.not_before.min(now));
+        Ok(subscription(registry.topic_seen_after(topic, sent).await?, delivery, now))
     }
 
     /// A newer message waits for a newer reader; what is not ours goes, byte for byte, where it is kept.
@@ -222,8 +223,7 @@ where
             if let Some(reason) = unsendable(job, now).or(expired) {
                 complete = job.judge(index, EntryVerdict::GiveUp { reason, last: None });
             } else if job.status_at(now).is_some_and(Status::waits) {
-                let not_before = standstill_ends(job.delivery.published_at, now);
-                complete = job.judge(index, EntryVerdict::Postponed { not_before });
+                complete = job.judge(index, EntryVerdict::Held);
             }
         }
         complete

@@ -10,6 +10,8 @@ use posthaste_core::time::Timestamp;
 use posthaste_core::topic::{Status, Subscription};
 use posthaste_ports::{BatchResponse, MessageId, Receipt, ReceivedMessage, Successor};
 
+use crate::park::Place;
+
 /// One invocation.
 #[derive(Debug)]
 pub(crate) struct Invocation {
@@ -48,15 +50,15 @@ pub(crate) struct EntryRef {
     pub(crate) entry: usize,
 }
 
-/// A message some of whose events wait longer than the queue can delay.
+/// A message some of whose events wait in the object store.
 #[derive(Debug)]
 pub(crate) struct Parking {
     /// Whose message it is.
     pub(crate) id: MessageId,
     /// The right to delete it.
     pub(crate) receipt: Receipt,
-    /// What is parked.
-    pub(crate) deliveries: Vec<Delivery>,
+    /// What waits there, and where.
+    pub(crate) deliveries: Vec<(Place, Delivery)>,
     /// What takes the message's place besides.
     pub(crate) successors: Vec<Successor>,
 }

@@ -1,4 +1,7 @@
-//! Parking: deliveries that wait longer than the queue can delay go into the object store, many in one object.
+//! Parking: deliveries that wait longer than the queue can delay, and those that are held, go into the object store, many
+//! in one object.
+
+mod place;
 
 use std::collections::BTreeMap;
 
@@ -6,8 +9,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::batch::Pack;
 use posthaste_core::delivery::Delivery;
-use posthaste_core::layout;
-use posthaste_core::limits::{PARKED_OBJECT_BYTES_PREFERRED, SQS_DELAY_SECS_MAX};
+use posthaste_core::limits::PARKED_OBJECT_BYTES_PREFERRED;
 use posthaste_core::wire::{render_delivery, render_parked};
 use posthaste_ports::guard::{Panicked, guarded};
 use posthaste_ports::{
@@ -17,18 +19,21 @@ use posthaste_ports::{
 
 use crate::Deliver;
 use crate::invocation::{Invocation, Parking};
-use crate::settle::{SETTLED_AT_ONCE_MAX, retry};
-
-/// Most deliveries in one object: more than an invocation can hold.
-const PARKED_PER_OBJECT_MAX: usize = 10_000;
+use crate::report;
+use crate::settle::SETTLED_AT_ONCE_MAX;
+pub(crate) use place::Place;
 
 /// Objects that are written side by side. Each is 4 MiB at most, and all together hold less than the batch did.
 const PUTS_AT_ONCE_MAX: usize = 16;
 
 const PARKING: &str = "park deliveries";
 
-/// The deliveries that share an object: the owner's index and the message.
-type Shared<'a> = (&'a Delivery, Vec<(usize, Bytes)>);
+/// The deliveries that share a place: one of them, and of each its owner's index and its message.
+struct Shared<'a> {
+    place: Place,
+    delivery: &'a Delivery,
+    messages: Vec<(usize, Bytes)>,
+}
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
@@ -58,8 +63,8 @@ where
     /// Writes the objects side by side, and answers of which messages everything was written.
     async fn write_all(&self, invocation: &Invocation, parking: &[Parking]) -> Vec<bool> {
         let gathered = gather(parking);
-        let runs = gathered.values().flat_map(|(delivery, messages)| {
-            objects(messages).into_iter().map(|run| self.put_in_time(invocation, delivery, run))
+        let runs = gathered.values().flat_map(|shared| {
+            shared.objects().into_iter().map(|run| self.put_in_time(invocation, shared, run))
         });
         let runs: Vec<_> = runs.collect();
         let mut unwritten = stream::iter(runs).buffer_unordered(PUTS_AT_ONCE_MAX);
@@ -73,11 +78,13 @@ where
     }
 
     /// Deletes a message whose deliveries were parked. Where they were not, the queue keeps them for as long as it can
-    /// delay, with their attempts; then they are parked again.
+    /// delay, with their attempts; then they are judged again.
     async fn end_parked(&self, invocation: &Invocation, message: Parking, is_written: bool) {
         let mut successors = message.successors;
         if !is_written {
-            successors.extend(message.deliveries.iter().map(|d| retry(d, SQS_DELAY_SECS_MAX)));
+            let now = self.ports.clock.now();
+            successors
+                .extend(message.deliveries.iter().map(|(place, delivery)| place.instead(delivery, now)));
         }
         if guarded(self.replace(invocation, &message.id, &message.receipt, successors)).await.is_err() {
             tracing::error!(message_id = %message.id.0, "message handed back, replacing it panicked");
@@ -88,19 +95,24 @@ where
     async fn put_in_time(
         &self,
         invocation: &Invocation,
-        delivery: &Delivery,
+        shared: &Shared<'_>,
         run: &[(usize, Bytes)],
     ) -> Vec<usize> {
-        let put = self.before(invocation.parking_ends(), guarded(self.put(delivery, run))).await;
+        let Shared { place, delivery, .. } = shared;
+        let put = self.before(invocation.parking_ends(), guarded(self.put(shared, run))).await;
         let put = put.unwrap_or_else(|| Ok(Err(PortError::new(PARKING, ErrorKind::TimedOut))));
-        let Err(error) = put.unwrap_or_else(|panicked| Err(unwritten(panicked))) else { return Vec::new() };
+        let Err(error) = put.unwrap_or_else(|panicked| Err(unwritten(panicked))) else {
+            if *place == Place::Held {
+                report::held(delivery, run.len());
+            }
+            return Vec::new();
+        };
         tracing::error!(topic = %delivery.topic, subscription = %delivery.subscription, error = &error as &dyn std::error::Error, "deliveries not parked, they wait in the queue");
         run.iter().map(|(owner, _)| *owner).collect()
     }
 
-    async fn put(&self, delivery: &Delivery, run: &[(usize, Bytes)]) -> Result<(), PortError> {
-        let id = self.ports.entropy.uuid().to_string();
-        let key = layout::parked(delivery.not_before, &delivery.topic, &delivery.subscription, &id);
+    async fn put(&self, shared: &Shared<'_>, run: &[(usize, Bytes)]) -> Result<(), PortError> {
+        let key = shared.place.key(shared.delivery, &self.ports.entropy.uuid().to_string());
         let messages: Vec<_> = run.iter().map(|(_, message)| message.clone()).collect();
         self.ports.state.put(&key, render_parked(&messages), PutCondition::Always).await.map(|_| ())
     }
@@ -110,24 +122,24 @@ fn unwritten(panicked: Panicked) -> PortError {
     PortError::caused(PARKING, ErrorKind::Other, panicked)
 }
 
-/// Gathers deliveries by the minute and subscription they share.
+/// Gathers deliveries by the place, the subscription and the minute they share.
 fn gather(parking: &[Parking]) -> BTreeMap<String, Shared<'_>> {
     let mut gathered: BTreeMap<String, Shared<'_>> = BTreeMap::new();
     for (owner, message) in parking.iter().enumerate() {
-        for delivery in &message.deliveries {
-            let place = layout::parked(delivery.not_before, &delivery.topic, &delivery.subscription, "");
-            let (_, messages) = gathered.entry(place).or_insert((delivery, Vec::new()));
-            messages.push((owner, render_delivery(delivery)));
+        for (place, delivery) in &message.deliveries {
+            let shared = gathered.entry(place.key(delivery, ""));
+            let shared = shared.or_insert(Shared { place: *place, delivery, messages: Vec::new() });
+            shared.messages.push((owner, render_delivery(delivery)));
         }
     }
     gathered
 }
 
-/// Cuts what shares a place into objects of a bounded size.
-fn objects(messages: &[(usize, Bytes)]) -> Vec<&[(usize, Bytes)]> {
-    let pack = Pack { items_max: PARKED_PER_OBJECT_MAX, bytes_preferred: PARKED_OBJECT_BYTES_PREFERRED };
-    pack.cut(messages.iter().map(|(_, message)| message.len()))
-        .into_iter()
-        .map(|run| &messages[run])
-        .collect()
+impl Shared<'_> {
+    /// Cuts them into objects of a bounded size.
+    fn objects(&self) -> Vec<&[(usize, Bytes)]> {
+        let (items_max, bytes_preferred) = (self.place.per_object_max(), PARKED_OBJECT_BYTES_PREFERRED);
+        let runs = Pack { items_max, bytes_preferred }.cut(self.messages.iter().map(|(_, it)| it.len()));
+        runs.into_iter().map(|run| &self.messages[run]).collect()
+    }
 }

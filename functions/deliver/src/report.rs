@@ -39,6 +39,13 @@ pub(crate) fn late(subscription: &Subscription, events: usize) {
     tracing::info!(topic = %subscription.topic, subscription = %subscription.name, events, "delivered late");
 }
 
+/// Deliveries went where they wait until their endpoint recovers or an operator resumes.
+pub(crate) fn held(delivery: &Delivery, deliveries: usize) {
+    let labels = [("topic", delivery.topic.to_string()), ("subscription", delivery.subscription.to_string())];
+    counter!("HeldDeliveryCount", &labels).increment(deliveries as u64);
+    tracing::debug!(topic = %delivery.topic, subscription = %delivery.subscription, deliveries, "held");
+}
+
 /// Events were dropped because their subscription keeps no such dead letters.
 pub(crate) fn dropped(letter: &DeadLetter) {
     let (delivery, reason, events) = (&letter.delivery, letter.reason, letter.delivery.events.len());

@@ -14,6 +14,7 @@ use posthaste_ports::{
 
 use crate::Deliver;
 use crate::invocation::{Invocation, Job, Parking};
+use crate::park::Place;
 use crate::report;
 
 /// Messages that are settled side by side, so that their successors and deletions can share requests to the queue.
@@ -37,7 +38,7 @@ where
             self.ports.drain.settled(1);
         }
         let policy = job.subscription.as_ref().map(|subscription| &subscription.dead_letter);
-        let Settlement { again, dead, dropped } = settle(&job.delivery, verdicts, policy);
+        let Settlement { again, held, dead, dropped } = settle(&job.delivery, verdicts, policy);
         let mut successors: Vec<_> = dead.iter().map(|letter| dead_letter(letter, policy)).collect();
         for letter in dropped {
             report::dropped(&letter);
@@ -45,19 +46,19 @@ where
                 successors.extend(notices_later(letter, now));
             }
         }
-        self.note_scheduled(invocation, job, &again).await;
-        let mut parked = Vec::new();
+        self.note_scheduled(invocation, job, &again, &held).await;
+        let mut stored: Vec<_> = held.into_iter().map(|delivery| (Place::Held, delivery)).collect();
         for mut delivery in again {
             // What goes back untried is due from now on: its wait was ours, and must not read as a slow drain.
             delivery.not_before = delivery.not_before.max(now);
             match wait(delivery.not_before, now) {
                 Wait::Queue { delay_secs } => successors.push(retry(&delivery, delay_secs)),
-                Wait::Parked => parked.push(delivery),
+                Wait::Parked => stored.push((Place::Parked, delivery)),
             }
         }
-        if !parked.is_empty() {
+        if !stored.is_empty() {
             let (id, receipt) = (job.id.clone(), job.receipt.clone());
-            return invocation.park(Parking { id, receipt, deliveries: parked, successors });
+            return invocation.park(Parking { id, receipt, deliveries: stored, successors });
         }
         let is_done = if successors.is_empty() {
             self.acknowledge(invocation, &job.id, &job.receipt).await

@@ -10,6 +10,7 @@ use posthaste_core::layout;
 use posthaste_core::time::Timestamp;
 
 use crate::WakeReport;
+use crate::held::Holding;
 use crate::lease::Notes;
 
 /// How far before the open minute a list begins: as much as the clocks of two workers may be apart, and an object be
@@ -35,6 +36,8 @@ pub(crate) struct Course {
     scan_at: Option<Timestamp>,
     /// How far the temporary topics were looked at; `None` once all were.
     pub(crate) swept_to: Option<String>,
+    /// How far what is held was looked at; `None` once all was.
+    pub(crate) held_to: Option<String>,
 }
 
 impl Course {
@@ -47,6 +50,7 @@ impl Course {
             held: None,
             scan_at: notes.scan_at,
             swept_to: notes.swept_to,
+            held_to: notes.held_to,
         }
     }
 
@@ -76,6 +80,14 @@ impl Course {
         self.reached = self.reached.max(Some(self.began.minute()));
     }
 
+    /// What is held was looked at, and some of it released.
+    pub(crate) fn note_held(&mut self, holding: Holding) {
+        self.report.held_sent = holding.sent;
+        self.report.forced_sent = holding.forced;
+        self.report.held_left = holding.left;
+        self.held_to = holding.after;
+    }
+
     /// These were tried, and everything before them.
     pub(crate) fn tried(&mut self, keys: &[String]) {
         let last = keys.iter().rev().find_map(|key| layout::parked_due_minute(key));
@@ -92,6 +104,11 @@ impl Course {
     pub(crate) fn notes(&self) -> Notes {
         let open_from_minute =
             self.reached.map(|reached| self.held.map_or(reached, |held| held.min(reached)));
-        Notes { open_from_minute, scan_at: self.scan_at, swept_to: self.swept_to.clone() }
+        Notes {
+            open_from_minute,
+            scan_at: self.scan_at,
+            swept_to: self.swept_to.clone(),
+            held_to: self.held_to.clone(),
+        }
     }
 }

@@ -25,6 +25,9 @@ pub(crate) struct Notes {
     /// The last temporary topic that was looked at, where a run did not come to the end of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) swept_to: Option<String>,
+    /// The key after which a run goes on to look for held deliveries that did not come to the end of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) held_to: Option<String>,
 }
 
 /// A lease as it is stored. Those of older programs have nothing but their time.

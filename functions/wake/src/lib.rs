@@ -1,5 +1,5 @@
-//! wake: once a minute, sends the parked deliveries whose minute has come and what replays ask for, and sweeps temporary
-//! topics and subscriptions.
+//! wake: once a minute, sends the parked deliveries whose minute has come, the held ones that may go and what replays ask
+//! for, and sweeps temporary topics and subscriptions.
 //!
 //! An object is deleted only when every one of its messages was sent, so a crash or a failed send makes copies and
 //! loses nothing. It never runs twice at once (a lease object), and it releases nothing while the pressure is Medium
@@ -7,6 +7,8 @@
 
 mod course;
 mod expire;
+mod forced;
+mod held;
 mod lease;
 mod limits;
 mod list;
@@ -14,12 +16,14 @@ mod release;
 mod replay;
 mod temporary;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join;
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, PressureReader, QueueSender, Registry};
 
 use course::Course;
+use held::Holding;
 use limits::{Limits, within};
 use temporary::Sweep;
 
@@ -53,6 +57,7 @@ pub struct WakePorts<Q, S, D, C, E> {
 pub struct Wake<Q, S, D, C, E> {
     ports: WakePorts<Q, S, D, C, E>,
     deletes_payloads: bool,
+    is_stopped: AtomicBool,
 }
 
 /// What a run did.
@@ -64,6 +69,12 @@ pub struct WakeReport {
     pub sent: usize,
     /// Objects that are tried again in the next run.
     pub left: usize,
+    /// Held deliveries that were sent.
+    pub held_sent: usize,
+    /// Parked deliveries that were sent before their minute, because an operator forced it.
+    pub forced_sent: usize,
+    /// Objects of held or forced deliveries that are tried again in the next run.
+    pub held_left: usize,
     /// Topics deleted because they were idle.
     pub deleted_topics: usize,
     /// Subscriptions deleted because they were idle, or their time was over.
@@ -98,7 +109,16 @@ where
 {
     /// Wires the function up.
     pub fn new(ports: WakePorts<Q, S, D, C, E>) -> Self {
-        Self { ports, deletes_payloads: true }
+        Self { ports, deletes_payloads: true, is_stopped: AtomicBool::new(false) }
+    }
+
+    /// Releases no held delivery any more: the rest waits for the next process. For a process that is to end.
+    pub fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
     }
 
     /// The same, for a state bucket whose lifecycle deletes old payloads, notes and idempotency keys.
@@ -121,8 +141,22 @@ where
             return Ok(WakeReport { was_busy: true, ..WakeReport::default() });
         };
         let mut course = Course::new(lease.notes.clone(), began);
+        let mut holding = Holding::after(course.held_to.take());
+        // Side by side: a backlog that is released in passes takes all the time there is.
+        let work = Box::pin(self.work(limits, &mut course));
+        let (ended, ()) = join(work, Box::pin(self.release_waiting(limits, &mut holding))).await;
+        course.note_held(holding);
+        // If this hangs the lease lapses by itself.
+        let _ = within(clock, limits.deadline, self.give_back(lease, course.notes())).await;
+        course.report.log();
+        ended.ok_or(WakeError::OutOfTime)?.map_err(WakeError::List).map(|()| course.report)
+    }
+
+    /// All the work of a run but what is held. `None` if what is parked was not released in time.
+    async fn work(&self, limits: Limits, course: &mut Course) -> Option<Result<(), PortError>> {
+        let clock = &self.ports.clock;
         let mut sweep = Sweep::after(course.swept_to.take());
-        let released = within(clock, limits.work, self.release_due(limits, &mut course));
+        let released = within(clock, limits.work, self.release_due(limits, course));
         // Side by side: neither may starve the other.
         let (ended, _) = join(released, within(clock, limits.work, self.sweep(limits, &mut sweep))).await;
         course.report.deleted_topics = sweep.swept.topics;
@@ -133,12 +167,19 @@ where
         if self.deletes_payloads {
             self.expire(limits).await;
         }
-        // If this hangs the lease lapses by itself.
-        let _ = within(clock, limits.deadline, self.give_back(lease, course.notes())).await;
-        let WakeReport { sent, released, left, .. } = course.report;
+        ended
+    }
+}
+
+impl WakeReport {
+    fn log(&self) {
+        let Self { sent, released, left, .. } = *self;
         if sent + released + left > 0 {
             tracing::info!(sent, released, left, "parked deliveries released");
         }
-        ended.ok_or(WakeError::OutOfTime)?.map_err(WakeError::List).map(|()| course.report)
+        let Self { held_sent, forced_sent, held_left, .. } = *self;
+        if held_sent + forced_sent + held_left > 0 {
+            tracing::info!(held_sent, forced_sent, held_left, "held deliveries released");
+        }
     }
 }

@@ -98,7 +98,8 @@ where
     }
 }
 
-fn late<T>() -> Result<T, PortError> {
+/// The answer of a list that did not come in time.
+pub(crate) fn late<T>() -> Result<T, PortError> {
     Err(PortError::new("list objects before the run's end", ErrorKind::TimedOut))
 }
 

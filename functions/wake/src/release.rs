@@ -1,4 +1,6 @@
-//! Releasing one object: send its messages, then delete it.
+//! Releasing objects: send their messages, then delete them.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -28,7 +30,7 @@ const WAVE: Pack = Pack {
 
 /// Why an object stays where it is until the next run.
 #[derive(Debug, thiserror::Error)]
-enum ReleaseError {
+pub(crate) enum ReleaseError {
     #[error("failed to read or delete the object")]
     Store(#[source] PortError),
     #[error("failed to understand the object")]
@@ -40,7 +42,7 @@ enum ReleaseError {
         failed: usize,
         messages: usize,
         #[source]
-        first: PortError,
+        first: Arc<PortError>,
     },
     #[error("failed to send {unsent} of {messages} messages in time")]
     OutOfTime { unsent: usize, messages: usize },
@@ -53,14 +55,30 @@ impl ReleaseError {
         // A newer program can read what is merely newer.
         matches!(self, Self::Object(error) if !matches!(error, WireError::Newer(_)))
     }
+
+    /// Whether the queue did not take something, or not in time: it will not take anything else either.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Send { .. } | Self::OutOfTime { .. })
+    }
 }
 
-/// What is left of an object's messages.
+/// An object that was read.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// Its key.
+    pub(crate) key: String,
+    etag: ETag,
+    /// Its messages, in order.
+    pub(crate) messages: Vec<Bytes>,
+}
+
+/// What became of messages.
 #[derive(Debug, Default)]
-struct Unsent {
-    messages: Vec<Bytes>,
-    /// The first error; without one there was no time.
-    first: Option<PortError>,
+pub(crate) struct Sent {
+    /// Of each, in order, whether it was sent.
+    pub(crate) is_sent: Vec<bool>,
+    /// The first error; where something was not sent and there is none, there was no time.
+    pub(crate) first: Option<Arc<PortError>>,
 }
 
 impl<Q, S, D, C, E> Wake<Q, S, D, C, E>
@@ -93,51 +111,72 @@ where
     }
 
     async fn release(&self, key: &str, limits: Limits) -> Result<usize, ReleaseError> {
+        let Some(opened) = self.open(key).await? else { return Ok(0) };
+        let Sent { is_sent, first } = self.send_in_waves(&opened.messages, limits).await;
+        self.end_object(opened, &is_sent, first).await.map(|()| is_sent.len())
+    }
+
+    /// Reads an object; `None` if it is not there any more.
+    pub(crate) async fn open(&self, key: &str) -> Result<Option<Opened>, ReleaseError> {
         let Some(object) = self.ports.state.get(key).await.map_err(ReleaseError::Store)? else {
-            return Ok(0);
+            return Ok(None);
         };
         let messages = parse_parked(&object.bytes).map_err(ReleaseError::Object)?;
-        let count = messages.len();
-        let Unsent { messages: unsent, first } = self.send_in_waves(messages, limits).await;
+        Ok(Some(Opened { key: key.to_owned(), etag: object.etag, messages }))
+    }
+
+    /// Deletes an object all of whose messages were sent. Of another it keeps those that were not: the first ones were
+    /// tried, as `is_sent` says, and the others are left for later.
+    pub(crate) async fn end_object(
+        &self,
+        opened: Opened,
+        is_sent: &[bool],
+        first: Option<Arc<PortError>>,
+    ) -> Result<(), ReleaseError> {
+        let Opened { key, etag, messages } = opened;
+        let is_unsent = |index: usize| is_sent.get(index) != Some(&true);
+        let unsent: Vec<_> = (0..messages.len()).filter(|index| is_unsent(*index)).collect();
         if unsent.is_empty() {
-            self.ports.state.delete(key).await.map_err(ReleaseError::Store)?;
-            return Ok(count);
+            return self.ports.state.delete(&key).await.map_err(ReleaseError::Store);
         }
-        if unsent.len() < count {
-            self.keep_unsent(key, &unsent, object.etag).await;
+        if unsent.len() < messages.len() {
+            let unsent: Vec<_> = unsent.iter().map(|index| messages[*index].clone()).collect();
+            self.keep_unsent(&key, &unsent, etag).await;
         }
-        let failed = unsent.len();
-        Err(first.map_or(ReleaseError::OutOfTime { unsent: failed, messages: count }, |first| {
-            ReleaseError::Send { failed, messages: count, first }
+        let failed = is_sent.iter().filter(|is_sent| !**is_sent).count();
+        if failed == 0 {
+            return Ok(());
+        }
+        let messages = is_sent.len();
+        Err(first.map_or(ReleaseError::OutOfTime { unsent: failed, messages }, |first| ReleaseError::Send {
+            failed,
+            messages,
+            first,
         }))
     }
 
     /// Sends while there is time. What a wave was about when it was given up counts as not sent, although some of it may
     /// have been: at least once.
-    async fn send_in_waves(&self, messages: Vec<Bytes>, limits: Limits) -> Unsent {
+    pub(crate) async fn send_in_waves(&self, messages: &[Bytes], limits: Limits) -> Sent {
         let clock = &self.ports.clock;
-        let mut left = Unsent::default();
+        let mut all = Sent::default();
         for wave in WAVE.cut(messages.iter().map(Bytes::len)) {
             let wave = &messages[wave];
-            if clock.monotonic() >= limits.begin {
-                left.messages.extend_from_slice(wave);
-                continue;
-            }
-            let now = clock.now();
-            let outgoing = wave.iter().map(|message| outgoing(message, now)).collect();
-            let Some(sent) = within(clock, limits.send, send_all(&self.ports.deliveries, outgoing)).await
-            else {
-                left.messages.extend_from_slice(wave);
-                continue;
-            };
-            for (message, sent) in wave.iter().zip(sent) {
-                if let Err(error) = sent {
-                    left.messages.push(message.clone());
-                    left.first.get_or_insert(error);
+            let end = all.is_sent.len() + wave.len();
+            if clock.monotonic() < limits.begin {
+                let now = clock.now();
+                let outgoing = wave.iter().map(|message| outgoing(message, now)).collect();
+                let sent = within(clock, limits.send, send_all(&self.ports.deliveries, outgoing)).await;
+                for sent in sent.into_iter().flatten() {
+                    all.is_sent.push(sent.is_ok());
+                    if let Err(error) = sent {
+                        all.first.get_or_insert(Arc::new(error));
+                    }
                 }
             }
+            all.is_sent.resize(end, false);
         }
-        left
+        all
     }
 
     /// Leaves in the object what was not sent, so that the next run does not send the rest once more. If that fails it
@@ -145,12 +184,12 @@ where
     async fn keep_unsent(&self, key: &str, unsent: &[Bytes], etag: ETag) {
         let kept = self.ports.state.put(key, render_parked(unsent), PutCondition::IfMatch(etag)).await;
         if let Err(error) = kept {
-            tracing::warn!(%key, error = &error as &dyn std::error::Error, "parked object not shortened, its messages are sent again");
+            tracing::warn!(%key, error = &error as &dyn std::error::Error, "object not shortened, its messages are sent again");
         }
     }
 }
 
-/// A parked message as it goes back: due from now on, because the time it spent waiting for us must not read as a slow
+/// A message as it goes back: due from now on, because the time it spent waiting for us must not read as a slow
 /// drain. One that cannot be read goes as it is: deliver keeps it byte for byte.
 fn outgoing(message: &Bytes, now: Timestamp) -> OutgoingMessage {
     match parse_delivery(message) {

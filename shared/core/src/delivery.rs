@@ -245,6 +245,11 @@ impl Delivery {
         }
     }
 
+    /// When the first of its events expires.
+    pub fn expires_first(&self) -> Timestamp {
+        self.events.iter().map(|entry| entry.expires_at).min().unwrap_or(self.published_at)
+    }
+
     /// The `MessageGroupId`: SQS fair queues keep a noisy subscription from starving the others.
     pub fn group(&self) -> String {
         group(&self.topic, &self.subscription)

@@ -287,6 +287,10 @@ pub const NOTICE_TEXT_CHARS_MAX: usize = 1_024;
 /// Largest parked or held object that is gathered before the next one is begun, in bytes.
 pub const PARKED_OBJECT_BYTES_PREFERRED: usize = 4 * 1024 * 1024;
 
+/// Most deliveries in one held object: as many as wake releases of one subscription in one pass, so that none has to be
+/// written again when a part of it goes out.
+pub const HELD_PER_OBJECT_MAX: usize = 200;
+
 // --- Replay ---
 
 /// Events per second at which a replay goes when its request does not say.

@@ -8,15 +8,6 @@ use crate::limits::SQS_DELAY_SECS_MAX;
 use crate::time::Timestamp;
 use crate::topic::DeadLetterPolicy;
 
-/// So long a delivery is young.
-const STANDSTILL_YOUNG: Duration = Duration::from_mins(15);
-
-/// How long a young delivery waits for its subscription to be active.
-const STANDSTILL_WAIT_YOUNG: Duration = Duration::from_mins(5);
-
-/// How long any other does: longer than the queue can delay.
-const STANDSTILL_WAIT: Duration = Duration::from_mins(20);
-
 /// What became of one event of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryVerdict {
@@ -43,6 +34,9 @@ pub enum EntryVerdict {
         /// The earliest next attempt.
         not_before: Timestamp,
     },
+    /// Nothing may be sent to it now: it waits until its endpoint recovers or an operator resumes, or its time is over,
+    /// without an attempt being counted.
+    Held,
 }
 
 impl EntryVerdict {
@@ -97,6 +91,8 @@ impl EntryVerdict {
 pub struct Settlement {
     /// Deliveries that are tried again, each at its own time.
     pub again: Vec<Delivery>,
+    /// Deliveries that are held until they may be sent, or the first of their events expires.
+    pub held: Vec<Delivery>,
     /// Dead letters.
     pub dead: Vec<DeadLetter>,
     /// Events dropped because the subscription keeps no such dead letters, as the dead letters they would have been.
@@ -141,14 +137,6 @@ pub fn settle(
     settlement
 }
 
-/// When a delivery is looked at again whose subscription is not active. A young one soon, in the queue: most standstills
-/// are short (a handshake, a restart). Any other is parked, because what waits in the queue is paid for at each look, and
-/// a standstill may last as long as the events live.
-pub fn standstill_ends(published_at: Timestamp, now: Timestamp) -> Timestamp {
-    let is_young = now < published_at + STANDSTILL_YOUNG;
-    now + if is_young { STANDSTILL_WAIT_YOUNG } else { STANDSTILL_WAIT }
-}
-
 /// Where something waits that is not due before `not_before`.
 pub fn wait(not_before: Timestamp, now: Timestamp) -> Wait {
     let secs = not_before.since(now).as_millis().div_ceil(1000);
@@ -175,6 +163,7 @@ impl Settlement {
         match verdict {
             EntryVerdict::Delivered => {}
             EntryVerdict::NotStarted => self.again.push(delivery.with_events(entries)),
+            EntryVerdict::Held => self.held.push(delivery.with_events(entries)),
             EntryVerdict::Postponed { not_before } => {
                 self.again.push(Delivery { not_before, ..delivery.with_events(entries) });
             }
@@ -334,16 +323,15 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_subscription_is_parked_once_it_is_not_young() {
-        let check = |age_secs: u64, expected: Duration, place: fn(Wait) -> bool| {
-            let now = NOW + Duration::from_secs(age_secs);
-            let again = standstill_ends(NOW, now);
-            assert_eq!(again.since(now), expected, "{age_secs}");
-            assert!(place(wait(again, now)), "{age_secs}");
-        };
-        check(0, Duration::from_mins(5), |wait| matches!(wait, Wait::Queue { .. }));
-        check(899, Duration::from_mins(5), |wait| matches!(wait, Wait::Queue { .. }));
-        check(900, Duration::from_mins(20), |wait| wait == Wait::Parked);
+    fn what_is_held_waits_together_without_an_attempt() {
+        let settlement = settle(
+            &delivery(3),
+            &[EntryVerdict::Held, EntryVerdict::NotStarted, EntryVerdict::Held],
+            Some(&KEPT),
+        );
+        let [held] = settlement.held.as_slice() else { panic!("expected one delivery") };
+        assert_eq!((keys(held), held.attempts, held.last), (vec!["k-0", "k-2"], 3, None));
+        assert_eq!(settlement.again.len(), 1);
     }
 
     #[test]
@@ -358,19 +346,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_event_is_lost_or_doubled(choices in prop::collection::vec(0_u16..5, 1..20)) {
+        fn no_event_is_lost_or_doubled(choices in prop::collection::vec(0_u16..6, 1..20)) {
             let verdict = |choice: &u16| match choice {
                 0 => EntryVerdict::Delivered,
                 1 => EntryVerdict::Retry { not_before: NOW, last: LAST },
                 2 => EntryVerdict::Retry { not_before: NOW + Duration::from_secs(9), last: LAST },
                 3 => give_up(DeadLetterReason::EndpointGone, Some(LAST)),
+                4 => EntryVerdict::Held,
                 _ => EntryVerdict::NotStarted,
             };
             let verdicts: Vec<_> = choices.iter().map(verdict).collect();
             let delivered = choices.iter().filter(|choice| **choice == 0).count();
             let settlement = settle(&delivery(choices.len()), &verdicts, Some(&KEPT));
             let dead = settlement.dead.iter().map(|dead| &dead.delivery);
-            let mut left: Vec<_> = settlement.again.iter().chain(dead).flat_map(keys).collect();
+            let waiting = settlement.again.iter().chain(&settlement.held);
+            let mut left: Vec<_> = waiting.chain(dead).flat_map(keys).collect();
             left.sort_unstable();
             left.dedup();
             prop_assert_eq!(left.len() + delivered, choices.len());

@@ -66,6 +66,9 @@ pub struct World {
     _folder: tempfile::TempDir,
 }
 
+/// The longest wake pauses. Its limits are further off.
+const WAKE_PAUSE_MAX: Duration = Duration::from_secs(1);
+
 /// When every world begins.
 pub fn start() -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000)
@@ -251,6 +254,17 @@ impl World {
         self.publish_payloads(payloads.collect(), time_to_live).await;
     }
 
+    /// Puts one delivery of these events into the queue for `pager` of the topic `ops`, as publish does.
+    pub async fn publish_to_ops(&self, events: &[String], time_to_live: Duration) {
+        let payloads = events.iter().map(|json| Payload::Inline(Bytes::from(json.clone())));
+        let delivery = Delivery {
+            topic: TopicName::parse("ops").expect("a name"),
+            subscription: SubscriptionName::parse("pager").expect("a name"),
+            ..self.delivery(payloads.collect(), time_to_live)
+        };
+        self.send(QueueName::Deliveries, render_delivery(&delivery)).await;
+    }
+
     /// Puts one delivery into the queue whose event is, or was, in the state bucket under this key: this text.
     pub async fn publish_stored(&self, key: &str, json: &str) {
         let digest = Some(PayloadDigest::of(json.as_bytes()));
@@ -259,16 +273,16 @@ impl World {
     }
 
     async fn publish_payloads(&self, payloads: Vec<Payload>, time_to_live: Duration) {
-        self.send(QueueName::Deliveries, self.delivery(payloads, time_to_live)).await;
+        self.send(QueueName::Deliveries, render_delivery(&self.delivery(payloads, time_to_live))).await;
     }
 
     /// One delivery of these events, as a message that publish would send.
     pub fn message(&self, events: &[String], time_to_live: Duration) -> OutgoingMessage {
         let payloads = events.iter().map(|json| Payload::Inline(Bytes::from(json.clone())));
-        message(self.delivery(payloads.collect(), time_to_live))
+        message(render_delivery(&self.delivery(payloads.collect(), time_to_live)))
     }
 
-    fn delivery(&self, payloads: Vec<Payload>, time_to_live: Duration) -> Bytes {
+    fn delivery(&self, payloads: Vec<Payload>, time_to_live: Duration) -> Delivery {
         let now = self.clock.now();
         let entry = |(index, payload): (usize, Payload)| Entry {
             key: format!("k{}-{index}", now.as_millis()),
@@ -278,7 +292,7 @@ impl World {
             envelope: None,
             payload,
         };
-        render_delivery(&Delivery {
+        Delivery {
             topic: topic_name(),
             subscription: subscription_name(),
             schema: Schema::CloudEvents,
@@ -288,7 +302,7 @@ impl World {
             last: None,
             timed_out: false,
             events: payloads.into_iter().enumerate().map(entry).collect(),
-        })
+        }
     }
 
     /// Puts a body into a queue as it is.
@@ -376,6 +390,23 @@ impl World {
         self.try_wake().await.expect("a run of wake")
     }
 
+    /// One run of wake, in which time passes whenever it pauses.
+    pub async fn wake_pausing(&self) -> WakeReport {
+        let pauses = async {
+            loop {
+                tokio::task::yield_now().await;
+                let soon = self.clock.now() + WAKE_PAUSE_MAX;
+                if self.clock.next_due().is_some_and(|due| due <= soon) {
+                    self.clock.advance_to_next();
+                }
+            }
+        };
+        tokio::select! {
+            report = self.wake() => report,
+            () = pauses => unreachable!("pauses never end"),
+        }
+    }
+
     /// One run of wake, which may fail.
     pub async fn try_wake(&self) -> Result<WakeReport, WakeError> {
         self.wake.run().await
@@ -428,7 +459,17 @@ impl World {
 
     /// The keys of what is parked.
     pub async fn parked(&self) -> Vec<String> {
-        let page = self.local.state().list(layout::PARKED, None, 1000).await.expect("a listing");
+        self.keys(layout::PARKED).await
+    }
+
+    /// The keys of what is held.
+    pub async fn held(&self) -> Vec<String> {
+        self.keys(layout::HELD).await
+    }
+
+    /// The first keys in the state bucket that begin like this.
+    pub async fn keys(&self, prefix: &str) -> Vec<String> {
+        let page = self.local.state().list(prefix, None, 1000).await.expect("a listing");
         page.objects.into_iter().map(|object| object.key).collect()
     }
 }

@@ -51,7 +51,7 @@ const REDRIVE: PollSettings = PollSettings {
     invocations_max: 1,
 };
 
-/// How often parked deliveries are looked at (DESIGN: once a minute).
+/// How often parked and held deliveries are looked at (DESIGN: once a minute).
 const WAKE_PERIOD: Duration = Duration::from_mins(1);
 
 /// Every function, wired.
@@ -104,10 +104,11 @@ impl Functions {
         }));
         let late = Arc::clone(&self.deliver);
         tasks.spawn(async move { late.hear_late_answers().await });
-        let (deliver, mut drained) = (Arc::clone(&self.deliver), stage.clone());
+        let (deliver, wake, mut drained) = (Arc::clone(&self.deliver), Arc::clone(&self.wake), stage.clone());
         tasks.spawn(async move {
             drained.drained().await;
             deliver.stop();
+            wake.stop();
         });
         self.monitor.spawn(tasks, stage);
     }

@@ -53,9 +53,9 @@ const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
 const LINGER_MAX: Duration = Duration::from_secs(1);
 
 /// What a run of wake asks that finds nothing: the lease is read, taken and given back, the pressure read; what is
-/// parked, what is temporary and what is to be replayed are listed.
+/// parked, forced, held, temporary and to be replayed is listed.
 pub(crate) const IDLE_WAKE: Requests =
-    Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 5, gets: 2 };
+    Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 7, gets: 2 };
 
 const TOPIC: &str = "orders";
 const KEY: &str = "the-key";

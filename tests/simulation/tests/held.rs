@@ -1,0 +1,311 @@
+//! What waits in `held/`: it goes out when it may, expires in time, burdens nobody, and is never lost.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use posthaste_core::api::{StatusState, StatusView};
+use posthaste_core::layout;
+use posthaste_core::limits::HELD_PER_OBJECT_MAX;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::wire::render_parked;
+use posthaste_ports::faulty::{EntryFault, Fault, Plan};
+use posthaste_ports::recorded::Operation;
+use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
+use posthaste_simulation::{Answer, Faults, World, event};
+use serde_json::{Value, json};
+
+const MINUTE: Duration = Duration::from_mins(1);
+const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
+
+async fn set(world: &World, state: StatusState) {
+    let mut record = world.record().await;
+    for settings in record.settings.subscriptions.values_mut() {
+        settings.status = Some(StatusView::new(state, None, world.clock.now()));
+    }
+    world.write_record(record.render()).await;
+}
+
+/// A world whose one subscription is paused.
+async fn paused(faults: &Faults) -> World {
+    let world = World::with(faults);
+    world.subscribe(json!({})).await;
+    set(&world, StatusState::Paused).await;
+    world
+}
+
+/// Publishes an event of each id, a minute apart, to a paused subscription.
+async fn hold(world: &World, ids: &[&str], time_to_live: Duration) {
+    for id in ids {
+        world.publish(&[event(id)], time_to_live).await;
+        world.deliver_all().await;
+        world.clock.advance(MINUTE);
+    }
+}
+
+/// One run of wake, and what deliver makes of it.
+async fn wake(world: &World) {
+    world.wake().await;
+    world.deliver_all().await;
+}
+
+/// The ids of the events that arrived since this was asked last, in order.
+fn arrived(world: &World) -> Vec<String> {
+    let id = |body: &str| serde_json::from_str::<Value>(body).ok()?["id"].as_str().map(str::to_owned);
+    world.endpoint.take().iter().filter_map(|request| id(&request.body)).collect()
+}
+
+/// The reason and attempts of every dead letter.
+async fn letters(world: &World) -> Vec<(String, u64)> {
+    world.clock.advance(6 * MINUTE);
+    world.bury().await;
+    let mut letters = Vec::new();
+    for (_, bytes) in world.buried().await {
+        let array: Vec<Value> = serde_json::from_slice(&bytes).expect("an array of dead letters");
+        let letter = |letter: &Value| {
+            let reason = letter["deadletterreason"].as_str().expect("a reason").to_owned();
+            (reason, letter["deliveryattempts"].as_u64().expect("a number of attempts"))
+        };
+        letters.extend(array.iter().map(letter));
+    }
+    letters
+}
+
+/// A plan that makes puts of held objects fail while the flag is set.
+fn refusing(prefix: &'static str) -> (Plan, Arc<AtomicBool>) {
+    let refuses = Arc::new(AtomicBool::new(true));
+    let flag = Arc::clone(&refuses);
+    let plan = Plan::by(move |effect| {
+        let is_meant = effect.operation == Operation::Put && effect.key.starts_with(prefix);
+        (is_meant && flag.load(Ordering::Relaxed)).then_some(Fault::Before(ErrorKind::Denied))
+    });
+    (plan, refuses)
+}
+
+#[tokio::test]
+async fn what_was_held_while_paused_is_delivered_in_order_of_age_by_the_next_run() {
+    let world = paused(&Faults::none()).await;
+    hold(&world, &["1", "2", "3"], DAY).await;
+    wake(&world).await;
+    assert_eq!((world.held().await.len(), arrived(&world)), (3, vec![]));
+    set(&world, StatusState::Active).await;
+    world.clock.advance(MINUTE);
+    let report = world.wake().await;
+    assert_eq!((report.held_sent, report.held_left, report.sent), (3, 0, 0));
+    world.deliver_all().await;
+    assert_eq!((arrived(&world), world.held().await.len()), (vec!["1".into(), "2".into(), "3".into()], 0));
+}
+
+#[tokio::test]
+async fn deliveries_of_one_invocation_that_expire_in_the_same_minute_share_an_object() {
+    let world = paused(&Faults::none()).await;
+    for id in ["1", "2", "3"] {
+        world.publish(&[event(id)], DAY).await;
+    }
+    world.deliver().await;
+    assert_eq!(world.held().await.len(), 1);
+    set(&world, StatusState::Active).await;
+    wake(&world).await;
+    assert_eq!(arrived(&world).len(), 3);
+}
+
+#[tokio::test]
+async fn what_expires_while_it_is_held_is_a_dead_letter_without_an_attempt() {
+    let world = paused(&Faults::none()).await;
+    hold(&world, &["1"], 10 * MINUTE).await;
+    for _ in 0..12 {
+        wake(&world).await;
+        world.clock.advance(MINUTE);
+    }
+    assert_eq!((arrived(&world), world.held().await.len()), (vec![], 0));
+    assert_eq!(letters(&world).await, [("TimeToLiveExceeded".to_owned(), 0)]);
+}
+
+#[tokio::test]
+async fn what_is_held_for_a_deleted_or_disabled_subscription_is_a_dead_letter_that_says_so() {
+    for (is_deleted, reason) in [(true, "SubscriptionDeleted"), (false, "EndpointGone")] {
+        let world = paused(&Faults::none()).await;
+        hold(&world, &["1"], DAY).await;
+        if is_deleted {
+            world.unsubscribe().await;
+        } else {
+            set(&world, StatusState::Disabled).await;
+        }
+        wake(&world).await;
+        assert_eq!(letters(&world).await, [(reason.to_owned(), 0)]);
+        assert_eq!((arrived(&world), world.held().await.len()), (vec![], 0));
+    }
+}
+
+#[tokio::test]
+async fn what_the_store_does_not_take_waits_in_the_queue_and_is_held_once_it_does() {
+    let (state, refuses) = refusing(layout::HELD);
+    let world = paused(&Faults { state, ..Faults::none() }).await;
+    hold(&world, &["1", "2"], DAY).await;
+    assert_eq!((world.delayed(QueueName::Deliveries).await, world.held().await.len()), (2, 0));
+    refuses.store(false, Ordering::Relaxed);
+    world.clock.advance(15 * MINUTE);
+    world.deliver_all().await;
+    assert_eq!((world.delayed(QueueName::Deliveries).await, world.held().await.is_empty()), (0, false));
+    set(&world, StatusState::Active).await;
+    wake(&world).await;
+    assert_eq!(arrived(&world).len(), 2);
+}
+
+#[tokio::test]
+async fn what_waits_in_the_queue_because_it_cannot_be_held_expires_in_time() {
+    let (state, _) = refusing(layout::HELD);
+    let world = paused(&Faults { state, ..Faults::none() }).await;
+    hold(&world, &["1"], 5 * MINUTE).await;
+    world.clock.advance(5 * MINUTE);
+    world.deliver_all().await;
+    assert_eq!(letters(&world).await, [("TimeToLiveExceeded".to_owned(), 0)]);
+}
+
+#[tokio::test]
+async fn a_run_that_is_killed_between_a_send_and_its_delete_makes_copies_and_loses_nothing() {
+    let hangs = AtomicBool::new(true);
+    let state = Plan::by(move |effect| {
+        let is_delete = effect.operation == Operation::Delete && effect.key.starts_with(layout::HELD);
+        (is_delete && hangs.swap(false, Ordering::Relaxed)).then_some(Fault::HangBefore)
+    });
+    let world = paused(&Faults { state: state.clone(), ..Faults::none() }).await;
+    hold(&world, &["1"], DAY).await;
+    set(&world, StatusState::Active).await;
+    let is_killed = async {
+        while state.faults() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        report = world.wake() => panic!("it hangs, and not {report:?}"),
+        () = is_killed => {}
+    }
+    world.deliver_all().await;
+    world.clock.advance(2 * MINUTE);
+    wake(&world).await;
+    assert_eq!((arrived(&world), world.held().await.len()), (vec!["1".into(), "1".into()], 0));
+}
+
+#[tokio::test]
+async fn of_an_object_whose_messages_were_not_all_sent_the_others_stay_for_the_next_run() {
+    let second_fails = Plan::by(|effect| {
+        let entry = EntryFault { index: 1, is_sent: false, kind: ErrorKind::Throttled { retry_after: None } };
+        (effect.operation == Operation::SendBatch).then(|| Fault::Entries(vec![entry]))
+    });
+    let world = paused(&Faults { queues: second_fails, ..Faults::none() }).await;
+    for id in ["1", "2", "3"] {
+        world.publish(&[event(id)], DAY).await;
+    }
+    world.deliver().await;
+    set(&world, StatusState::Active).await;
+    let report = world.wake().await;
+    assert_eq!((report.held_sent, report.held_left), (2, 1));
+    let report = world.wake().await;
+    assert_eq!((report.held_sent, report.held_left), (1, 0));
+    world.deliver_all().await;
+    assert_eq!(arrived(&world).len(), 3);
+}
+
+/// Writes held objects of so many deliveries in all, as deliver does.
+async fn write_held(world: &World, deliveries: usize) {
+    let (topic, subscription) = (TopicName::parse("orders"), SubscriptionName::parse("billing"));
+    let (topic, subscription) = (topic.expect("a name"), subscription.expect("a name"));
+    for object in 0..deliveries / HELD_PER_OBJECT_MAX {
+        let ids = (0..HELD_PER_OBJECT_MAX).map(|n| format!("{object}-{n}"));
+        let messages: Vec<_> = ids.map(|id| world.message(&[event(&id)], DAY).body).collect();
+        let expires_at = world.clock.now() + DAY;
+        let key = layout::held(&topic, &subscription, expires_at, &format!("{object:04}"));
+        let object = render_parked(&messages);
+        world.local.state().put(&key, object, PutCondition::Always).await.expect("a write");
+    }
+}
+
+#[tokio::test]
+async fn ten_thousand_go_out_in_passes_while_new_ones_go_out_at_once() {
+    let world = World::new();
+    world.subscribe(json!({})).await;
+    world.tell_ops(json!({})).await;
+    write_held(&world, 10_000).await;
+    let (seen, most_visible) = (Mutex::new(Vec::new()), AtomicU64::new(0));
+    let delivering = async {
+        let mut is_published = false;
+        loop {
+            most_visible.fetch_max(world.visible(QueueName::Deliveries).await, Ordering::Relaxed);
+            if !is_published && seen.lock().expect("a lock").len() > 3_000 {
+                is_published = true;
+                world.publish(&[event("new")], DAY).await;
+                world.publish_to_ops(&[event("other")], DAY).await;
+            }
+            world.deliver().await;
+            seen.lock().expect("a lock").extend(arrived(&world));
+            tokio::task::yield_now().await;
+        }
+    };
+    let (mut sent, mut runs) = (0, 0);
+    let releasing = async {
+        while !world.held().await.is_empty() {
+            let report = world.wake_pausing().await;
+            (sent, runs) = (sent + report.held_sent, runs + 1);
+            world.clock.advance(Duration::from_secs(15));
+        }
+    };
+    tokio::select! {
+        () = releasing => {}
+        () = delivering => unreachable!("delivering has no end"),
+    }
+    world.deliver_all().await;
+    assert_eq!((sent, runs), (10_000, 2));
+    // A pass is all that is ever in front of a new delivery.
+    let most_visible = most_visible.into_inner();
+    assert!(most_visible <= 2 * HELD_PER_OBJECT_MAX as u64, "{most_visible}");
+    let mut seen = seen.into_inner().expect("a lock");
+    seen.extend(arrived(&world));
+    assert_eq!(seen.len(), 10_002);
+    for id in ["new", "other"] {
+        let place = seen.iter().position(|seen| seen == id).expect("an arrival");
+        assert!(place <= 3_000 + 10 + 2 * HELD_PER_OBJECT_MAX, "{id} is number {place}");
+    }
+}
+
+#[tokio::test]
+async fn a_mark_of_force_releases_what_is_parked_before_its_minute_and_goes() {
+    let world = World::new();
+    world.subscribe(json!({ "retryPolicy": { "schedule": ["PT6H"] } })).await;
+    world.endpoint.answer([Answer::Status(500)]);
+    for id in ["1", "2", "3"] {
+        world.publish(&[event(id)], DAY).await;
+        world.deliver_all().await;
+    }
+    assert_eq!((arrived(&world).len(), world.parked().await.len()), (3, 3));
+    world.endpoint.answer([Answer::Status(204)]);
+    world.clock.advance(HOUR);
+    wake(&world).await;
+    assert_eq!(arrived(&world).len(), 0);
+    world.write_state("forcing/orders.other", String::new()).await;
+    world.write_state("forcing/orders.billing", String::new()).await;
+    let report = world.wake().await;
+    assert_eq!((report.forced_sent, report.sent, report.held_left), (3, 0, 0));
+    world.deliver_all().await;
+    assert_eq!((arrived(&world).len(), world.parked().await.len()), (3, 0));
+    assert_eq!(world.keys(layout::FORCING).await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_run_in_which_nothing_is_held_costs_two_lists() {
+    let world = World::new();
+    world.subscribe(json!({})).await;
+    world.calls.take();
+    world.wake().await;
+    let lists = |prefix: &str| {
+        world
+            .calls
+            .all()
+            .iter()
+            .filter(|call| call.operation == Operation::List && call.key == prefix)
+            .count()
+    };
+    assert_eq!((lists(layout::HELD), lists(layout::FORCING)), (1, 1));
+    assert_eq!(world.local.state().list(layout::HELD, None, 1).await.expect("a list").objects.len(), 0);
+}
