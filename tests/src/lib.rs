@@ -8,6 +8,7 @@ pub mod disk;
 pub mod endpoint;
 pub mod events;
 pub mod home;
+pub mod name_server;
 pub mod patience;
 pub mod seen;
 pub mod server;

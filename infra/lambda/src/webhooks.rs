@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use posthaste_core::endpoint::Link;
 use posthaste_core::outcome::SendFailure;
 use posthaste_http::{ClientSettings, HyperWebhookClient, TlsSetupError};
 use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest};
@@ -36,6 +37,12 @@ impl<C: Clock> WebhookClient for LazyWebhooks<C> {
                 tracing::error!(error = &error as &dyn std::error::Error, "no webhook client");
                 WebhookAnswer { result: Err(SendFailure::Exhausted), took: Duration::ZERO, late: None }
             }
+        }
+    }
+
+    fn drop_link(&self, link: &Link) {
+        if let Some(client) = self.client.get() {
+            client.drop_link(link);
         }
     }
 }

@@ -46,14 +46,16 @@ struct Shared<N> {
 }
 
 impl<C: Clock> HyperWebhookClient<C> {
-    /// A client that resolves names as the system does. Reads the root certificates, and nothing else, at once.
+    /// A client that resolves names by the name server of its settings, or as the system does. Reads the root
+    /// certificates, and nothing else, at once.
     pub fn new(settings: ClientSettings, clock: C) -> Result<Self, TlsSetupError> {
-        Self::with_names(settings, clock, SystemNames::default())
+        let names = SystemNames::new(settings.dns_server);
+        Self::with_names(settings, clock, names)
     }
 }
 
 impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
-    /// A client that resolves names by `names`.
+    /// A client that resolves names by `names`, whatever name server its settings have.
     pub fn with_names(settings: ClientSettings, clock: C, names: N) -> Result<Self, TlsSetupError> {
         Ok(Self {
             clock,
@@ -196,6 +198,12 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
             Ok(response) => WebhookAnswer { result: Ok(response), took, late: None },
             Err(Unanswered { failure, late }) => WebhookAnswer { result: Err(failure), took, late },
         }
+    }
+
+    /// Closes the link's idle connections and forgets its host's addresses, also for its other links.
+    fn drop_link(&self, link: &Link) {
+        self.pool.drop_link(link);
+        self.shared.names.forget(&link.host);
     }
 }
 

@@ -75,6 +75,17 @@ impl Pool {
         }
     }
 
+    /// Closes the idle connections of one link.
+    pub(crate) fn drop_link(&self, link: &Link) {
+        let closed = {
+            let mut state = self.lock();
+            let closed = state.links.remove(link).unwrap_or_default();
+            state.total -= closed.len();
+            closed
+        };
+        drop(closed);
+    }
+
     /// Closes every idle connection and answers how many there were.
     pub(crate) fn trim(&self) -> usize {
         let (closed, links) = {

@@ -1,5 +1,6 @@
 //! What can be set about the client, and the limits that cannot.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub struct ClientSettings {
     pub idle_kept: Duration,
     /// How long a resolved name is used.
     pub names_kept: Duration,
+    /// The only name server that is asked, over UDP and TCP, and the hosts file not at all; `None` for the system's.
+    pub dns_server: Option<SocketAddr>,
 }
 
 impl Default for ClientSettings {
@@ -53,6 +56,7 @@ impl Default for ClientSettings {
             idle_max: IDLE_MAX_DEFAULT,
             idle_kept: IDLE_KEPT_DEFAULT,
             names_kept: NAMES_KEPT_DEFAULT,
+            dns_server: None,
         }
     }
 }

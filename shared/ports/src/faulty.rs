@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use posthaste_core::endpoint::Link;
 use posthaste_core::outcome::SendFailure;
 
 use crate::recorded::Operation;
@@ -259,6 +260,11 @@ impl<P: WebhookClient> WebhookClient for Faulty<P> {
                 if error.kind == ErrorKind::TimedOut { SendFailure::TimedOut } else { SendFailure::Socket };
             WebhookAnswer { result: Err(failure), took: Duration::ZERO, late: None }
         })
+    }
+
+    /// Nothing can go wrong with it.
+    fn drop_link(&self, link: &Link) {
+        self.port.drop_link(link);
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use posthaste_core::endpoint::EndpointUrl;
+use posthaste_core::endpoint::{EndpointUrl, Link};
 use posthaste_core::time::Timestamp;
 
 use crate::{
@@ -307,6 +307,7 @@ impl ObjectStore for MemoryStore {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MemoryWebhook {
     requests: Arc<Mutex<usize>>,
+    links_dropped: Arc<Mutex<usize>>,
     is_silent: bool,
 }
 
@@ -317,6 +318,10 @@ impl MemoryWebhook {
 
     pub(crate) fn requests(&self) -> usize {
         *self.requests.lock().unwrap()
+    }
+
+    pub(crate) fn links_dropped(&self) -> usize {
+        *self.links_dropped.lock().unwrap()
     }
 }
 
@@ -333,5 +338,9 @@ impl WebhookClient for MemoryWebhook {
             body_is_whole: true,
         };
         WebhookAnswer { result: Ok(response), took: Duration::from_millis(1), late: None }
+    }
+
+    fn drop_link(&self, _: &Link) {
+        *self.links_dropped.lock().unwrap() += 1;
     }
 }

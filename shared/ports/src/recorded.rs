@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use posthaste_core::endpoint::Link;
 
 use crate::{
     ETag, ErrorKind, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError, PutCondition,
@@ -252,6 +253,11 @@ impl<P: WebhookClient> WebhookClient for Recorded<P> {
         call.end(&Ok(()));
         answer
     }
+
+    /// Not noted: it calls nobody.
+    fn drop_link(&self, link: &Link) {
+        self.port.drop_link(link);
+    }
 }
 
 #[cfg(test)]
@@ -329,5 +335,13 @@ mod tests {
             Call { ended: Ended::Cut, ..call("webhook", Operation::Post, "https://a.example:443/x", 1, 1) },
         ];
         assert_eq!(calls.all(), expected);
+    }
+
+    #[test]
+    fn that_a_link_is_down_is_passed_on_and_is_no_call() {
+        let (calls, webhook) = (Calls::default(), MemoryWebhook::default());
+        let client = Recorded::new(webhook.clone(), "webhook", &calls);
+        client.drop_link(&request("https://a.example/", "").url.link());
+        assert_eq!((webhook.links_dropped(), calls.all()), (1, vec![]));
     }
 }

@@ -25,6 +25,9 @@ const TOPICS_KEPT_MAX: usize = 10_000;
 /// How far the clocks of two machines may be apart. AWS keeps them within a millisecond.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(1);
 
+/// The id of the log event that a topic has changed and was read anew: that of Exchange's "routes reset".
+pub const ROUTES_RESET: u32 = 4005;
+
 /// Why a topic could not be looked up. It says nothing about whether the topic exists.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RegistryError {
@@ -184,11 +187,23 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
     }
 
     fn keep(&self, key: &str, next: Known) -> Option<Arc<Topic>> {
-        let topic = next.clone().topic();
+        let (next_good, asked_at) = (next.topic.clone(), next.asked_at);
+        let before = self.replace(key, next).and_then(|before| before.topic);
+        if let Some(before) = before
+            && next_good.as_ref().is_none_or(|next| next.etag != before.etag)
+        {
+            let took = self.clock.monotonic().saturating_sub(asked_at);
+            let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+            tracing::info!(id = ROUTES_RESET, topic = %before.topic.name, took_ms, "routes reset, the topic has changed");
+        }
+        next_good.map(|good| good.topic)
+    }
+
+    /// Keeps what the store said, and answers what was known before.
+    fn replace(&self, key: &str, next: Known) -> Option<Known> {
         let mut known = self.lock();
-        if topic.is_none() && self.max_age.is_zero() {
-            known.remove(key);
-            return None;
+        if next.topic.is_none() && self.max_age.is_zero() {
+            return known.remove(key);
         }
         if known.len() >= TOPICS_KEPT_MAX && !known.contains_key(key) {
             // Names that are not there go first: anybody can ask for them.
@@ -197,8 +212,7 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
                 known.clear();
             }
         }
-        known.insert(key.to_owned(), next);
-        topic
+        known.insert(key.to_owned(), next)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Known>> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use posthaste_core::endpoint::EndpointUrl;
+use posthaste_core::endpoint::{EndpointUrl, Link};
 use posthaste_core::outcome::SendFailure;
 
 /// A request. The client adds `host` and `content-length` and nothing else.
@@ -83,4 +83,8 @@ pub struct WebhookAnswer {
 pub trait WebhookClient: Send + Sync {
     /// Sends one request. Broken endpoints are an answer, not an error.
     fn send(&self, request: WebhookRequest) -> impl Future<Output = WebhookAnswer> + Send;
+
+    /// Forgets what is known of a link, because it is down: the next request to it resolves its name and connects
+    /// afresh. Requests under way go on.
+    fn drop_link(&self, link: &Link);
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use posthaste_core::endpoint::Link;
 use posthaste_core::outcome::SendFailure;
 use posthaste_core::time::Timestamp;
 use posthaste_local::ManualClock;
@@ -60,12 +61,18 @@ struct Script {
     next: VecDeque<Answer>,
     then: Answer,
     seen: Vec<Request>,
+    dropped: Vec<Link>,
 }
 
 impl ScriptedEndpoint {
     /// An endpoint that answers 204.
     pub fn new(clock: ManualClock) -> Self {
-        let script = Script { next: VecDeque::new(), then: Answer::Status(204), seen: Vec::new() };
+        let script = Script {
+            next: VecDeque::new(),
+            then: Answer::Status(204),
+            seen: Vec::new(),
+            dropped: Vec::new(),
+        };
         Self { clock, script: Arc::new(Mutex::new(script)) }
     }
 
@@ -91,6 +98,11 @@ impl ScriptedEndpoint {
     /// How many requests it was sent that were not taken yet.
     pub fn seen(&self) -> usize {
         self.lock().seen.len()
+    }
+
+    /// Takes the links that the client was told to forget since the last time.
+    pub fn take_dropped(&self) -> Vec<Link> {
+        std::mem::take(&mut self.lock().dropped)
     }
 
     fn late(&self, after: Duration, status: u16) -> LateAnswer {
@@ -149,6 +161,10 @@ impl WebhookClient for ScriptedEndpoint {
             }
         };
         WebhookAnswer { result, took: Duration::ZERO, late: None }
+    }
+
+    fn drop_link(&self, link: &Link) {
+        self.lock().dropped.push(link.clone());
     }
 }
 

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use posthaste_core::endpoint::Link;
 use posthaste_core::time::Timestamp;
 use posthaste_ports::{
     Clock, ETag, Entropy, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated, WebhookAnswer,
@@ -38,6 +39,10 @@ impl ObjectStore for Nowhere {
 
 impl WebhookClient for Nowhere {
     async fn send(&self, _: WebhookRequest) -> WebhookAnswer {
+        match *self {}
+    }
+
+    fn drop_link(&self, _: &Link) {
         match *self {}
     }
 }

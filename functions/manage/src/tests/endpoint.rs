@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
+use posthaste_core::endpoint::Link;
 use posthaste_core::outcome::SendFailure;
 use posthaste_ports::{WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
 
@@ -75,6 +76,9 @@ impl WebhookClient for Endpoint {
         let result = answer.map_or(Err(SendFailure::Socket), |answer| answer(&request));
         WebhookAnswer { result, took: Duration::ZERO, late: None }
     }
+
+    /// It keeps nothing.
+    fn drop_link(&self, _: &Link) {}
 }
 
 impl fmt::Debug for Endpoint {

@@ -58,6 +58,13 @@ impl<N: NameLookup> NameCache<N> {
         answer
     }
 
+    /// Forgets one name. If it is being looked up, that answer is fresh and stays.
+    pub(crate) fn forget(&self, host: &str) {
+        if let Some(entry) = self.lock().get_mut(host) {
+            entry.answer = None;
+        }
+    }
+
     /// Forgets every name, and answers how many were known.
     pub(crate) fn flush(&self) -> usize {
         let forgotten = std::mem::take(&mut *self.lock());
@@ -166,6 +173,17 @@ mod tests {
         clock.advance(Duration::from_millis(1));
         assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.2")));
         cache.flush();
+        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.3")));
+    }
+
+    #[tokio::test]
+    async fn one_name_can_be_forgotten_and_the_others_stay() {
+        let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.2"), Some("192.0.2.3")]);
+        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.1")));
+        assert_eq!(cache.addresses("b", &clock).await, Ok(addresses("192.0.2.2")));
+        cache.forget("a");
+        cache.forget("unknown");
+        assert_eq!(cache.addresses("b", &clock).await, Ok(addresses("192.0.2.2")));
         assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.3")));
     }
 

@@ -1,32 +1,39 @@
-//! The system's name servers and hosts file, by hickory, which tells an authoritative "no such name" from a failure;
-//! `getaddrinfo` mixes the two.
+//! The system's name servers and hosts file, or one name server and nothing else, by hickory, which tells an
+//! authoritative "no such name" from a failure; `getaddrinfo` mixes the two.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 
-use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{LookupIpStrategy, ResolverConfig};
+use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig};
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::{ResolverBuilder, TokioResolver};
 
 use super::{LookupError, NameLookup};
 
-/// Resolves by `/etc/resolv.conf` and `/etc/hosts`, read when the first name is looked up.
+/// Resolves by `/etc/resolv.conf` and `/etc/hosts`, read when the first name is looked up, or by one name server alone.
 ///
-/// Without a readable `resolv.conf` only the hosts file answers. Search domains are not tried: an endpoint's name is
+/// Without a readable `resolv.conf` only the hosts file answers. Nobody is asked for names under `localhost` and
+/// `invalid`, whose meaning is fixed (RFC 6761). Search domains are not tried: an endpoint's name is
 /// a full name, and `billing.example.com` must not become `billing.example.com.cluster.local`.
 #[derive(Default)]
 pub struct SystemNames {
+    server: Option<SocketAddr>,
     resolver: Mutex<Option<TokioResolver>>,
 }
 
 impl SystemNames {
+    /// Asks this name server and nothing else; without one, what the system is set up to ask.
+    pub fn new(server: Option<SocketAddr>) -> Self {
+        Self { server, resolver: Mutex::default() }
+    }
+
     fn resolver(&self) -> Result<TokioResolver, NetError> {
         let mut resolver = self.resolver.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(built) = &*resolver {
             return Ok(built.clone());
         }
-        let built = build()?;
+        let built = build(self.server)?;
         *resolver = Some(built.clone());
         Ok(built)
     }
@@ -44,18 +51,39 @@ impl NameLookup for SystemNames {
     }
 }
 
-fn build() -> Result<TokioResolver, NetError> {
-    let mut builder = TokioResolver::builder_tokio().unwrap_or_else(|error| {
-        tracing::warn!(%error, "no resolver configuration: only the hosts file is used");
-        let no_servers = ResolverConfig::from_parts(None, Vec::new(), Vec::new());
-        TokioResolver::builder_with_config(no_servers, TokioRuntimeProvider::default())
-    });
+fn build(server: Option<SocketAddr>) -> Result<TokioResolver, NetError> {
+    let mut builder = server.map_or_else(by_the_system, by_one_server);
     let options = builder.options_mut();
     // Every address is vetted, so both families are always asked for.
     options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
     // The client's own cache decides how long an answer is used, and can be flushed.
     options.cache_size = 0;
     builder.build()
+}
+
+type Builder = ResolverBuilder<TokioRuntimeProvider>;
+
+fn by_the_system() -> Builder {
+    TokioResolver::builder_tokio().unwrap_or_else(|error| {
+        tracing::warn!(%error, "no resolver configuration: only the hosts file is used");
+        asking(Vec::new())
+    })
+}
+
+/// Over UDP, and over TCP where an answer does not fit.
+fn by_one_server(address: SocketAddr) -> Builder {
+    let mut server = NameServerConfig::udp_and_tcp(address.ip());
+    for connection in &mut server.connections {
+        connection.port = address.port();
+    }
+    let mut builder = asking(vec![server]);
+    builder.options_mut().use_hosts_file = ResolveHosts::Never;
+    builder
+}
+
+fn asking(servers: Vec<NameServerConfig>) -> Builder {
+    let config = ResolverConfig::from_parts(None, Vec::new(), servers);
+    TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
 }
 
 fn meaning(error: NetError) -> LookupError {

@@ -6,6 +6,7 @@ mod addresses;
 mod answers;
 mod deadline;
 mod endpoint;
+mod name_server;
 mod reuse;
 mod tls;
 

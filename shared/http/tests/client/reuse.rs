@@ -6,12 +6,12 @@ use std::time::Duration;
 use posthaste_core::outcome::SendFailure;
 use posthaste_core::time::Timestamp;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
-use posthaste_local::ManualClock;
-use posthaste_ports::{Caches, Freed};
+use posthaste_local::{ManualClock, SystemClock};
+use posthaste_ports::{Caches, Freed, WebhookClient};
 use tokio::sync::Notify;
 
 use crate::endpoint::{Endpoint, NO_CONTENT, OK, Step, exchange, write};
-use crate::{Script, answered, client, on_loopback, send, settle};
+use crate::{Script, answered, client, on_loopback, post, send, settle};
 
 #[tokio::test]
 async fn one_connection_serves_many_requests() {
@@ -142,13 +142,36 @@ async fn trimming_closes_idle_connections() {
 }
 
 #[tokio::test]
+async fn what_is_known_of_a_link_that_is_down_is_dropped_and_the_others_stay() {
+    let held = || vec![Step::Read, write(OK), Step::Read];
+    let first = Endpoint::start(vec![held()]).await;
+    let moved = std::net::SocketAddr::from(([127, 0, 0, 2], first.address.port()));
+    let listener = tokio::net::TcpListener::bind(moved).await.unwrap();
+    let second = Endpoint::on(listener, None, vec![exchange(NO_CONTENT)]);
+    let other = Endpoint::start(vec![[exchange(OK), exchange(OK)].concat()]).await;
+    let names = Script::new(vec![Ok(&["127.0.0.1"]), Ok(&["127.0.0.2"])]);
+    let client = HyperWebhookClient::with_names(on_loopback(), SystemClock, names).unwrap();
+    let url = format!("http://hooks.example:{}/", first.address.port());
+    for url in [&url, &other.url()] {
+        assert_eq!(send(&client, url).await, answered(200, "ok"));
+    }
+    assert_eq!(client.idle_connections(), 2);
+    client.drop_link(&post(&url).url.link());
+    assert_eq!(client.idle_connections(), 1);
+    // The name is asked for again, long before its time.
+    assert_eq!(send(&client, &url).await, answered(204, ""));
+    assert_eq!(send(&client, &other.url()).await, answered(200, "ok"));
+    assert_eq!((first.connections(), second.connections(), other.connections()), (1, 1, 1));
+}
+
+#[tokio::test]
 async fn no_more_connections_are_kept_than_set() {
     let check = async |settings: ClientSettings, expected| {
         let endpoints = [
             Endpoint::start(vec![vec![Step::Read, write(OK), Step::Hang]; 3]).await,
             Endpoint::start(vec![vec![Step::Read, write(OK), Step::Hang]; 3]).await,
         ];
-        let client = HyperWebhookClient::new(settings, posthaste_local::SystemClock).unwrap();
+        let client = HyperWebhookClient::new(settings, SystemClock).unwrap();
         let urls = endpoints.each_ref().map(Endpoint::url);
         let sent = urls.iter().cycle().take(6).map(|url| send(&client, url));
         let answers = futures_util::future::join_all(sent).await;

@@ -1,0 +1,102 @@
+//! The client asking one name server, scripted, and nothing else.
+
+use std::time::Duration;
+
+use posthaste_core::outcome::SendFailure;
+use posthaste_http::{ClientSettings, HyperWebhookClient};
+use posthaste_local::SystemClock;
+use posthaste_tests::name_server::{NameAnswer, NameServer};
+use tokio::net::{TcpListener, TcpSocket};
+
+use crate::endpoint::{Endpoint, OK, exchange};
+use crate::{Brief, answered, on_loopback, send};
+
+/// A client that may go to loopback and asks this server.
+fn asking(server: &NameServer) -> HyperWebhookClient<SystemClock> {
+    let settings = ClientSettings {
+        dns_server: Some(server.address()),
+        // Every request asks.
+        names_kept: Duration::ZERO,
+        ..on_loopback()
+    };
+    HyperWebhookClient::new(settings, SystemClock).unwrap()
+}
+
+async fn sent(server: &NameServer, host: &str) -> Brief {
+    send(&asking(server), &format!("https://{host}/")).await
+}
+
+#[tokio::test]
+async fn a_name_goes_where_the_server_says() {
+    let (server, endpoint) = (NameServer::start(), Endpoint::start(vec![exchange(OK)]).await);
+    server.resolve("hooks.example", &["127.0.0.1"]);
+    let url = format!("http://hooks.example:{}/", endpoint.address.port());
+    assert_eq!(send(&asking(&server), &url).await, answered(200, "ok"));
+    assert_eq!(server.asked(), ["hooks.example"; 2], "once for each kind of address");
+}
+
+#[tokio::test]
+async fn only_the_word_of_the_server_makes_a_name_unknown() {
+    let server = NameServer::start();
+    let check = async |answer, does_not_exist| {
+        server.answer("hooks.example", answer);
+        let expected = Err(SendFailure::Resolution { does_not_exist });
+        assert_eq!(sent(&server, "hooks.example").await, expected);
+    };
+    check(NameAnswer::NoSuchName, true).await;
+    check(NameAnswer::Failure, false).await;
+    check(NameAnswer::Addresses(vec![]), false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_silent_says_nothing_about_a_name() {
+    let server = NameServer::start();
+    server.answer("hooks.example", NameAnswer::Silence);
+    let failed = Err(SendFailure::Resolution { does_not_exist: false });
+    assert_eq!(sent(&server, "hooks.example").await, failed);
+}
+
+#[tokio::test]
+async fn where_an_address_of_a_name_refuses_the_next_is_used() {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let listener = TcpListener::bind(("127.0.0.3", port)).await.unwrap();
+    let (server, endpoint) = (NameServer::start(), Endpoint::on(listener, None, vec![exchange(OK)]));
+    server.resolve("hooks.example", &["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
+    let url = format!("http://hooks.example:{port}/");
+    assert_eq!(send(&asking(&server), &url).await, answered(200, "ok"));
+    assert_eq!(endpoint.connections(), 1);
+}
+
+#[tokio::test]
+async fn one_address_that_is_refused_refuses_the_attempt() {
+    let server = NameServer::start();
+    let check = async |addresses: &[&str]| {
+        server.resolve("hooks.example", addresses);
+        let refused = Err(SendFailure::AddressRefused);
+        assert_eq!(sent(&server, "hooks.example").await, refused, "{addresses:?}");
+    };
+    check(&["127.0.0.1", "10.0.0.1"]).await;
+    check(&["127.0.0.1", "fd00::1"]).await;
+}
+
+#[tokio::test]
+async fn this_machine_is_not_the_server_s_to_answer() {
+    let (server, endpoint) = (NameServer::start(), Endpoint::start(vec![exchange(OK)]).await);
+    let url = format!("http://localhost:{}/", endpoint.address.port());
+    assert_eq!(send(&asking(&server), &url).await, answered(200, "ok"));
+    assert_eq!(server.asked(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_hosts_file_is_not_looked_at() {
+    let server = NameServer::start();
+    let hosts = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
+    let names = hosts.lines().flat_map(|line| line.split_whitespace().skip(1));
+    // Names for this machine by RFC 6761 are nobody's to answer.
+    for name in names.filter(|name| !name.ends_with("localhost")) {
+        let unknown = Err(SendFailure::Resolution { does_not_exist: true });
+        assert_eq!(sent(&server, name).await, unknown, "{name}");
+    }
+}
