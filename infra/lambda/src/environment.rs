@@ -40,6 +40,7 @@ pub(crate) const REQUESTS_MAX: &str = "REQUESTS_MAX";
 pub(crate) const REQUESTS_PER_LINK_MAX: &str = "REQUESTS_PER_LINK_MAX";
 pub(crate) const WEBHOOK_ORIGIN: &str = "WEBHOOK_ORIGIN";
 pub(crate) const ALLOW_ENDPOINTS: &str = "ALLOW_ENDPOINTS";
+pub(crate) const DNS_SERVER: &str = "DNS_SERVER";
 pub(crate) const PRESSURE_PROFILE: &str = "PRESSURE_PROFILE";
 pub(crate) const PRESSURE_SETTINGS: &str = "PRESSURE_SETTINGS";
 pub(crate) const PRESSURE_INTERVAL_SECONDS: &str = "PRESSURE_INTERVAL_SECONDS";

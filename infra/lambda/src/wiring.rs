@@ -104,6 +104,7 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients) -> Router {
 pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
     let client = ClientSettings {
         addresses: addresses(&environment.allow_endpoints),
+        dns_server: environment.dns_server,
         // A handshake comes once; nothing is gained by a connection that stays.
         idle_max: 0,
         ..ClientSettings::default()
@@ -137,6 +138,7 @@ pub fn deliver<H: BatchHandler>(
     };
     let client = ClientSettings {
         addresses: addresses(&environment.allow_endpoints),
+        dns_server: environment.dns_server,
         idle_max: IDLE_CONNECTIONS_MAX,
         ..ClientSettings::default()
     };

@@ -92,6 +92,7 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
         allow_endpoints: vec![loopback()],
         notices_topic: None,
         pressure: PressureSettings::default(),
+        dns_server: None,
         extra_ca: None,
         public_url: None,
         origin: origin::DEFAULT,

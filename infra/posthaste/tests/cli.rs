@@ -55,12 +55,25 @@ fn a_log_filter_that_would_silence_the_server_is_2() {
 }
 
 #[test]
+fn a_name_server_that_is_none_is_2_by_its_name() {
+    for server in ["ns.example.com:53", "10.0.0.2", "10.0.0.2:0"] {
+        let arguments = ["serve", "--config", "/does/not/exist", "--dns-server", server];
+        check(&arguments, 2, &["--dns-server", server, "expected"]);
+        let mut command = posthaste(&arguments[..3]);
+        let (code, text) = failure(&command.env("POSTHASTE_DNS_SERVER", server).output().unwrap());
+        assert!(code == 2 && text.contains("--dns-server") && text.contains(server), "{text}");
+    }
+    let arguments = ["serve", "--config", "/does/not/exist", "--dns-server", "10.0.0.2:53"];
+    check(&arguments, 1, &["/does/not/exist"]);
+}
+
+#[test]
 fn a_variable_that_is_set_to_nothing_counts_as_not_set() {
     let mut command = posthaste(&["topics", "--url", "http://127.0.0.1:1", "--key", "k"]);
     command.envs([("POSTHASTE_DATA_DIR", ""), ("POSTHASTE_URL", ""), ("POSTHASTE_KEY", "")]);
     assert_eq!(command.output().unwrap().status.code(), Some(7));
     let mut command = posthaste(&["serve", "--config", "/does/not/exist"]);
-    command.envs([("ALLOW_ENDPOINTS", ""), ("POSTHASTE_LISTEN", "")]);
+    command.envs([("ALLOW_ENDPOINTS", ""), ("POSTHASTE_LISTEN", ""), ("POSTHASTE_DNS_SERVER", "")]);
     assert_eq!(failure(&command.output().unwrap()).0, 1);
 }
 

@@ -18,7 +18,7 @@ mod tls;
 pub use client::HyperWebhookClient;
 pub use names::{LookupError, NameLookup, SystemNames};
 pub use settings::{
-    ClientSettings, IDLE_KEPT_DEFAULT, IDLE_MAX_DEFAULT, IDLE_PER_LINK_MAX_DEFAULT, NAMES_KEPT_DEFAULT,
-    RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX,
+    ClientSettings, DnsServerError, IDLE_KEPT_DEFAULT, IDLE_MAX_DEFAULT, IDLE_PER_LINK_MAX_DEFAULT,
+    NAMES_KEPT_DEFAULT, RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX, parse_dns_server,
 };
 pub use tls::TlsSetupError;

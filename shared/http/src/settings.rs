@@ -1,6 +1,6 @@
 //! What can be set about the client, and the limits that cannot.
 
-use std::net::SocketAddr;
+use std::net::{AddrParseError, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,6 +27,23 @@ pub const RESPONSE_HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Most headers in a response: hyper's own default. It is not set, because a set limit makes hyper allocate its
 /// table of headers for each response.
 pub const RESPONSE_HEADERS_MAX: usize = 100;
+
+/// Why a text is not where a name server listens.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum DnsServerError {
+    /// It is no address with a port.
+    #[error("expected an address and port such as 10.0.0.2:53 or [fd00::2]:53")]
+    NotAnAddress(#[source] AddrParseError),
+    /// Nobody listens on port 0.
+    #[error("expected a port from 1 to 65535")]
+    NoPort,
+}
+
+/// The address and port of a name server. A name would have to be resolved first.
+pub fn parse_dns_server(text: &str) -> Result<SocketAddr, DnsServerError> {
+    let server: SocketAddr = text.parse().map_err(DnsServerError::NotAnAddress)?;
+    if server.port() == 0 { Err(DnsServerError::NoPort) } else { Ok(server) }
+}
 
 /// Settings of the client.
 #[derive(Debug, Clone)]
@@ -58,5 +75,26 @@ impl Default for ClientSettings {
             names_kept: NAMES_KEPT_DEFAULT,
             dns_server: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_server_is_an_address_with_a_port() {
+        let check = |text: &str, expected: Result<&str, &str>| {
+            let parsed = parse_dns_server(text);
+            let said = parsed.as_ref().map(ToString::to_string).map_err(ToString::to_string);
+            assert_eq!(said, expected.map(str::to_owned).map_err(str::to_owned), "{text}");
+        };
+        check("10.0.0.2:53", Ok("10.0.0.2:53"));
+        check("[fd00::2]:5353", Ok("[fd00::2]:5353"));
+        let shape = "expected an address and port such as 10.0.0.2:53 or [fd00::2]:53";
+        for text in ["", "10.0.0.2", "ns.example.com:53", "10.0.0.2:65536", " 10.0.0.2:53", "fd00::2:53"] {
+            check(text, Err(shape));
+        }
+        check("10.0.0.2:0", Err("expected a port from 1 to 65535"));
     }
 }

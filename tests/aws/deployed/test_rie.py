@@ -36,7 +36,7 @@ class Binaries(unittest.TestCase):
     def manage(self):
         return self.run_function(
             "manage", DEAD_LETTER_BUCKET=self.dead, ADMIN_KEY=ADMIN_KEY, PUBLISH_URL="https://publish.example/",
-            ALLOW_ENDPOINTS="127.0.0.0/8",
+            ALLOW_ENDPOINTS="127.0.0.0/8", DNS_SERVER="127.0.0.1:53",
         )
 
     def publish(self):
@@ -45,7 +45,7 @@ class Binaries(unittest.TestCase):
     def deliver(self):
         return self.run_function(
             "deliver", DELIVERIES_QUEUE_URL=self.urls["deliveries"], DEADLETTERS_QUEUE_URL=self.urls["deadletters"],
-            ALLOW_ENDPOINTS="127.0.0.0/8",
+            ALLOW_ENDPOINTS="127.0.0.0/8", DNS_SERVER="127.0.0.1:53",
         )
 
     def deadletter(self, bucket):

@@ -26,6 +26,7 @@ TEXTS = {
     "AdminKey": "an-admin-key-of-32-characters-01",
     "AlarmTopicArn": "arn:aws:sns:us-east-1:123456789012:alarms",
     "AllowEndpoints": "10.0.0.0/8",
+    "DnsServer": "10.0.0.2:53",
     "ManagePublicUrl": "https://manage.example.com/",
     "NoticesTopic": "ops",
     "PressureInterval": "20",

@@ -1,12 +1,13 @@
 //! What deliver is told.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
 use posthaste_deliver::DeliverSettings;
 
 use super::{
-    ALLOW_ENDPOINTS, CommonEnvironment, DEADLETTERS_QUEUE_URL, DELIVERIES_QUEUE_URL, Environment,
+    ALLOW_ENDPOINTS, CommonEnvironment, DEADLETTERS_QUEUE_URL, DELIVERIES_QUEUE_URL, DNS_SERVER, Environment,
     EnvironmentError, REQUESTS_MAX, REQUESTS_PER_LINK_MAX, Variables, WEBHOOK_ORIGIN, kinds,
 };
 
@@ -46,6 +47,8 @@ pub struct DeliverEnvironment {
     pub settings: DeliverSettings,
     /// Addresses that endpoints may have although they are not public.
     pub allow_endpoints: Vec<IpNet>,
+    /// The only name server that is asked for endpoints' names; `None` for the system's.
+    pub dns_server: Option<SocketAddr>,
 }
 
 impl Environment for DeliverEnvironment {
@@ -58,6 +61,7 @@ impl Environment for DeliverEnvironment {
             registry_max_age: variables.registry_max_age(),
             settings: deliver_settings(&mut variables),
             allow_endpoints: variables.optional(ALLOW_ENDPOINTS, &kinds::NETWORKS).unwrap_or_default(),
+            dns_server: variables.optional(DNS_SERVER, &kinds::DNS_SERVER),
         };
         variables.finish(environment)
     }

@@ -1,5 +1,6 @@
 //! The kinds of values that variables have, each with the words in which it is asked for.
 
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
 use http::HeaderValue;
@@ -7,6 +8,7 @@ use ipnet::IpNet;
 use posthaste_aws::telemetry::MetricsBy;
 use posthaste_core::name::TopicName;
 use posthaste_core::pressure::{PressureSettings, Profile};
+use posthaste_http::parse_dns_server;
 use posthaste_publish::Tarpit;
 use tracing::level_filters::LevelFilter;
 use url::Url;
@@ -46,6 +48,9 @@ pub(crate) const ORIGIN: Kind<HeaderValue> = Kind::new("a host name such as hook
 
 pub(crate) const NETWORKS: Kind<Vec<IpNet>> =
     Kind::new("networks as in 10.0.0.0/8,fd00::/8, separated by commas", networks);
+
+pub(crate) const DNS_SERVER: Kind<SocketAddr> =
+    Kind::new("an address and port such as 10.0.0.2:53", |text| parse_dns_server(text).ok());
 
 pub(crate) const PUBLIC_URL: Kind<Url> = Kind::new("a URL that begins with https:// or http://", web_url);
 

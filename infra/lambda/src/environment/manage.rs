@@ -1,5 +1,7 @@
 //! What manage is told.
 
+use std::net::SocketAddr;
+
 use http::HeaderValue;
 use ipnet::IpNet;
 use posthaste_core::secret::Secret;
@@ -7,8 +9,8 @@ use posthaste_deliver::DeliverSettings;
 use url::Url;
 
 use super::{
-    ADMIN_KEY, ALLOW_ENDPOINTS, CommonEnvironment, DEAD_LETTER_BUCKET, Environment, EnvironmentError,
-    MANAGE_URL, PUBLISH_URL, Variables, WEBHOOK_ORIGIN, kinds,
+    ADMIN_KEY, ALLOW_ENDPOINTS, CommonEnvironment, DEAD_LETTER_BUCKET, DNS_SERVER, Environment,
+    EnvironmentError, MANAGE_URL, PUBLISH_URL, Variables, WEBHOOK_ORIGIN, kinds,
 };
 
 /// What manage is told.
@@ -28,6 +30,8 @@ pub struct ManageEnvironment {
     pub origin: HeaderValue,
     /// Addresses that endpoints may have although they are not public.
     pub allow_endpoints: Vec<IpNet>,
+    /// The only name server that is asked for endpoints' names; `None` for the system's.
+    pub dns_server: Option<SocketAddr>,
 }
 
 impl Environment for ManageEnvironment {
@@ -43,6 +47,7 @@ impl Environment for ManageEnvironment {
                 .optional(WEBHOOK_ORIGIN, &kinds::ORIGIN)
                 .unwrap_or_else(|| DeliverSettings::default().origin),
             allow_endpoints: variables.optional(ALLOW_ENDPOINTS, &kinds::NETWORKS).unwrap_or_default(),
+            dns_server: variables.optional(DNS_SERVER, &kinds::DNS_SERVER),
         };
         variables.finish(environment)
     }

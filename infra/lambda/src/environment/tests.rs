@@ -55,6 +55,7 @@ fn each_function_reads_its_own_variables_and_no_others() {
         (DEADLETTERS_QUEUE_URL, "deliver deadletter monitor"),
         (DEAD_LETTER_BUCKET, "wake deadletter manage"),
         (DELIVERIES_QUEUE_URL, "publish deliver wake deadletter monitor"),
+        (DNS_SERVER, "deliver manage"),
         (LOG_LEVEL, "publish deliver wake deadletter monitor manage"),
         (MANAGE_URL, "manage"),
         (METRICS_BY, "publish deliver wake deadletter monitor manage"),
@@ -99,7 +100,7 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     assert_eq!(deliver.dead_letters_queue_url, DEAD_LETTERS);
     assert_eq!((deliver.settings.requests_max, deliver.settings.requests_per_link_max), (256, 64));
     assert_eq!(deliver.settings.origin, "posthaste");
-    assert_eq!(deliver.allow_endpoints, []);
+    assert_eq!((deliver.allow_endpoints, deliver.dns_server), (vec![], None));
 
     let dead_letter: DeadLetterEnvironment = read(&[]).unwrap();
     assert_eq!(dead_letter.dead_letter_bucket, "dead-letters");
@@ -116,7 +117,7 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     assert!(manage.admin_key.matches(KEY));
     assert_eq!((manage.publish_url, manage.public_url), (None, None));
     assert_eq!(manage.origin, "posthaste");
-    assert_eq!(manage.allow_endpoints, []);
+    assert_eq!((manage.allow_endpoints, manage.dns_server), (vec![], None));
 }
 
 #[test]
@@ -258,6 +259,7 @@ fn deliver_takes_its_bounds_its_origin_and_its_networks() {
         (REQUESTS_PER_LINK_MAX, "1"),
         (WEBHOOK_ORIGIN, "events.example.com"),
         (ALLOW_ENDPOINTS, "127.0.0.0/8, fd00::/8"),
+        (DNS_SERVER, "[fd00::2]:53"),
         (REGISTRY_MAX_AGE_SECONDS, "0"),
     ])
     .unwrap();
@@ -265,6 +267,7 @@ fn deliver_takes_its_bounds_its_origin_and_its_networks() {
     assert_eq!(deliver.settings.origin, "events.example.com");
     let networks: Vec<_> = deliver.allow_endpoints.iter().map(ToString::to_string).collect();
     assert_eq!(networks, ["127.0.0.0/8", "fd00::/8"]);
+    assert_eq!(deliver.dns_server.unwrap().to_string(), "[fd00::2]:53");
     assert_eq!(deliver.registry_max_age, Duration::ZERO);
 }
 
@@ -276,12 +279,14 @@ fn manage_takes_its_urls_its_origin_and_its_networks() {
         (MANAGE_URL, own),
         (WEBHOOK_ORIGIN, "events.example.com"),
         (ALLOW_ENDPOINTS, "10.1.2.3/32"),
+        (DNS_SERVER, "10.0.0.2:5353"),
     ])
     .unwrap();
     assert_eq!(manage.publish_url.map(String::from), Some(url.to_owned()));
     assert_eq!(manage.public_url.map(String::from), Some(own.to_owned()));
     assert_eq!(manage.origin, "events.example.com");
     assert_eq!(manage.allow_endpoints.len(), 1);
+    assert_eq!(manage.dns_server.unwrap().to_string(), "10.0.0.2:5353");
 }
 
 #[test]
@@ -328,6 +333,7 @@ fn an_empty_variable_counts_as_not_set() {
         REQUESTS_PER_LINK_MAX,
         WEBHOOK_ORIGIN,
         ALLOW_ENDPOINTS,
+        DNS_SERVER,
         PRESSURE_PROFILE,
         PRESSURE_INTERVAL_SECONDS,
         NOTICES_TOPIC,
@@ -377,6 +383,9 @@ fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
     let networks = "networks as in 10.0.0.0/8,fd00::/8, separated by commas";
     check::<Deliver>(ALLOW_ENDPOINTS, &["127.0.0.1", "10.0.0.0/33", "10.0.0.0/8,", "all"], networks);
     check::<ManageEnvironment>(ALLOW_ENDPOINTS, &["localhost"], networks);
+    let server = "an address and port such as 10.0.0.2:53";
+    check::<Deliver>(DNS_SERVER, &["10.0.0.2", "ns.example.com:53", "10.0.0.2:0"], server);
+    check::<ManageEnvironment>(DNS_SERVER, &["53"], server);
     let profiles = "scaled, exchange-2013, exchange-2013-german or off";
     check::<Monitor>(PRESSURE_PROFILE, &["Scaled", "exchange-2016", "on"], profiles);
     check::<Monitor>(PRESSURE_INTERVAL_SECONDS, &["0", "61", "10s"], "a whole number from 1 to 60");

@@ -10,6 +10,7 @@ use ipnet::IpNet;
 use posthaste_core::name::TopicName;
 use posthaste_core::origin;
 use posthaste_core::time::parse_duration;
+use posthaste_http::parse_dns_server;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
@@ -47,6 +48,10 @@ pub struct ServeArgs {
     /// A PEM file with root certificates that endpoints may have beside the platform's.
     #[arg(long, env = "POSTHASTE_EXTRA_CA", value_name = "FILE")]
     pub extra_ca: Option<PathBuf>,
+    /// The only name server that is asked for endpoints' host names, by address and port, and the hosts file not at all
+    /// [default: as the system does].
+    #[arg(long, env = "POSTHASTE_DNS_SERVER", value_name = "ADDRESS", value_parser = parse_dns_server)]
+    pub dns_server: Option<SocketAddr>,
     /// Where endpoints reach this server, such as `https://hooks.example.com`. With it, an endpoint that is asked whether
     /// it wants events (`endpoint.validation`) may also consent later, by calling an address under it.
     #[arg(long, env = "POSTHASTE_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]

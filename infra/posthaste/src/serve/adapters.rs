@@ -57,6 +57,7 @@ impl<'a> Adapters<'a> {
         let client = ClientSettings {
             addresses: addresses.clone(),
             extra_root_file: settings.extra_ca.clone(),
+            dns_server: settings.dns_server,
             ..ClientSettings::default()
         };
         // Whoever polls more often wants producers to learn it as soon.

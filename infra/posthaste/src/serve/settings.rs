@@ -28,6 +28,8 @@ pub struct ServeSettings {
     pub pressure: PressureSettings,
     /// Root certificates that endpoints may have beside the platform's.
     pub extra_ca: Option<PathBuf>,
+    /// The only name server that is asked for endpoints' names; `None` for the system's.
+    pub dns_server: Option<SocketAddr>,
     /// Where the server is reached from outside, if that is known.
     pub public_url: Option<Url>,
     /// Who requests to endpoints say they come from.
@@ -44,6 +46,7 @@ impl ServeSettings {
             notices_topic: arguments.notices_topic.clone(),
             pressure,
             extra_ca: arguments.extra_ca.clone(),
+            dns_server: arguments.dns_server,
             public_url: arguments.public_url.clone(),
             origin: arguments
                 .webhook_origin

@@ -1,0 +1,47 @@
+//! Endpoints' host names, as a name server of the test's own has them.
+
+use posthaste_tests::endpoint::Endpoint;
+use posthaste_tests::events::{cloud_event, subscription, subscription_with};
+use posthaste_tests::home::Home;
+use posthaste_tests::name_server::NameServer;
+use posthaste_tests::server::Server;
+use serde_json::json;
+
+/// A server that asks this name server.
+fn serve(home: &Home, names: &NameServer) -> Server {
+    Server::start(home.path(), &["--dns-server", &names.address().to_string()])
+}
+
+#[test]
+fn an_event_goes_where_the_name_server_says() {
+    let (home, endpoint, names) = (Home::new(), Endpoint::start(), NameServer::start());
+    // Nobody listens on the first.
+    names.resolve("hooks.example.com", &["127.0.0.2", "127.0.0.1"]);
+    let server = serve(&home, &names);
+    let url = endpoint.url("/a").replace("127.0.0.1", "hooks.example.com");
+    let topic = server.api().create_topic_with("orders", "billing", &subscription(&url));
+    topic.publish(&cloud_event("1"));
+    let request = endpoint.wait_for_one("/a");
+    assert!(request.header("host").unwrap().starts_with("hooks.example.com:"), "{request:?}");
+    assert_eq!(names.asked(), ["hooks.example.com"; 2], "once for each kind of address");
+}
+
+/// The retry comes after five minutes, whatever the subscription's own waits: the simulation has it, on a manual clock.
+/// Here the one attempt is the last.
+#[test]
+fn what_goes_to_a_name_that_does_not_exist_is_a_dead_letter_that_says_so() {
+    let (home, names) = (Home::new(), NameServer::start());
+    let server = serve(&home, &names);
+    let policy = json!({ "retryPolicy": { "maxDeliveryAttempts": 1 } });
+    let settings = subscription_with("https://gone.example.com/hooks", &policy);
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    topic.publish(&cloud_event("1"));
+    let letter = home.wait_for_dead_letter("orders", "billing");
+    assert_eq!(
+        (&letter["deliveryattempts"], &letter["lastdeliveryoutcome"]),
+        (&json!(1), &json!("ResolutionError"))
+    );
+    assert_eq!(names.asked(), ["gone.example.com"; 2]);
+    let told = |line: &String| line.contains("does_not_exist: true");
+    assert_eq!(server.log().iter().filter(|line| told(line)).count(), 1);
+}
