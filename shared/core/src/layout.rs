@@ -36,6 +36,9 @@ pub const DRAIN: &str = "drain/";
 /// The prefix of the states of rates.
 pub const RATES: &str = "rates/";
 
+/// The prefix of what is known of links and subscriptions that are not well.
+pub const LINKS: &str = "links/";
+
 /// The prefix of all replays.
 pub const REPLAYS: &str = "replays/";
 
@@ -186,6 +189,11 @@ pub fn drain(instance: &str) -> String {
 /// Up to when the time of a subscription with a bound on its rate is taken.
 pub fn rate(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{RATES}{}.{}.json", topic.folded(), subscription.folded())
+}
+
+/// What is known of the links of this part and of their subscriptions.
+pub fn links(shard: usize) -> String {
+    format!("{LINKS}{shard:x}.json")
 }
 
 /// A dead-letter object: names upper-cased, date parts in UTC and unpadded. `id` is a UUID.

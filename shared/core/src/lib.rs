@@ -13,6 +13,7 @@ pub mod endpoint;
 pub mod event;
 pub mod filter;
 pub mod handshake;
+pub mod health;
 pub mod held;
 pub mod idempotency;
 pub mod idle;

@@ -13,6 +13,7 @@ pub mod fan_out;
 pub mod faulty;
 pub mod flights;
 pub mod guard;
+pub mod links;
 #[cfg(test)]
 mod memory;
 pub mod notices;
@@ -37,6 +38,7 @@ pub use error::{ErrorKind, PortError};
 pub use fan_out::{FanOut, FanOutError, Written};
 pub use faulty::{Fault, Faulty, Plan};
 pub use flights::Flights;
+pub use links::{LINKS_MAX_AGE, LinkBook, LinksError};
 pub use notices::{Addressee, NoticeError, Notifier};
 pub use pressure::{Admitted, PRESSURE_MAX_AGE, PressureReader};
 pub use probe::{Database, NoMachine, Probe, Sample};

@@ -1,0 +1,47 @@
+//! Whether endpoints can be reached, and what that means for what waits for them: Exchange's queue states, for links and for
+//! subscriptions, as data and pure decisions.
+//!
+//! A target that fails again and again is left alone for a while, then asked with one request, the probe. Nothing is
+//! noted of a target that is well.
+//!
+//! | phase | observation | becomes | what waits |
+//! |---|---|---|---|
+//! | well | a streak of failures | Glitch, 60 s | in the queue |
+//! | Glitch | its probe fails | the next Glitch; after three of them Retry, 10 min | in the queue |
+//! | Retry | its probe fails | the next hold: 10 min three times, then 15 min each | held |
+//! | Glitch, Retry | a success, or force | Recovering: 1, 2, 4 … requests at once | let through |
+//! | Recovering | a streak of failures | Glitch, 60 s | in the queue |
+//! | Recovering | the ramp has ended | well | – |
+//!
+//! Everything else changes nothing. `observe` decides the table, `gate` what becomes of a delivery, `news` what is told.
+
+mod condition;
+mod gate;
+mod news;
+mod observe;
+mod problem;
+mod reach;
+mod settings;
+mod shard;
+mod streaks;
+mod target;
+
+pub use condition::{Condition, Failure, Phase, ProbeLease};
+pub use gate::{Gate, PROBE_LOOK_AGAIN, Probed, gate};
+pub use news::{News, is_over, news, told};
+pub use observe::{Observation, observe};
+pub use problem::is_problem;
+pub use reach::{Reach, reach};
+pub use settings::{HealthSettings, HealthSettingsError};
+pub use shard::{LINK_SHARDS, Shard, ShardError, TARGETS_PER_SHARD_MAX, shard_index, shard_key};
+pub use streaks::{Streaks, Tally};
+pub use target::{Target, TargetError};
+
+/// The log id of a delivery that failed on its link: names, connections, TLS (Exchange's event 4000).
+pub const LINK_FAILED: u32 = 4000;
+
+/// The log id of a delivery that failed after its link was reached (Exchange's event 4001).
+pub const EXCHANGE_FAILED: u32 = 4001;
+
+#[cfg(test)]
+mod tests;

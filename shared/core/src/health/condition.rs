@@ -1,0 +1,89 @@
+//! What is noted of a target that is not well.
+
+use serde::{Deserialize, Serialize};
+
+use crate::decide::Outcome;
+use crate::outcome::OutcomeName;
+use crate::time::Timestamp;
+
+/// Where a target stands that is not well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Phase {
+    /// It failed just now: it is left alone for a minute at a time.
+    Glitch,
+    /// It has been failing for minutes: it is left alone for long, and what waits for it is held.
+    Retry,
+    /// It answered again: what waits is let through little by little.
+    Recovering,
+}
+
+/// What a target that is not well has done, and until when it is left alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// Where it stands.
+    pub phase: Phase,
+    /// Since when it stands there.
+    pub since: Timestamp,
+    /// Since when it has been failing: the first Glitch of this spell.
+    pub failing_since: Timestamp,
+    /// Which hold of its phase this is; the first is 1.
+    pub hold: u32,
+    /// When the hold ends; while it is recovering, when it began to.
+    pub until: Timestamp,
+    /// How many requests failed in this spell, as far as they counted: the streak, and each probe.
+    pub failures: u32,
+    /// How the last of them failed.
+    pub last: Failure,
+    /// The probe that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<ProbeLease>,
+    /// Whether it was told that it is down, and not yet that it is up again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub told_down: bool,
+}
+
+/// How a request failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Its name, as a dead letter would have it.
+    pub outcome: OutcomeName,
+    /// The status, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+}
+
+/// The right to the one request that finds out whether a target is well again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeLease {
+    /// Whose it is: chosen anew for every probe.
+    pub by: String,
+    /// When somebody else may have it.
+    pub until: Timestamp,
+}
+
+impl Failure {
+    /// What an outcome is; `None` for a success.
+    pub fn of(outcome: Outcome) -> Option<Self> {
+        outcome.name().map(|name| Self { outcome: name, status: outcome.status() })
+    }
+}
+
+impl Condition {
+    /// Whether somebody's probe is under way.
+    pub fn is_probed(&self, now: Timestamp) -> bool {
+        self.probe.as_ref().is_some_and(|probe| now < probe.until)
+    }
+
+    /// Whether it is left alone no longer, and nobody has asked it yet.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        self.phase != Phase::Recovering && now >= self.until && !self.is_probed(now)
+    }
+
+    /// When the next probe may be made; `None` while it is recovering.
+    pub fn next_probe(&self) -> Option<Timestamp> {
+        let lease = self.probe.as_ref().map_or(Timestamp::EPOCH, |probe| probe.until);
+        (self.phase != Phase::Recovering).then(|| self.until.max(lease))
+    }
+}

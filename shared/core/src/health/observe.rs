@@ -1,0 +1,101 @@
+//! What becomes of a target's condition after an observation: the table of [`super`].
+//!
+//! An observation may come late, twice, or after another worker's: whatever is read, it is applied to what stands there by
+//! then. One that no longer fits changes nothing.
+
+use super::condition::{Condition, Failure, Phase};
+use super::settings::HealthSettings;
+use crate::time::Timestamp;
+
+/// What was seen of a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Observation {
+    /// A streak of failures.
+    Failing {
+        /// How many.
+        failures: u32,
+        /// The last of them.
+        last: Failure,
+    },
+    /// The probe of this lease failed.
+    ProbeFailed {
+        /// Whose it was.
+        by: String,
+        /// How.
+        last: Failure,
+    },
+    /// A request succeeded.
+    Succeeded,
+    /// An operator wants it asked now.
+    Forced,
+}
+
+/// The condition after an observation; `None` where nothing changes.
+pub fn observe(
+    before: Option<&Condition>,
+    observation: &Observation,
+    now: Timestamp,
+    settings: &HealthSettings,
+) -> Option<Condition> {
+    match (before, observation) {
+        (None, Observation::Failing { failures, last }) => Some(first(*failures, *last, now, settings)),
+        (Some(it), Observation::Failing { failures, last }) => match it.phase {
+            Phase::Recovering => {
+                let told_down = it.told_down;
+                Some(Condition { told_down, ..first(*failures, *last, now, settings) })
+            }
+            // Requests that were under way fail for a while. When nobody has asked in time, this is the answer.
+            Phase::Glitch | Phase::Retry => it.is_due(now).then(|| next(it, *failures, *last, now, settings)),
+        },
+        (Some(it), Observation::ProbeFailed { by, last }) => {
+            let is_its_probe = it.probe.as_ref().is_some_and(|probe| probe.by == *by);
+            is_its_probe.then(|| next(it, 1, *last, now, settings))
+        }
+        (Some(it), Observation::Succeeded | Observation::Forced) => {
+            (it.phase != Phase::Recovering).then(|| recovering(it, now))
+        }
+        (None, Observation::ProbeFailed { .. } | Observation::Succeeded | Observation::Forced) => None,
+    }
+}
+
+fn first(failures: u32, last: Failure, now: Timestamp, settings: &HealthSettings) -> Condition {
+    Condition {
+        phase: Phase::Glitch,
+        since: now,
+        failing_since: now,
+        hold: 1,
+        until: now + settings.glitch_hold,
+        failures,
+        last,
+        probe: None,
+        told_down: false,
+    }
+}
+
+/// The next hold.
+fn next(
+    before: &Condition,
+    failures: u32,
+    last: Failure,
+    now: Timestamp,
+    settings: &HealthSettings,
+) -> Condition {
+    let failures = before.failures.saturating_add(failures);
+    let same = Condition { failures, last, probe: None, ..before.clone() };
+    match before.phase {
+        Phase::Glitch if before.hold < settings.glitches => {
+            Condition { hold: before.hold + 1, until: now + settings.glitch_hold, ..same }
+        }
+        Phase::Glitch | Phase::Recovering => {
+            Condition { phase: Phase::Retry, since: now, hold: 1, until: now + settings.hold(1), ..same }
+        }
+        Phase::Retry => {
+            let hold = before.hold.saturating_add(1);
+            Condition { hold, until: now + settings.hold(hold), ..same }
+        }
+    }
+}
+
+fn recovering(before: &Condition, now: Timestamp) -> Condition {
+    Condition { phase: Phase::Recovering, since: now, hold: 1, until: now, probe: None, ..before.clone() }
+}

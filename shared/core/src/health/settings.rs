@@ -1,0 +1,153 @@
+//! What an operator may change about failing endpoints, with the documents' defaults, and the rules a setting must keep.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// Counts that make sense: less than one is never reached, and more than a worker has requests under way would let an
+/// endpoint be hammered.
+const COUNT: RangeInclusive<u32> = 1..=1000;
+
+/// Shortest and longest hold in the queue: no longer than the queue can delay.
+const GLITCH: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_mins(15);
+
+/// Shortest and longest hold outside the queue: `wake` looks once a minute, and an endpoint is asked once a day at least.
+const RETRY: RangeInclusive<Duration> = Duration::from_mins(1)..=Duration::from_hours(24);
+
+/// Shortest and longest lease of a probe: longer than the longest attempt (60 s), or two would be under way at once.
+const PROBE: RangeInclusive<Duration> = Duration::from_secs(75)..=Duration::from_mins(15);
+
+/// Shortest and longest step of the ramp.
+const RAMP: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(10);
+
+/// Longest time after which a change is told.
+const CHANGE_DELAY: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_hours(24);
+
+/// All settings of failing endpoints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HealthSettings {
+    /// So many failures in a row, in one worker, are a streak.
+    pub failures_in_a_row: u32,
+    /// So many requests in one invocation that all failed are one as well.
+    pub failures_of_invocation: u32,
+    /// How long a Glitch is (`GlitchRetrySeconds`).
+    pub glitch_hold: Duration,
+    /// How many of them there are before Retry.
+    pub glitches: u32,
+    /// How long the first holds in Retry are …
+    pub first_hold: Duration,
+    /// … how many of them there are …
+    pub first_holds: u32,
+    /// … and how long each is after those.
+    pub later_hold: Duration,
+    /// How long a probe may take before another may be made.
+    pub probe_lease: Duration,
+    /// How long the ramp stays at 1, 2, 4 … requests at once.
+    pub ramp_step: Duration,
+    /// After so long a link that is down, or up again, is told of (`StateChangeDelay`).
+    pub state_change_delay: Duration,
+    /// Whether nothing is told (`SuppressStateChanges`).
+    pub suppress_state_changes: bool,
+    /// An event that failed so often while others succeeded is a problem event (`PerMsgFailuresBeforeMarkingAsProblem`).
+    pub problem_failures: u32,
+}
+
+/// Why settings are refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HealthSettingsError {
+    /// A count is out of its range.
+    #[error("{member} is {value}; expected {} to {}", COUNT.start(), COUNT.end())]
+    Count {
+        /// The setting.
+        member: &'static str,
+        /// Its value.
+        value: u32,
+    },
+    /// A length of time is out of its range.
+    #[error("{member} is {value:?}; expected {min:?} to {max:?}")]
+    Length {
+        /// The setting.
+        member: &'static str,
+        /// Its value.
+        value: Duration,
+        /// The shortest.
+        min: Duration,
+        /// The longest.
+        max: Duration,
+    },
+}
+
+impl Default for HealthSettings {
+    fn default() -> Self {
+        Self {
+            failures_in_a_row: 10,
+            failures_of_invocation: 3,
+            glitch_hold: Duration::from_mins(1),
+            glitches: 3,
+            first_hold: Duration::from_mins(10),
+            first_holds: 3,
+            later_hold: Duration::from_mins(15),
+            probe_lease: Duration::from_secs(90),
+            ramp_step: Duration::from_secs(5),
+            state_change_delay: Duration::from_mins(5),
+            suppress_state_changes: false,
+            problem_failures: 2,
+        }
+    }
+}
+
+impl HealthSettings {
+    /// Checks every setting, and names the first that is out of its range as it stands in a file of settings.
+    pub fn validate(&self) -> Result<(), HealthSettingsError> {
+        let counts = [
+            ("failuresInARow", self.failures_in_a_row),
+            ("failuresOfInvocation", self.failures_of_invocation),
+            ("glitches", self.glitches),
+            ("firstHolds", self.first_holds),
+            ("problemFailures", self.problem_failures),
+        ];
+        let lengths = [
+            ("glitchHold", self.glitch_hold, GLITCH),
+            ("firstHold", self.first_hold, RETRY),
+            ("laterHold", self.later_hold, RETRY),
+            ("probeLease", self.probe_lease, PROBE),
+            ("rampStep", self.ramp_step, RAMP),
+            ("stateChangeDelay", self.state_change_delay, CHANGE_DELAY),
+        ];
+        for (member, value) in counts {
+            if !COUNT.contains(&value) {
+                return Err(HealthSettingsError::Count { member, value });
+            }
+        }
+        for (member, value, range) in lengths {
+            if !range.contains(&value) {
+                let (min, max) = range.into_inner();
+                return Err(HealthSettingsError::Length { member, value, min, max });
+            }
+        }
+        Ok(())
+    }
+
+    /// How long the `nth` hold in Retry is; the first is 1.
+    pub fn hold(&self, nth: u32) -> Duration {
+        if nth <= self.first_holds { self.first_hold } else { self.later_hold }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_keep_their_rules_and_a_broken_one_is_named() {
+        let default = HealthSettings::default();
+        assert_eq!(default.validate(), Ok(()));
+        let check = |settings: HealthSettings, expected: &str| {
+            assert_eq!(settings.validate().unwrap_err().to_string(), expected);
+        };
+        check(HealthSettings { glitches: 0, ..default.clone() }, "glitches is 0; expected 1 to 1000");
+        let glitch_hold = Duration::from_mins(16);
+        check(HealthSettings { glitch_hold, ..default.clone() }, "glitchHold is 960s; expected 1s to 900s");
+        let probe_lease = Duration::from_secs(60);
+        check(HealthSettings { probe_lease, ..default }, "probeLease is 60s; expected 75s to 900s");
+    }
+}

@@ -1,0 +1,49 @@
+//! The state machine of targets: its table, traces of it, and what holds for any course of things.
+
+mod properties;
+mod shards;
+mod table;
+mod traces;
+
+use std::time::Duration;
+
+use super::*;
+use crate::outcome::OutcomeName;
+use crate::time::Timestamp;
+
+const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn mins(mins: u64) -> Duration {
+    Duration::from_mins(mins)
+}
+
+fn failing() -> Observation {
+    Observation::Failing { failures: 10, last: BUSY }
+}
+
+fn probe_failed(by: &str) -> Observation {
+    Observation::ProbeFailed { by: by.to_owned(), last: BUSY }
+}
+
+fn condition(phase: Phase, hold: u32, until: Timestamp) -> Condition {
+    Condition {
+        phase,
+        since: NOW,
+        failing_since: NOW,
+        hold,
+        until,
+        failures: 10,
+        last: BUSY,
+        probe: None,
+        told_down: false,
+    }
+}
+
+fn probed(condition: Condition, by: &str, until: Timestamp) -> Condition {
+    Condition { probe: Some(ProbeLease { by: by.to_owned(), until }), ..condition }
+}

@@ -1,0 +1,124 @@
+//! Every state and every observation, and every state and what becomes of a delivery.
+
+use super::*;
+
+/// The states: well, each phase while it is left alone, when it is due, and while it is probed.
+fn states() -> Vec<(&'static str, Option<Condition>)> {
+    let (glitch, retry) = (Phase::Glitch, Phase::Retry);
+    let ahead = NOW + secs(30);
+    vec![
+        ("well", None),
+        ("glitch 1", Some(condition(glitch, 1, ahead))),
+        ("glitch 1 due", Some(condition(glitch, 1, NOW))),
+        ("glitch 1 probed", Some(probed(condition(glitch, 1, NOW), "me", ahead))),
+        ("glitch 1 probed by another", Some(probed(condition(glitch, 1, NOW), "another", ahead))),
+        ("glitch 3 probed", Some(probed(condition(glitch, 3, NOW), "me", ahead))),
+        ("retry 1", Some(condition(retry, 1, ahead))),
+        ("retry 1 due", Some(condition(retry, 1, NOW))),
+        ("retry 1 probed", Some(probed(condition(retry, 1, NOW), "me", ahead))),
+        ("retry 3 probed", Some(probed(condition(retry, 3, NOW), "me", ahead))),
+        ("retry 1 probed by another", Some(probed(condition(retry, 1, NOW), "another", ahead))),
+        ("retry 1 lapsed lease", Some(probed(condition(retry, 1, NOW), "me", NOW))),
+        ("recovering", Some(condition(Phase::Recovering, 1, NOW))),
+    ]
+}
+
+fn shown(condition: Option<&Condition>) -> String {
+    let Some(it) = condition else { return "well".to_owned() };
+    let probe = if it.is_probed(NOW) { " probed" } else { "" };
+    format!("{:?} {} {:?}{probe}", it.phase, it.hold, it.until.since(NOW))
+}
+
+#[test]
+fn every_state_and_observation() {
+    let observations = [
+        ("streak", failing()),
+        ("probe failed", probe_failed("me")),
+        ("success", Observation::Succeeded),
+        ("force", Observation::Forced),
+    ];
+    let mut table = String::new();
+    for (name, state) in states() {
+        for (seen, observation) in &observations {
+            let after = observe(state.as_ref(), observation, NOW, &HealthSettings::default());
+            let after = after.map_or_else(|| "-".to_owned(), |after| shown(Some(&after)));
+            table += &format!("{name:<28}{seen:<14}{after}\n");
+        }
+    }
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn every_state_and_what_becomes_of_a_delivery() {
+    let settings = HealthSettings::default();
+    let mut table = String::new();
+    for (link_name, link) in states() {
+        for (name, own) in states() {
+            let gate = gate(link.as_ref(), own.as_ref(), NOW, &settings);
+            let gate = match gate {
+                Gate::Delay { until } => format!("delay {:?}", until.since(NOW)),
+                Gate::Ramp { at_once, until } => format!("{at_once} at once for {:?}", until.since(NOW)),
+                Gate::Probe(probed) => {
+                    format!("probe link {} subscription {}", probed.link, probed.subscription)
+                }
+                gate => format!("{gate:?}"),
+            };
+            table += &format!("{link_name:<28}{name:<28}{gate}\n");
+        }
+    }
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn the_ramp_doubles_every_five_seconds_and_ends() {
+    let recovering = condition(Phase::Recovering, 1, NOW);
+    let check = |after: Duration, expected: Option<u32>| {
+        let found = match gate(Some(&recovering), None, NOW + after, &HealthSettings::default()) {
+            Gate::Ramp { at_once, .. } => Some(at_once),
+            _ => None,
+        };
+        assert_eq!(found, expected, "{after:?}");
+    };
+    for (step, at_once) in [1, 2, 4, 8, 16, 32].into_iter().enumerate() {
+        check(secs(5 * step as u64), Some(at_once));
+        check(secs(5 * step as u64 + 5) - Duration::from_millis(1), Some(at_once));
+    }
+    check(secs(30), None);
+    check(mins(60), None);
+}
+
+#[test]
+fn a_link_is_told_down_and_up_after_a_while_and_once() {
+    let settings = HealthSettings::default();
+    let check = |condition: &Condition, after, expected| {
+        assert_eq!(news(condition, NOW + after, &settings), expected, "{condition:?} {after:?}");
+        let quiet = HealthSettings { suppress_state_changes: true, ..settings.clone() };
+        assert_eq!(news(condition, NOW + after, &quiet), None);
+    };
+    let (glitch, retry) = (condition(Phase::Glitch, 1, NOW), condition(Phase::Retry, 1, NOW));
+    let recovering = condition(Phase::Recovering, 1, NOW);
+    check(&glitch, mins(60), None);
+    check(&retry, mins(5) - Duration::from_millis(1), None);
+    check(&retry, mins(5), Some(News::Down));
+    check(&told(&retry, News::Down), mins(60), None);
+    check(&recovering, mins(60), None);
+    let told_down = told(&recovering, News::Down);
+    check(&told_down, mins(4), None);
+    check(&told_down, mins(5), Some(News::Up));
+    check(&told(&told_down, News::Up), mins(60), None);
+}
+
+#[test]
+fn nothing_is_kept_of_what_is_over() {
+    let settings = HealthSettings::default();
+    let check = |condition: &Condition, after, expected| {
+        assert_eq!(is_over(condition, NOW + after, &settings), expected, "{condition:?} {after:?}");
+    };
+    let recovering = condition(Phase::Recovering, 1, NOW);
+    check(&recovering, secs(29), false);
+    check(&recovering, secs(30), true);
+    check(&told(&recovering, News::Down), mins(60), false);
+    let retry = condition(Phase::Retry, 1, NOW + mins(10));
+    check(&retry, mins(10 + 48 * 60) - secs(1), false);
+    check(&retry, mins(10 + 48 * 60), true);
+}

@@ -1,0 +1,202 @@
+//! What all workers know together of links and subscriptions that are not well: reads the parts of it, keeps them for a
+//! few seconds, and writes transitions.
+//!
+//! Nothing is read for a target that is well and was not suspected. Whoever writes does so under the condition that
+//! nobody wrote since it read; who loses reads again and applies what it saw to what stands there now, so that no
+//! transition is lost. What cannot be read counts as well.
+
+mod change;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use posthaste_core::health::{
+    Gate, HealthSettings, LINK_SHARDS, Observation, Probed, Shard, ShardError, Target, shard_index, shard_key,
+};
+use posthaste_core::layout;
+
+use crate::{Clock, ETag, Flights, ObjectStore, PortError, Revalidated};
+
+/// How old what is known may grow before it is read again by whoever asks for a target that is not well.
+pub const LINKS_MAX_AGE: Duration = Duration::from_secs(3);
+
+/// Why a transition was not written, or a part not read.
+#[derive(Debug, thiserror::Error)]
+pub enum LinksError {
+    /// The store.
+    #[error("failed to reach what is known of links")]
+    Store(#[from] PortError),
+    /// The object.
+    #[error("failed to understand what is known of links")]
+    Object(#[from] ShardError),
+    /// Others wrote again and again in between.
+    #[error("lost {0} races for what is known of links")]
+    Contended(u32),
+}
+
+/// What is known of links. Clones share it.
+#[derive(Debug, Clone)]
+pub struct LinkBook<S, C> {
+    store: S,
+    clock: C,
+    settings: Arc<HealthSettings>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    shards: Mutex<[Known; LINK_SHARDS]>,
+    reads: Flights<Result<(), Arc<LinksError>>>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Known {
+    shard: Arc<Shard>,
+    /// `None` where there is no object.
+    etag: Option<ETag>,
+    /// By the clock's `monotonic`; `None` before the first read.
+    checked_at: Option<Duration>,
+}
+
+impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
+    /// What is known in this state bucket.
+    pub fn new(store: S, clock: C, settings: HealthSettings) -> Self {
+        Self { store, clock, settings: Arc::new(settings), shared: Arc::default() }
+    }
+
+    /// The rules it goes by.
+    pub fn settings(&self) -> &HealthSettings {
+        &self.settings
+    }
+
+    /// What becomes of a delivery to a target. The store is asked only where the target is suspected, or known not to be
+    /// well, and what is known is some seconds old.
+    pub async fn gate(&self, target: &Target, is_suspected: bool) -> Gate {
+        let index = shard_index(target.link());
+        let known = self.known(index);
+        let gate = self.gate_of(&known, target);
+        if (!is_suspected && gate == Gate::Open) || self.is_fresh(&known) {
+            return gate;
+        }
+        self.look(index).await;
+        self.gate_of(&self.known(index), target)
+    }
+
+    /// Asks for the right to probe a target, under this name. `None` where there is nothing to probe any more, where
+    /// somebody else has it, or where that cannot be told.
+    pub async fn claim(&self, target: &Target, by: &str) -> Option<Probed> {
+        let (mut probed, settings) = (None, &*self.settings);
+        let claim = |shard: &mut Shard| {
+            probed = shard.claim(target, by, self.clock.now(), settings);
+            probed.is_some()
+        };
+        match self.change(shard_index(target.link()), claim).await {
+            Ok(_) => probed,
+            Err(error) => {
+                tracing::warn!(%target, error = &error as &dyn std::error::Error, "no right to a probe");
+                None
+            }
+        }
+    }
+
+    /// Notes what was seen of targets that are all on one link. Answers those that changed. A success of a target that is
+    /// not known to be anything but well asks nobody.
+    pub async fn observe(&self, seen: &[(Target, Observation)]) -> Result<Vec<Target>, LinksError> {
+        let Some((first, _)) = seen.first() else { return Ok(Vec::new()) };
+        let index = shard_index(first.link());
+        let known = self.known(index);
+        let says_something = |(target, observation): &&(Target, Observation)| {
+            *observation != Observation::Succeeded || known.shard.condition(target).is_some()
+        };
+        let seen: Vec<_> = seen.iter().filter(says_something).collect();
+        let mut changed = Vec::new();
+        if seen.is_empty() {
+            return Ok(changed);
+        }
+        let (now, settings) = (self.clock.now(), &*self.settings);
+        let note = |shard: &mut Shard| {
+            changed.clear();
+            for (target, observation) in &seen {
+                if shard.observe(target, observation, now, settings) {
+                    changed.push(target.clone());
+                }
+            }
+            !changed.is_empty()
+        };
+        self.change(index, note).await?;
+        Ok(changed)
+    }
+
+    /// Every part in which something is known, read anew.
+    pub async fn all(&self) -> Result<Vec<(usize, Arc<Shard>)>, LinksError> {
+        let listed = self.store.list(layout::LINKS, None, LINK_SHARDS * 2).await?;
+        let is_listed = |index: &usize| listed.objects.iter().any(|object| object.key == shard_key(*index));
+        let mut all = Vec::new();
+        for index in (0..LINK_SHARDS).filter(is_listed) {
+            self.read(index).await?;
+            let shard = self.known(index).shard;
+            if !shard.is_empty() {
+                all.push((index, shard));
+            }
+        }
+        Ok(all)
+    }
+
+    fn gate_of(&self, known: &Known, target: &Target) -> Gate {
+        known.shard.gate(target, self.clock.now(), &self.settings)
+    }
+
+    fn is_fresh(&self, known: &Known) -> bool {
+        known.checked_at.is_some_and(|at| self.clock.monotonic().saturating_sub(at) < LINKS_MAX_AGE)
+    }
+
+    /// Reads a part, once for all who ask meanwhile. What cannot be read counts as well, for as long as a read is good.
+    async fn look(&self, index: usize) {
+        let key = shard_key(index);
+        let read = self.shared.reads.share(&key, || async { self.read(index).await.map_err(Arc::new) }).await;
+        if let Err(error) = read {
+            tracing::warn!(%key, error = &*error as &dyn std::error::Error, "links not looked up, they count as well");
+            self.learn(index, Arc::default(), None);
+        }
+    }
+
+    async fn read(&self, index: usize) -> Result<(), LinksError> {
+        let (key, known) = (shard_key(index), self.known(index));
+        let read = match &known.etag {
+            Some(etag) => self.store.get_if_changed(&key, etag).await?,
+            None => self.store.get(&key).await?.map_or(Revalidated::Missing, Revalidated::Changed),
+        };
+        match read {
+            Revalidated::Unchanged => self.learn(index, known.shard, known.etag),
+            Revalidated::Missing => self.learn(index, Arc::default(), None),
+            Revalidated::Changed(object) => {
+                let shard = match Shard::parse(&object.bytes) {
+                    // It is written anew with the next transition.
+                    Err(error @ ShardError::Malformed(_)) => {
+                        tracing::error!(%key, error = &error as &dyn std::error::Error, "links not understood, they count as well");
+                        Shard::default()
+                    }
+                    parsed => parsed?,
+                };
+                self.learn(index, Arc::new(shard), Some(object.etag));
+            }
+        }
+        Ok(())
+    }
+
+    fn known(&self, index: usize) -> Known {
+        self.lock()[index % LINK_SHARDS].clone()
+    }
+
+    fn learn(&self, index: usize, shard: Arc<Shard>, etag: Option<ETag>) {
+        let checked_at = Some(self.clock.monotonic());
+        self.lock()[index % LINK_SHARDS] = Known { shard, etag, checked_at };
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [Known; LINK_SHARDS]> {
+        self.shared.shards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! Writing a part under the condition that nobody else has.
+
+use std::sync::Arc;
+
+use posthaste_core::health::{LINK_SHARDS, Shard, shard_key};
+
+use super::{LinkBook, LinksError};
+use crate::{Clock, ErrorKind, ObjectStore, PutCondition};
+
+/// How often a lost race is run again. Each time somebody else's write has won, and a part gets a few writes a minute.
+const TRIES_MAX: u32 = 32;
+
+impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
+    /// Changes a part, and answers whether anything was to be changed. `change` may be called more than once, each time
+    /// with what stands there.
+    pub async fn change(
+        &self,
+        index: usize,
+        mut change: impl FnMut(&mut Shard) -> bool + Send,
+    ) -> Result<bool, LinksError> {
+        let (index, mut tries) = (index % LINK_SHARDS, 0);
+        if !self.is_fresh(&self.known(index)) {
+            self.read(index).await?;
+        }
+        loop {
+            let known = self.known(index);
+            let mut shard = Shard::clone(&known.shard);
+            if !change(&mut shard) {
+                return Ok(false);
+            }
+            let condition = known.etag.map_or(PutCondition::IfAbsent, PutCondition::IfMatch);
+            match self.store.put(&shard_key(index), shard.render(), condition).await {
+                Ok(etag) => {
+                    self.learn(index, Arc::new(shard), Some(etag));
+                    return Ok(true);
+                }
+                Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
+                Err(error) => return Err(error.into()),
+            }
+            tries += 1;
+            if tries == TRIES_MAX {
+                return Err(LinksError::Contended(tries));
+            }
+            self.read(index).await?;
+        }
+    }
+}
