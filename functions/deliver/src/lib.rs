@@ -27,7 +27,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use http::HeaderValue;
 use posthaste_ports::{
-    Activity, BatchResponse, Clock, DrainMeter, Entropy, ObjectStore, QueueReceiver, QueueSender,
+    Activity, BatchResponse, Clock, DrainMeter, Entropy, LinkBook, ObjectStore, QueueReceiver, QueueSender,
     ReceivedMessage, Registry, WebhookClient,
 };
 
@@ -51,6 +51,8 @@ pub struct DeliverPorts<Q, S, W, C, E> {
     pub state: S,
     /// Topics and subscriptions.
     pub registry: Registry<S, C>,
+    /// Links and subscriptions that are not well.
+    pub links: LinkBook<S, C>,
     /// The way to the endpoints.
     pub webhook: W,
     /// Time.

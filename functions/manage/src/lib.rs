@@ -36,7 +36,7 @@ use axum::middleware::from_fn_with_state;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::secret::Secret;
-use posthaste_ports::{Activity, Clock, Entropy, ObjectStore, WebhookClient};
+use posthaste_ports::{Activity, Clock, Entropy, LinkBook, ObjectStore, WebhookClient};
 use url::Url;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -54,6 +54,8 @@ pub struct Manage<S, D, W, C, E> {
     pub dead_letters: D,
     /// The way to the endpoints, for asking whether they want events.
     pub webhooks: W,
+    /// Links and subscriptions that are not well.
+    pub links: LinkBook<S, C>,
     /// When something last happened to topics and subscriptions.
     pub activity: Activity,
     /// The time.

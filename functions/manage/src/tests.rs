@@ -27,8 +27,9 @@ use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use posthaste_core::address::AddressPolicy;
+use posthaste_core::health::HealthSettings;
 use posthaste_core::secret::Secret;
-use posthaste_ports::Activity;
+use posthaste_ports::{Activity, LinkBook};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -70,7 +71,9 @@ impl Api {
 
     fn wire(state: Memory, dead_letters: Memory, publish_url: Option<url::Url>) -> Self {
         let (clock, endpoint) = (FixedClock::default(), Endpoint::default());
+        let links = LinkBook::new(state.clone(), clock.clone(), HealthSettings::default());
         let manage = Manage {
+            links,
             state: state.clone(),
             dead_letters: dead_letters.clone(),
             webhooks: endpoint.clone(),

@@ -20,7 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join;
-use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, PressureReader, QueueSender, Registry};
+use posthaste_ports::{
+    Clock, Entropy, LinkBook, ObjectStore, PortError, PressureReader, QueueSender, Registry,
+};
 
 use course::Course;
 use held::Holding;
@@ -46,6 +48,8 @@ pub struct WakePorts<Q, S, D, C, E> {
     pub registry: Registry<S, C>,
     /// The pressure, as the monitor wrote it.
     pub pressure: PressureReader<S, C>,
+    /// Links and subscriptions that are not well.
+    pub links: LinkBook<S, C>,
     /// Time.
     pub clock: C,
     /// Chance.

@@ -11,6 +11,7 @@ use ipnet::IpNet;
 use posthaste_aws::lambda::BatchHandler;
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::address::AddressPolicy;
+use posthaste_core::health::HealthSettings;
 use posthaste_core::limits::REQUEST_BYTES_MAX;
 use posthaste_core::pressure::SettingsError;
 use posthaste_core::problem::{Problem, ProblemKind};
@@ -21,8 +22,8 @@ use posthaste_local::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_manage::Manage;
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{
-    Activity, DrainMeter, DrainPost, DrainReports, Entropy, NoMachine, PressureReader, QueueName, Registry,
-    Reliever,
+    Activity, DrainMeter, DrainPost, DrainReports, Entropy, LinkBook, NoMachine, PressureReader, QueueName,
+    Registry, Reliever,
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_wake::{Wake, WakePorts};
@@ -109,8 +110,10 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
         idle_max: 0,
         ..ClientSettings::default()
     };
+    let state = state(&environment.common, clients);
     let manage = Manage {
-        state: state(&environment.common, clients),
+        links: links(&state),
+        state,
         dead_letters: clients.store(&environment.dead_letter_bucket),
         webhooks: LazyWebhooks::new(client, SystemClock),
         clock: SystemClock,
@@ -150,6 +153,7 @@ pub fn deliver<H: BatchHandler>(
         queue,
         state: state.clone(),
         registry: Registry::new(state.clone(), SystemClock, environment.registry_max_age),
+        links: links(&state),
         webhook: LazyWebhooks::new(client, SystemClock),
         clock: SystemClock,
         entropy: SystemEntropy,
@@ -213,6 +217,7 @@ pub fn wake(environment: &WakeEnvironment, clients: &Clients) -> AwsWake {
         state: state.clone(),
         dead_letters: clients.store(&environment.dead_letter_bucket),
         registry: Registry::new(state.clone(), SystemClock, WAKE_TOPIC_MAX_AGE),
+        links: links(&state),
         pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE),
         clock: SystemClock,
         entropy: SystemEntropy,
@@ -250,6 +255,11 @@ pub fn monitor(
 
 fn state(environment: &CommonEnvironment, clients: &Clients) -> S3Store {
     clients.store(&environment.state_bucket)
+}
+
+/// Links that are not well, as this process sees them.
+fn links(state: &S3Store) -> LinkBook<S3Store, SystemClock> {
+    LinkBook::new(state.clone(), SystemClock, HealthSettings::default())
 }
 
 fn addresses(allowed: &[IpNet]) -> AddressPolicy {

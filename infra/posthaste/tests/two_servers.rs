@@ -13,11 +13,12 @@ use axum::Router;
 use axum::http::HeaderValue;
 use common::{failure, run_with};
 use posthaste_core::address::AddressPolicy;
+use posthaste_core::health::HealthSettings;
 use posthaste_core::secret::Secret;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{FileStore, Local, LocalOptions, SystemClock, SystemEntropy};
 use posthaste_manage::Manage;
-use posthaste_ports::{Activity, PressureReader, QueueName, QueueReceiver, Registry};
+use posthaste_ports::{Activity, LinkBook, PressureReader, QueueName, QueueReceiver, Registry};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -47,6 +48,7 @@ impl Deployed {
         let bucket = FileStore::open(&folder.path().join("dead-letters")).unwrap();
         let manage = Manage {
             state: local.state(),
+            links: LinkBook::new(local.state(), SystemClock, HealthSettings::default()),
             dead_letters: bucket,
             webhooks: HyperWebhookClient::new(ClientSettings::default(), SystemClock).unwrap(),
             clock: SystemClock,

@@ -7,4 +7,4 @@ mod world;
 
 pub use chance::Chance;
 pub use endpoint::{Answer, Request, ScriptedEndpoint};
-pub use world::{Faults, World, event, start};
+pub use world::{Faults, State, World, event, start};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::api::{SecretText, SubscriptionSettings, TierKeys, TopicSettings};
 use posthaste_core::delivery::{Delivery, Entry, Marks, Payload, PayloadDigest, group};
+use posthaste_core::health::HealthSettings;
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::pressure::Drained;
@@ -20,8 +21,9 @@ use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, ManualClock, S
 use posthaste_ports::faulty::Plan;
 use posthaste_ports::recorded::Calls;
 use posthaste_ports::{
-    BatchResponse, Clock, DrainMeter, DrainSource, Faulty, ObjectStore, OutgoingMessage, PressureReader,
-    PutCondition, QueueName, QueueReceiver, QueueSender, ReceiveRequest, ReceivedMessage, Recorded, Registry,
+    BatchResponse, Clock, DrainMeter, DrainSource, Faulty, LinkBook, ObjectStore, OutgoingMessage,
+    PressureReader, PutCondition, QueueName, QueueReceiver, QueueSender, ReceiveRequest, ReceivedMessage,
+    Recorded, Registry,
 };
 use posthaste_wake::{Wake, WakeError, WakePorts, WakeReport};
 use serde_json::Value;
@@ -29,7 +31,8 @@ use serde_json::Value;
 use crate::{Chance, ScriptedEndpoint};
 
 type Queue = Faulty<Recorded<LocalQueue<ManualClock>>>;
-type State = Faulty<Recorded<StateStore>>;
+/// The state bucket, as the functions see it.
+pub type State = Faulty<Recorded<StateStore>>;
 type Bucket = Faulty<Recorded<FileStore>>;
 
 /// What may go wrong, by part.
@@ -55,6 +58,8 @@ pub struct World {
     pub local: Local<ManualClock>,
     /// The dead-letter bucket.
     pub bucket: FileStore,
+    /// Links that are not well, as all functions see them.
+    pub links: LinkBook<State, ManualClock>,
     /// What deliver tells of the drain.
     pub drain: DrainMeter,
     /// What deliver draws its jitter from.
@@ -123,6 +128,7 @@ impl World {
         };
         let state = || Faulty::new(Recorded::new(local.state(), "state", &calls), "state", &faults.state);
         let registry = || Registry::new(state(), clock.clone(), topic_max_age);
+        let links = LinkBook::new(state(), clock.clone(), HealthSettings::default());
         let endpoint = ScriptedEndpoint::new(clock.clone());
         let letters = |source: QueueName| {
             DeadLetters::new(DeadLetterPorts {
@@ -145,6 +151,7 @@ impl World {
             queue: queue(QueueName::Deliveries),
             state: state(),
             registry: registry(),
+            links: links.clone(),
             webhook: endpoint.clone(),
             clock: clock.clone(),
             entropy: chance.clone(),
@@ -164,6 +171,7 @@ impl World {
                 ),
                 registry: registry(),
                 pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),
+                links: links.clone(),
                 clock: clock.clone(),
                 entropy: entropy.clone(),
             }),
@@ -172,6 +180,7 @@ impl World {
             calls,
             local,
             bucket,
+            links,
             drain,
             chance,
             _folder: folder,

@@ -12,6 +12,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::Request;
 use posthaste_core::address::AddressPolicy;
+use posthaste_core::health::HealthSettings;
 use posthaste_core::pressure::{Level, PressureSettings, PressureState, RELIEF_EVERY, Usage};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup};
@@ -20,9 +21,9 @@ use posthaste_local::{
 };
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{
-    Activity, Calls, Clock, DrainMeter, Freed, ObjectStore, Operation, PressureReader, Probe, PutCondition,
-    QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage, Recorded, Registry, Relieved, Reliever,
-    Sample,
+    Activity, Calls, Clock, DrainMeter, Freed, LinkBook, ObjectStore, Operation, PressureReader, Probe,
+    PutCondition, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage, Recorded, Registry, Relieved,
+    Reliever, Sample,
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_simulation::{event, start};
@@ -116,6 +117,7 @@ impl Process {
             queue: queue.clone(),
             state: store.clone(),
             registry: registry.clone(),
+            links: LinkBook::new(store.clone(), clock.clone(), HealthSettings::default()),
             webhook: client.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),

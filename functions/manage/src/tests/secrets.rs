@@ -3,8 +3,9 @@ use std::sync::Arc;
 use axum::http::HeaderValue;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::api::SecretText;
+use posthaste_core::health::HealthSettings;
 use posthaste_core::secret::Secret;
-use posthaste_ports::Activity;
+use posthaste_ports::{Activity, LinkBook};
 use serde_json::{Value, json};
 
 use super::memory::{FixedClock, Memory, Numbers};
@@ -119,8 +120,10 @@ async fn no_answer_repeats_a_secret_that_was_given() {
 
 #[test]
 fn debug_shows_no_admin_key() {
+    let state = Memory::default();
     let manage = Arc::new(Manage {
-        state: Memory::default(),
+        links: LinkBook::new(state.clone(), FixedClock::default(), HealthSettings::default()),
+        state,
         dead_letters: Memory::default(),
         webhooks: super::endpoint::Endpoint::default(),
         clock: FixedClock::default(),

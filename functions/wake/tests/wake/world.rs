@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use posthaste_core::health::HealthSettings;
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::time::Timestamp;
 use posthaste_core::wire::render_parked;
 use posthaste_local::{ManualClock, SeededEntropy};
-use posthaste_ports::{Clock, Faulty, ObjectStore, Plan, PressureReader, PutCondition, Registry};
+use posthaste_ports::{Clock, Faulty, LinkBook, ObjectStore, Plan, PressureReader, PutCondition, Registry};
 use posthaste_wake::{Wake, WakePorts, WakeReport};
 use serde_json::Value;
 
@@ -102,6 +103,7 @@ fn wake(
         state: store.clone(),
         dead_letters: store.clone(),
         registry: Registry::new(store.clone(), clock.clone(), Duration::ZERO),
+        links: LinkBook::new(store.clone(), clock.clone(), HealthSettings::default()),
         pressure: PressureReader::new(store, clock.clone(), Duration::ZERO),
         clock: clock.clone(),
         entropy: SeededEntropy::new(seed),

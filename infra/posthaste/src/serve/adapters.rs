@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use posthaste_core::address::AddressPolicy;
+use posthaste_core::health::HealthSettings;
 use posthaste_core::secret::Secret;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
@@ -10,7 +11,7 @@ use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{FileStore, Local, LocalQueue, StateStore, SystemClock, SystemEntropy, resident_bytes};
 use posthaste_manage::Manage;
 use posthaste_ports::{
-    Activity, DrainMeter, PRESSURE_MAX_AGE, PressureReader, QueueName, Registry, Reliever,
+    Activity, DrainMeter, LinkBook, PRESSURE_MAX_AGE, PressureReader, QueueName, Registry, Reliever,
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_wake::{Wake, WakePorts};
@@ -44,6 +45,8 @@ pub(super) struct Adapters<'a> {
     /// Topics, as all functions see them.
     pub(super) registry: Registry<StateStore, SystemClock>,
     pressure: PressureReader<StateStore, SystemClock>,
+    /// Links that are not well, as all functions see them.
+    links: LinkBook<StateStore, SystemClock>,
     addresses: AddressPolicy,
     webhooks: Webhooks,
 }
@@ -68,6 +71,7 @@ impl<'a> Adapters<'a> {
             bucket: FileStore::open(&folder).map_err(ServeError::DeadLetters)?,
             registry: Registry::new(local.state(), SystemClock, TOPIC_MAX_AGE),
             pressure: PressureReader::new(local.state(), SystemClock, pressure_max_age),
+            links: LinkBook::new(local.state(), SystemClock, HealthSettings::default()),
             addresses,
             webhooks: HyperWebhookClient::new(client, SystemClock)?,
         })
@@ -102,6 +106,7 @@ impl<'a> Adapters<'a> {
             state: self.local.state(),
             dead_letters: self.bucket.clone(),
             webhooks: self.webhooks.clone(),
+            links: self.links.clone(),
             clock: SystemClock,
             entropy: SystemEntropy,
             admin_key: admin_key.clone(),
@@ -119,6 +124,7 @@ impl<'a> Adapters<'a> {
             queue: self.local.queue(QueueName::Deliveries),
             state: self.local.state(),
             registry: self.registry.clone(),
+            links: self.links.clone(),
             webhook: self.webhooks.clone(),
             clock: SystemClock,
             entropy: SystemEntropy,
@@ -147,6 +153,7 @@ impl<'a> Adapters<'a> {
             dead_letters: self.bucket.clone(),
             registry: self.registry.clone(),
             pressure: self.pressure.clone(),
+            links: self.links.clone(),
             clock: SystemClock,
             entropy: SystemEntropy,
         })

@@ -11,6 +11,7 @@ use futures_util::future::{Either, join_all, select};
 use http::Request;
 use posthaste_aws::{AwsSettings, Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
+use posthaste_core::health::HealthSettings;
 use posthaste_core::layout;
 use posthaste_core::name::TopicName;
 use posthaste_core::pressure::PressureSettings;
@@ -22,7 +23,7 @@ use posthaste_local::{ManualClock, SeededEntropy};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::recorded::{Calls, Operation};
 use posthaste_ports::{
-    Activity, Clock, DrainMeter, DrainPost, DrainReports, NoMachine, PressureReader, QueueName,
+    Activity, Clock, DrainMeter, DrainPost, DrainReports, LinkBook, NoMachine, PressureReader, QueueName,
     QueueReceiver, ReceiveRequest, ReceivedMessage, Recorded, Registry,
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
@@ -104,6 +105,7 @@ impl World {
         let state = || Recorded::new(clients.store(STATE), STATE, &calls);
         let registry = || Registry::new(state(), clock.clone(), TOPIC_MAX_AGE);
         let pressure = || PressureReader::new(state(), clock.clone(), PRESSURE_MAX_AGE);
+        let links = || LinkBook::new(state(), clock.clone(), HealthSettings::default());
         let endpoint = ScriptedEndpoint::new(clock.clone());
         endpoint.answer([Answer::By(status_of)]);
         let meter = DrainMeter::default();
@@ -125,6 +127,7 @@ impl World {
                     queue: recorded(QueueName::Deliveries),
                     state: state(),
                     registry: registry(),
+                    links: links(),
                     webhook: Recorded::new(endpoint.clone(), "webhook", &calls),
                     clock: clock.clone(),
                     // Its own, so that what others draw changes none of its jitter.
@@ -140,6 +143,7 @@ impl World {
                 dead_letters: state(),
                 registry: Registry::new(state(), clock.clone(), Duration::ZERO),
                 pressure: pressure(),
+                links: links(),
                 clock: clock.clone(),
                 entropy: SeededEntropy::new(3),
             }),
