@@ -5,22 +5,26 @@
 //! leaves the next one finds.
 
 mod folders;
+mod links;
 mod take;
 
 use std::collections::VecDeque;
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::held::{Release, Room, release};
+use posthaste_core::health::Target;
+use posthaste_core::held::{Release, Room, Standing, release};
 use posthaste_core::layout;
 use posthaste_core::limits::HELD_PER_OBJECT_MAX;
 use posthaste_core::time::Timestamp;
+use posthaste_core::topic::Status;
 use posthaste_ports::guard::guarded;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender, RegistryError};
 
 use crate::Wake;
 use crate::limits::{Limits, within};
 use folders::Folder;
+use links::Links;
 use take::Taken;
 
 /// Most deliveries of one subscription that are released in one pass.
@@ -42,6 +46,16 @@ pub(crate) struct Holding {
     pub(crate) left: usize,
     /// What the queue has room for.
     pub(crate) room: Room,
+    /// What went to which link.
+    links: Links,
+}
+
+/// What may go of a folder, and where to.
+#[derive(Debug)]
+struct Judged {
+    release: Release,
+    /// `None` where nobody is asked.
+    target: Option<Target>,
 }
 
 /// Whether a folder has another turn in this run.
@@ -128,13 +142,14 @@ where
         holding: &mut Holding,
     ) -> bool {
         let mut room = room;
+        holding.links.begin_pass();
         for _ in 0..folders.len() {
             if room == 0 || !self.may_begin(limits) {
                 break;
             }
             let Some(mut folder) = folders.pop_front() else { break };
-            let turn = guarded(self.take_turn(&mut folder, room.min(OF_ONE_MAX), limits)).await;
-            let (taken, next) = turn.unwrap_or_else(|_| {
+            let turn = self.take_turn(&mut folder, room.min(OF_ONE_MAX), limits, &mut holding.links);
+            let (taken, next) = guarded(turn).await.unwrap_or_else(|_| {
                 tracing::error!(folder = %folder.name, "held deliveries not released, it panicked");
                 (Taken::default(), Next::Done)
             });
@@ -151,34 +166,52 @@ where
     }
 
     /// Releases some of a folder: first what has expired, then what its subscription may have.
-    async fn take_turn(&self, folder: &mut Folder, max: usize, limits: Limits) -> (Taken, Next) {
+    async fn take_turn(
+        &self,
+        folder: &mut Folder,
+        max: usize,
+        limits: Limits,
+        links: &mut Links,
+    ) -> (Taken, Next) {
         let now = self.ports.clock.now();
         let mut taken = self.take_from(folder, max, Some(now), limits).await;
-        let release = self.judge(folder, now).await.unwrap_or_else(|error| {
+        let Judged { release, target } = self.judge(folder, now, links).await.unwrap_or_else(|error| {
             tracing::error!(folder = %folder.name, error = &error as &dyn Error, "held deliveries left, their topic cannot be read");
-            Release::Nothing
+            Judged { release: Release::Nothing, target: None }
         });
-        if release == Release::All {
-            taken.add(self.take_from(folder, max.saturating_sub(taken.sent), None, limits).await);
-        }
+        let allowed = links.allowed(release, target.as_ref()).min(max.saturating_sub(taken.sent));
+        let released = self.take_from(folder, allowed, None, limits).await;
+        links.note(release, target.as_ref(), released.sent);
+        taken.add(released);
         let next = match release {
             _ if taken.is_refused => Next::Stop,
-            Release::All if !folder.is_empty() => Next::Again,
-            Release::Nothing if folder.has_expired(now) => Next::Again,
-            Release::All | Release::Nothing => Next::Done,
+            Release::All | Release::AtMost(_) if !folder.is_empty() => Next::Again,
+            _ if folder.has_expired(now) => Next::Again,
+            _ => Next::Done,
         };
         (taken, next)
     }
 
     /// Which of a folder's deliveries go. What lies in a folder that is nobody's goes: deliver knows what to do with it.
-    async fn judge(&self, folder: &Folder, now: Timestamp) -> Result<Release, RegistryError> {
+    async fn judge(&self, folder: &Folder, now: Timestamp, links: &Links) -> Result<Judged, RegistryError> {
+        let to_nobody = |status| Judged { release: release(status, Standing::WELL, now), target: None };
         let Some((topic, subscription)) = layout::folder_owner(&folder.name) else {
-            return Ok(release(None));
+            return Ok(to_nobody(None));
         };
         let topic = self.ports.registry.topic(&topic).await?;
         let found = topic.as_ref().and_then(|topic| topic.subscription(&subscription));
-        let found = found.filter(|subscription| !subscription.lifetime.is_over(now));
-        Ok(release(found.map(|subscription| subscription.status_at(now))))
+        let Some(found) = found.filter(|subscription| !subscription.lifetime.is_over(now)) else {
+            return Ok(to_nobody(None));
+        };
+        let status = found.status_at(now);
+        if status != Status::Active {
+            return Ok(to_nobody(Some(status)));
+        }
+        let target = Target::of(found);
+        let gate = self.ports.links.gate(&target, true).await;
+        let recovering_since = self.ports.links.recovering_since(&target);
+        let standing = Standing { gate, recovering_since, passes: links.passes(&target) };
+        Ok(Judged { release: release(Some(status), standing, now), target: Some(target) })
     }
 
     /// Sends up to `max` deliveries of a folder, those that expire first in front; with `expired_by`, only those whose time

@@ -5,46 +5,123 @@
 
 mod room;
 
+use std::time::Duration;
+
+use crate::health::{Gate, Probed};
+use crate::time::Timestamp;
 use crate::topic::Status;
 
 pub use room::{PASS_MAX, Room};
+
+/// So long after it recovered, what is held for an endpoint begins to go one by one in every run: the ramp of its first
+/// seconds may be over before wake looks.
+const GENTLE_FOR: Duration = Duration::from_mins(5);
+
+/// So often what goes in a pass doubles; then it is more than a pass has.
+const DOUBLINGS_MAX: u32 = 10;
 
 /// Which of a subscription's held deliveries go. Those whose time is over go whatever it says: deliver gives them up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
     /// All of them, as fast as passes go.
     All,
+    /// So many in a pass, over all subscriptions on the link.
+    AtMost(usize),
+    /// One, as the probe of these.
+    Probe(Probed),
     /// None.
     Nothing,
 }
 
-/// Decides which of a subscription's held deliveries go. `None` is a subscription that was deleted: deliver dead-letters
-/// what waits for it, as it does for a disabled one.
+/// How an endpoint stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// What becomes of a delivery to it now.
+    pub gate: Gate,
+    /// Since when it, or its link, has been recovering, if so.
+    pub recovering_since: Option<Timestamp>,
+    /// In how many passes of this run something went to its link.
+    pub passes: u32,
+}
+
+/// Decides which of a subscription's held deliveries go. Without a status it was deleted: deliver dead-letters what waits
+/// for it, as it does for a disabled one.
 ///
-/// | subscription | what goes |
-/// |---|---|
-/// | deleted, disabled | all |
-/// | pending, paused, not consented | nothing |
-/// | active | all |
-pub fn release(status: Option<Status>) -> Release {
-    match status {
-        None | Some(Status::Disabled | Status::Active) => Release::All,
-        Some(Status::Pending | Status::Paused | Status::Failed) => Release::Nothing,
+/// | subscription | endpoint | what goes |
+/// |---|---|---|
+/// | deleted, disabled | – | all |
+/// | pending, paused, not consented | – | nothing |
+/// | active | open | all; if it recovered a moment ago 1, 2, 4 … in each pass |
+/// | active | ramp | as many in a pass as requests at once |
+/// | active | probe | one |
+/// | active | delay, hold | nothing |
+pub fn release(status: Option<Status>, standing: Standing, now: Timestamp) -> Release {
+    match (status, standing.gate) {
+        (None | Some(Status::Disabled), _) => Release::All,
+        (Some(Status::Pending | Status::Paused | Status::Failed), _) => Release::Nothing,
+        (Some(Status::Active), Gate::Open) if is_new(standing, now) => {
+            Release::AtMost(1 << standing.passes.min(DOUBLINGS_MAX))
+        }
+        (Some(Status::Active), Gate::Open) => Release::All,
+        (Some(Status::Active), Gate::Ramp { at_once, .. }) => {
+            Release::AtMost(usize::try_from(at_once).unwrap_or(usize::MAX))
+        }
+        (Some(Status::Active), Gate::Probe(probed)) => Release::Probe(probed),
+        (Some(Status::Active), Gate::Delay { .. } | Gate::Hold) => Release::Nothing,
     }
+}
+
+/// Whether an endpoint recovered a moment ago.
+fn is_new(standing: Standing, now: Timestamp) -> bool {
+    standing.recovering_since.is_some_and(|since| now < since + GENTLE_FOR)
+}
+
+impl Standing {
+    /// That of an endpoint that is well, or does not matter.
+    pub const WELL: Self = Self { gate: Gate::Open, recovering_since: None, passes: 0 };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
+    const RAMP: Gate = Gate::Ramp { at_once: 8, until: NOW };
+    const PROBED: Probed = Probed { link: true, subscription: false };
+    const GATES: [Gate; 5] = [Gate::Open, RAMP, Gate::Probe(PROBED), Gate::Delay { until: NOW }, Gate::Hold];
+
+    fn standing(gate: Gate) -> Standing {
+        Standing { gate, ..Standing::WELL }
+    }
+
     #[test]
     fn what_goes_follows_the_table() {
-        let check = |status, expected| assert_eq!(release(status), expected, "{status:?}");
-        check(None, Release::All);
-        check(Some(Status::Disabled), Release::All);
-        check(Some(Status::Active), Release::All);
+        let check = |status, expected: [Release; 5]| {
+            let released = GATES.map(|gate| release(status, standing(gate), NOW));
+            assert_eq!(released, expected, "{status:?}");
+        };
+        check(None, [Release::All; 5]);
+        check(Some(Status::Disabled), [Release::All; 5]);
         for waiting in [Status::Pending, Status::Paused, Status::Failed] {
-            check(Some(waiting), Release::Nothing);
+            check(Some(waiting), [Release::Nothing; 5]);
         }
+        check(
+            Some(Status::Active),
+            [Release::All, Release::AtMost(8), Release::Probe(PROBED), Release::Nothing, Release::Nothing],
+        );
+    }
+
+    #[test]
+    fn what_recovered_a_moment_ago_gets_twice_as_many_in_each_pass() {
+        let check = |ago_secs: u64, passes, expected| {
+            let since = Timestamp::from_millis(NOW.as_millis() - ago_secs * 1000);
+            let standing = Standing { recovering_since: Some(since), passes, ..Standing::WELL };
+            assert_eq!(release(Some(Status::Active), standing, NOW), expected, "{ago_secs} {passes}");
+        };
+        check(60, 0, Release::AtMost(1));
+        check(60, 1, Release::AtMost(2));
+        check(299, 5, Release::AtMost(32));
+        check(299, u32::MAX, Release::AtMost(1024));
+        check(300, 0, Release::All);
     }
 }

@@ -11,9 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_core::health::{
-    Gate, HealthSettings, LINK_SHARDS, Observation, Probed, Shard, ShardError, Target, shard_index, shard_key,
+    Gate, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard, ShardError, Target, shard_index,
+    shard_key,
 };
 use posthaste_core::layout;
+use posthaste_core::time::Timestamp;
 
 use crate::{Clock, ETag, Flights, ObjectStore, PortError, Revalidated};
 
@@ -80,6 +82,14 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
         }
         self.look(index).await;
         self.gate_of(&self.known(index), target)
+    }
+
+    /// Since when a target, or its link, has been recovering, as far as is known; `None` where neither is.
+    pub fn recovering_since(&self, target: &Target) -> Option<Timestamp> {
+        let shard = self.known(shard_index(target.link())).shard;
+        let link = Target::Link(target.link().clone());
+        let conditions = [target, &link].into_iter().filter_map(|target| shard.condition(target));
+        conditions.filter(|it| it.phase == Phase::Recovering).map(|it| it.since).max()
     }
 
     /// Asks for the right to probe a target, under this name. `None` where there is nothing to probe any more, where

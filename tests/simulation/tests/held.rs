@@ -246,7 +246,7 @@ async fn ten_thousand_go_out_in_passes_while_new_ones_go_out_at_once() {
     let (mut sent, mut runs) = (0, 0);
     let releasing = async {
         while !world.held().await.is_empty() {
-            let report = world.wake_pausing().await;
+            let report = world.wake().await;
             (sent, runs) = (sent + report.held_sent, runs + 1);
             world.clock.advance(Duration::from_secs(15));
         }

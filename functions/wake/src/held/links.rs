@@ -1,0 +1,106 @@
+//! What a run has released to which link: one that is asked gets one delivery in a run, and one that recovers a few in a
+//! pass, whichever subscriptions they are of.
+
+use std::collections::{HashMap, HashSet};
+
+use posthaste_core::endpoint::Link;
+use posthaste_core::health::{Probed, Target};
+use posthaste_core::held::Release;
+
+/// One run's account.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    probed: HashSet<Target>,
+    /// In how many passes something went there.
+    passes: HashMap<Link, u32>,
+    /// How many went there in this pass.
+    in_pass: HashMap<Link, usize>,
+}
+
+impl Links {
+    /// A new pass begins.
+    pub(super) fn begin_pass(&mut self) {
+        for (link, _) in self.in_pass.drain() {
+            *self.passes.entry(link).or_default() += 1;
+        }
+    }
+
+    /// In how many passes before this one something went to a target's link.
+    pub(super) fn passes(&self, target: &Target) -> u32 {
+        self.passes.get(target.link()).copied().unwrap_or_default()
+    }
+
+    /// How many deliveries may go to a target now; `None` is nobody's.
+    pub(super) fn allowed(&self, release: Release, target: Option<&Target>) -> usize {
+        match (release, target) {
+            (Release::Nothing, _) => 0,
+            (Release::All, _) | (_, None) => usize::MAX,
+            (Release::AtMost(max), Some(target)) => {
+                max.saturating_sub(self.in_pass.get(target.link()).copied().unwrap_or_default())
+            }
+            (Release::Probe(probed), Some(target)) => {
+                usize::from(!self.probed.contains(&asked(probed, target)))
+            }
+        }
+    }
+
+    /// So many went to a target.
+    pub(super) fn note(&mut self, release: Release, target: Option<&Target>, sent: usize) {
+        let Some(target) = target.filter(|_| sent > 0) else { return };
+        *self.in_pass.entry(target.link().clone()).or_default() += sent;
+        if let Release::Probe(probed) = release {
+            self.probed.insert(asked(probed, target));
+        }
+    }
+}
+
+/// What a probe asks: the link, with whoever is on it, or the subscription alone.
+fn asked(probed: Probed, target: &Target) -> Target {
+    if probed.link { Target::Link(target.link().clone()) } else { target.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OF_LINK: Release = Release::Probe(Probed { link: true, subscription: false });
+    const OF_SUBSCRIPTION: Release = Release::Probe(Probed { link: false, subscription: true });
+
+    fn targets() -> [Target; 3] {
+        let text = [
+            "https://a.example:443 orders.one",
+            "https://a.example:443 orders.two",
+            "https://b.example:443 orders.one",
+        ];
+        text.map(|text| Target::parse(text).unwrap())
+    }
+
+    #[test]
+    fn a_link_is_asked_once_whoever_is_on_it_and_a_subscription_once_for_itself() {
+        let check = |release, expected| {
+            let (mut links, targets) = (Links::default(), targets());
+            links.note(release, Some(&targets[0]), 1);
+            assert_eq!(targets.map(|target| links.allowed(release, Some(&target))), expected, "{release:?}");
+        };
+        check(OF_LINK, [0, 0, 1]);
+        check(OF_SUBSCRIPTION, [0, 1, 1]);
+    }
+
+    #[test]
+    fn a_probe_that_was_not_sent_may_be_made_by_another() {
+        let (mut links, [one, ..]) = (Links::default(), targets());
+        links.note(OF_LINK, Some(&one), 0);
+        assert_eq!(links.allowed(OF_LINK, Some(&one)), 1);
+    }
+
+    #[test]
+    fn those_on_a_link_share_what_it_gets_in_a_pass() {
+        let (mut links, [one, two, elsewhere]) = (Links::default(), targets());
+        links.note(Release::AtMost(4), Some(&one), 3);
+        let allowed =
+            |links: &Links| [&one, &two, &elsewhere].map(|it| links.allowed(Release::AtMost(4), Some(it)));
+        assert_eq!((allowed(&links), links.passes(&two)), ([1, 1, 4], 0));
+        links.begin_pass();
+        assert_eq!((allowed(&links), links.passes(&two), links.passes(&elsewhere)), ([4, 4, 4], 1, 0));
+    }
+}
