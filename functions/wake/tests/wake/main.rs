@@ -5,6 +5,8 @@
 mod cursor;
 mod deadline;
 mod expire;
+mod forced;
+mod held;
 mod idempotency;
 mod lease;
 mod pages;

@@ -46,6 +46,11 @@ impl World {
         wake(&self.clock, &self.store, &Plan::none(), &self.queue, &Plan::none(), 2)
     }
 
+    /// Another instance, whose store fails by this plan.
+    pub(crate) fn failing(&self, store_plan: &Plan) -> TestWake {
+        wake(&self.clock, &self.store, store_plan, &self.queue, &Plan::none(), 3)
+    }
+
     /// Parks so many deliveries in one object, due this long from now.
     pub(crate) async fn park(&self, wait: Duration, id: &str, deliveries: usize) -> String {
         let key = key(self.clock.now() + wait, id);

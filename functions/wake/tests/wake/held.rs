@@ -1,0 +1,271 @@
+//! What is held: in passes, in turn over the subscriptions, with the room there is, and by the state of its link.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::health::{Failure, HealthSettings, Observation, Target};
+use posthaste_core::layout;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::outcome::OutcomeName;
+use posthaste_core::pressure::{PRESSURE_KEY, PressureSettings, PressureState, Readings, evaluate};
+use posthaste_core::record::TopicRecord;
+use posthaste_core::wire::render_parked;
+use posthaste_ports::recorded::Operation;
+use posthaste_ports::{Clock, ErrorKind, Fault, LinkBook, Plan};
+use posthaste_wake::WakeReport;
+use serde_json::{Value, json};
+
+use crate::store::Store;
+use crate::world::World;
+
+const MINUTE: Duration = Duration::from_mins(1);
+const HOUR: Duration = Duration::from_hours(1);
+
+/// How long before its end a run begins nothing new.
+const LAST: Duration = Duration::from_secs(13);
+
+const LINK: &str = "https://a.example:443";
+
+/// Holds so many deliveries in one object, of a subscription of the topic `orders`, until so long from now.
+async fn hold(world: &World, subscription: &str, wait: Duration, id: &str, deliveries: usize) -> String {
+    let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse(subscription).unwrap());
+    let key = layout::held(&topic, &name, world.clock.now() + wait, id);
+    let message = |n| Bytes::from(format!(r#""{subscription}-{id}-{n}""#));
+    let messages: Vec<_> = (0..deliveries).map(message).collect();
+    world.write(&key, render_parked(&messages)).await;
+    key
+}
+
+/// A topic `orders` of these subscriptions, all of them on one link.
+async fn subscribe(world: &World, names: &[&str]) {
+    let now = world.clock.now();
+    let subscription = json!({
+        "endpoint": { "url": "https://a.example/" },
+        "status": { "state": "Active", "since": now.to_string() },
+    });
+    let subscriptions: serde_json::Map<String, Value> =
+        names.iter().map(|name| ((*name).to_owned(), subscription.clone())).collect();
+    let record = json!({
+        "v": 1, "name": "Orders", "key1": "a", "key2": "b", "createdAt": now, "updatedAt": now,
+        "settings": { "subscriptions": subscriptions },
+    });
+    let record = TopicRecord::parse(record.to_string().as_bytes()).unwrap();
+    world.write("topics/orders.json", record.render()).await;
+}
+
+/// Runs once, for so many passes at most, while the clock goes on whenever it pauses.
+async fn run(world: &World, passes: u64) -> WakeReport {
+    let deadline = world.clock.monotonic() + LAST + Duration::from_secs(passes);
+    let pauses = async {
+        loop {
+            for _ in 0..1000 {
+                tokio::task::yield_now().await;
+            }
+            world.clock.advance(Duration::from_secs(1));
+        }
+    };
+    tokio::select! {
+        report = world.wake.run_until(deadline) => report.unwrap(),
+        () = pauses => unreachable!("pauses have no end"),
+    }
+}
+
+/// Of which subscriptions the messages are that were sent since this was asked last.
+fn sent(world: &World) -> Vec<String> {
+    let owner = |body: &Bytes| {
+        let text = std::str::from_utf8(body).unwrap().trim_matches('"').to_owned();
+        text.split('-').next().unwrap().to_owned()
+    };
+    world.queue.take().iter().map(owner).collect()
+}
+
+fn links(world: &World) -> LinkBook<Store, posthaste_local::ManualClock> {
+    LinkBook::new(world.store.clone(), world.clock.clone(), HealthSettings::default())
+}
+
+async fn observe(world: &World, observation: Observation) {
+    let (links, link) = (links(world), Target::parse(LINK).unwrap());
+    links.gate(&link, true).await;
+    links.observe(&[(link, observation)]).await.unwrap();
+}
+
+/// Has the link fail until it is left alone for ten minutes.
+async fn retry(world: &World) {
+    let last = Failure { outcome: OutcomeName::SocketError, status: None };
+    for _ in 0..4 {
+        world.clock.advance(MINUTE);
+        observe(world, Observation::Failing { failures: 10, last }).await;
+    }
+}
+
+/// What the monitor writes that finds so many messages visible.
+async fn write_pressure(world: &World, visible: u64) {
+    let now = world.clock.now();
+    let readings = Readings { visible: Some(visible), drain_secs: Some(0), ..Readings::default() };
+    let before = PressureState::normal(now);
+    let (state, _) = evaluate(&before, &readings, &PressureSettings::default(), now);
+    world.write(PRESSURE_KEY, state.render().into()).await;
+}
+
+#[tokio::test]
+async fn subscriptions_take_turns_and_none_has_more_than_its_part_of_a_pass() {
+    let world = World::new();
+    for n in 0..8 {
+        hold(&world, "one", HOUR, &n.to_string(), 150).await;
+    }
+    hold(&world, "two", HOUR, "x", 30).await;
+    let report = run(&world, 2).await;
+    let sent = sent(&world);
+    let of = |name: &str, pass: &[String]| pass.iter().filter(|owner| *owner == name).count();
+    let (first, second) = sent.split_at(230);
+    assert_eq!((of("one", first), of("two", first)), (200, 30));
+    assert_eq!((of("one", second), of("two", second), report.held_sent), (200, 0, 430));
+}
+
+#[tokio::test]
+async fn what_expires_first_goes_first_and_an_object_of_which_a_part_went_keeps_the_rest() {
+    let world = World::new();
+    let late = hold(&world, "one", 2 * HOUR, "late", 150).await;
+    hold(&world, "one", HOUR, "soon", 150).await;
+    run(&world, 1).await;
+    let bodies = world.queue.take();
+    assert!(bodies[..150].iter().all(|body| body.starts_with(b"\"one-soon")));
+    assert_eq!((bodies.len(), world.store.under(layout::HELD)), (200, vec![late]));
+    run(&world, 1).await;
+    let bodies = world.queue.take();
+    assert_eq!((bodies.len(), &bodies[0][..]), (100, &b"\"one-late-50\""[..]));
+}
+
+#[tokio::test]
+async fn every_folder_and_every_object_is_found_however_short_the_pages_are() {
+    let world = World::new();
+    for subscription in ["a", "a-b", "ab", "b"] {
+        for n in 0..7 {
+            hold(&world, subscription, HOUR, &n.to_string(), 2).await;
+        }
+    }
+    let report = run(&world, 1).await;
+    assert_eq!((report.held_sent, report.held_left), (56, 0));
+    assert_eq!(world.store.under(layout::HELD), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_look_at_all_folders_leaves_where_the_next_goes_on() {
+    let world = World::new();
+    for n in 0..601 {
+        hold(&world, &format!("s{n:03}"), HOUR, "x", 1).await;
+    }
+    assert_eq!(run(&world, 5).await.held_sent, 600);
+    assert_eq!(world.lease().await["heldTo"], "held/orders.s5990");
+    assert_eq!(run(&world, 5).await.held_sent, 1);
+    assert_eq!(world.lease().await["heldTo"], Value::Null);
+}
+
+#[tokio::test]
+async fn no_more_goes_out_than_the_queue_has_room_for() {
+    let check = async |visible, expected| {
+        let world = World::new();
+        for n in 0..10 {
+            hold(&world, &format!("s{n}"), HOUR, "x", 200).await;
+        }
+        write_pressure(&world, visible).await;
+        assert_eq!(run(&world, 4).await.held_sent, expected, "{visible}");
+    };
+    check(0, 1_000).await;
+    check(700, 300).await;
+    check(3_000, 50).await;
+}
+
+#[tokio::test]
+async fn nothing_goes_out_under_pressure_and_nothing_from_a_process_that_is_to_end() {
+    let world = World::new();
+    hold(&world, "one", HOUR, "x", 1).await;
+    let now = world.clock.now();
+    let readings = Readings { visible: Some(20_000), drain_secs: Some(1_000), ..Readings::default() };
+    let (state, _) = evaluate(&PressureState::normal(now), &readings, &PressureSettings::default(), now);
+    world.write(PRESSURE_KEY, state.render().into()).await;
+    assert_eq!(run(&world, 5).await.held_sent, 0);
+    write_pressure(&world, 0).await;
+    world.wake.stop();
+    assert_eq!(run(&world, 5).await.held_sent, 0);
+    assert_eq!(world.second().run().await.unwrap().held_sent, 1);
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_understood_stays_and_keeps_no_other() {
+    let world = World::new();
+    let broken = hold(&world, "one", HOUR, "broken", 1).await;
+    world.write(&broken, Bytes::from_static(b"{")).await;
+    hold(&world, "one", 2 * HOUR, "x", 3).await;
+    world.write("held/foreign", Bytes::new()).await;
+    let report = run(&world, 3).await;
+    assert_eq!((report.held_sent, report.held_left), (3, 1));
+    assert_eq!(world.store.under(layout::HELD), ["held/foreign".to_owned(), broken]);
+}
+
+#[tokio::test]
+async fn a_queue_that_takes_nothing_ends_it_and_the_next_run_goes_on() {
+    let refuses = Plan::by(|effect| {
+        (effect.operation == Operation::SendBatch).then_some(Fault::Before(ErrorKind::Other))
+    });
+    let world = World::with(&Plan::none(), &refuses);
+    for n in 0..20 {
+        hold(&world, &format!("s{n:02}"), HOUR, "x", 1).await;
+    }
+    let report = run(&world, 5).await;
+    assert_eq!((report.held_sent, report.held_left, world.queue.take().len()), (0, 1, 0));
+    assert_eq!(world.second().run().await.unwrap().held_sent, 20);
+}
+
+#[tokio::test]
+async fn while_its_link_is_left_alone_only_what_expires_goes() {
+    let world = World::new();
+    subscribe(&world, &["one"]).await;
+    hold(&world, "one", 5 * MINUTE, "soon", 2).await;
+    hold(&world, "one", HOUR, "x", 5).await;
+    retry(&world).await;
+    assert_eq!(run(&world, 3).await.held_sent, 0);
+    world.clock.advance(MINUTE);
+    assert_eq!(run(&world, 3).await.held_sent, 2);
+    assert_eq!(sent(&world).len(), 2);
+}
+
+#[tokio::test]
+async fn a_link_whose_hold_is_over_is_asked_with_one_delivery_of_all_that_wait_for_it() {
+    let world = World::new();
+    subscribe(&world, &["one", "two"]).await;
+    for subscription in ["one", "two"] {
+        hold(&world, subscription, HOUR, "x", 5).await;
+    }
+    retry(&world).await;
+    world.clock.advance(10 * MINUTE);
+    for _ in 0..2 {
+        assert_eq!(run(&world, 3).await.held_sent, 1);
+    }
+    // Somebody has taken the right to the probe.
+    let target = Target::parse(LINK).unwrap();
+    assert!(links(&world).claim(&target, "somebody").await.is_some());
+    world.clock.advance(Duration::from_secs(5));
+    assert_eq!(run(&world, 3).await.held_sent, 0);
+}
+
+#[tokio::test]
+async fn what_waits_for_a_link_that_recovers_goes_little_by_little() {
+    let check = async |ago_secs, passes, expected| {
+        let world = World::new();
+        subscribe(&world, &["one", "two"]).await;
+        for subscription in ["one", "two"] {
+            hold(&world, subscription, HOUR, "x", 200).await;
+        }
+        retry(&world).await;
+        observe(&world, Observation::Succeeded).await;
+        world.clock.advance(Duration::from_secs(ago_secs));
+        assert_eq!(run(&world, passes).await.held_sent, expected, "{ago_secs}");
+    };
+    // The ramp: one at once for five seconds, then two.
+    check(0, 4, 4).await;
+    check(5, 4, 8).await;
+    // Over already: 1, 2, 4, 8.
+    check(60, 4, 15).await;
+    check(300, 1, 400).await;
+}
