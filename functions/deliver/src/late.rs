@@ -26,7 +26,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::Deliver;
 use crate::intake::Planned;
 use crate::invocation::{Invocation, Job, lock};
-use crate::lanes::{Lanes, Permit};
+use crate::lanes::{Bound, Lanes, Permit};
 use crate::report;
 use crate::texts::Loaded;
 
@@ -93,7 +93,7 @@ impl LateEvent {
 
 impl LateAnswers {
     pub(crate) fn new() -> Self {
-        let lanes = Lanes::new(LATE_ANSWERS_MAX, LATE_ANSWERS_PER_LINK_MAX);
+        let lanes = Lanes::new(LATE_ANSWERS_MAX, Bound::fixed(LATE_ANSWERS_PER_LINK_MAX));
         Self { lanes, listener: Mutex::default() }
     }
 

@@ -18,13 +18,12 @@ mod rates;
 mod report;
 mod retire;
 mod settle;
+mod shares;
 mod texts;
 mod times;
 
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream;
 use http::HeaderValue;
 use posthaste_ports::{
     Activity, BatchResponse, Clock, DrainMeter, Entropy, LinkBook, ObjectStore, QueueReceiver, QueueSender,
@@ -32,15 +31,11 @@ use posthaste_ports::{
 };
 
 use invocation::Invocation;
-use lanes::Lanes;
+use lanes::{Bound, Lanes};
 use late::LateAnswers;
 use payloads::PayloadBudget;
 use rates::Rates;
 pub use times::{QUEUE_TIME, SETTLING_TIME, TAKING_IN_TIME};
-
-/// Most requests of one invocation that are under way or wait for their link's lane. They begin in turn over the
-/// subscriptions, so that a long row of one does not keep another's from beginning.
-const REQUESTS_PER_INVOCATION_MAX: usize = 1000;
 
 /// What deliver needs from outside.
 #[derive(Debug)]
@@ -68,7 +63,11 @@ pub struct DeliverPorts<Q, S, W, C, E> {
 pub struct DeliverSettings {
     /// Most requests open at once, over all endpoints.
     pub requests_max: usize,
-    /// Most requests open at once to one link, so that a slow one cannot take all.
+    /// Requests open at once to one link while few wait for it.
+    pub requests_per_link_start: usize,
+    /// For every so many requests that wait for a link, one more is open at once.
+    pub waiting_per_connection: usize,
+    /// Most requests open at once to one link however many wait, so that a slow one cannot take all.
     pub requests_per_link_max: usize,
     /// Most bytes of stored payloads held at once, over all requests. A request that needs more is made alone. Its
     /// body takes as much again.
@@ -95,11 +94,19 @@ impl Default for DeliverSettings {
     fn default() -> Self {
         Self {
             requests_max: 8192,
+            requests_per_link_start: 10,
+            waiting_per_connection: 20,
             requests_per_link_max: 64,
             payload_bytes_max: 256 << 20,
             payload_reads_max: 64,
             origin: posthaste_core::origin::DEFAULT,
         }
+    }
+}
+
+impl DeliverSettings {
+    fn per_link(&self) -> Bound {
+        Bound::new(self.requests_per_link_start, self.waiting_per_connection, self.requests_per_link_max)
     }
 }
 
@@ -113,7 +120,7 @@ where
 {
     /// Wires the function up.
     pub fn new(ports: DeliverPorts<Q, S, W, C, E>, settings: DeliverSettings) -> Self {
-        let lanes = Lanes::new(settings.requests_max, settings.requests_per_link_max);
+        let lanes = Lanes::new(settings.requests_max, settings.per_link());
         let payloads = PayloadBudget::new(settings.payload_bytes_max, settings.payload_reads_max);
         let (rates, late) = (Rates::default(), LateAnswers::new());
         Self { ports, settings, lanes, payloads, activity: Activity::default(), rates, late }
@@ -142,10 +149,7 @@ where
     async fn work(&self, invocation: &mut Invocation, batch: Vec<ReceivedMessage>) {
         self.take_in(invocation, batch).await;
         let requests = self.plan(invocation);
-        let invocation = &*invocation;
-        stream::iter(requests)
-            .for_each_concurrent(REQUESTS_PER_INVOCATION_MAX, |request| self.attempt(invocation, request))
-            .await;
+        self.attempt_all(invocation, requests).await;
         self.park(invocation).await;
     }
 }

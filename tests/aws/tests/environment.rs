@@ -138,6 +138,12 @@ fn the_borders_of_numbers_are_the_same_here_and_there() {
             seen.insert(variable.clone());
         }
     }
-    let numbers = ["REGISTRY_MAX_AGE_SECONDS", "REQUESTS_MAX", "REQUESTS_PER_LINK_MAX"];
+    let numbers = [
+        "REGISTRY_MAX_AGE_SECONDS",
+        "REQUESTS_MAX",
+        "REQUESTS_PER_LINK_MAX",
+        "REQUESTS_PER_LINK_START",
+        "WAITING_PER_CONNECTION",
+    ];
     assert_eq!(seen, numbers.map(str::to_owned).into());
 }

@@ -34,6 +34,8 @@ pub enum Answer {
     Late(Duration, u16),
     /// A status after the clock has moved on by so much.
     After(Duration, u16),
+    /// 204, after so long where the URL has this in it, and at once elsewhere.
+    SlowAt(&'static str, Duration),
 }
 
 /// A request as it was sent.
@@ -130,7 +132,8 @@ impl ScriptedEndpoint {
 
 impl WebhookClient for ScriptedEndpoint {
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
-        let timeout = request.timeout;
+        let (timeout, url) = (request.timeout, request.url.clone());
+        let is_at = |place: &str| url.as_str().contains(place);
         let (answer, body) = self.note(request);
         let result = match answer {
             Answer::Status(status) => Ok(response(status, None)),
@@ -154,6 +157,12 @@ impl WebhookClient for ScriptedEndpoint {
             Answer::Late(length, status) => {
                 self.clock.sleep(length).await;
                 Ok(response(status, None))
+            }
+            Answer::SlowAt(place, length) => {
+                if is_at(place) {
+                    self.clock.sleep(length).await;
+                }
+                Ok(response(204, None))
             }
             Answer::After(length, status) => {
                 self.clock.advance(length);

@@ -8,7 +8,8 @@ use posthaste_deliver::DeliverSettings;
 
 use super::{
     ALLOW_ENDPOINTS, CommonEnvironment, DEADLETTERS_QUEUE_URL, DELIVERIES_QUEUE_URL, DNS_SERVER, Environment,
-    EnvironmentError, REQUESTS_MAX, REQUESTS_PER_LINK_MAX, Variables, WEBHOOK_ORIGIN, kinds,
+    EnvironmentError, REQUESTS_MAX, REQUESTS_PER_LINK_MAX, REQUESTS_PER_LINK_START, Variables,
+    WAITING_PER_CONNECTION, WEBHOOK_ORIGIN, kinds,
 };
 
 /// Most requests open at once where nothing is set. One instance of a Lambda function works on one batch at a time.
@@ -21,8 +22,15 @@ const REQUESTS_DEFAULT: u16 = 256;
 /// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 const REQUESTS_LIMIT: u16 = 400;
 
-/// Most requests open at once to one link where nothing is set: as embedded.
+/// Requests open at once to one link, at first and at most, and for how many that wait there is one more, where nothing
+/// is set: as embedded.
+const REQUESTS_PER_LINK_START_DEFAULT: u16 = 10;
 const REQUESTS_PER_LINK_DEFAULT: u16 = 64;
+const WAITING_PER_CONNECTION_DEFAULT: u16 = 20;
+
+/// For how many that wait there may be one more request: as many as an invocation has under way, so that there is
+/// never one.
+const WAITING_PER_CONNECTION_LIMIT: u16 = 1000;
 
 /// Most bytes of stored payloads held at once. A request's body takes as much again, so that 128 MiB of the function's
 /// 512 MB, or of the 256 it has at least, are filled by them. A batch of messages has 6 MB, and its bodies as much.
@@ -74,10 +82,17 @@ impl Environment for DeliverEnvironment {
 fn deliver_settings(variables: &mut Variables<'_>) -> DeliverSettings {
     let bounds = 1..=REQUESTS_LIMIT;
     let requests_max = variables.number(REQUESTS_MAX, REQUESTS_DEFAULT, bounds.clone());
+    let per_link_start =
+        variables.number(REQUESTS_PER_LINK_START, REQUESTS_PER_LINK_START_DEFAULT, bounds.clone());
     let per_link_max = variables.number(REQUESTS_PER_LINK_MAX, REQUESTS_PER_LINK_DEFAULT, bounds);
+    let waiting = 1..=WAITING_PER_CONNECTION_LIMIT;
+    let waiting_per_connection =
+        variables.number(WAITING_PER_CONNECTION, WAITING_PER_CONNECTION_DEFAULT, waiting);
     let default = DeliverSettings::default();
     DeliverSettings {
         requests_max: requests_max.into(),
+        requests_per_link_start: per_link_start.into(),
+        waiting_per_connection: waiting_per_connection.into(),
         requests_per_link_max: per_link_max.into(),
         payload_bytes_max: PAYLOAD_BYTES_MAX,
         payload_reads_max: PAYLOAD_READS_MAX,

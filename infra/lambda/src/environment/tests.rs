@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use posthaste_aws::telemetry::MetricsBy;
 use posthaste_core::pressure::{PressureSettings, Profile, Resource};
+use posthaste_deliver::DeliverSettings;
 use posthaste_publish::Tarpit;
 use tracing::level_filters::LevelFilter;
 
@@ -29,6 +30,16 @@ const REQUIRED: [(&str, &str); 6] = [
 fn read<E: Environment>(changes: &[(&str, &str)]) -> Result<E, EnvironmentError> {
     let all: BTreeMap<_, _> = REQUIRED.iter().chain(changes).copied().collect();
     E::read(&|name| all.get(name).map(|value| (*value).to_owned()))
+}
+
+/// How many requests are open at once: in all; to one link at first, for how many waiting one more, and at most.
+fn bounds(settings: &DeliverSettings) -> [usize; 4] {
+    [
+        settings.requests_max,
+        settings.requests_per_link_start,
+        settings.waiting_per_connection,
+        settings.requests_per_link_max,
+    ]
 }
 
 fn refused<E: Environment>(name: &str, value: &str) -> String {
@@ -69,8 +80,10 @@ fn each_function_reads_its_own_variables_and_no_others() {
         (REGISTRY_MAX_AGE_SECONDS, "publish deliver deadletter"),
         (REQUESTS_MAX, "deliver"),
         (REQUESTS_PER_LINK_MAX, "deliver"),
+        (REQUESTS_PER_LINK_START, "deliver"),
         (STATE_BUCKET, "publish deliver wake deadletter monitor manage"),
         (TARPIT, "publish"),
+        (WAITING_PER_CONNECTION, "deliver"),
         (WEBHOOK_ORIGIN, "deliver manage"),
     ];
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -98,7 +111,7 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     let deliver: DeliverEnvironment = read(&[]).unwrap();
     assert_eq!(deliver.deliveries_queue_url, DELIVERIES);
     assert_eq!(deliver.dead_letters_queue_url, DEAD_LETTERS);
-    assert_eq!((deliver.settings.requests_max, deliver.settings.requests_per_link_max), (256, 64));
+    assert_eq!(bounds(&deliver.settings), [256, 10, 20, 64]);
     assert_eq!(deliver.settings.origin, "posthaste");
     assert_eq!((deliver.allow_endpoints, deliver.dns_server), (vec![], None));
 
@@ -256,6 +269,8 @@ fn the_tarpit_has_two_ways() {
 fn deliver_takes_its_bounds_its_origin_and_its_networks() {
     let deliver: DeliverEnvironment = read(&[
         (REQUESTS_MAX, "400"),
+        (REQUESTS_PER_LINK_START, "2"),
+        (WAITING_PER_CONNECTION, "5"),
         (REQUESTS_PER_LINK_MAX, "1"),
         (WEBHOOK_ORIGIN, "events.example.com"),
         (ALLOW_ENDPOINTS, "127.0.0.0/8, fd00::/8"),
@@ -263,7 +278,7 @@ fn deliver_takes_its_bounds_its_origin_and_its_networks() {
         (REGISTRY_MAX_AGE_SECONDS, "0"),
     ])
     .unwrap();
-    assert_eq!((deliver.settings.requests_max, deliver.settings.requests_per_link_max), (400, 1));
+    assert_eq!(bounds(&deliver.settings), [400, 2, 5, 1]);
     assert_eq!(deliver.settings.origin, "events.example.com");
     let networks: Vec<_> = deliver.allow_endpoints.iter().map(ToString::to_string).collect();
     assert_eq!(networks, ["127.0.0.0/8", "fd00::/8"]);
@@ -330,6 +345,8 @@ fn an_empty_variable_counts_as_not_set() {
         REGISTRY_MAX_AGE_SECONDS,
         TARPIT,
         REQUESTS_MAX,
+        REQUESTS_PER_LINK_START,
+        WAITING_PER_CONNECTION,
         REQUESTS_PER_LINK_MAX,
         WEBHOOK_ORIGIN,
         ALLOW_ENDPOINTS,
@@ -377,6 +394,8 @@ fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
     );
     check::<Publish>(TARPIT, &["Advise", "off", "delay "], "advise or delay");
     check::<Deliver>(REQUESTS_MAX, &["0", "401"], "a whole number from 1 to 400");
+    check::<Deliver>(REQUESTS_PER_LINK_START, &["0", "401"], "a whole number from 1 to 400");
+    check::<Deliver>(WAITING_PER_CONNECTION, &["0", "1001"], "a whole number from 1 to 1000");
     check::<Deliver>(REQUESTS_PER_LINK_MAX, &["0", "401"], "a whole number from 1 to 400");
     let origin = "a host name such as hooks.example.com";
     check::<Deliver>(WEBHOOK_ORIGIN, &["two words", "a\r\nb: c", "münchen.example"], origin);
