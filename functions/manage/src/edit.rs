@@ -127,7 +127,10 @@ impl<E: Entropy> Editor<'_, E> {
         wanted: &SubscriptionSettings,
     ) -> Result<Placed, Problem> {
         require_same_name("name", wanted.name.as_ref().map(SubscriptionName::as_str), name.as_str())?;
-        self.check_endpoint(&wanted.endpoint.url)?;
+        self.check_endpoint("endpoint.url", &wanted.endpoint.url)?;
+        if let Some(fallback) = &wanted.endpoint.fallback_url {
+            self.check_endpoint("endpoint.fallbackUrl", fallback)?;
+        }
         self.check_expiration(wanted.expiration_time_utc)?;
         let kept_name = spelling(settings, name).unwrap_or(name).clone();
         let present = settings.subscriptions.get(&kept_name);
@@ -176,9 +179,8 @@ impl<E: Entropy> Editor<'_, E> {
         SecretText::new(kind.secret(&bytes).expose())
     }
 
-    fn check_endpoint(&self, url: &str) -> Result<(), Problem> {
-        let bad =
-            |detail: String| Problem::new(ProblemKind::BadSettings).member("endpoint.url").detail(detail);
+    fn check_endpoint(&self, member: &str, url: &str) -> Result<(), Problem> {
+        let bad = |detail: String| Problem::new(ProblemKind::BadSettings).member(member).detail(detail);
         let url = EndpointUrl::parse(url).map_err(|error| bad(error.to_string()))?;
         self.policy.check_link(&url.link()).map_err(|refusal| bad(refusal.to_string()))
     }

@@ -56,6 +56,8 @@ pub struct Subscription {
     pub name: SubscriptionName,
     /// Where its events go.
     pub endpoint: EndpointUrl,
+    /// Where they go while that, or its link, is in Retry. It differs from it.
+    pub fallback: Option<EndpointUrl>,
     /// How long the endpoint has to answer.
     pub timeout: Duration,
     /// The schema its events are sent in.

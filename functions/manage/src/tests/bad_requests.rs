@@ -128,7 +128,22 @@ async fn an_endpoint_is_refused_at_the_door() {
         bad_settings(&api, "/topics/orders/subscriptions/x", body.clone(), "endpoint.url", detail).await;
         let whole = json!({ "subscriptions": { "x": body } });
         bad_settings(&api, "/topics/orders", whole, "subscriptions.x.endpoint.url", detail).await;
+        let second = json!({ "endpoint": { "url": "https://a.example/", "fallbackUrl": url } });
+        bad_settings(&api, "/topics/orders/subscriptions/x", second, "endpoint.fallbackUrl", detail).await;
     }
+}
+
+#[tokio::test]
+async fn a_second_endpoint_is_shown_as_it_was_written_and_taken_back() {
+    let (api, path) = (Api::with_billing().await, "/topics/orders/subscriptions/x");
+    let endpoint = json!({ "url": "https://a.example/", "fallbackUrl": "https://b.example/hooks" });
+    assert_eq!(api.put(path, json!({ "endpoint": endpoint })).await.json()["endpoint"], endpoint);
+    let shown = api.get(path).await.json();
+    assert_eq!(api.put(path, shown).await.status, 200);
+    let none = json!({ "endpoint": { "url": "https://a.example/", "fallbackUrl": null } });
+    assert_eq!(api.put(path, none).await.json()["endpoint"].get("fallbackUrl"), None);
+    let same = json!({ "endpoint": { "url": "https://a.example/", "fallbackUrl": "https://a.example" } });
+    bad_settings(&api, path, same, "endpoint.fallbackUrl", "is the same as endpoint.url").await;
 }
 
 #[tokio::test]

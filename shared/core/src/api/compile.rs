@@ -99,6 +99,9 @@ pub enum Problem {
     /// Not an endpoint URL.
     #[error("{0}")]
     Url(EndpointUrlError),
+    /// A second endpoint that is the first.
+    #[error("is the same as endpoint.url; leave it out")]
+    SameUrl,
     /// Not an advanced filter.
     #[error("{0}")]
     Filter(FilterProblem),
@@ -234,6 +237,7 @@ pub fn compile_subscription(
     Ok(Subscription {
         topic: topic.clone(),
         name: name.clone(),
+        fallback: endpoint::fallback(&settings.endpoint, &url)?,
         endpoint: url,
         timeout,
         delivery_schema,
@@ -408,6 +412,16 @@ mod tests {
             "endpoint",
             json!({ "url": "ftp://a.example" }),
             "endpoint.url: the scheme is \"ftp\", expected https",
+        );
+        check(
+            "endpoint",
+            json!({ "url": "https://a.example", "fallbackUrl": "ftp://b.example" }),
+            "endpoint.fallbackUrl: the scheme is \"ftp\", expected https",
+        );
+        check(
+            "endpoint",
+            json!({ "url": "https://a.example", "fallbackUrl": "https://A.example:443/" }),
+            "endpoint.fallbackUrl: is the same as endpoint.url; leave it out",
         );
         check(
             "endpoint",

@@ -2,10 +2,22 @@
 
 use super::{Problem, SettingsError, error};
 use crate::api::{ConsentView, EndpointSettings, StatusState, StatusView, SubscriptionSettings};
+use crate::endpoint::EndpointUrl;
 use crate::limits::{REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN};
 use crate::rate::Rate;
 use crate::time::Timestamp;
 use crate::topic::Status;
+
+/// The second endpoint.
+pub(super) fn fallback(
+    settings: &EndpointSettings,
+    first: &EndpointUrl,
+) -> Result<Option<EndpointUrl>, SettingsError> {
+    let Some(written) = &settings.fallback_url else { return Ok(None) };
+    let bad = |problem| error("endpoint.fallbackUrl", problem);
+    let fallback = EndpointUrl::parse(written).map_err(|e| bad(Problem::Url(e)))?;
+    if fallback == *first { Err(bad(Problem::SameUrl)) } else { Ok(Some(fallback)) }
+}
 
 /// The bound that a subscription sets itself.
 pub(crate) fn own_rate(settings: &EndpointSettings) -> Result<Option<Rate>, SettingsError> {
@@ -91,6 +103,18 @@ mod tests {
         // What was allowed elsewhere, or is not asked for any more, binds nobody.
         check(None, "CloudEvents", &consent("https://b.example/", Some(120)), None);
         check(None, "none", &allowed, None);
+    }
+
+    #[test]
+    fn a_second_endpoint_is_another_url() {
+        let first = EndpointUrl::parse("https://a.example/").unwrap();
+        let check = |written: Option<&str>, expected: Option<&str>| {
+            let compiled = fallback(&endpoint(&json!({ "fallbackUrl": written })), &first).unwrap();
+            assert_eq!(compiled.as_ref().map(EndpointUrl::as_str), expected);
+        };
+        check(None, None);
+        check(Some("https://a.example/standby"), Some("https://a.example/standby"));
+        check(Some("https://B.example"), Some("https://b.example/"));
     }
 
     #[test]
