@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use metrics_exporter_prometheus::PrometheusBuilder;
 use posthaste_core::api::{StatusState, StatusView};
 use posthaste_core::layout;
 use posthaste_core::limits::HELD_PER_OBJECT_MAX;
@@ -95,6 +96,33 @@ async fn what_was_held_while_paused_is_delivered_in_order_of_age_by_the_next_run
     assert_eq!((report.held_sent, report.held_left, report.sent), (3, 0, 0));
     world.deliver_all().await;
     assert_eq!((arrived(&world), world.held().await.len()), (vec!["1".into(), "2".into(), "3".into()], 0));
+}
+
+#[test]
+fn what_is_held_is_counted_by_subscription() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    metrics::with_local_recorder(&recorder, || {
+        runtime.block_on(async {
+            let world = paused(&Faults::none()).await;
+            hold(&world, &["1", "2"], DAY).await;
+        });
+    });
+    let text = recorder.handle().render();
+    let held: Vec<_> = text.lines().filter(|line| line.starts_with("HeldDeliveryCount{")).collect();
+    assert_eq!(held, [r#"HeldDeliveryCount{topic="orders",subscription="billing"} 2"#]);
+}
+
+#[tokio::test]
+async fn what_goes_to_be_held_leaves_the_queue_and_what_comes_back_has_not_waited_in_it() {
+    let world = paused(&Faults::none()).await;
+    hold(&world, &["1"], DAY).await;
+    assert_eq!(world.drained().await.messages, 1);
+    world.clock.advance(3 * HOUR);
+    set(&world, StatusState::Active).await;
+    wake(&world).await;
+    let drained = world.drained().await;
+    assert_eq!((drained.messages, drained.waited_max), (1, Duration::ZERO));
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! What is held: in passes, in turn over the subscriptions, with the room there is, and by the state of its link.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -120,6 +122,42 @@ async fn subscriptions_take_turns_and_none_has_more_than_its_part_of_a_pass() {
     let (first, second) = sent.split_at(230);
     assert_eq!((of("one", first), of("two", first)), (200, 30));
     assert_eq!((of("one", second), of("two", second), report.held_sent), (200, 0, 430));
+}
+
+#[tokio::test]
+async fn a_hundred_thousand_go_in_order_of_age_in_twelve_runs_and_with_few_requests() {
+    let calls: Arc<[AtomicU64; 4]> = Arc::default();
+    let counted = Arc::clone(&calls);
+    let plan = Plan::by(move |effect| {
+        let index: Option<usize> = match effect.operation {
+            Operation::Get if effect.key.starts_with(layout::HELD) => Some(0),
+            Operation::Delete => Some(1),
+            Operation::Put if effect.key.starts_with(layout::HELD) => Some(2),
+            Operation::SendBatch => Some(3),
+            _ => None,
+        };
+        if let Some(index) = index {
+            counted[index].fetch_add(1, Ordering::Relaxed);
+        }
+        None
+    });
+    let world = World::with(&plan, &plan);
+    for n in 0..500 {
+        hold(&world, "one", HOUR + n * MINUTE, &format!("{n:03}"), 200).await;
+    }
+    let mut runs = 0;
+    while !world.store.under(layout::HELD).is_empty() {
+        runs += 1;
+        assert!(run(&world, 42).await.held_sent <= 42 * 200);
+        // The time that a run is not at work.
+        world.clock.advance(Duration::from_secs(18));
+    }
+    let bodies = world.queue.take();
+    let objects: Vec<_> =
+        bodies.chunks(200).map(|pass| pass.iter().map(|body| body.slice(..8)).max()).collect();
+    assert_eq!((bodies.len(), objects.is_sorted()), (100_000, true));
+    let [gets, deletes, puts, sends] = [0, 1, 2, 3].map(|index: usize| calls[index].load(Ordering::Relaxed));
+    assert_eq!((runs, gets, deletes, puts, sends), (12, 500, 500, 0, 10_000));
 }
 
 #[tokio::test]
