@@ -56,18 +56,20 @@ pub struct Standing {
 /// | active | probe | one |
 /// | active | delay, hold | nothing |
 pub fn release(status: Option<Status>, standing: Standing, now: Timestamp) -> Release {
-    match (status, standing.gate) {
-        (None | Some(Status::Disabled), _) => Release::All,
-        (Some(Status::Pending | Status::Paused | Status::Failed), _) => Release::Nothing,
-        (Some(Status::Active), Gate::Open) if is_new(standing, now) => {
-            Release::AtMost(1 << standing.passes.min(DOUBLINGS_MAX))
-        }
-        (Some(Status::Active), Gate::Open) => Release::All,
-        (Some(Status::Active), Gate::Ramp { at_once, .. }) => {
-            Release::AtMost(usize::try_from(at_once).unwrap_or(usize::MAX))
-        }
-        (Some(Status::Active), Gate::Probe(probed)) => Release::Probe(probed),
-        (Some(Status::Active), Gate::Delay { .. } | Gate::Hold) => Release::Nothing,
+    match status {
+        None | Some(Status::Disabled) => Release::All,
+        Some(Status::Pending | Status::Paused | Status::Failed) => Release::Nothing,
+        Some(Status::Active) => release_to(standing, now),
+    }
+}
+
+fn release_to(standing: Standing, now: Timestamp) -> Release {
+    match standing.gate {
+        Gate::Open if is_new(standing, now) => Release::AtMost(1 << standing.passes.min(DOUBLINGS_MAX)),
+        Gate::Open => Release::All,
+        Gate::Ramp { at_once, .. } => Release::AtMost(usize::try_from(at_once).unwrap_or(usize::MAX)),
+        Gate::Probe(probed) => Release::Probe(probed),
+        Gate::Delay { .. } | Gate::Hold => Release::Nothing,
     }
 }
 

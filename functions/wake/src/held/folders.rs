@@ -85,8 +85,8 @@ where
             let list = self.ports.state.list(layout::HELD, holding.after.as_deref(), PAGE_MAX);
             let page = within(&self.ports.clock, limits.begin, list).await.unwrap_or_else(late)?;
             let next_after = page.next_after.clone();
-            let last = sort(page, &mut folders);
-            holding.after = next_after.map(|next_after| match last {
+            let last_name = sort(page, &mut folders);
+            holding.after = next_after.map(|next_after| match last_name {
                 Some(name) => layout::held_past(&name),
                 None => next_after,
             });

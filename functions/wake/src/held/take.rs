@@ -51,8 +51,8 @@ where
         let mut at_once = 1;
         while taken.sent < max && !keys.is_empty() && !taken.is_refused && self.may_begin(limits) {
             let shares = self.open_some(keys, at_once, max - taken.sent, &mut taken).await;
-            let shared: usize = shares.iter().map(|(_, count)| count).sum();
-            let per_object = shared.div_ceil(shares.len().max(1)).max(1);
+            let messages: usize = shares.iter().map(|(_, count)| count).sum();
+            let per_object = messages.div_ceil(shares.len().max(1)).max(1);
             taken.add(self.send_shares(shares, keys, limits).await);
             at_once = (max.saturating_sub(taken.sent) / per_object).clamp(1, RELEASES_AT_ONCE);
         }

@@ -58,7 +58,7 @@ async fn subscribe(world: &World, names: &[&str]) {
 /// Runs once, for so many passes at most, while the clock goes on whenever it pauses.
 async fn run(world: &World, passes: u64) -> WakeReport {
     let deadline = world.clock.monotonic() + LAST + Duration::from_secs(passes);
-    let pauses = async {
+    let time = async {
         loop {
             for _ in 0..1000 {
                 tokio::task::yield_now().await;
@@ -68,7 +68,7 @@ async fn run(world: &World, passes: u64) -> WakeReport {
     };
     tokio::select! {
         report = world.wake.run_until(deadline) => report.unwrap(),
-        () = pauses => unreachable!("pauses have no end"),
+        () = time => unreachable!("time has no end"),
     }
 }
 
