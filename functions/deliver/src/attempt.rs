@@ -17,6 +17,7 @@ use posthaste_ports::{
 };
 
 use crate::Deliver;
+use crate::health::Route;
 use crate::intake::{OUR_FAULT_WAIT, Planned};
 use crate::invocation::{EntryRef, Invocation};
 use crate::lanes::Permit;
@@ -54,23 +55,27 @@ where
     }
 
     async fn try_attempt(&self, invocation: &Invocation, planned: &Planned) -> Vec<(EntryRef, EntryVerdict)> {
+        let route = match self.route(planned).await {
+            Ok(route) => route,
+            Err(verdict) => return planned.entries.iter().map(|at| (*at, verdict)).collect(),
+        };
         let turn = match self.turn(invocation, planned, Duration::ZERO).await {
             Ok(turn) => turn,
             Err(verdict) => return planned.entries.iter().map(|at| (*at, verdict)).collect(),
         };
-        match self.enter(invocation, planned).await {
-            Some(permit) => self.send_all(invocation, planned, permit, turn).await,
+        match self.enter(invocation, planned, &route).await {
+            Some(permit) => self.send_all(invocation, planned, route, permit, turn).await,
             None => not_started(&planned.entries),
         }
     }
 
     /// Waits for the link's lane, but not past the last moment at which the attempt could still end in time.
-    async fn enter(&self, invocation: &Invocation, planned: &Planned) -> Option<Permit> {
+    async fn enter(&self, invocation: &Invocation, planned: &Planned, route: &Route<'_>) -> Option<Permit> {
         let left = self.time_to_start(invocation, planned)?;
-        let link = planned.subscription.endpoint.link();
+        let link = route.target.link();
         tokio::select! {
             biased;
-            permit = self.lanes.enter(&link) => permit,
+            permit = self.lanes.enter(link) => permit,
             () = self.ports.clock.sleep(left) => None,
         }
     }
@@ -85,6 +90,7 @@ where
         &self,
         invocation: &Invocation,
         planned: &Planned,
+        mut route: Route<'_>,
         permit: Permit,
         turn: Turn,
     ) -> Vec<(EntryRef, EntryVerdict)> {
@@ -100,10 +106,15 @@ where
                 verdicts.extend(run.iter().map(|event| (event.at, verdict)));
                 continue;
             }
-            let Some(posted) = self.post(invocation, planned, run).await else {
+            if let Err(verdict) = self.admit(planned, &mut route).await {
+                verdicts.extend(run.iter().map(|event| (event.at, verdict)));
+                continue;
+            }
+            let Some(posted) = self.post(invocation, planned, &route, run).await else {
                 verdicts.extend(run.iter().map(|event| (event.at, UNRENDERABLE)));
                 continue;
             };
+            self.note_outcome(invocation, planned, &mut route, posted.outcome).await;
             let status = posted.outcome.status();
             if splits(status, run.len()) {
                 let (first, second) = run.split_at(run.len() / 2);
@@ -140,7 +151,13 @@ where
     }
 
     /// Posts one request. `None` if it cannot be rendered.
-    async fn post(&self, invocation: &Invocation, planned: &Planned, run: &[Loaded]) -> Option<Posted> {
+    async fn post(
+        &self,
+        invocation: &Invocation,
+        planned: &Planned,
+        route: &Route<'_>,
+        run: &[Loaded],
+    ) -> Option<Posted> {
         let subscription = &*planned.subscription;
         let events: Vec<_> = run.iter().map(|event| outgoing(invocation, event)).collect();
         let context = AttemptContext {
@@ -163,7 +180,7 @@ where
             .webhook
             .send(WebhookRequest {
                 method: Method::POST,
-                url: subscription.endpoint.clone(),
+                url: route.endpoint.clone(),
                 headers,
                 body,
                 timeout: subscription.timeout,
@@ -173,7 +190,7 @@ where
             self.let_go_on(invocation, planned, run, late);
         }
         let posted = Posted::new(invocation, planned, run, &answer, self.outcome(&answer));
-        report::attempt(planned, run.len(), &posted, answer.took);
+        report::attempt(planned, route.endpoint, run.len(), &posted, answer.took);
         Some(posted)
     }
 

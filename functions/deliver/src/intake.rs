@@ -9,6 +9,7 @@ use futures_util::stream::{self, StreamExt};
 use posthaste_core::batch::Pack;
 use posthaste_core::decide::{DeadLetterReason, is_expired};
 use posthaste_core::delivery::Delivery;
+use posthaste_core::health::{Target, is_problem};
 use posthaste_core::limits::SQS_DELAY_SECS_MAX;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::retry::Jitter;
@@ -35,6 +36,9 @@ pub(crate) const OUR_FAULT_WAIT: Duration = Duration::from_secs(30);
 /// Messages that are read side by side: as many topics are looked up at once.
 const READ_AT_ONCE_MAX: usize = 32;
 
+/// A problem event travels alone.
+const ALONE: Pack = Pack { items_max: 1, bytes_preferred: usize::MAX };
+
 /// A request to be made: events of one subscription with the same number of attempts behind them.
 #[derive(Debug)]
 pub(crate) struct Planned {
@@ -44,11 +48,13 @@ pub(crate) struct Planned {
     pub(crate) replayed: bool,
     pub(crate) name_was_unknown: bool,
     pub(crate) jitter: Jitter,
+    /// Its event fails where others succeed: it travels alone, after the rest.
+    pub(crate) is_problem: bool,
     pub(crate) entries: Vec<EntryRef>,
 }
 
 /// What the events of one request have in common.
-type GroupKey<'a> = (&'a TopicName, &'a SubscriptionName, Schema, u16, bool, bool);
+type GroupKey<'a> = (&'a TopicName, &'a SubscriptionName, Schema, u16, bool, bool, bool);
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
@@ -128,11 +134,13 @@ where
         for (index, job) in invocation.jobs.iter().enumerate() {
             let delivery = &job.delivery;
             let unknown = delivery.last.is_some_and(|last| last.name_was_unknown);
+            let problem = self.is_problem(job);
             let (topic, subscription, schema) = (&delivery.topic, &delivery.subscription, delivery.schema);
             for (entry, event) in delivery.events.iter().enumerate().filter(|(entry, _)| job.is_open(*entry))
             {
                 // What is replayed travels under a header of its own.
-                let key = (topic, subscription, schema, delivery.attempts, unknown, event.marks.replayed);
+                let key =
+                    (topic, subscription, schema, delivery.attempts, unknown, event.marks.replayed, problem);
                 groups.entry(key).or_default().push(EntryRef { job: index, entry });
             }
         }
@@ -144,7 +152,8 @@ where
     fn cut(&self, invocation: &Invocation, entries: &[EntryRef]) -> Vec<Planned> {
         let Some(first) = entries.first().map(|entry| &invocation.jobs[entry.job]) else { return Vec::new() };
         let Some(subscription) = &first.subscription else { return Vec::new() };
-        let pack: Pack = subscription.batching.request();
+        let is_problem = self.is_problem(first);
+        let pack = if is_problem { ALONE } else { subscription.batching.request() };
         // Drawn once for the invocation, the subscription and the step: what waits together is stored together.
         let jitter = Jitter::new(self.ports.entropy.fraction());
         let sizes = entries.iter().map(|at| invocation.payload(*at).len());
@@ -155,9 +164,19 @@ where
             replayed: entries.first().is_some_and(|at| invocation.entry(*at).marks.replayed),
             name_was_unknown: first.delivery.last.is_some_and(|last| last.name_was_unknown),
             jitter,
+            is_problem,
             entries: entries[run].to_vec(),
         };
         pack.cut(sizes).into_iter().map(planned).collect()
+    }
+
+    /// Whether a message's events fail where others of their subscription succeed.
+    fn is_problem(&self, job: &Job) -> bool {
+        let Some(subscription) = job.subscription.as_deref().filter(|_| job.delivery.attempts > 0) else {
+            return false;
+        };
+        let succeeded_at = self.health.succeeded_at(&Target::of(subscription));
+        is_problem(&job.delivery, succeeded_at, self.ports.links.settings())
     }
 
     async fn look_up(&self, message: ReceivedMessage, delivery: Delivery) -> Option<Job> {
@@ -235,10 +254,10 @@ fn subscription(topic: Option<Arc<Topic>>, delivery: &Delivery, now: Timestamp) 
     topic?.subscription(&delivery.subscription).filter(|it| !it.lifetime.is_over(now)).cloned()
 }
 
-/// The requests of all groups in turn: the first of each, then the second of each.
+/// The requests of all groups in turn: the first of each, then the second of each. Problem events come after the rest.
 fn in_turn(groups: Vec<Vec<Planned>>) -> Vec<Planned> {
     let mut turns: Vec<_> = groups.into_iter().flat_map(|group| group.into_iter().enumerate()).collect();
-    turns.sort_by_key(|(turn, _)| *turn);
+    turns.sort_by_key(|(turn, planned)| (planned.is_problem, *turn));
     turns.into_iter().map(|(_, planned)| planned).collect()
 }
 

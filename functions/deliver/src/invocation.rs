@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_core::delivery::{Delivery, Entry, Payload};
+use posthaste_core::health::{Failure, Sign, Tally, Target};
 use posthaste_core::settle::EntryVerdict;
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::{Status, Subscription};
@@ -23,6 +24,7 @@ pub(crate) struct Invocation {
     ids: Vec<MessageId>,
     settled: Mutex<HashSet<MessageId>>,
     parking: Mutex<Vec<Parking>>,
+    tally: Mutex<Tally>,
 }
 
 /// A message that was understood.
@@ -71,6 +73,7 @@ impl Invocation {
             ids: batch.iter().map(|message| message.id.clone()).collect(),
             settled: Mutex::default(),
             parking: Mutex::default(),
+            tally: Mutex::default(),
         }
     }
 
@@ -87,6 +90,24 @@ impl Invocation {
     /// Notes a message that is done with: it arrived, or what follows it is durable.
     pub(crate) fn settled(&self, id: &MessageId) {
         lock(&self.settled).insert(id.clone());
+    }
+
+    /// Counts what a request said about a target.
+    pub(crate) fn tally(&self, target: &Target, sign: Sign, last: Option<Failure>) {
+        let mut tally = lock(&self.tally);
+        match (sign, last) {
+            (Sign::Good, _) => tally.succeeded(target),
+            (Sign::Bad, Some(last)) => tally.failed(target, last),
+            _ => {}
+        }
+    }
+
+    /// The targets all of whose requests failed, with how many those were and how the last one did.
+    pub(crate) fn all_failed(&self, least: u32) -> Vec<(Target, u32, Failure)> {
+        lock(&self.tally)
+            .all_failed(least)
+            .map(|(target, count, last)| (target.clone(), count, last))
+            .collect()
     }
 
     /// Notes a message that is settled at the invocation's end.

@@ -7,6 +7,7 @@
 mod activity;
 mod announce;
 mod attempt;
+mod health;
 mod intake;
 mod invocation;
 mod lanes;
@@ -30,6 +31,7 @@ use posthaste_ports::{
     ReceivedMessage, Registry, WebhookClient,
 };
 
+use health::Health;
 use invocation::Invocation;
 use lanes::{Bound, Lanes};
 use late::LateAnswers;
@@ -88,6 +90,7 @@ pub struct Deliver<Q, S, W, C, E> {
     activity: Activity,
     rates: Rates,
     late: LateAnswers,
+    health: Health,
 }
 
 impl Default for DeliverSettings {
@@ -123,7 +126,16 @@ where
         let lanes = Lanes::new(settings.requests_max, settings.per_link());
         let payloads = PayloadBudget::new(settings.payload_bytes_max, settings.payload_reads_max);
         let (rates, late) = (Rates::default(), LateAnswers::new());
-        Self { ports, settings, lanes, payloads, activity: Activity::default(), rates, late }
+        Self {
+            ports,
+            settings,
+            lanes,
+            payloads,
+            activity: Activity::default(),
+            rates,
+            late,
+            health: Health::default(),
+        }
     }
 
     /// Begins no attempt any more, and waits for no late answer: what has not begun goes back to the queue. For a process
@@ -150,6 +162,7 @@ where
         self.take_in(invocation, batch).await;
         let requests = self.plan(invocation);
         self.attempt_all(invocation, requests).await;
+        self.note_invocation(invocation).await;
         self.park(invocation).await;
     }
 }

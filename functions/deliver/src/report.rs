@@ -5,13 +5,21 @@ use std::time::Duration;
 use metrics::{counter, histogram};
 use posthaste_core::decide::DeadLetterReason;
 use posthaste_core::delivery::{DeadLetter, Delivery};
+use posthaste_core::endpoint::EndpointUrl;
+use posthaste_core::health::{Condition, EXCHANGE_FAILED, LINK_FAILED, Phase, Target};
 use posthaste_core::topic::Subscription;
 
 use crate::intake::Planned;
 use crate::posted::Posted;
 
 /// One request was answered, or was not. Counts are of events, as Event Grid counts.
-pub(crate) fn attempt(planned: &Planned, events: usize, posted: &Posted, took: Duration) {
+pub(crate) fn attempt(
+    planned: &Planned,
+    endpoint: &EndpointUrl,
+    events: usize,
+    posted: &Posted,
+    took: Duration,
+) {
     let subscription = &planned.subscription;
     let labels = [("topic", subscription.topic.to_string()), ("subscription", subscription.name.to_string())];
     histogram!("DestinationProcessingDurationInMs", &labels).record(took.as_secs_f64() * 1000.0);
@@ -27,9 +35,28 @@ pub(crate) fn attempt(planned: &Planned, events: usize, posted: &Posted, took: D
     }
     counter!("DeliveryAttemptFailCount", &labels).increment(failed as u64);
     tracing::info!(
-        topic = %subscription.topic, subscription = %subscription.name, endpoint = ?subscription.endpoint,
+        topic = %subscription.topic, subscription = %subscription.name, ?endpoint,
         events = failed, attempt, ?outcome, ?took, "delivery attempt failed"
     );
+}
+
+/// A link, or a subscription on it, went from one state to another.
+pub(crate) fn turned(target: &Target, condition: &Condition) {
+    let Condition { phase, hold, until, failures, failing_since, last, .. } = condition;
+    let outcome = last.outcome;
+    match (phase, target) {
+        (Phase::Recovering, _) => {
+            tracing::info!(%target, %failing_since, failures, "endpoint answers again, what waits is let through");
+        }
+        (Phase::Glitch | Phase::Retry, Target::Link(_)) => tracing::warn!(
+            id = LINK_FAILED, %target, ?phase, hold, %until, failures, ?outcome,
+            "delivery to the link failed, it is left alone"
+        ),
+        (Phase::Glitch | Phase::Retry, Target::Subscription { .. }) => tracing::warn!(
+            id = EXCHANGE_FAILED, %target, ?phase, hold, %until, failures, ?outcome, status = last.status,
+            "delivery failed after the link was reached, the subscription is left alone"
+        ),
+    }
 }
 
 /// Events arrived whose endpoint answered after its time.

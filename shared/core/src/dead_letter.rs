@@ -42,7 +42,7 @@ const CLOUD_EVENTS: Names = Names {
 };
 
 /// The dead letter of `entry`, whose text is `event`. A custom event lies in its envelope, under `data`. An event that
-/// was never tried has no outcome and no time of a last attempt.
+/// was never tried has no time of a last attempt, and no outcome unless it expired.
 pub fn record(letter: &DeadLetter, entry: &Entry, event: &Bytes) -> Bytes {
     let members = members(letter);
     match &entry.envelope {
@@ -62,10 +62,9 @@ fn members(letter: &DeadLetter) -> Vec<(&'static str, String)> {
         (names.reason, format!("\"{:?}\"", letter.reason)),
         (names.attempts, delivery.attempts.to_string()),
     ];
-    if let Some(last) = delivery.last {
-        members.push((names.outcome, format!("\"{:?}\"", last.outcome)));
-        members.extend(last.status.map(|status| (names.status, status.to_string())));
-    }
+    members.extend(letter.last_outcome().map(|outcome| (names.outcome, format!("\"{outcome:?}\""))));
+    members
+        .extend(delivery.last.and_then(|last| last.status).map(|status| (names.status, status.to_string())));
     members.push((names.published, time(delivery.published_at)));
     members.extend(delivery.last.map(|last| (names.last_attempt, time(last.at))));
     members
@@ -189,6 +188,19 @@ mod tests {
             &letter,
             "{}",
             r#"{"deadLetterReason":"SubscriptionDeleted","deliveryAttempts":0,"publishTime":"2020-08-13T17:18:14.0260000Z"}"#,
+        );
+    }
+
+    #[test]
+    fn an_event_that_expired_without_an_attempt_was_held() {
+        let mut letter = letter(Schema::CloudEvents, None);
+        letter.delivery.attempts = 0;
+        letter.delivery.last = None;
+        letter.reason = DeadLetterReason::TimeToLiveExceeded;
+        check(
+            &letter,
+            "{}",
+            r#"{"deadletterreason":"TimeToLiveExceeded","deliveryattempts":0,"lastdeliveryoutcome":"Probation","publishtime":"2020-08-13T17:18:14.0260000Z"}"#,
         );
     }
 

@@ -134,6 +134,12 @@ impl StorageTrouble {
 }
 
 impl DeadLetter {
+    /// How the last attempt ended. What expired without any was held from it.
+    pub fn last_outcome(&self) -> Option<OutcomeName> {
+        let is_held = self.reason == DeadLetterReason::TimeToLiveExceeded;
+        self.delivery.last.map(|last| last.outcome).or(is_held.then_some(OutcomeName::Probation))
+    }
+
     /// Whether nothing but the notices about it is missing.
     pub fn asks_for_notices_only(&self) -> bool {
         self.dropped || self.object.is_some()

@@ -23,6 +23,7 @@ mod problem;
 mod reach;
 mod settings;
 mod shard;
+mod signs;
 mod streaks;
 mod target;
 
@@ -34,6 +35,7 @@ pub use problem::is_problem;
 pub use reach::{Reach, reach};
 pub use settings::{HealthSettings, HealthSettingsError};
 pub use shard::{LINK_SHARDS, Shard, ShardError, TARGETS_PER_SHARD_MAX, shard_index, shard_key};
+pub use signs::{Sign, Signs, signs};
 pub use streaks::{Streaks, Tally};
 pub use target::{Target, TargetError};
 

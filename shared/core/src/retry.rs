@@ -74,6 +74,12 @@ pub struct WaitFloors {
 pub struct Jitter(f64);
 
 impl Jitter {
+    /// As much of a length of time as was drawn.
+    #[must_use]
+    pub fn part_of(self, length: Duration) -> Duration {
+        length.mul_f64(self.0)
+    }
+
     /// No jitter at all.
     pub const NONE: Self = Self(0.0);
 

@@ -128,6 +128,11 @@ impl Status {
 }
 
 impl Subscription {
+    /// Where its events go, in the order in which that is tried.
+    pub fn endpoints(&self) -> impl Iterator<Item = &EndpointUrl> {
+        std::iter::once(&self.endpoint).chain(&self.fallback)
+    }
+
     /// Whether its events are delivered at this time. An endpoint that has not consented by its deadline has not
     /// consented, without anybody having to write that down.
     pub fn status_at(&self, now: Timestamp) -> Status {

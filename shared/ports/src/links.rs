@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_core::health::{
-    Gate, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard, ShardError, Target, shard_index,
-    shard_key,
+    Condition, Gate, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard, ShardError, Target,
+    shard_index, shard_key,
 };
 use posthaste_core::layout;
 use posthaste_core::time::Timestamp;
@@ -90,6 +90,11 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
         let link = Target::Link(target.link().clone());
         let conditions = [target, &link].into_iter().filter_map(|target| shard.condition(target));
         conditions.filter(|it| it.phase == Phase::Recovering).map(|it| it.since).max()
+    }
+
+    /// What was last known of a target that is not well; nobody is asked.
+    pub fn condition(&self, target: &Target) -> Option<Condition> {
+        self.known(shard_index(target.link())).shard.condition(target).cloned()
     }
 
     /// Asks for the right to probe a target, under this name. `None` where there is nothing to probe any more, where

@@ -2,14 +2,23 @@
 
 use std::collections::HashMap;
 
+use super::condition::Failure;
 use super::target::Target;
+use crate::time::Timestamp;
 
 /// Most targets that are counted. Beyond, all counts begin anew: it only takes somewhat longer to see a streak.
 const TARGETS_MAX: usize = 4096;
 
-/// Failures in a row, by target. A target that is well takes no room.
+/// Failures in a row, by target. A target that has not failed takes no room.
 #[derive(Debug, Default)]
-pub struct Streaks(HashMap<Target, u32>);
+pub struct Streaks(HashMap<Target, Seen>);
+
+/// What was seen of a target since it first failed.
+#[derive(Debug, Default, Clone, Copy)]
+struct Seen {
+    in_a_row: u32,
+    succeeded_at: Option<Timestamp>,
+}
 
 /// The requests of one invocation, by target, for the rule that a few which all failed are a streak too.
 #[derive(Debug, Default)]
@@ -19,6 +28,7 @@ pub struct Tally(HashMap<Target, Requests>);
 struct Requests {
     failed: u32,
     succeeded: bool,
+    last: Option<Failure>,
 }
 
 impl Streaks {
@@ -27,29 +37,50 @@ impl Streaks {
         if self.0.len() >= TARGETS_MAX && !self.0.contains_key(target) {
             self.0.clear();
         }
-        let count = self.0.entry(target.clone()).or_default();
-        *count = count.saturating_add(1);
-        *count
+        let seen = self.0.entry(target.clone()).or_default();
+        seen.in_a_row = seen.in_a_row.saturating_add(1);
+        seen.in_a_row
     }
 
-    /// A success, or what was done about the streak, ends it.
+    /// Notes a success, which ends the streak.
+    pub fn succeeded(&mut self, target: &Target, now: Timestamp) {
+        if let Some(seen) = self.get_mut(target) {
+            *seen = Seen { in_a_row: 0, succeeded_at: Some(now) };
+        }
+    }
+
+    /// Counts from the beginning: something was done about the streak.
     pub fn end(&mut self, target: &Target) {
-        if !self.0.is_empty() {
-            self.0.remove(target);
+        if let Some(seen) = self.get_mut(target) {
+            seen.in_a_row = 0;
         }
     }
 
     /// Whether its last request here failed.
     pub fn is_failing(&self, target: &Target) -> bool {
-        !self.0.is_empty() && self.0.contains_key(target)
+        self.get(target).is_some_and(|seen| seen.in_a_row > 0)
+    }
+
+    /// When a request last succeeded here since the first that failed.
+    pub fn succeeded_at(&self, target: &Target) -> Option<Timestamp> {
+        self.get(target)?.succeeded_at
+    }
+
+    fn get(&self, target: &Target) -> Option<&Seen> {
+        if self.0.is_empty() { None } else { self.0.get(target) }
+    }
+
+    fn get_mut(&mut self, target: &Target) -> Option<&mut Seen> {
+        if self.0.is_empty() { None } else { self.0.get_mut(target) }
     }
 }
 
 impl Tally {
     /// Counts a failure.
-    pub fn failed(&mut self, target: &Target) {
+    pub fn failed(&mut self, target: &Target, last: Failure) {
         let requests = self.0.entry(target.clone()).or_default();
         requests.failed = requests.failed.saturating_add(1);
+        requests.last = Some(last);
     }
 
     /// Counts a success.
@@ -57,16 +88,23 @@ impl Tally {
         self.0.entry(target.clone()).or_default().succeeded = true;
     }
 
-    /// The targets all of whose requests failed, `least` of them at least, with how many those were.
-    pub fn all_failed(&self, least: u32) -> impl Iterator<Item = (&Target, u32)> {
+    /// The targets all of whose requests failed, `least` of them at least, with how many those were and how
+    /// the last one did.
+    pub fn all_failed(&self, least: u32) -> impl Iterator<Item = (&Target, u32, Failure)> {
         let is_streak = move |requests: &Requests| !requests.succeeded && requests.failed >= least;
-        self.0.iter().filter(move |(_, it)| is_streak(it)).map(|(target, it)| (target, it.failed))
+        self.0
+            .iter()
+            .filter(move |(_, it)| is_streak(it))
+            .filter_map(|(target, it)| Some((target, it.failed, it.last?)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::OutcomeName;
+
+    const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
 
     fn target(host: &str) -> Target {
         Target::parse(&format!("https://{host}:443")).unwrap()
@@ -76,9 +114,22 @@ mod tests {
     fn a_success_ends_a_streak_of_its_own_target_alone() {
         let (mut streaks, a, b) = (Streaks::default(), target("a.example"), target("b.example"));
         assert_eq!([streaks.failed(&a), streaks.failed(&b), streaks.failed(&a)], [1, 1, 2]);
-        streaks.end(&b);
+        streaks.succeeded(&b, Timestamp::from_millis(7));
         assert_eq!((streaks.is_failing(&a), streaks.is_failing(&b)), (true, false));
         assert_eq!([streaks.failed(&a), streaks.failed(&b)], [3, 1]);
+        assert_eq!(
+            [streaks.succeeded_at(&a), streaks.succeeded_at(&b)],
+            [None, Some(Timestamp::from_millis(7))]
+        );
+        streaks.end(&a);
+        assert_eq!(streaks.failed(&a), 1);
+    }
+
+    #[test]
+    fn of_a_target_that_never_failed_nothing_is_kept() {
+        let mut streaks = Streaks::default();
+        streaks.succeeded(&target("a.example"), Timestamp::EPOCH);
+        assert!(streaks.0.is_empty());
     }
 
     #[test]
@@ -94,9 +145,9 @@ mod tests {
     fn an_invocation_is_a_streak_where_enough_failed_and_none_succeeded() {
         let mut tally = Tally::default();
         for (host, failures) in [("a", 3), ("b", 2), ("c", 5)] {
-            (0..failures).for_each(|_| tally.failed(&target(host)));
+            (0..failures).for_each(|_| tally.failed(&target(host), BUSY));
         }
         tally.succeeded(&target("c"));
-        assert_eq!(tally.all_failed(3).collect::<Vec<_>>(), [(&target("a"), 3)]);
+        assert_eq!(tally.all_failed(3).collect::<Vec<_>>(), [(&target("a"), 3, BUSY)]);
     }
 }

@@ -120,7 +120,7 @@ impl Failed<'_> {
             subject: original.and_then(Event::subject).map(|value| beginning(value, shown)),
             dead_letter_reason: self.letter.reason,
             delivery_attempts: delivery.attempts,
-            last_delivery_outcome: last.map(|last| last.outcome),
+            last_delivery_outcome: self.letter.last_outcome(),
             last_http_status_code: last.and_then(|last| last.status),
             publish_time: delivery.published_at.to_event_grid(),
             last_delivery_attempt_time: last.map(|last| last.at.to_event_grid()),

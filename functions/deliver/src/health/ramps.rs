@@ -1,0 +1,63 @@
+//! How many requests are under way to targets that are recovering.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use posthaste_core::health::Target;
+
+use crate::invocation::lock;
+
+/// The requests under way, by target. A target that has none takes no room.
+#[derive(Debug, Default)]
+pub(crate) struct Ramps(Arc<Mutex<HashMap<Target, u32>>>);
+
+/// One of them. Dropping it makes room for another.
+#[derive(Debug)]
+pub(crate) struct RampPermit {
+    ramps: Arc<Mutex<HashMap<Target, u32>>>,
+    target: Target,
+}
+
+impl Ramps {
+    /// The right to one request, while fewer than `at_once` are under way.
+    pub(crate) fn try_enter(&self, target: Target, at_once: u32) -> Option<RampPermit> {
+        let mut under_way = lock(&self.0);
+        let count = under_way.get(&target).copied().unwrap_or_default();
+        if count >= at_once {
+            return None;
+        }
+        under_way.insert(target.clone(), count + 1);
+        drop(under_way);
+        Some(RampPermit { ramps: Arc::clone(&self.0), target })
+    }
+}
+
+impl Drop for RampPermit {
+    fn drop(&mut self) {
+        let mut under_way = lock(&self.ramps);
+        match under_way.get_mut(&self.target) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(under_way.remove(&self.target)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_are_under_way_and_no_more() {
+        let ramps = Ramps::default();
+        let target = |host: &str| Target::parse(&format!("https://{host}:443")).unwrap();
+        let enter = |host: &str, at_once| ramps.try_enter(target(host), at_once);
+        let first = enter("a.example", 1);
+        assert!(first.is_some() && enter("a.example", 1).is_none() && enter("b.example", 1).is_some());
+        let second = enter("a.example", 2);
+        assert!(second.is_some() && enter("a.example", 2).is_none());
+        drop(first);
+        assert!(enter("a.example", 2).is_some());
+        drop(second);
+        assert!(lock(&ramps.0).is_empty());
+    }
+}

@@ -1,0 +1,143 @@
+//! Where a request goes: to its endpoint, to the second one while the first is down, or nowhere for now.
+
+use std::time::Duration;
+
+use posthaste_core::endpoint::EndpointUrl;
+use posthaste_core::health::{Gate, PROBE_LOOK_AGAIN, Probed, Target};
+use posthaste_core::retry::Jitter;
+use posthaste_core::settle::EntryVerdict;
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
+
+use super::ramps::RampPermit;
+use crate::Deliver;
+use crate::intake::Planned;
+
+/// How long a look at what is known of a link may take. What is not known by then counts as well.
+const LOOK_TIME: Duration = Duration::from_secs(5);
+
+/// The least time after which a request looks again that found no room on a ramp.
+const RAMP_WAIT_MIN: Duration = Duration::from_secs(1);
+
+/// The way of one request.
+#[derive(Debug)]
+pub(crate) struct Route<'a> {
+    /// Where it goes.
+    pub(crate) endpoint: &'a EndpointUrl,
+    /// The subscription there.
+    pub(crate) target: Target,
+    /// The right to find out whether the target is well again.
+    pub(super) probe: Option<Probe>,
+    ramp: Option<RampPermit>,
+}
+
+/// The right to a probe.
+#[derive(Debug)]
+pub(super) struct Probe {
+    pub(super) by: String,
+    probed: Probed,
+}
+
+impl Probe {
+    /// Whether it asks this target.
+    pub(super) fn asks(&self, target: &Target) -> bool {
+        match target {
+            Target::Link(_) => self.probed.link,
+            Target::Subscription { .. } => self.probed.subscription,
+        }
+    }
+}
+
+impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
+where
+    Q: QueueReceiver + QueueSender,
+    S: ObjectStore,
+    W: WebhookClient,
+    C: Clock,
+    E: Entropy,
+{
+    /// The way of a request, or the verdict over its events where there is none now.
+    pub(crate) async fn route<'a>(&self, planned: &'a Planned) -> Result<Route<'a>, EntryVerdict> {
+        let subscription = &*planned.subscription;
+        for endpoint in subscription.endpoints() {
+            let target = Target::on(endpoint.link(), subscription);
+            // What was tried before is suspected: a worker that knows nothing yet does not find out by sending it.
+            let is_suspected = planned.attempts_before > 0 || self.health.is_failing(&target);
+            match self.look(&target, is_suspected).await {
+                Gate::Hold => {}
+                Gate::Delay { until } => return Err(EntryVerdict::Postponed { not_before: until }),
+                Gate::Open | Gate::Ramp { .. } | Gate::Probe(_) => {
+                    return Ok(Route { endpoint, target, probe: None, ramp: None });
+                }
+            }
+        }
+        Err(EntryVerdict::Held)
+    }
+
+    /// Whether a request may be sent its way at this moment, for which it may have waited; if not, the verdict over its
+    /// events.
+    pub(crate) async fn admit(&self, planned: &Planned, route: &mut Route<'_>) -> Result<(), EntryVerdict> {
+        let mut gate = self.look(&route.target, false).await;
+        if let Gate::Probe(_) = gate {
+            route.probe = self.claim(&route.target).await;
+            if route.probe.is_some() {
+                return Ok(());
+            }
+            // Somebody else is asking, or has been answered.
+            gate = self.look(&route.target, true).await;
+        }
+        match gate {
+            Gate::Open => Ok(()),
+            Gate::Ramp { at_once, until } => self.enter_ramp(route, at_once, until).await,
+            Gate::Delay { until } => Err(EntryVerdict::Postponed { not_before: until }),
+            Gate::Probe(_) => {
+                Err(EntryVerdict::Postponed { not_before: self.ports.clock.now() + PROBE_LOOK_AGAIN })
+            }
+            // There may be another way.
+            Gate::Hold if planned.subscription.fallback.is_some() => Err(EntryVerdict::NotStarted),
+            Gate::Hold => Err(EntryVerdict::Held),
+        }
+    }
+
+    async fn look(&self, target: &Target, is_suspected: bool) -> Gate {
+        let end = self.ports.clock.monotonic() + LOOK_TIME;
+        let gate = self.before(end, self.ports.links.gate(target, is_suspected)).await;
+        gate.unwrap_or_else(|| {
+            tracing::warn!(%target, "links not looked up in time, they count as well");
+            Gate::Open
+        })
+    }
+
+    async fn claim(&self, target: &Target) -> Option<Probe> {
+        let by = self.ports.entropy.uuid().to_string();
+        let end = self.ports.clock.monotonic() + LOOK_TIME;
+        let probed = self.before(end, self.ports.links.claim(target, &by)).await??;
+        tracing::info!(%target, "asking whether it is well again");
+        Some(Probe { by, probed })
+    }
+
+    /// One of the requests that may be under way at once to a target that is recovering. The others come back at some
+    /// time before its ramp has ended, when more of them may.
+    async fn enter_ramp(
+        &self,
+        route: &mut Route<'_>,
+        at_once: u32,
+        until: Timestamp,
+    ) -> Result<(), EntryVerdict> {
+        if route.ramp.is_some() {
+            return Ok(());
+        }
+        let link = Target::Link(route.target.link().clone());
+        // Where the link is recovering, all of its subscriptions share what it may get.
+        let is_link = matches!(self.look(&link, false).await, Gate::Ramp { .. });
+        let recovering = if is_link { link } else { route.target.clone() };
+        route.ramp = self.health.ramps.try_enter(recovering, at_once);
+        if route.ramp.is_some() {
+            return Ok(());
+        }
+        let now = self.ports.clock.now();
+        let drawn = Jitter::new(self.ports.entropy.fraction());
+        let wait = drawn.part_of(until.since(now)).max(RAMP_WAIT_MIN);
+        Err(EntryVerdict::Postponed { not_before: now + wait })
+    }
+}
