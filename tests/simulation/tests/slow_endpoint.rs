@@ -20,14 +20,14 @@ async fn world(settings: DeliverSettings) -> World {
     world.subscribe(json!({ "endpoint": { "url": "https://slow.example.com/" } })).await;
     let mut record = world.record().await;
     let quick = json!({ "endpoint": { "url": "https://quick.example.com/" } });
-    record.settings.subscriptions.insert(shipping(), serde_json::from_value(quick).unwrap());
+    record.settings.subscriptions.insert(shipping(), serde_json::from_value(quick).expect("settings"));
     world.write_record(record.render()).await;
     world.endpoint.answer([Answer::SlowAt("slow", ANSWER_TIME)]);
     world
 }
 
 fn shipping() -> SubscriptionName {
-    SubscriptionName::parse("shipping").unwrap()
+    SubscriptionName::parse("shipping").expect("a name")
 }
 
 /// Publishes messages of so many events, each of which is a request, for both.
@@ -35,7 +35,7 @@ async fn publish(world: &World, messages: usize, events: usize) {
     let events: Vec<_> = (0..events).map(|number| event(&number.to_string())).collect();
     for _ in 0..messages {
         let message = world.message(&events, DAY);
-        let mut delivery = parse_delivery(&message.body).unwrap();
+        let mut delivery = parse_delivery(&message.body).expect("a delivery");
         delivery.subscription = shipping();
         for body in [message.body, render_delivery(&delivery)] {
             world.send(QueueName::Deliveries, body).await;

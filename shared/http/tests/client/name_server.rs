@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use posthaste_core::address::AddressPolicy;
 use posthaste_core::outcome::SendFailure;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::SystemClock;
@@ -9,7 +10,7 @@ use posthaste_tests::name_server::{NameAnswer, NameServer};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::endpoint::{Endpoint, OK, exchange};
-use crate::{Brief, answered, on_loopback, send};
+use crate::{Brief, answered, send};
 
 /// A client that may go to loopback and asks this server.
 fn asking(server: &NameServer) -> HyperWebhookClient<SystemClock> {
@@ -17,7 +18,11 @@ fn asking(server: &NameServer) -> HyperWebhookClient<SystemClock> {
         dns_server: Some(server.address()),
         // Every request asks.
         names_kept: Duration::ZERO,
-        ..on_loopback()
+        addresses: AddressPolicy {
+            allowed: ["127.0.0.0/8", "::1/128"].map(|net| net.parse().unwrap()).to_vec(),
+            ..AddressPolicy::default()
+        },
+        ..ClientSettings::default()
     };
     HyperWebhookClient::new(settings, SystemClock).unwrap()
 }
@@ -63,7 +68,7 @@ async fn where_an_address_of_a_name_refuses_the_next_is_used() {
     let port = socket.local_addr().unwrap().port();
     let listener = TcpListener::bind(("127.0.0.3", port)).await.unwrap();
     let (server, endpoint) = (NameServer::start(), Endpoint::on(listener, None, vec![exchange(OK)]));
-    server.resolve("hooks.example", &["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
+    server.resolve("hooks.example", &["127.0.0.1", "::1", "127.0.0.2", "127.0.0.3"]);
     let url = format!("http://hooks.example:{port}/");
     assert_eq!(send(&asking(&server), &url).await, answered(200, "ok"));
     assert_eq!(endpoint.connections(), 1);
