@@ -50,6 +50,8 @@ pub(crate) struct Planned {
     pub(crate) jitter: Jitter,
     /// Its event fails where others succeed: it travels alone, after the rest.
     pub(crate) is_problem: bool,
+    /// One of its events was tried before, or waited for something: its endpoint may not be well.
+    pub(crate) has_waited: bool,
     pub(crate) entries: Vec<EntryRef>,
 }
 
@@ -165,6 +167,7 @@ where
             name_was_unknown: first.delivery.last.is_some_and(|last| last.name_was_unknown),
             jitter,
             is_problem,
+            has_waited: entries[run.clone()].iter().any(|at| invocation.jobs[at.job].delivery.has_waited()),
             entries: entries[run].to_vec(),
         };
         pack.cut(sizes).into_iter().map(planned).collect()

@@ -12,12 +12,12 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::health::Target;
+use posthaste_core::health::{Gate, Target};
 use posthaste_core::held::{Release, Room, Standing, release};
 use posthaste_core::layout;
 use posthaste_core::limits::HELD_PER_OBJECT_MAX;
 use posthaste_core::time::Timestamp;
-use posthaste_core::topic::Status;
+use posthaste_core::topic::{Status, Subscription};
 use posthaste_ports::guard::guarded;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender, RegistryError};
 
@@ -207,11 +207,22 @@ where
         if status != Status::Active {
             return Ok(to_nobody(Some(status)));
         }
-        let target = Target::of(found);
-        let gate = self.ports.links.gate(&target, true).await;
+        let (target, gate) = self.route(found).await;
         let recovering_since = self.ports.links.recovering_since(&target);
         let standing = Standing { gate, recovering_since, passes: links.passes(&target) };
         Ok(Judged { release: release(Some(status), standing, now), target: Some(target) })
+    }
+
+    /// Where deliver would send a subscription's deliveries: to the first of its endpoints that does not have them held.
+    async fn route(&self, subscription: &Subscription) -> (Target, Gate) {
+        for endpoint in subscription.endpoints() {
+            let target = Target::on(endpoint.link(), subscription);
+            let gate = self.ports.links.gate(&target, true).await;
+            if gate != Gate::Hold {
+                return (target, gate);
+            }
+        }
+        (Target::of(subscription), Gate::Hold)
     }
 
     /// Sends up to `max` deliveries of a folder, those that expire first in front; with `expired_by`, only those whose time

@@ -251,6 +251,12 @@ impl Delivery {
         }
     }
 
+    /// Whether it was tried before, or waited for something: its endpoint may not be well, also where the worker that has
+    /// it now knows nothing of that.
+    pub fn has_waited(&self) -> bool {
+        self.attempts > 0 || self.not_before > self.published_at
+    }
+
     /// When the first of its events expires.
     pub fn expires_first(&self) -> Timestamp {
         self.events.iter().map(|entry| entry.expires_at).min().unwrap_or(self.published_at)

@@ -61,8 +61,9 @@ where
         let subscription = &*planned.subscription;
         for endpoint in subscription.endpoints() {
             let target = Target::on(endpoint.link(), subscription);
-            // What was tried before is suspected: a worker that knows nothing yet does not find out by sending it.
-            let is_suspected = planned.attempts_before > 0 || self.health.is_failing(&target);
+            // What was tried before, delayed or held is suspected: a worker that knows nothing yet does not find out by
+            // sending it, and sends it as the probe that it may be.
+            let is_suspected = planned.has_waited || self.health.is_failing(&target);
             match self.look(&target, is_suspected).await {
                 Gate::Hold => {}
                 Gate::Delay { until } => return Err(EntryVerdict::Postponed { not_before: until }),
