@@ -1,6 +1,7 @@
 //! An endpoint that answers by script and remembers what it was sent.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub enum Answer {
     After(Duration, u16),
     /// 204, after so long where the URL has this in it, and at once elsewhere.
     SlowAt(&'static str, Duration),
+    /// Nothing, ever: whoever asks must give up.
+    Never,
 }
 
 /// A request as it was sent.
@@ -62,8 +65,20 @@ pub struct ScriptedEndpoint {
 struct Script {
     next: VecDeque<Answer>,
     then: Answer,
+    at: BTreeMap<&'static str, Answer>,
     seen: Vec<Request>,
+    under_way: usize,
+    most_at_once: usize,
     dropped: Vec<Link>,
+}
+
+/// A request under way, also one whose sender gives up.
+struct UnderWay(Arc<Mutex<Script>>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).under_way -= 1;
+    }
 }
 
 impl ScriptedEndpoint {
@@ -72,7 +87,10 @@ impl ScriptedEndpoint {
         let script = Script {
             next: VecDeque::new(),
             then: Answer::Status(204),
+            at: BTreeMap::new(),
             seen: Vec::new(),
+            under_way: 0,
+            most_at_once: 0,
             dropped: Vec::new(),
         };
         Self { clock, script: Arc::new(Mutex::new(script)) }
@@ -86,6 +104,18 @@ impl ScriptedEndpoint {
             script.next.push_back(last.clone());
             script.then = last;
         }
+    }
+
+    /// Answers this, for ever, where the URL has `place` in it.
+    pub fn answer_at(&self, place: &'static str, answer: Answer) {
+        self.lock().at.insert(place, answer);
+    }
+
+    /// How many requests were under way at once since the last time this was asked.
+    pub fn most_at_once(&self) -> usize {
+        let mut script = self.lock();
+        let under_way = script.under_way;
+        std::mem::replace(&mut script.most_at_once, under_way)
     }
 
     /// Takes what was sent since the last time.
@@ -124,9 +154,18 @@ impl ScriptedEndpoint {
             body: body.clone(),
         };
         let mut script = self.lock();
+        let at = script.at.iter().find(|(place, _)| seen.url.contains(**place)).map(|(_, it)| it.clone());
         script.seen.push(seen);
-        let answer = script.next.pop_front().unwrap_or_else(|| script.then.clone());
+        let next = |script: &mut Script| script.next.pop_front().unwrap_or_else(|| script.then.clone());
+        let answer = at.unwrap_or_else(|| next(&mut script));
         (answer, body)
+    }
+
+    fn begin(&self) -> UnderWay {
+        let mut script = self.lock();
+        script.under_way += 1;
+        script.most_at_once = script.most_at_once.max(script.under_way);
+        UnderWay(Arc::clone(&self.script))
     }
 }
 
@@ -134,6 +173,7 @@ impl WebhookClient for ScriptedEndpoint {
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
         let (timeout, url) = (request.timeout, request.url.clone());
         let is_at = |place: &str| url.as_str().contains(place);
+        let _under_way = self.begin();
         let (answer, body) = self.note(request);
         let result = match answer {
             Answer::Status(status) => Ok(response(status, None)),
@@ -164,6 +204,7 @@ impl WebhookClient for ScriptedEndpoint {
                 }
                 Ok(response(204, None))
             }
+            Answer::Never => pending().await,
             Answer::After(length, status) => {
                 self.clock.advance(length);
                 Ok(response(status, None))

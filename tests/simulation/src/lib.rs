@@ -3,8 +3,12 @@
 
 mod chance;
 mod endpoint;
+mod waiting;
+mod worker;
 mod world;
 
 pub use chance::Chance;
 pub use endpoint::{Answer, Request, ScriptedEndpoint};
+pub use waiting::Letter;
+pub use worker::{VISIBILITY, Worker};
 pub use world::{Faults, State, World, event, start};

@@ -22,15 +22,16 @@ use posthaste_ports::faulty::Plan;
 use posthaste_ports::recorded::Calls;
 use posthaste_ports::{
     BatchResponse, Clock, DrainMeter, DrainSource, Faulty, LinkBook, ObjectStore, OutgoingMessage,
-    PressureReader, PutCondition, QueueName, QueueReceiver, QueueSender, ReceiveRequest, ReceivedMessage,
-    Recorded, Registry,
+    PressureReader, PutCondition, QueueName, QueueReceiver, QueueSender, ReceivedMessage, Recorded, Registry,
 };
 use posthaste_wake::{Wake, WakeError, WakePorts, WakeReport};
 use serde_json::Value;
 
-use crate::{Chance, ScriptedEndpoint};
+use crate::worker::receive;
+use crate::{Chance, ScriptedEndpoint, Worker};
 
-type Queue = Faulty<Recorded<LocalQueue<ManualClock>>>;
+/// A queue, as the functions see it.
+pub(crate) type Queue = Faulty<Recorded<LocalQueue<ManualClock>>>;
 /// The state bucket, as the functions see it.
 pub type State = Faulty<Recorded<StateStore>>;
 type Bucket = Faulty<Recorded<FileStore>>;
@@ -64,15 +65,16 @@ pub struct World {
     pub drain: DrainMeter,
     /// What deliver draws its jitter from.
     pub chance: Chance,
-    deliver: Deliver<Queue, State, ScriptedEndpoint, ManualClock, Chance>,
+    worker: Worker,
+    faults: Faults,
     dead_letters: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
     redrive: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
     wake: Wake<Queue, State, Bucket, ManualClock, SeededEntropy>,
     _folder: tempfile::TempDir,
 }
 
-/// The longest wake pauses. Its limits are further off.
-const WAKE_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// The longest that is waited for: wake's pauses, and answers that take a moment. Limits are further off.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// When every world begins.
 pub fn start() -> Timestamp {
@@ -118,14 +120,7 @@ impl World {
         let local = Local::open(folder.path(), LocalOptions::default(), clock.clone(), entropy.clone())
             .expect("an embedded store");
         let bucket = FileStore::open(&folder.path().join("dead-letters")).expect("a folder of files");
-        let queue = |name: QueueName| {
-            let label = match name {
-                QueueName::Deliveries => "deliveries",
-                QueueName::DeadLetters => "deadletters",
-                QueueName::Redrive => "redrive",
-            };
-            Faulty::new(Recorded::new(local.queue(name), label, &calls), label, &faults.queues)
-        };
+        let queue = |name: QueueName| queue(&local, name, &calls, faults);
         let state = || Faulty::new(Recorded::new(local.state(), "state", &calls), "state", &faults.state);
         let registry = || Registry::new(state(), clock.clone(), topic_max_age);
         let links = LinkBook::new(state(), clock.clone(), HealthSettings::default());
@@ -157,8 +152,11 @@ impl World {
             entropy: chance.clone(),
             drain: drain.clone(),
         };
+        let deliver = Deliver::new(ports, settings);
+        let worker = Worker { links: links.clone(), deliver, local: local.clone(), clock: clock.clone() };
         Self {
-            deliver: Deliver::new(ports, settings),
+            worker,
+            faults: faults.clone(),
             dead_letters: letters(QueueName::DeadLetters),
             redrive: letters(QueueName::Redrive),
             wake: Wake::new(WakePorts {
@@ -322,8 +320,7 @@ impl World {
 
     /// Receives what is visible in a queue, without waiting.
     pub async fn receive(&self, queue: QueueName) -> Vec<ReceivedMessage> {
-        let request = ReceiveRequest { max: 10, visibility: Duration::from_mins(6), wait: Duration::ZERO };
-        self.local.queue(queue).receive(request).await.expect("a receive")
+        receive(&self.local, queue).await
     }
 
     /// One invocation of deliver with what is visible, a minute before its deadline.
@@ -333,29 +330,37 @@ impl World {
 
     /// One invocation of deliver with what is visible, as the event source mapping makes it.
     pub async fn deliver_within(&self, left: Duration) -> BatchResponse {
-        let batch = self.receive(QueueName::Deliveries).await;
-        let receipts: Vec<_> = batch.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
-        let response = self.deliver.handle(batch, self.clock.monotonic() + left).await;
-        for (id, receipt) in receipts {
-            if !response.failures.contains(&id) {
-                self.local
-                    .queue(QueueName::Deliveries)
-                    .acknowledge(&receipt)
-                    .await
-                    .expect("an acknowledgement");
-            }
-        }
-        response
+        self.worker.deliver_within(left).await
+    }
+
+    /// Another worker of deliver, which sees links through a book of its own, and draws its own chance.
+    pub fn another_worker(&self, seed: u64) -> Worker {
+        let state = || {
+            Faulty::new(Recorded::new(self.local.state(), "state", &self.calls), "state", &self.faults.state)
+        };
+        let links = LinkBook::new(state(), self.clock.clone(), HealthSettings::default());
+        let ports = DeliverPorts {
+            queue: queue(&self.local, QueueName::Deliveries, &self.calls, &self.faults),
+            state: state(),
+            registry: Registry::new(state(), self.clock.clone(), Duration::ZERO),
+            links: links.clone(),
+            webhook: self.endpoint.clone(),
+            clock: self.clock.clone(),
+            entropy: Chance::new(seed),
+            drain: self.drain.clone(),
+        };
+        let deliver = Deliver::new(ports, DeliverSettings::default());
+        Worker { links, deliver, local: self.local.clone(), clock: self.clock.clone() }
     }
 
     /// Listens for late answers, until deliver is stopped.
     pub async fn hear_late_answers(&self) {
-        self.deliver.hear_late_answers().await;
+        self.worker.deliver.hear_late_answers().await;
     }
 
     /// Stops deliver, as a process does that is to end.
     pub fn stop(&self) {
-        self.deliver.stop();
+        self.worker.deliver.stop();
     }
 
     /// The keys of the notes of late answers.
@@ -401,20 +406,25 @@ impl World {
 
     /// The same, which may fail.
     pub async fn try_wake(&self) -> Result<WakeReport, WakeError> {
+        self.in_time(self.wake.run()).await
+    }
+
+    /// Works, and whenever that waits for a second or less, so much time passes.
+    pub async fn in_time<F: Future>(&self, work: F) -> F::Output {
         let pauses = async {
             loop {
                 // As many turns as others need to do what can be done meanwhile.
                 for _ in 0..100 {
                     tokio::task::yield_now().await;
                 }
-                let soon = self.clock.now() + WAKE_PAUSE_MAX;
+                let soon = self.clock.now() + PAUSE_MAX;
                 if self.clock.next_due().is_some_and(|due| due <= soon) {
                     self.clock.advance_to_next();
                 }
             }
         };
         tokio::select! {
-            report = self.wake.run() => report,
+            output = work => output,
             () = pauses => unreachable!("pauses never end"),
         }
     }
@@ -485,6 +495,15 @@ impl Default for World {
     fn default() -> Self {
         Self::new()
     }
+}
+
+fn queue(local: &Local<ManualClock>, name: QueueName, calls: &Calls, faults: &Faults) -> Queue {
+    let label = match name {
+        QueueName::Deliveries => "deliveries",
+        QueueName::DeadLetters => "deadletters",
+        QueueName::Redrive => "redrive",
+    };
+    Faulty::new(Recorded::new(local.queue(name), label, calls), label, &faults.queues)
 }
 
 fn message(body: Bytes) -> OutgoingMessage {

@@ -1,0 +1,51 @@
+//! One worker of deliver. Workers of one world share the queue, the store and the endpoint, and nothing else.
+
+use std::time::Duration;
+
+use posthaste_deliver::Deliver;
+use posthaste_local::{Local, ManualClock};
+use posthaste_ports::{
+    BatchResponse, Clock, LinkBook, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
+};
+
+use crate::world::{Queue, State};
+use crate::{Chance, ScriptedEndpoint};
+
+/// How long a message is hidden that a worker has received.
+pub const VISIBILITY: Duration = Duration::from_mins(6);
+
+/// A worker.
+pub struct Worker {
+    /// Links that are not well, as this worker sees them.
+    pub links: LinkBook<State, ManualClock>,
+    pub(crate) deliver: Deliver<Queue, State, ScriptedEndpoint, ManualClock, Chance>,
+    pub(crate) local: Local<ManualClock>,
+    pub(crate) clock: ManualClock,
+}
+
+impl Worker {
+    /// One invocation with what is visible, a minute before its deadline.
+    pub async fn deliver(&self) -> BatchResponse {
+        self.deliver_within(Duration::from_mins(1)).await
+    }
+
+    /// One invocation with what is visible, as the event source mapping makes it.
+    pub async fn deliver_within(&self, left: Duration) -> BatchResponse {
+        let batch = receive(&self.local, QueueName::Deliveries).await;
+        let receipts: Vec<_> = batch.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
+        let response = self.deliver.handle(batch, self.clock.monotonic() + left).await;
+        let queue = self.local.queue(QueueName::Deliveries);
+        for (id, receipt) in receipts {
+            if !response.failures.contains(&id) {
+                queue.acknowledge(&receipt).await.expect("an acknowledgement");
+            }
+        }
+        response
+    }
+}
+
+/// Receives what is visible in a queue, without waiting.
+pub(crate) async fn receive(local: &Local<ManualClock>, queue: QueueName) -> Vec<ReceivedMessage> {
+    let request = ReceiveRequest { max: 10, visibility: VISIBILITY, wait: Duration::ZERO };
+    local.queue(queue).receive(request).await.expect("a receive")
+}
