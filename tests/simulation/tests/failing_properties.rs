@@ -21,7 +21,7 @@ const PROBE_EVERY: Duration = Duration::from_mins(1);
 
 /// Steps of a course, and courses. Each takes a part of a second.
 const STEPS_MAX: usize = 40;
-const CASES: u32 = 16;
+const CASES: u32 = 12;
 
 /// How often deliver and wake run during a course.
 const STEP: Duration = Duration::from_secs(45);
