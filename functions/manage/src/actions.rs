@@ -64,6 +64,13 @@ impl From<ActionName> for Action {
     }
 }
 
+impl ActionName {
+    /// Whether whoever does it wants deliveries now, and not when a hold ends.
+    fn forces(self) -> bool {
+        matches!(self, Self::Resume | Self::Enable)
+    }
+}
+
 impl fmt::Display for ActionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -80,7 +87,8 @@ impl fmt::Display for ActionName {
 ///
 /// `pause` lets the events of an active subscription wait, and `resume` delivers them. `disable` lets new events pass by
 /// and gives up those that wait; `enable` delivers again, also where the endpoint did not consent. `validate` asks the
-/// endpoint again; `enable` and `resume` ask it too, where it must consent and has not. The answer shows the state.
+/// endpoint again; `enable` and `resume` ask it too, where it must consent and has not. They also end a hold, as `force`
+/// does. The answer shows the state.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/{action}", tag = "subscriptions", params(ActionPath),
     responses((status = 200, description = "Done; its state is shown", body = SubscriptionSettings,
         headers(("ETag" = String, description = "Its version, for If-Match"))),
@@ -107,6 +115,9 @@ pub(crate) async fn act_on_subscription<S: Store, D: Store, W: Webhooks, C: Cloc
     };
     let (record, (name, begun)) = manage.change(&at.topic, edit).await?;
     tracing::info!(topic = %record.name, subscription = %name, %action, "subscription acted on");
+    if action.forces() {
+        manage.force_after_write(&record, &name).await;
+    }
     let record = manage.shake_hands(record, begun.into_iter().collect(), until).await?;
     let settings = record.settings.subscriptions.get(&name).ok_or_else(|| unknown_subscription(&at))?;
     Ok(Shown::versioned(settings.shown(&name, manage.clock.now()), subscription_etag(&record, settings)))

@@ -43,6 +43,8 @@ pub(crate) struct Placed {
     pub(crate) is_new: bool,
     /// Whether its secret was made just now, and is to be shown this once.
     pub(crate) has_made_secret: bool,
+    /// Whether its endpoint is another one on the same link by this write: what is known of the old one says nothing of it.
+    pub(crate) is_corrected: bool,
     /// The handshake that is to be run after this write.
     pub(crate) begun: Option<Begun>,
 }
@@ -140,7 +142,7 @@ impl<E: Entropy> Editor<'_, E> {
         let code = self.code();
         let status = written(present, &wanted.endpoint, Begin { now: self.now, code: &code });
         let begun = begun(&kept_name, &status, &code);
-        let is_new = present.is_none();
+        let (is_new, is_corrected) = (present.is_none(), is_corrected(present, wanted));
         let stored = SubscriptionSettings {
             name: None,
             delivery_headers: delivery_headers.collect(),
@@ -149,7 +151,7 @@ impl<E: Entropy> Editor<'_, E> {
             ..wanted.clone()
         };
         settings.subscriptions.insert(kept_name.clone(), stored);
-        Ok(Placed { name: kept_name, is_new, has_made_secret, begun })
+        Ok(Placed { name: kept_name, is_new, has_made_secret, is_corrected, begun })
     }
 
     /// The secrets to store, and whether one was made.
@@ -194,6 +196,12 @@ impl<E: Entropy> Editor<'_, E> {
             Some(_) | None => Ok(()),
         }
     }
+}
+
+fn is_corrected(present: Option<&SubscriptionSettings>, wanted: &SubscriptionSettings) -> bool {
+    let url = |settings: &SubscriptionSettings| EndpointUrl::parse(&settings.endpoint.url).ok();
+    let both = present.and_then(url).zip(url(wanted));
+    both.is_some_and(|(before, after)| before != after && before.link() == after.link())
 }
 
 /// The handshake that is to be run with this status: the one with this new code, or one that an earlier request began

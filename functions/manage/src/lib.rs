@@ -11,10 +11,12 @@ mod cursor;
 mod dead_letters;
 mod document;
 mod edit;
+mod force;
 mod guard;
 mod handshakes;
 mod input;
 mod keys;
+mod links;
 mod records;
 mod replays;
 mod rotation;
@@ -124,6 +126,7 @@ pub(crate) fn guarded_routes<S: Store, D: Store, W: Webhooks, C: Clock, E: Entro
         ))
         .routes(routes!(rotation::rotate_secret))
         .routes(routes!(actions::act_on_subscription))
+        .routes(routes!(force::force))
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::show_dead_letter))
         .routes(routes!(test_event::test_event))
@@ -131,6 +134,7 @@ pub(crate) fn guarded_routes<S: Store, D: Store, W: Webhooks, C: Clock, E: Entro
         .routes(routes!(replays::list_replays))
         .routes(routes!(replays::show_replay, replays::cancel_replay))
         .routes(routes!(status::pressure))
+        .routes(routes!(links::links))
 }
 
 /// What anybody may ask.

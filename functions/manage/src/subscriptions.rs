@@ -68,7 +68,8 @@ pub(crate) async fn get_subscription<S: Store, D: Store, W: Webhooks, C: Clock, 
 /// It becomes active, where `endpoint.validation` asks for it once its endpoint has consented: the answer shows its state,
 /// which may be Pending or Failed. A paused one stays paused, and a disabled one disabled unless `endpoint.url` or
 /// `endpoint.validation` changes. Secrets that are left out stay as they are; with a new subscription one is made, and shown in
-/// this answer and never again. A masked secret, as it is shown, stands for the one that is there.
+/// this answer and never again. A masked secret, as it is shown, stands for the one that is there. Where `endpoint.url`
+/// becomes another one of the same scheme, host and port, a hold ends, as `force` does it.
 #[utoipa::path(put, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions", params(SubscriptionPath,
         ("If-Match" = Option<String>, Header, description = "Write only if this is its version"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: write only if it is not there")),
@@ -91,6 +92,9 @@ pub(crate) async fn put_subscription<S: Store, D: Store, W: Webhooks, C: Clock, 
     let named = |placed: &Placed| vec![placed.name.clone()];
     let (record, placed) = manage.change_naming(&path.topic, named, edit).await?;
     tracing::info!(topic = %record.name, subscription = %placed.name, is_new = placed.is_new, "subscription written");
+    if placed.is_corrected {
+        manage.force_after_write(&record, &placed.name).await;
+    }
     let begun = placed.begun.clone().into_iter().collect();
     let record = manage.shake_hands_after_write(record, begun, until).await;
     let settings =

@@ -8,6 +8,7 @@ mod description;
 mod endpoint;
 mod handshakes;
 mod keys;
+mod links;
 mod memory;
 mod replays;
 mod rotation;

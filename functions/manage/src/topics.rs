@@ -77,6 +77,9 @@ pub(crate) async fn put_topic<S: Store, D: Store, W: Webhooks, C: Clock, E: Entr
     let named = |(placed, _): &(Vec<Placed>, bool)| placed.iter().map(|placed| placed.name.clone()).collect();
     let (record, (placed, is_new)) = manage.change_naming(&path.topic, named, edit).await?;
     tracing::info!(topic = %record.name, is_new, "topic written");
+    for corrected in placed.iter().filter(|placed| placed.is_corrected) {
+        manage.force_after_write(&record, &corrected.name).await;
+    }
     let begun = placed.iter().filter_map(|placed| placed.begun.clone()).collect();
     let record = manage.shake_hands_after_write(record, begun, until).await;
     let mut shown = manage.shown(&record);

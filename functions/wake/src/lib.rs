@@ -1,5 +1,5 @@
 //! wake: once a minute, sends the parked deliveries whose minute has come, the held ones that may go and what replays ask
-//! for, and sweeps temporary topics and subscriptions.
+//! for, sweeps temporary topics and subscriptions, and tells of links that are down or up again.
 //!
 //! An object is deleted only when every one of its messages was sent, so a crash or a failed send makes copies and
 //! loses nothing. It never runs twice at once (a lease object), and it releases nothing while the pressure is Medium
@@ -11,6 +11,7 @@ mod forced;
 mod held;
 mod lease;
 mod limits;
+mod links;
 mod list;
 mod release;
 mod replay;
@@ -19,7 +20,8 @@ mod temporary;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::join;
+use futures_util::future::{join, join3};
+use posthaste_core::name::TopicName;
 use posthaste_ports::{
     Clock, Entropy, LinkBook, ObjectStore, PortError, PressureReader, QueueSender, Registry,
 };
@@ -61,6 +63,7 @@ pub struct WakePorts<Q, S, D, C, E> {
 pub struct Wake<Q, S, D, C, E> {
     ports: WakePorts<Q, S, D, C, E>,
     deletes_payloads: bool,
+    notices_topic: Option<TopicName>,
     is_stopped: AtomicBool,
 }
 
@@ -113,7 +116,7 @@ where
 {
     /// Wires the function up.
     pub fn new(ports: WakePorts<Q, S, D, C, E>) -> Self {
-        Self { ports, deletes_payloads: true, is_stopped: AtomicBool::new(false) }
+        Self { ports, deletes_payloads: true, notices_topic: None, is_stopped: AtomicBool::new(false) }
     }
 
     /// Releases no held delivery any more: the rest waits for the next process. For a process that is to end.
@@ -129,6 +132,12 @@ where
     #[must_use]
     pub fn leaving_payloads(self) -> Self {
         Self { deletes_payloads: false, ..self }
+    }
+
+    /// The same, telling the subscribers of this topic of links that are down or up again, beside those whom topics name.
+    #[must_use]
+    pub fn telling(self, notices_topic: Option<TopicName>) -> Self {
+        Self { notices_topic, ..self }
     }
 
     /// Runs once, for less than a minute.
@@ -148,7 +157,8 @@ where
         let mut holding = Holding::after(course.held_to.take());
         // Side by side: a backlog that is released in passes takes all the time there is.
         let work = Box::pin(self.work(limits, &mut course));
-        let (ended, ()) = join(work, Box::pin(self.release_waiting(limits, &mut holding))).await;
+        let release = Box::pin(self.release_waiting(limits, &mut holding));
+        let (ended, (), ()) = join3(work, release, Box::pin(self.tell_links(limits))).await;
         course.note_held(holding);
         // If this hangs the lease lapses by itself.
         let _ = within(clock, limits.deadline, self.give_back(lease, course.notes())).await;

@@ -46,6 +46,7 @@ pub(crate) const DNS_SERVER: &str = "DNS_SERVER";
 pub(crate) const PRESSURE_PROFILE: &str = "PRESSURE_PROFILE";
 pub(crate) const PRESSURE_SETTINGS: &str = "PRESSURE_SETTINGS";
 pub(crate) const PRESSURE_INTERVAL_SECONDS: &str = "PRESSURE_INTERVAL_SECONDS";
+pub(crate) const LINK_SETTINGS: &str = "LINK_SETTINGS";
 pub(crate) const NOTICES_TOPIC: &str = "NOTICES_TOPIC";
 pub(crate) const ADMIN_KEY: &str = "ADMIN_KEY";
 pub(crate) const MANAGE_URL: &str = "MANAGE_URL";

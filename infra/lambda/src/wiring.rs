@@ -112,7 +112,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
     };
     let state = state(&environment.common, clients);
     let manage = Manage {
-        links: links(&state),
+        links: links(&state, &environment.links),
         state,
         dead_letters: clients.store(&environment.dead_letter_bucket),
         webhooks: LazyWebhooks::new(client, SystemClock),
@@ -153,7 +153,7 @@ pub fn deliver<H: BatchHandler>(
         queue,
         state: state.clone(),
         registry: Registry::new(state.clone(), SystemClock, environment.registry_max_age),
-        links: links(&state),
+        links: links(&state, &environment.links),
         webhook: LazyWebhooks::new(client, SystemClock),
         clock: SystemClock,
         entropy: SystemEntropy,
@@ -217,12 +217,13 @@ pub fn wake(environment: &WakeEnvironment, clients: &Clients) -> AwsWake {
         state: state.clone(),
         dead_letters: clients.store(&environment.dead_letter_bucket),
         registry: Registry::new(state.clone(), SystemClock, WAKE_TOPIC_MAX_AGE),
-        links: links(&state),
+        links: links(&state, &environment.links),
         pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE),
         clock: SystemClock,
         entropy: SystemEntropy,
     })
     .leaving_payloads()
+    .telling(environment.notices_topic.clone())
 }
 
 /// monitor, sampling for the length of an invocation.
@@ -258,8 +259,8 @@ fn state(environment: &CommonEnvironment, clients: &Clients) -> S3Store {
 }
 
 /// Links that are not well, as this process sees them.
-fn links(state: &S3Store) -> LinkBook<S3Store, SystemClock> {
-    LinkBook::new(state.clone(), SystemClock, HealthSettings::default())
+fn links(state: &S3Store, settings: &HealthSettings) -> LinkBook<S3Store, SystemClock> {
+    LinkBook::new(state.clone(), SystemClock, settings.clone())
 }
 
 fn addresses(allowed: &[IpNet]) -> AddressPolicy {

@@ -103,12 +103,14 @@ pub enum Command {
     Publish(PublishArgs),
     /// List topics, or show or delete one.
     Topics(TopicsArgs),
-    /// List a topic's subscriptions, or show, delete or rotate the secret of one.
+    /// List a topic's subscriptions, show one, or act on it: pause, resume, force, rotate its secret, delete it and the like.
     Subscriptions(SubscriptionsArgs),
     /// List dead letters, show one, or deliver them again.
     DeadLetters(DeadLettersArgs),
     /// List replays of dead letters, show one, or cancel it.
     Replays(ReplaysArgs),
+    /// Show the links and subscriptions that are not well, and those whose events are held.
+    Links(LinksArgs),
     /// Show what the monitor measures and whether producers are held or refused.
     Pressure(PressureArgs),
 }
@@ -253,6 +255,8 @@ pub enum SubscriptionsCommand {
     Enable(SubscriptionArgs),
     /// Let new events pass by a subscription. Events that still wait for it are dead-lettered.
     Disable(SubscriptionArgs),
+    /// Deliver the events of an active subscription now: end the hold of a failing endpoint, and release what waits.
+    Force(SubscriptionArgs),
 }
 
 /// `dead-letters`.
@@ -299,6 +303,14 @@ pub struct DeadLettersListArgs {
     /// At most so many.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
+}
+
+/// `links`.
+#[derive(Debug, Args)]
+pub struct LinksArgs {
+    /// The admin key.
+    #[command(flatten)]
+    pub admin: AdminKey,
 }
 
 /// `pressure`.

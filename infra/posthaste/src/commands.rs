@@ -3,6 +3,7 @@
 mod apply;
 mod dead_letters;
 mod error;
+mod links;
 mod pressure;
 mod publish;
 mod replays;
@@ -52,6 +53,7 @@ pub fn run(cli: Cli) -> Result<Reply, CommandError> {
         Command::Replays(arguments) => {
             replays::run(&Session::open(&global, arguments.admin.key)?, arguments.command)
         }
+        Command::Links(arguments) => links::run(&Session::open(&global, arguments.admin.key)?),
         Command::Pressure(arguments) => pressure::run(&Session::open(&global, arguments.admin.key)?),
     }
 }

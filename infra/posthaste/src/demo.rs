@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net};
 use posthaste_core::api::{DeadLetterPage, TopicKeysView};
+use posthaste_core::health::HealthSettings;
 use posthaste_core::origin;
 use posthaste_core::pressure::PressureSettings;
 use posthaste_core::secret::Secret;
@@ -92,6 +93,7 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
         allow_endpoints: vec![loopback()],
         notices_topic: None,
         pressure: PressureSettings::default(),
+        links: HealthSettings::default(),
         dns_server: None,
         extra_ca: None,
         public_url: None,

@@ -15,6 +15,7 @@ mod config;
 mod descriptors;
 mod error;
 mod functions;
+mod links;
 mod monitor;
 mod pressure;
 mod relief;
@@ -34,6 +35,7 @@ use self::functions::Functions;
 use self::stage::StageControl;
 
 pub use error::ServeError;
+pub use links::LinkFileError;
 pub use pressure::{PressureFileError, of_profile};
 pub use run::run;
 pub use settings::ServeSettings;

@@ -6,6 +6,8 @@
 mod compile;
 mod delivery_headers;
 mod iso;
+mod link_settings;
+mod links;
 mod mapping;
 mod pressure;
 mod replay;
@@ -22,6 +24,8 @@ pub(crate) use compile::compile_filter;
 pub use compile::{FilterProblem, Problem, SettingsError, compile_subscription, compile_topic};
 pub use delivery_headers::DeliveryHeaderSettings;
 pub use iso::{IsoDuration, IsoTimestamp};
+pub use link_settings::LinkSettings;
+pub use links::{ForcedView, HELD_OBJECTS_SHOWN_MAX, LinkScope, LinkState, LinkView, LinksView};
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
 pub use pressure::{PressureFreshness, PressureResource, PressureThresholds, PressureView};
 pub use replay::{

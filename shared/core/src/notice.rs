@@ -6,6 +6,7 @@ mod disabled;
 mod envelope;
 mod failed;
 mod later;
+mod link;
 mod pressure;
 
 use crate::event::{Event, EventError};
@@ -15,6 +16,7 @@ use crate::schema::Schema;
 pub use self::disabled::Disabled;
 pub use self::failed::Failed;
 pub use self::later::{Fate, later};
+pub use self::link::LinkChanged;
 
 /// The type of a notice about an event that was given up.
 pub const DELIVERY_FAILED: &str = "dev.posthaste.delivery.failed";
@@ -25,6 +27,12 @@ pub const SUBSCRIPTION_DISABLED: &str = "dev.posthaste.subscription.disabled";
 /// The type of a notice about a change of back pressure.
 pub const PRESSURE_CHANGED: &str = "dev.posthaste.pressure.changed";
 
+/// The type of a notice about a link, or a subscription on it, that is down.
+pub const LINK_DOWN: &str = "dev.posthaste.link.down";
+
+/// The type of a notice about one that is up again.
+pub const LINK_UP: &str = "dev.posthaste.link.up";
+
 /// What there is to tell.
 #[derive(Debug, Clone, Copy)]
 pub enum Notice<'a> {
@@ -34,6 +42,8 @@ pub enum Notice<'a> {
     Disabled(Disabled<'a>),
     /// The pressure of a resource changed.
     Pressure(&'a PressureChange),
+    /// A link, or a subscription on it, is down or up again.
+    Link(LinkChanged<'a>),
 }
 
 impl Notice<'_> {
@@ -44,6 +54,7 @@ impl Notice<'_> {
             Self::Failed(failed) => failed.event(schema),
             Self::Disabled(disabled) => disabled.event(schema),
             Self::Pressure(change) => change.event(schema),
+            Self::Link(changed) => changed.event(schema),
         }
     }
 }

@@ -12,6 +12,7 @@ from rie import Rie
 
 ADMIN_KEY = "an-admin-key-for-the-tests-of-one-binary"
 ACCOUNT = "000000000000"
+LINK_SETTINGS = '{"glitches":4}'
 SCHEDULED = {"version": "0", "source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
 
 
@@ -36,7 +37,7 @@ class Binaries(unittest.TestCase):
     def manage(self):
         return self.run_function(
             "manage", DEAD_LETTER_BUCKET=self.dead, ADMIN_KEY=ADMIN_KEY, PUBLISH_URL="https://publish.example/",
-            ALLOW_ENDPOINTS="127.0.0.0/8", DNS_SERVER="127.0.0.1:53",
+            ALLOW_ENDPOINTS="127.0.0.0/8", DNS_SERVER="127.0.0.1:53", LINK_SETTINGS=LINK_SETTINGS,
         )
 
     def publish(self):
@@ -45,7 +46,7 @@ class Binaries(unittest.TestCase):
     def deliver(self):
         return self.run_function(
             "deliver", DELIVERIES_QUEUE_URL=self.urls["deliveries"], DEADLETTERS_QUEUE_URL=self.urls["deadletters"],
-            ALLOW_ENDPOINTS="127.0.0.0/8", DNS_SERVER="127.0.0.1:53",
+            ALLOW_ENDPOINTS="127.0.0.0/8", DNS_SERVER="127.0.0.1:53", LINK_SETTINGS=LINK_SETTINGS,
         )
 
     def deadletter(self, bucket):
@@ -152,7 +153,8 @@ class Binaries(unittest.TestCase):
         message = delivery("orders", "1")
         parked = {"v": 1, "deliveries": [message]}
         self.s3.put_object(Bucket=self.state, Key=key, Body=json.dumps(parked).encode())
-        with self.run_function("wake", DEAD_LETTER_BUCKET=self.dead, DELIVERIES_QUEUE_URL=self.urls["deliveries"]) as wake:
+        variables = {"DELIVERIES_QUEUE_URL": self.urls["deliveries"], "LINK_SETTINGS": LINK_SETTINGS, "NOTICES_TOPIC": "ops"}
+        with self.run_function("wake", DEAD_LETTER_BUCKET=self.dead, **variables) as wake:
             self.assertIsNone(wake.invoke(SCHEDULED))
         [record] = self.received("deliveries", 1)["Records"]
         self.assertEqual(json.loads(record["body"])["events"], message["events"])

@@ -27,6 +27,7 @@ TEXTS = {
     "AlarmTopicArn": "arn:aws:sns:us-east-1:123456789012:alarms",
     "AllowEndpoints": "10.0.0.0/8",
     "DnsServer": "10.0.0.2:53",
+    "LinkSettings": '{"glitches":4}',
     "ManagePublicUrl": "https://manage.example.com/",
     "NoticesTopic": "ops",
     "PressureInterval": "20",

@@ -114,6 +114,12 @@ impl World {
         Self::wired(faults, Duration::ZERO, settings)
     }
 
+    /// The same, in which wake tells the subscribers of `ops` of links.
+    #[must_use]
+    pub fn telling_ops(self) -> Self {
+        Self { wake: self.wake.telling(TopicName::parse("ops").ok()), ..self }
+    }
+
     fn wired(faults: &Faults, topic_max_age: Duration, settings: DeliverSettings) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (clock, entropy, calls) = (ManualClock::new(start()), SeededEntropy::new(7), Calls::default());

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use posthaste_core::health::HealthSettings;
 use posthaste_deliver::DeliverSettings;
 
 use super::{
@@ -57,6 +58,8 @@ pub struct DeliverEnvironment {
     pub allow_endpoints: Vec<IpNet>,
     /// The only name server that is asked for endpoints' names; `None` for the system's.
     pub dns_server: Option<SocketAddr>,
+    /// When endpoints that fail are left alone, and for how long.
+    pub links: HealthSettings,
 }
 
 impl Environment for DeliverEnvironment {
@@ -70,6 +73,7 @@ impl Environment for DeliverEnvironment {
             settings: deliver_settings(&mut variables),
             allow_endpoints: variables.optional(ALLOW_ENDPOINTS, &kinds::NETWORKS).unwrap_or_default(),
             dns_server: variables.optional(DNS_SERVER, &kinds::DNS_SERVER),
+            links: variables.link_settings(),
         };
         variables.finish(environment)
     }

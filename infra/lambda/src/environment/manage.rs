@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use http::HeaderValue;
 use ipnet::IpNet;
+use posthaste_core::health::HealthSettings;
 use posthaste_core::secret::Secret;
 use posthaste_deliver::DeliverSettings;
 use url::Url;
@@ -32,6 +33,8 @@ pub struct ManageEnvironment {
     pub allow_endpoints: Vec<IpNet>,
     /// The only name server that is asked for endpoints' names; `None` for the system's.
     pub dns_server: Option<SocketAddr>,
+    /// When endpoints that fail are left alone, and for how long.
+    pub links: HealthSettings,
 }
 
 impl Environment for ManageEnvironment {
@@ -48,6 +51,7 @@ impl Environment for ManageEnvironment {
                 .unwrap_or_else(|| DeliverSettings::default().origin),
             allow_endpoints: variables.optional(ALLOW_ENDPOINTS, &kinds::NETWORKS).unwrap_or_default(),
             dns_server: variables.optional(DNS_SERVER, &kinds::DNS_SERVER),
+            links: variables.link_settings(),
         };
         variables.finish(environment)
     }

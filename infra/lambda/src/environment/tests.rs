@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use posthaste_aws::telemetry::MetricsBy;
+use posthaste_core::health::HealthSettings;
 use posthaste_core::pressure::{PressureSettings, Profile, Resource};
 use posthaste_deliver::DeliverSettings;
 use posthaste_publish::Tarpit;
@@ -67,11 +68,12 @@ fn each_function_reads_its_own_variables_and_no_others() {
         (DEAD_LETTER_BUCKET, "wake deadletter manage"),
         (DELIVERIES_QUEUE_URL, "publish deliver wake deadletter monitor"),
         (DNS_SERVER, "deliver manage"),
+        (LINK_SETTINGS, "deliver wake manage"),
         (LOG_LEVEL, "publish deliver wake deadletter monitor manage"),
         (MANAGE_URL, "manage"),
         (METRICS_BY, "publish deliver wake deadletter monitor manage"),
         (METRICS_NAMESPACE, "publish deliver wake deadletter monitor manage"),
-        (NOTICES_TOPIC, "monitor"),
+        (NOTICES_TOPIC, "wake monitor"),
         (PRESSURE_INTERVAL_SECONDS, "monitor"),
         (PRESSURE_PROFILE, "monitor"),
         (PRESSURE_SETTINGS, "monitor"),
@@ -287,6 +289,23 @@ fn deliver_takes_its_bounds_its_origin_and_its_networks() {
 }
 
 #[test]
+fn settings_of_links_are_read_by_all_who_look_at_links_and_refused_by_name() {
+    let settings = [(LINK_SETTINGS, r#"{"glitches":4,"laterHold":"PT30M"}"#)];
+    let (deliver, wake, manage): (DeliverEnvironment, WakeEnvironment, ManageEnvironment) =
+        (read(&settings).unwrap(), read(&settings).unwrap(), read(&settings).unwrap());
+    let later_hold = Duration::from_mins(30);
+    let expected = HealthSettings { glitches: 4, later_hold, ..HealthSettings::default() };
+    assert_eq!([deliver.links, wake.links, manage.links], [expected.clone(), expected.clone(), expected]);
+    let check = |text: &str, expected: &str| {
+        let message = refused::<WakeEnvironment>(LINK_SETTINGS, text);
+        assert!(message.starts_with("LINK_SETTINGS") && message.contains(expected), "{message}");
+    };
+    check(r#"{"glitches":0}"#, "glitches is 0; expected 1 to 1000");
+    check(r#"{"Glitches":4}"#, "unknown field `Glitches`");
+    check("4", "invalid type");
+}
+
+#[test]
 fn manage_takes_its_urls_its_origin_and_its_networks() {
     let (url, own) = ("https://abc.lambda-url.eu-central-1.on.aws/", "https://hooks.example.com/");
     let manage: ManageEnvironment = read(&[
@@ -351,6 +370,7 @@ fn an_empty_variable_counts_as_not_set() {
         WEBHOOK_ORIGIN,
         ALLOW_ENDPOINTS,
         DNS_SERVER,
+        LINK_SETTINGS,
         PRESSURE_PROFILE,
         PRESSURE_INTERVAL_SECONDS,
         NOTICES_TOPIC,
@@ -410,6 +430,7 @@ fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
     check::<Monitor>(PRESSURE_INTERVAL_SECONDS, &["0", "61", "10s"], "a whole number from 1 to 60");
     let names = ["two words", "-ops", "malformed", &"x".repeat(65)];
     check::<Monitor>(NOTICES_TOPIC, &names, "the name of a topic");
+    check::<WakeEnvironment>(NOTICES_TOPIC, &names, "the name of a topic");
     let url = "a URL that begins with https:// or http://";
     check::<ManageEnvironment>(PUBLISH_URL, &["example.com", "ftp://example.com"], url);
     check::<ManageEnvironment>(MANAGE_URL, &["example.com", "ftp://example.com"], url);

@@ -4,10 +4,12 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use posthaste_core::api::LinkSettings;
+use posthaste_core::health::HealthSettings;
 use serde::de::DeserializeOwned;
 
-use super::REGISTRY_MAX_AGE_SECONDS;
 use super::kinds::Kind;
+use super::{LINK_SETTINGS, REGISTRY_MAX_AGE_SECONDS};
 
 /// Seconds after which a topic is looked up again where nothing is set: how late a change may be seen.
 const REGISTRY_MAX_AGE_SECS_DEFAULT: u16 = 5;
@@ -120,6 +122,15 @@ impl<'a> Variables<'a> {
     /// Notes that what a variable says is refused.
     pub(crate) fn refuse(&mut self, name: &'static str, error: &dyn std::error::Error) {
         self.problems.push(VariableError::Refused { name, problem: error.to_string() });
+    }
+
+    /// When endpoints that fail are left alone, and for how long.
+    pub(crate) fn link_settings(&mut self) -> HealthSettings {
+        let written: LinkSettings = self.json(LINK_SETTINGS).unwrap_or_default();
+        written.applied().unwrap_or_else(|error| {
+            self.refuse(LINK_SETTINGS, &error);
+            HealthSettings::default()
+        })
     }
 
     /// How old a topic may be before it is looked up again.

@@ -1,8 +1,11 @@
 //! What wake is told.
 
+use posthaste_core::health::HealthSettings;
+use posthaste_core::name::TopicName;
+
 use super::{
-    CommonEnvironment, DEAD_LETTER_BUCKET, DELIVERIES_QUEUE_URL, Environment, EnvironmentError, Variables,
-    kinds,
+    CommonEnvironment, DEAD_LETTER_BUCKET, DELIVERIES_QUEUE_URL, Environment, EnvironmentError,
+    NOTICES_TOPIC, Variables, kinds,
 };
 
 /// What wake is told.
@@ -14,6 +17,10 @@ pub struct WakeEnvironment {
     pub dead_letter_bucket: String,
     /// The URL of the delivery queue.
     pub deliveries_queue_url: String,
+    /// When endpoints that fail are left alone, and for how long.
+    pub links: HealthSettings,
+    /// The topic that is told of links that are down or up again.
+    pub notices_topic: Option<TopicName>,
 }
 
 impl Environment for WakeEnvironment {
@@ -23,6 +30,8 @@ impl Environment for WakeEnvironment {
             common: CommonEnvironment::read(&mut variables),
             dead_letter_bucket: variables.required(DEAD_LETTER_BUCKET, &kinds::BUCKET),
             deliveries_queue_url: variables.required(DELIVERIES_QUEUE_URL, &kinds::QUEUE_URL),
+            links: variables.link_settings(),
+            notices_topic: variables.optional(NOTICES_TOPIC, &kinds::TOPIC),
         };
         variables.finish(environment)
     }

@@ -32,13 +32,16 @@ pub struct ServeArgs {
     /// By which thresholds producers are slowed and refused.
     #[arg(long, env = "POSTHASTE_PRESSURE_PROFILE", value_enum, default_value_t = PressureProfile::Scaled)]
     pub pressure_profile: PressureProfile,
-    /// The topic that is told of what is about no topic: that the pressure changed.
+    /// The topic that is told of what is about no topic: that the pressure changed, that a link is down or up again.
     #[arg(long, env = "POSTHASTE_NOTICES_TOPIC", value_name = "NAME", value_parser = TopicName::parse)]
     pub notices_topic: Option<TopicName>,
     /// A YAML file with settings of back pressure under Exchange's names, over the profile's defaults. ARCHITECTURE.md
     /// lists its keys.
     #[arg(long, env = "POSTHASTE_PRESSURE_SETTINGS", value_name = "FILE")]
     pub pressure_settings: Option<PathBuf>,
+    /// A YAML file with settings of failing endpoints. README.md lists its keys.
+    #[arg(long, env = "POSTHASTE_LINK_SETTINGS", value_name = "FILE")]
+    pub link_settings: Option<PathBuf>,
     /// How the log is written, on standard error [default: pretty on a terminal, else json].
     #[arg(long, env = "POSTHASTE_LOG_FORMAT", value_enum)]
     pub log: Option<LogFormat>,

@@ -13,7 +13,7 @@ use super::publish::{Ending, EventsError};
 use crate::client::{ClientError, Refusal};
 use crate::demo::DemoError;
 use crate::output::Reply;
-use crate::serve::{PressureFileError, ServeError};
+use crate::serve::{LinkFileError, PressureFileError, ServeError};
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +27,9 @@ pub enum CommandError {
     /// A file of settings of back pressure cannot be accepted.
     #[error(transparent)]
     Pressure(#[from] PressureFileError),
+    /// A file of settings of failing endpoints cannot be accepted.
+    #[error(transparent)]
+    Links(#[from] LinkFileError),
     /// The server did not start, or did not end well.
     #[error(transparent)]
     Serve(#[from] ServeError),
@@ -121,7 +124,7 @@ impl CommandError {
             (Self::ContentType { .. }, _) | (_, Some(ClientError::Address { .. })) => 2,
             (_, Some(ClientError::Unreachable { .. })) => 7,
             (_, Some(ClientError::Refused(refusal))) => refused_exit_code(refusal),
-            (Self::Apply(_) | Self::Pressure(_) | Self::NotConsented { .. }, _) => 3,
+            (Self::Apply(_) | Self::Pressure(_) | Self::Links(_) | Self::NotConsented { .. }, _) => 3,
             (Self::NoKey { .. } | Self::KeyOfAnother { .. }, _) => 5,
             _ => 1,
         }

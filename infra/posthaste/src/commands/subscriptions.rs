@@ -1,13 +1,13 @@
-//! `subscriptions`: list, show, delete, test, and what is done to one: validate, pause, resume, enable, disable,
+//! `subscriptions`: list, show, delete, test, and what is done to one: validate, pause, resume, enable, disable, force,
 //! rotate-secret.
 
 mod rotate;
 
-use posthaste_core::api::{StatusState, StatusView, SubscriptionPage, SubscriptionSettings};
+use posthaste_core::api::{ForcedView, StatusState, StatusView, SubscriptionPage, SubscriptionSettings};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use super::{CommandError, Session, test_event};
+use super::{CommandError, Session, links, test_event};
 use crate::cli::{SubscriptionArgs, SubscriptionsCommand};
 use crate::client::Call;
 use crate::output::Reply;
@@ -44,6 +44,7 @@ pub(super) fn run(session: &Session, command: &SubscriptionsCommand) -> Result<R
         SubscriptionsCommand::Resume(of) => act(session, of, "resume"),
         SubscriptionsCommand::Enable(of) => act(session, of, "enable"),
         SubscriptionsCommand::Disable(of) => act(session, of, "disable"),
+        SubscriptionsCommand::Force(of) => force(session, of),
     }
 }
 
@@ -62,6 +63,15 @@ fn act(session: &Session, of: &SubscriptionArgs, action: &str) -> Result<Reply, 
         }
         _ => Ok(reply),
     }
+}
+
+/// Ends a subscription's holds, and tells which there were.
+fn force(session: &Session, of: &SubscriptionArgs) -> Result<Reply, CommandError> {
+    let SubscriptionArgs { topic, name } = of;
+    let path = ["topics", topic, "subscriptions", name, "force"];
+    let forced: ForcedView = session.client.json(Call::new(Method::POST, &path).key(&session.key))?;
+    let reply = Reply::new(json!(forced)).line(format!("{topic}/{name}: {}", forced.detail));
+    Ok(if forced.forced.is_empty() { reply } else { links::table(reply, &forced.forced) })
 }
 
 /// A state and its reason, as people read them.

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use posthaste_core::address::AddressPolicy;
-use posthaste_core::health::HealthSettings;
 use posthaste_core::secret::Secret;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
@@ -71,7 +70,7 @@ impl<'a> Adapters<'a> {
             bucket: FileStore::open(&folder).map_err(ServeError::DeadLetters)?,
             registry: Registry::new(local.state(), SystemClock, TOPIC_MAX_AGE),
             pressure: PressureReader::new(local.state(), SystemClock, pressure_max_age),
-            links: LinkBook::new(local.state(), SystemClock, HealthSettings::default()),
+            links: LinkBook::new(local.state(), SystemClock, settings.links.clone()),
             addresses,
             webhooks: HyperWebhookClient::new(client, SystemClock)?,
         })
@@ -146,7 +145,7 @@ impl<'a> Adapters<'a> {
         })
     }
 
-    pub(super) fn wake(&self) -> EmbeddedWake {
+    pub(super) fn wake(&self, settings: &ServeSettings) -> EmbeddedWake {
         Wake::new(WakePorts {
             deliveries: self.local.queue(QueueName::Deliveries),
             state: self.local.state(),
@@ -157,5 +156,6 @@ impl<'a> Adapters<'a> {
             clock: SystemClock,
             entropy: SystemEntropy,
         })
+        .telling(settings.notices_topic.clone())
     }
 }

@@ -81,7 +81,7 @@ impl Functions {
             deliver: Arc::new(adapters.deliver(settings)),
             dead_letters: Arc::new(adapters.dead_letters(QueueName::DeadLetters)),
             redrive: Arc::new(adapters.dead_letters(QueueName::Redrive)),
-            wake: Arc::new(adapters.wake()),
+            wake: Arc::new(adapters.wake(settings)),
             monitor: monitor::wire(settings, local, &adapters)?,
         })
     }

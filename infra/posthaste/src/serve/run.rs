@@ -3,7 +3,7 @@
 use tokio::runtime;
 
 use super::signals::Signals;
-use super::{App, ServeError, ServeSettings, config, descriptors, log, pressure};
+use super::{App, ServeError, ServeSettings, config, descriptors, links, log, pressure};
 use crate::cli::{Global, ServeArgs};
 use crate::commands::{Checked, CommandError, check_files};
 
@@ -12,7 +12,8 @@ pub fn run(global: &Global, arguments: &ServeArgs) -> Result<(), CommandError> {
     // A typo in a file is found before the data folder is touched.
     let files = check_files(&arguments.config)?;
     let pressure = pressure::read(arguments.pressure_profile, arguments.pressure_settings.as_deref())?;
-    let settings = ServeSettings::of(global, arguments, pressure);
+    let links = links::read(arguments.link_settings.as_deref())?;
+    let settings = ServeSettings::of(global, arguments, pressure, links);
     log::start(arguments.log, &arguments.log_filter);
     descriptors::raise_limit();
     let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Process)?;

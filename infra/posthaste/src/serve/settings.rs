@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use http::HeaderValue;
 use ipnet::IpNet;
+use posthaste_core::health::HealthSettings;
 use posthaste_core::name::TopicName;
 use posthaste_core::origin;
 use posthaste_core::pressure::PressureSettings;
@@ -22,10 +23,12 @@ pub struct ServeSettings {
     pub data_dir: PathBuf,
     /// Addresses that endpoints may have although they are not public.
     pub allow_endpoints: Vec<IpNet>,
-    /// The topic that is told of changes of the pressure.
+    /// The topic that is told of changes of the pressure, and of links that are down or up again.
     pub notices_topic: Option<TopicName>,
     /// When producers are slowed and refused.
     pub pressure: PressureSettings,
+    /// When endpoints that fail are left alone, and for how long.
+    pub links: HealthSettings,
     /// Root certificates that endpoints may have beside the platform's.
     pub extra_ca: Option<PathBuf>,
     /// The only name server that is asked for endpoints' names; `None` for the system's.
@@ -37,14 +40,20 @@ pub struct ServeSettings {
 }
 
 impl ServeSettings {
-    /// The settings of a command line, with those of back pressure read from their file.
-    pub fn of(global: &Global, arguments: &ServeArgs, pressure: PressureSettings) -> Self {
+    /// The settings of a command line, with those of back pressure and of links read from their files.
+    pub fn of(
+        global: &Global,
+        arguments: &ServeArgs,
+        pressure: PressureSettings,
+        links: HealthSettings,
+    ) -> Self {
         Self {
             listen: arguments.listen,
             data_dir: data_dir(global),
             allow_endpoints: arguments.allow_endpoints.clone(),
             notices_topic: arguments.notices_topic.clone(),
             pressure,
+            links,
             extra_ca: arguments.extra_ca.clone(),
             dns_server: arguments.dns_server,
             public_url: arguments.public_url.clone(),

@@ -37,6 +37,8 @@ pub enum Action {
     Enable,
     /// Let events pass by.
     Disable,
+    /// Ask its endpoint now, whatever is known of it.
+    Force,
 }
 
 /// Why an action is not possible now.
@@ -103,6 +105,7 @@ pub fn act(
             matches!(state, StatusState::Disabled | StatusState::Failed),
         ),
         (Action::Disable, state) => ("one that is not", "disabled", state != StatusState::Disabled),
+        (Action::Force, state) => ("an Active one", "forced", state == StatusState::Active),
     };
     if !is_possible {
         return Err(WrongState::State { state: present.state, needed, done });
@@ -119,6 +122,7 @@ pub fn act(
         Action::Disable => stopped(StatusState::Disabled, "disabled by an operator", None),
         Action::Resume => activated(present.consent, &settings.endpoint, begin),
         Action::Enable | Action::Validate => activated(None, &settings.endpoint, begin),
+        Action::Force => present,
     })
 }
 

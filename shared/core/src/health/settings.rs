@@ -76,6 +76,15 @@ pub enum HealthSettingsError {
     },
 }
 
+impl HealthSettingsError {
+    /// The setting at fault, as it stands in a file.
+    pub fn member(&self) -> &'static str {
+        match self {
+            Self::Count { member, .. } | Self::Length { member, .. } => member,
+        }
+    }
+}
+
 impl Default for HealthSettings {
     fn default() -> Self {
         Self {

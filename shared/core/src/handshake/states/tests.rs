@@ -176,14 +176,15 @@ fn who_was_not_asked_to_the_end_is_told_from_who_did_not_consent() {
 
 #[test]
 fn each_action_has_the_states_from_which_it_leads() {
-    use Action::{Disable, Enable, Pause, Resume, Validate};
+    use Action::{Disable, Enable, Force, Pause, Resume, Validate};
     use StatusState::{Active, Disabled, Paused, Pending};
-    let table: [(Action, [Option<StatusState>; 5]); 5] = [
+    let table: [(Action, [Option<StatusState>; 5]); 6] = [
         (Validate, [Some(Active), Some(Pending), Some(Paused), Some(Pending), Some(Disabled)]),
         (Pause, [Some(Paused), None, None, None, None]),
         (Resume, [None, None, Some(Active), None, None]),
         (Enable, [None, None, None, Some(Pending), Some(Pending)]),
         (Disable, [Some(Disabled), Some(Disabled), Some(Disabled), Some(Disabled), None]),
+        (Force, [Some(Active), None, None, None, None]),
     ];
     for (action, row) in table {
         for (state, expected) in states().into_iter().zip(row) {
@@ -292,7 +293,7 @@ proptest! {
     fn nothing_becomes_active_without_a_consent(
         status in any_status(),
         action in prop::sample::select(vec![
-            Action::Validate, Action::Pause, Action::Resume, Action::Enable, Action::Disable,
+            Action::Validate, Action::Pause, Action::Resume, Action::Enable, Action::Disable, Action::Force,
         ]),
     ) {
         let settings = subscription("CloudEvents", Some(status.clone()));

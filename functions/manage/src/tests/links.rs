@@ -1,0 +1,212 @@
+//! Links that are not well, and force: what is shown, what ends, what is marked.
+
+use std::time::Duration;
+
+use posthaste_core::health::{Failure, HealthSettings, Observation, Shard, Target, shard_index, shard_key};
+use posthaste_core::layout;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::outcome::OutcomeName;
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{Clock, ErrorKind};
+use serde_json::{Value, json};
+
+use super::{Api, billing};
+
+const LINK: &str = "https://billing.example.com:443";
+const OWN: &str = "https://billing.example.com:443 orders.billing";
+const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
+
+impl Api {
+    /// Writes that these targets, all on one link, failed and are in Glitch.
+    fn fail(&self, targets: &[&str]) {
+        let mut shard = Shard::default();
+        let failing = Observation::Failing { failures: 10, last: BUSY };
+        for target in targets {
+            let target = Target::parse(target).unwrap();
+            shard.observe(&target, &failing, self.clock.now(), &HealthSettings::default());
+            self.state.write(&shard_key(shard_index(target.link())), shard.render());
+        }
+    }
+
+    /// Writes so many held objects for a subscription.
+    fn hold(&self, topic: &str, name: &str, objects: usize) {
+        let (topic, name) = (TopicName::parse(topic).unwrap(), SubscriptionName::parse(name).unwrap());
+        for index in 0..objects {
+            self.state.write(&layout::held(&topic, &name, Timestamp::EPOCH, &index.to_string()), "{}");
+        }
+    }
+
+    async fn links(&self) -> Vec<Value> {
+        let view = self.get("/links").await.json();
+        assert_eq!(view.get("truncated"), None);
+        view["links"].as_array().unwrap().clone()
+    }
+
+    /// The states of what is shown, by link and subscription.
+    async fn states(&self) -> Vec<String> {
+        let text = |row: &Value, member: &str| row[member].as_str().unwrap_or("-").to_owned();
+        let one = |row: &Value| {
+            format!("{} {} {}", text(row, "link"), text(row, "subscription"), text(row, "state"))
+        };
+        self.links().await.iter().map(one).collect()
+    }
+
+    async fn act(&self, action: &str) -> super::Answer {
+        self.call("POST", &format!("/topics/orders/subscriptions/billing/{action}"), &[], "").await
+    }
+
+    fn is_marked(&self) -> bool {
+        self.state.read("forcing/orders.billing").is_some()
+    }
+}
+
+#[tokio::test]
+async fn where_all_is_well_nothing_is_shown() {
+    let api = Api::with_billing().await;
+    assert_eq!(api.get("/links").await.json(), json!({ "links": [] }));
+    api.state.fail(ErrorKind::Other);
+    api.get("/links").await.problem(503, "unavailable");
+}
+
+#[tokio::test]
+async fn a_link_and_its_subscription_are_shown_with_what_waits_for_them() {
+    let api = Api::with_billing().await;
+    api.fail(&[LINK, OWN]);
+    api.hold("orders", "billing", 3);
+    let now = api.clock.now();
+    let row = |more: Value| {
+        let mut row = json!({
+            "link": LINK, "state": "glitch", "since": now.to_string(), "failingSince": now.to_string(),
+            "failures": 10, "lastOutcome": "Busy", "lastHttpStatusCode": 503,
+            "nextProbe": (now + Duration::from_mins(1)).to_string(), "heldObjects": 3,
+        });
+        row.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        row
+    };
+    let own = json!({ "scope": "subscription", "topic": "Orders", "subscription": "Billing" });
+    assert_eq!(api.links().await, [row(json!({ "scope": "link" })), row(own)]);
+}
+
+#[tokio::test]
+async fn what_is_held_on_its_own_account_is_shown_with_the_state_of_its_subscription() {
+    let api = Api::with_billing().await;
+    api.hold("orders", "billing", 1);
+    api.hold("orders", "gone", 2);
+    api.hold("nowhere", "gone", 1);
+    let gone = ["- gone releasing", "- gone releasing"];
+    let billing = |state| format!("{LINK} Billing {state}");
+    assert_eq!(api.states().await, [gone[0], gone[1], &billing("releasing")]);
+    assert_eq!(api.act("pause").await.status, 200);
+    assert_eq!(api.states().await, [gone[0], gone[1], &billing("paused")]);
+    // Its link's row shows what it has to do with the link, its own that it would wait all the same.
+    api.fail(&[LINK]);
+    assert_eq!(api.states().await[2..], [format!("{LINK} - glitch"), billing("paused")]);
+}
+
+#[tokio::test]
+async fn a_folder_is_counted_up_to_a_thousand_objects_and_does_not_hide_the_next() {
+    let api = Api::with_billing().await;
+    api.hold("orders", "billing", 2500);
+    api.hold("orders", "gone", 1);
+    let counts: Vec<_> = api.links().await.iter().map(|row| row["heldObjects"].clone()).collect();
+    assert_eq!(counts, [json!(1), json!(1000)]);
+}
+
+#[tokio::test]
+async fn force_ends_the_holds_of_a_subscription_and_of_its_link_and_marks_it() {
+    let api = Api::with_billing().await;
+    api.fail(&[LINK, OWN, "https://billing.example.com:443 orders.other"]);
+    let answer = api.act("force").await;
+    assert_eq!(answer.status, 200);
+    let forced = answer.json();
+    assert_eq!((&forced["topic"], &forced["subscription"]), (&json!("Orders"), &json!("Billing")));
+    let before: Vec<_> =
+        forced["forced"].as_array().unwrap().iter().map(|row| [&row["scope"], &row["state"]]).collect();
+    assert_eq!(before, [[&json!("link"), &json!("glitch")], [&json!("subscription"), &json!("glitch")]]);
+    assert!(forced["detail"].as_str().unwrap().starts_with("2 holds have ended; what is held"), "{forced}");
+    let expected = ["- recovering", "billing recovering", "other glitch"].map(|it| format!("{LINK} {it}"));
+    assert_eq!(api.states().await, expected);
+    assert!(api.is_marked());
+}
+
+#[tokio::test]
+async fn the_holds_of_a_fallback_end_too() {
+    let api = Api::with_billing().await;
+    let endpoint = json!({ "url": "https://billing.example.com/hooks", "fallbackUrl": "https://b.example/" });
+    api.put("/topics/orders/subscriptions/billing", json!({ "endpoint": endpoint })).await;
+    api.fail(&["https://b.example:443"]);
+    assert_eq!(api.act("force").await.json()["forced"][0]["link"], "https://b.example:443");
+    assert_eq!(api.states().await, ["https://b.example:443 - recovering"]);
+}
+
+#[tokio::test]
+async fn where_nothing_was_in_the_way_force_says_so_and_releases_what_is_parked() {
+    let api = Api::with_billing().await;
+    let forced = api.act("force").await.json();
+    assert_eq!(forced["forced"], json!([]));
+    assert!(forced["detail"].as_str().unwrap().starts_with("no hold was in its way; "), "{forced}");
+    assert!(api.is_marked());
+}
+
+#[tokio::test]
+async fn what_does_not_deliver_is_not_forced_and_told_what_to_do_instead() {
+    let api = Api::with_billing().await;
+    for (action, expected) in [
+        ("pause", "it is Paused, and only an Active one can be forced; resume it, which forces as well"),
+        ("disable", "it is Disabled, and only an Active one can be forced; enable it, which forces as well"),
+    ] {
+        assert_eq!(api.act(action).await.status, 200);
+        assert_eq!(api.act("force").await.problem(409, "wrong-state")["detail"], expected);
+    }
+    assert!(!api.is_marked());
+    api.call("POST", "/topics/orders/subscriptions/x/force", &[], "")
+        .await
+        .problem(404, "unknown-subscription");
+    api.call("POST", "/topics/x/subscriptions/x/force", &[], "").await.problem(404, "unknown-topic");
+}
+
+#[tokio::test]
+async fn resume_and_enable_end_a_hold_as_force_does() {
+    for (stop, start) in [("pause", "resume"), ("disable", "enable")] {
+        let api = Api::with_billing().await;
+        api.act(stop).await;
+        api.fail(&[LINK]);
+        assert_eq!(api.act(start).await.status, 200);
+        assert_eq!(api.states().await, [format!("{LINK} - recovering")], "{start}");
+        assert!(api.is_marked());
+    }
+}
+
+#[tokio::test]
+async fn a_corrected_path_ends_a_hold_and_what_changes_nothing_there_does_not() {
+    let check = async |url: &str, is_forced: bool| {
+        let api = Api::with_billing().await;
+        api.fail(&[LINK, OWN]);
+        let body = json!({ "endpoint": { "url": url } });
+        assert_eq!(api.put("/topics/orders/subscriptions/billing", body).await.status, 200);
+        assert_eq!(api.is_marked(), is_forced, "{url}");
+        assert_eq!(api.states().await[0].ends_with("recovering"), is_forced, "{url}");
+    };
+    check("https://billing.example.com/other", true).await;
+    check("https://billing.example.com/hooks", false).await;
+    check("https://billing.example.com:443/hooks", false).await;
+    check("https://elsewhere.example.com/hooks", false).await;
+    let api = Api::with_billing().await;
+    api.fail(&[OWN]);
+    let whole =
+        json!({ "subscriptions": { "Billing": { "endpoint": { "url": "https://billing.example.com/b" } } } });
+    assert_eq!(api.put("/topics/orders", whole).await.status, 200);
+    assert!(api.is_marked());
+}
+
+#[tokio::test]
+async fn a_write_is_done_although_nothing_can_be_forced() {
+    let api = Api::with_billing().await;
+    api.act("pause").await;
+    // A newer program's: it is neither understood nor overwritten.
+    let key = shard_key(shard_index(Target::parse(LINK).unwrap().link()));
+    api.state.write(&key, r#"{"v":99,"targets":{}}"#);
+    assert_eq!(api.act("resume").await.json()["status"]["state"], "Active");
+    api.act("force").await.problem(500, "about:blank");
+    assert_eq!(api.put("/topics/orders/subscriptions/billing", billing()).await.status, 200);
+}

@@ -1,0 +1,124 @@
+//! `links`: links and subscriptions that are not well, and those whose events are held.
+
+use posthaste_core::api::{HELD_OBJECTS_SHOWN_MAX, IsoTimestamp, LinkScope, LinkState, LinkView, LinksView};
+use serde_json::json;
+use ureq::http::Method;
+
+use super::{CommandError, Session};
+use crate::client::Call;
+use crate::output::Reply;
+
+/// What the list shows.
+const HEADER: [&str; 9] = [
+    "link",
+    "subscription",
+    "state",
+    "since",
+    "failing since",
+    "failures",
+    "last",
+    "next probe",
+    "held objects",
+];
+
+pub(super) fn run(session: &Session) -> Result<Reply, CommandError> {
+    let view: LinksView = session.client.json(Call::new(Method::GET, &["links"]).key(&session.key))?;
+    Ok(reply(&view))
+}
+
+fn reply(view: &LinksView) -> Reply {
+    let reply = Reply::new(json!(view));
+    if view.links.is_empty() {
+        return reply.line("every link is well, and nothing is held");
+    }
+    let reply = table(reply, &view.links);
+    if view.truncated { reply.line("there are more than are shown") } else { reply }
+}
+
+/// These rows under their header.
+pub(super) fn table(reply: Reply, links: &[LinkView]) -> Reply {
+    reply.table(HEADER, links.iter().map(row).collect())
+}
+
+fn row(view: &LinkView) -> [String; 9] {
+    let time = |time: Option<IsoTimestamp>| time.map(|time| time.0.to_string()).unwrap_or_default();
+    [
+        view.link.clone().unwrap_or_else(|| "(deleted)".to_owned()),
+        whose(view),
+        state(view.state).to_owned(),
+        time(view.since),
+        time(view.failing_since),
+        view.failures.map(|failures| failures.to_string()).unwrap_or_default(),
+        last(view),
+        time(view.next_probe),
+        view.held_objects.map(held).unwrap_or_default(),
+    ]
+}
+
+fn whose(view: &LinkView) -> String {
+    match (view.scope, &view.topic, &view.subscription) {
+        (LinkScope::Subscription, Some(topic), Some(name)) => format!("{topic}/{name}"),
+        _ => "all on it".to_owned(),
+    }
+}
+
+/// A state in the words of the API.
+fn state(state: LinkState) -> &'static str {
+    match state {
+        LinkState::Glitch => "glitch",
+        LinkState::Retry => "retry",
+        LinkState::Recovering => "recovering",
+        LinkState::Paused => "paused",
+        LinkState::Pending => "pending",
+        LinkState::Failed => "failed",
+        LinkState::Releasing => "releasing",
+    }
+}
+
+fn last(view: &LinkView) -> String {
+    let outcome = view.last_outcome.map(|outcome| format!("{outcome:?}")).unwrap_or_default();
+    match view.last_http_status_code {
+        Some(status) => format!("{outcome} ({status})"),
+        None => outcome,
+    }
+}
+
+fn held(objects: u32) -> String {
+    if objects >= HELD_OBJECTS_SHOWN_MAX { format!("{objects}+") } else { objects.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Style;
+    use serde_json::Value;
+
+    fn check(view: Value, expected: &str) {
+        let view: LinksView = serde_json::from_value(view).unwrap();
+        assert_eq!(reply(&view).render(Style::Plain), expected);
+    }
+
+    #[test]
+    fn where_all_is_well_one_line_says_so() {
+        check(json!({ "links": [] }), "every link is well, and nothing is held\n");
+    }
+
+    #[test]
+    fn a_row_says_what_is_known_and_leaves_empty_what_is_not() {
+        let view = json!({ "truncated": true, "links": [
+            { "link": "https://a.example:443", "scope": "link", "state": "retry",
+              "since": "2026-11-21T10:03:00Z", "failingSince": "2026-11-21T10:00:00Z", "failures": 13,
+              "lastOutcome": "Busy", "lastHttpStatusCode": 503, "nextProbe": "2026-11-21T10:13:00Z",
+              "heldObjects": 1000 },
+            { "scope": "subscription", "topic": "orders", "subscription": "crm", "state": "releasing",
+              "heldObjects": 1 },
+        ] });
+        let expected = "\
+LINK                   SUBSCRIPTION  STATE      SINCE                     FAILING SINCE             FAILURES  LAST        NEXT PROBE                HELD OBJECTS
+https://a.example:443  all on it     retry      2026-11-21T10:03:00.000Z  2026-11-21T10:00:00.000Z  13        Busy (503)  2026-11-21T10:13:00.000Z  1000+
+(deleted)              orders/crm    releasing                                                                                                      1
+there are more than are shown
+";
+        check(view, expected);
+    }
+}

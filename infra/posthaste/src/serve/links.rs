@@ -1,0 +1,96 @@
+//! Failing endpoints as a command line sets them: a file of settings over their defaults (`core::api::LinkSettings`).
+
+use std::path::{Path, PathBuf};
+
+use posthaste_core::api::LinkSettings;
+use posthaste_core::health::{HealthSettings, HealthSettingsError};
+
+use crate::commands::{At, CommandError, Place, YamlError, locate, read_input};
+
+/// Why a file of settings is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkFileError {
+    /// It is no YAML, or has a key that is not known, or a value of the wrong kind.
+    #[error("{}", At { path, place })]
+    Yaml {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        place: Option<Place>,
+        /// What is wrong there.
+        #[source]
+        source: Box<YamlError>,
+    },
+    /// A setting is out of its range.
+    #[error("{}", At { path, place })]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// Where the key stands in it, if it does.
+        place: Option<Place>,
+        /// Which, and why.
+        #[source]
+        source: HealthSettingsError,
+    },
+}
+
+/// The settings of the file, over the defaults.
+pub(super) fn read(file: Option<&Path>) -> Result<HealthSettings, CommandError> {
+    match file {
+        Some(path) => Ok(check(path, &read_input(path)?)?),
+        None => Ok(HealthSettings::default()),
+    }
+}
+
+fn check(path: &Path, text: &[u8]) -> Result<HealthSettings, LinkFileError> {
+    let options = serde_saphyr::options! { with_snippet: false };
+    // A file in which nothing stands yet is none.
+    let written: Option<LinkSettings> =
+        serde_saphyr::from_slice_with_options(text, options).map_err(|error| {
+            let place = error.location().map(|at| Place { line: at.line(), column: at.column() });
+            LinkFileError::Yaml { path: path.to_owned(), place, source: Box::new(YamlError(error)) }
+        })?;
+    written.unwrap_or_default().applied().map_err(|source| {
+        let place = locate(text, source.member());
+        LinkFileError::Refused { path: path.to_owned(), place, source }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn parse(text: &str) -> Result<HealthSettings, String> {
+        check(Path::new("a.yaml"), text.as_bytes()).map_err(|error| {
+            let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            format!("{error}: {cause}")
+        })
+    }
+
+    #[test]
+    fn a_file_is_laid_over_the_defaults() {
+        let settings = parse("# Sooner than usual.\nglitchHold: PT10S\nfirstHold: PT1M\n").unwrap();
+        let expected = HealthSettings {
+            glitch_hold: Duration::from_secs(10),
+            first_hold: Duration::from_mins(1),
+            ..HealthSettings::default()
+        };
+        assert_eq!(settings, expected);
+        for text in ["{}", "# nothing yet\n", ""] {
+            assert_eq!(parse(text), Ok(HealthSettings::default()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_file_the_line_and_the_key() {
+        let refused = |text: &str, expected: &str| {
+            let message = parse(text).unwrap_err();
+            assert!(message.starts_with(expected), "{message}");
+        };
+        refused("# ours\nprobeLease: PT1M\n", "a.yaml:2:13: probeLease is 60s; expected 75s to 900s");
+        refused("glitches: 3\nGlitchCount: 4\n", "a.yaml:2:1: unknown field `GlitchCount`");
+        refused("glitchHold: soon\n", "a.yaml:1:13: ");
+        refused("- 1\n", "a.yaml:1:1: ");
+    }
+}

@@ -1,0 +1,109 @@
+//! The settings of failing endpoints as an operator writes them: in a file, or in a variable of the environment.
+
+use serde::Deserialize;
+
+use super::IsoDuration;
+use crate::health::{HealthSettings, HealthSettingsError};
+
+/// Changes to the defaults. What is left out stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub struct LinkSettings {
+    /// So many failures in a row, in one worker, begin a Glitch. 10.
+    pub failures_in_a_row: Option<u32>,
+    /// So many requests in one invocation that all failed do as well. 3.
+    pub failures_of_invocation: Option<u32>,
+    /// How long a Glitch is (Exchange's `GlitchRetrySeconds`). PT1M.
+    pub glitch_hold: Option<IsoDuration>,
+    /// How many of them there are before Retry. 3.
+    pub glitches: Option<u32>,
+    /// How long the first holds in Retry are. PT10M.
+    pub first_hold: Option<IsoDuration>,
+    /// How many of them there are. 3.
+    pub first_holds: Option<u32>,
+    /// How long each is after those. PT15M.
+    pub later_hold: Option<IsoDuration>,
+    /// How long a probe may take before another may be made. PT1M30S.
+    pub probe_lease: Option<IsoDuration>,
+    /// How long the ramp stays at 1, 2, 4 … requests at once. PT5S.
+    pub ramp_step: Option<IsoDuration>,
+    /// After so long a link that is down, or up again, is told of (Exchange's `StateChangeDelay`). PT5M.
+    pub state_change_delay: Option<IsoDuration>,
+    /// Whether nothing is told (Exchange's `SuppressStateChanges`). False.
+    pub suppress_state_changes: Option<bool>,
+    /// An event that failed so often while others succeeded is delivered alone and last (Exchange's
+    /// `PerMsgFailuresBeforeMarkingAsProblem`). 2.
+    pub problem_failures: Option<u32>,
+}
+
+impl LinkSettings {
+    /// The settings that come of it, or the one that is out of its range.
+    pub fn applied(&self) -> Result<HealthSettings, HealthSettingsError> {
+        let default = HealthSettings::default();
+        let length = |written: Option<IsoDuration>, default| written.map_or(default, |it| it.0);
+        let settings = HealthSettings {
+            failures_in_a_row: self.failures_in_a_row.unwrap_or(default.failures_in_a_row),
+            failures_of_invocation: self.failures_of_invocation.unwrap_or(default.failures_of_invocation),
+            glitch_hold: length(self.glitch_hold, default.glitch_hold),
+            glitches: self.glitches.unwrap_or(default.glitches),
+            first_hold: length(self.first_hold, default.first_hold),
+            first_holds: self.first_holds.unwrap_or(default.first_holds),
+            later_hold: length(self.later_hold, default.later_hold),
+            probe_lease: length(self.probe_lease, default.probe_lease),
+            ramp_step: length(self.ramp_step, default.ramp_step),
+            state_change_delay: length(self.state_change_delay, default.state_change_delay),
+            suppress_state_changes: self.suppress_state_changes.unwrap_or(default.suppress_state_changes),
+            problem_failures: self.problem_failures.unwrap_or(default.problem_failures),
+        };
+        settings.validate()?;
+        Ok(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::time::Duration;
+
+    fn read(settings: Value) -> Result<HealthSettings, String> {
+        let written: LinkSettings = serde_json::from_value(settings).map_err(|error| error.to_string())?;
+        written.applied().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_default() {
+        assert_eq!(read(json!({})), Ok(HealthSettings::default()));
+        let some = json!({ "glitches": 4, "laterHold": "PT30M", "suppressStateChanges": true });
+        let expected = HealthSettings {
+            glitches: 4,
+            later_hold: Duration::from_mins(30),
+            suppress_state_changes: true,
+            ..HealthSettings::default()
+        };
+        assert_eq!(read(some), Ok(expected));
+    }
+
+    #[test]
+    fn every_setting_has_the_name_by_which_it_is_refused() {
+        let counts = ["failuresInARow", "failuresOfInvocation", "glitches", "firstHolds", "problemFailures"];
+        for member in counts {
+            assert_eq!(read(json!({ member: 0 })), Err(format!("{member} is 0; expected 1 to 1000")));
+        }
+        for member in ["glitchHold", "firstHold", "laterHold", "probeLease", "rampStep", "stateChangeDelay"] {
+            let error = read(json!({ member: "P2D" })).unwrap_err();
+            assert!(error.starts_with(&format!("{member} is ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_or_kind_of_value_is_refused() {
+        let check = |settings, expected: &str| {
+            let error = read(settings).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        };
+        check(json!({ "GlitchRetrySeconds": 60 }), "unknown field `GlitchRetrySeconds`");
+        check(json!({ "glitchHold": "60 s" }), "duration");
+        check(json!({ "glitches": "three" }), "invalid type");
+    }
+}

@@ -1,0 +1,197 @@
+//! What operators see of links and subscriptions that are not well, or whose events are held, and what force did.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{IsoTimestamp, StatusState};
+use crate::endpoint::Link;
+use crate::health::{Condition, Phase, Target};
+use crate::name::{SubscriptionName, TopicName};
+use crate::outcome::OutcomeName;
+
+/// Most held objects that are counted of one subscription or link.
+pub const HELD_OBJECTS_SHOWN_MAX: u32 = 1000;
+
+/// Links and subscriptions that are not well, and subscriptions whose events are held.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LinksView {
+    /// They, by link. What is well and has nothing held is not among them.
+    pub links: Vec<LinkView>,
+    /// Whether there are more than are shown or were counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// A link or a subscription that is not well, or whose events are held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LinkView {
+    /// Scheme, host and port. Left out of a subscription that was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "https://billing.example.com:443")]
+    pub link: Option<String>,
+    /// What fails or waits: everything on the link, or one subscription.
+    pub scope: LinkScope,
+    /// The subscription's topic. Left out where the scope is `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "orders")]
+    pub topic: Option<TopicName>,
+    /// The subscription. Left out where the scope is `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "billing")]
+    pub subscription: Option<SubscriptionName>,
+    /// Where it stands.
+    pub state: LinkState,
+    /// Since when. Left out where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<IsoTimestamp>,
+    /// Since when it has been failing: this and the following only where it fails, or did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<IsoTimestamp>,
+    /// How many requests failed since then, as far as they counted: the streak, and each probe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = 13)]
+    pub failures: Option<u32>,
+    /// How the last of them failed, as dead letters say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "Busy")]
+    pub last_outcome: Option<OutcomeName>,
+    /// The status of that, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = 503)]
+    pub last_http_status_code: Option<u16>,
+    /// When the next request is made to it. Left out while it recovers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_probe: Option<IsoTimestamp>,
+    /// How many objects of held deliveries wait for it, or for the subscriptions on the link. An object holds up to some
+    /// hundred deliveries. 1000 stands for that many or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = 3)]
+    pub held_objects: Option<u32>,
+}
+
+/// What fails or waits together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum LinkScope {
+    /// Everything on the link.
+    Link,
+    /// One subscription.
+    Subscription,
+}
+
+/// Where a link or a subscription stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum LinkState {
+    /// It failed just now, and is left alone for a minute at a time; what comes waits in the queue.
+    Glitch,
+    /// It has been failing for minutes, and is left alone for longer; what comes is held.
+    Retry,
+    /// It answered again, or was forced: what waits is let through little by little.
+    Recovering,
+    /// An operator paused it.
+    Paused,
+    /// Its endpoint has not consented yet.
+    Pending,
+    /// Its endpoint did not consent.
+    Failed,
+    /// It is well, disabled or deleted: what is held goes out.
+    Releasing,
+}
+
+/// What force did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ForcedView {
+    /// The topic.
+    #[schema(value_type = String, example = "orders")]
+    pub topic: TopicName,
+    /// The subscription.
+    #[schema(value_type = String, example = "billing")]
+    pub subscription: SubscriptionName,
+    /// What was in the way, as it stood before: the subscription, its link, and those of its fallback. Empty if nothing was.
+    pub forced: Vec<LinkView>,
+    /// What happens now, in words.
+    #[schema(example = "its hold has ended: …")]
+    pub detail: String,
+}
+
+impl LinkView {
+    /// A target that is not well.
+    pub fn of(target: &Target, condition: &Condition) -> Self {
+        let (scope, topic, subscription) = match target {
+            Target::Link(_) => (LinkScope::Link, None, None),
+            Target::Subscription { topic, name, .. } => {
+                (LinkScope::Subscription, Some(topic.clone()), Some(name.clone()))
+            }
+        };
+        Self {
+            link: Some(target.link().to_string()),
+            scope,
+            topic,
+            subscription,
+            state: condition.phase.into(),
+            since: Some(IsoTimestamp(condition.since)),
+            failing_since: Some(IsoTimestamp(condition.failing_since)),
+            failures: Some(condition.failures),
+            last_outcome: Some(condition.last.outcome),
+            last_http_status_code: condition.last.status,
+            next_probe: condition.next_probe().map(IsoTimestamp),
+            held_objects: None,
+        }
+    }
+
+    /// A subscription whose events are held on account of its own state, not of how its endpoint is.
+    pub fn held(
+        topic: &TopicName,
+        name: &SubscriptionName,
+        link: Option<&Link>,
+        state: LinkState,
+        since: Option<IsoTimestamp>,
+    ) -> Self {
+        Self {
+            link: link.map(ToString::to_string),
+            scope: LinkScope::Subscription,
+            topic: Some(topic.clone()),
+            subscription: Some(name.clone()),
+            state,
+            since,
+            failing_since: None,
+            failures: None,
+            last_outcome: None,
+            last_http_status_code: None,
+            next_probe: None,
+            held_objects: None,
+        }
+    }
+
+    /// The same with what waits for it, at most [`HELD_OBJECTS_SHOWN_MAX`].
+    #[must_use]
+    pub fn holding(self, objects: u32) -> Self {
+        Self { held_objects: Some(objects.min(HELD_OBJECTS_SHOWN_MAX)), ..self }
+    }
+}
+
+impl From<Phase> for LinkState {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::Glitch => Self::Glitch,
+            Phase::Retry => Self::Retry,
+            Phase::Recovering => Self::Recovering,
+        }
+    }
+}
+
+impl From<StatusState> for LinkState {
+    /// Where a subscription with held events stands by its own state.
+    fn from(state: StatusState) -> Self {
+        match state {
+            StatusState::Paused => Self::Paused,
+            StatusState::Pending => Self::Pending,
+            StatusState::Failed => Self::Failed,
+            StatusState::Active | StatusState::Disabled => Self::Releasing,
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Notices that a link, or a subscription on it, is down or up again: from what workers noted, by wake, over the queue to an
+//! endpoint, whatever fails on the way.
+
+#![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use posthaste_core::api::SubscriptionSettings;
+use posthaste_core::health::{Failure, HealthSettings, Observation, Target};
+use posthaste_core::layout;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::outcome::OutcomeName;
+use posthaste_core::record::TopicRecord;
+use posthaste_local::{ManualClock, StateStore};
+use posthaste_ports::{ErrorKind, Fault, LinkBook, ObjectStore, Plan, PutCondition};
+use posthaste_simulation::{Answer, Faults, World};
+use serde_json::{Value, json};
+
+const LINK: &str = "https://billing.example.com:443";
+const OWN: &str = "https://billing.example.com:443 orders.billing";
+const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
+
+/// How long a change is waited with before it is told (SPEC §5).
+const DELAY: Duration = Duration::from_mins(5);
+
+/// More effects than one run has; the loop ends when a plan's fault was never reached.
+const EFFECTS_MAX: u64 = 300;
+
+/// A world in which the topic `orders`, with the subscription `billing`, has its notices sent to `ops`.
+async fn told_ops(world: World) -> World {
+    world.subscribe(json!({})).await;
+    world.tell_ops(json!({})).await;
+    world.endpoint.answer([Answer::Status(204)]);
+    world
+}
+
+fn target(text: &str) -> Target {
+    Target::parse(text).unwrap()
+}
+
+/// What another worker knows, whose store never fails.
+fn book(world: &World) -> LinkBook<StateStore, ManualClock> {
+    LinkBook::new(world.local.state(), world.clock.clone(), HealthSettings::default())
+}
+
+/// A target fails, with its probes, until it is in Retry.
+async fn fall(world: &World, text: &str) {
+    let (book, target) = (book(world), target(text));
+    let failing = Observation::Failing { failures: 10, last: BUSY };
+    book.observe(&[(target.clone(), failing)]).await.unwrap();
+    for _ in 0..3 {
+        world.clock.advance(Duration::from_mins(1));
+        book.claim(&target, "probe").await.unwrap();
+        let failed = Observation::ProbeFailed { by: "probe".to_owned(), last: BUSY };
+        book.observe(&[(target.clone(), failed)]).await.unwrap();
+    }
+}
+
+async fn recover(world: &World, text: &str) {
+    let book = book(world);
+    book.all().await.unwrap();
+    book.observe(&[(target(text), Observation::Succeeded)]).await.unwrap();
+}
+
+/// One run of wake, so much later, and the notices that come of it.
+async fn told_after(world: &World, later: Duration) -> Vec<Value> {
+    world.clock.advance(later);
+    let _: Result<_, _> = world.try_wake().await;
+    world.deliver_all().await;
+    let requests = world.endpoint.take();
+    requests.iter().map(|request| serde_json::from_str(&request.body).unwrap()).collect()
+}
+
+fn kinds(notices: &[Value]) -> Vec<&str> {
+    notices.iter().map(|notice| notice["type"].as_str().unwrap()).collect()
+}
+
+/// Writes a topic like `orders` under another name.
+async fn copy_of_orders(world: &World, name: &str) {
+    let record = TopicRecord { name: TopicName::parse(name).unwrap(), ..world.record().await };
+    world
+        .write_state(&layout::topic(&record.name), String::from_utf8(record.render().to_vec()).unwrap())
+        .await;
+}
+
+#[tokio::test]
+async fn a_link_that_stays_down_is_told_once_and_so_is_that_it_is_up_again() {
+    let world = told_ops(World::new()).await;
+    fall(&world, LINK).await;
+    assert_eq!(told_after(&world, DELAY.saturating_sub(Duration::from_secs(1))).await, [] as [Value; 0]);
+    let down = told_after(&world, Duration::from_secs(1)).await;
+    assert_eq!(kinds(&down), ["dev.posthaste.link.down"]);
+    let data = &down[0]["data"];
+    assert_eq!([&data["link"], &data["scope"], &data["state"]], [LINK, "link", "retry"]);
+    assert_eq!((&data["failures"], &data["lastHttpStatusCode"]), (&json!(13), &json!(503)));
+    assert_eq!(told_after(&world, Duration::from_mins(1)).await, [] as [Value; 0]);
+    recover(&world, LINK).await;
+    assert_eq!(told_after(&world, DELAY.saturating_sub(Duration::from_secs(1))).await, [] as [Value; 0]);
+    assert_eq!(kinds(&told_after(&world, Duration::from_secs(1)).await), ["dev.posthaste.link.up"]);
+    assert_eq!(told_after(&world, Duration::from_mins(1)).await, [] as [Value; 0]);
+    assert_eq!(world.links.all().await.unwrap().len(), 0, "what is well again is forgotten");
+}
+
+#[tokio::test]
+async fn a_link_that_is_up_again_before_it_is_told_is_not_told_at_all() {
+    let world = told_ops(World::new()).await;
+    for _ in 0..3 {
+        fall(&world, LINK).await;
+        let mut told = told_after(&world, Duration::from_mins(4)).await;
+        recover(&world, LINK).await;
+        told.extend(told_after(&world, Duration::from_mins(6)).await);
+        assert_eq!(told, [] as [Value; 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_link_that_falls_again_before_it_is_told_up_was_down_all_the_time() {
+    let world = told_ops(World::new()).await;
+    fall(&world, LINK).await;
+    assert_eq!(told_after(&world, DELAY).await.len(), 1);
+    recover(&world, LINK).await;
+    assert_eq!(told_after(&world, Duration::from_mins(4)).await, [] as [Value; 0]);
+    fall(&world, LINK).await;
+    assert_eq!(told_after(&world, DELAY).await, [] as [Value; 0]);
+    recover(&world, LINK).await;
+    assert_eq!(kinds(&told_after(&world, DELAY).await), ["dev.posthaste.link.up"]);
+}
+
+#[tokio::test]
+async fn every_topic_that_is_told_is_told_once_however_many_name_it() {
+    let world = told_ops(World::new().telling_ops()).await;
+    copy_of_orders(&world, "invoices").await;
+    fall(&world, LINK).await;
+    assert_eq!(told_after(&world, DELAY).await.len(), 1);
+}
+
+#[tokio::test]
+async fn the_programs_own_topic_is_told_of_links_on_which_nobody_else_asks_for_notices() {
+    let world = told_ops(World::new().telling_ops()).await;
+    fall(&world, "https://elsewhere.example.com:443").await;
+    assert_eq!(told_after(&world, DELAY).await.len(), 1);
+    let silent = told_ops(World::new()).await;
+    fall(&silent, "https://elsewhere.example.com:443").await;
+    assert_eq!(told_after(&silent, DELAY).await, [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn of_a_subscription_only_its_own_topic_is_told() {
+    let world = told_ops(World::new()).await;
+    fall(&world, OWN).await;
+    let told = told_after(&world, DELAY).await;
+    assert_eq!(kinds(&told), ["dev.posthaste.link.down"]);
+    let data = &told[0]["data"];
+    assert_eq!(
+        [&data["scope"], &data["topic"], &data["subscription"]],
+        ["subscription", "orders", "billing"]
+    );
+    fall(&world, "https://billing.example.com:443 elsewhere.billing").await;
+    assert_eq!(told_after(&world, DELAY).await, [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn a_topic_whose_fallback_is_on_the_link_is_told_too() {
+    let world = told_ops(World::new()).await;
+    let mut record = world.record().await;
+    let endpoint = json!({ "url": "https://billing.example.com/", "fallbackUrl": "https://b.example/" });
+    let settings: SubscriptionSettings = serde_json::from_value(json!({ "endpoint": endpoint })).unwrap();
+    record.settings.subscriptions.insert(SubscriptionName::parse("billing").unwrap(), settings);
+    world.write_record(record.render()).await;
+    fall(&world, "https://b.example:443").await;
+    assert_eq!(told_after(&world, DELAY).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_topic_that_cannot_be_read_keeps_nobody_from_being_told() {
+    let world = told_ops(World::new()).await;
+    let key = layout::topic(&TopicName::parse("broken").unwrap());
+    world.local.state().put(&key, "{".into(), PutCondition::Always).await.unwrap();
+    fall(&world, LINK).await;
+    assert_eq!(told_after(&world, DELAY).await.len(), 1);
+}
+
+/// What is told of a link's fall and rise while something fails, each change counted once.
+async fn changes(faults: &Faults) -> Vec<String> {
+    let world = told_ops(World::with(faults)).await;
+    let mut told = Vec::new();
+    fall(&world, LINK).await;
+    // What deliver could not finish is visible again after some minutes.
+    let waits = [DELAY, Duration::from_mins(1), Duration::from_mins(10), Duration::from_mins(10)];
+    for later in waits {
+        told.extend(told_after(&world, later).await);
+    }
+    recover(&world, LINK).await;
+    for later in waits {
+        told.extend(told_after(&world, later).await);
+    }
+    let text = |notice: &Value, member: &str| notice[member].as_str().unwrap().to_owned();
+    let by_id: BTreeMap<_, _> = told.iter().map(|it| (text(it, "id"), text(it, "type"))).collect();
+    by_id.into_values().collect()
+}
+
+#[tokio::test]
+async fn no_change_is_lost_whichever_effect_fails() {
+    let expected = ["dev.posthaste.link.down", "dev.posthaste.link.up"];
+    assert_eq!(changes(&Faults::none()).await, expected);
+    for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::TimedOut)] {
+        for is_queue in [false, true] {
+            for number in 0..EFFECTS_MAX {
+                let plan = Plan::nth(number, fault.clone());
+                let faults = match is_queue {
+                    true => Faults { queues: plan.clone(), ..Faults::none() },
+                    false => Faults { state: plan.clone(), ..Faults::none() },
+                };
+                assert_eq!(changes(&faults).await, expected, "{fault:?} at {number}, queue: {is_queue}");
+                if plan.faults() == 0 {
+                    break;
+                }
+            }
+        }
+    }
+}
