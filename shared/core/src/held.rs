@@ -15,7 +15,7 @@ pub use room::{PASS_MAX, Room};
 
 /// So long after it recovered, what is held for an endpoint begins to go one by one in every run: the ramp of its first
 /// seconds may be over before wake looks.
-const GENTLE_FOR: Duration = Duration::from_mins(5);
+pub const GENTLE_FOR: Duration = Duration::from_mins(5);
 
 /// So often what goes in a pass doubles; then it is more than a pass has.
 const DOUBLINGS_MAX: u32 = 10;
