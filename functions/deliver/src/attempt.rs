@@ -17,7 +17,7 @@ use posthaste_ports::{
 };
 
 use crate::Deliver;
-use crate::health::Route;
+use crate::health::{Made, Route};
 use crate::intake::{OUR_FAULT_WAIT, Planned};
 use crate::invocation::{EntryRef, Invocation};
 use crate::lanes::Permit;
@@ -110,22 +110,31 @@ where
                 verdicts.extend(run.iter().map(|event| (event.at, verdict)));
                 continue;
             }
+            // Asking others whether it may be sent has taken some time.
+            if self.time_to_start(invocation, planned).is_none() {
+                self.give_up_probe(invocation, &mut route).await;
+                verdicts.extend(run.iter().map(|event| (event.at, EntryVerdict::NotStarted)));
+                continue;
+            }
+            let began = self.ports.clock.now();
             let Some(posted) = self.post(invocation, planned, &route, run).await else {
+                self.give_up_probe(invocation, &mut route).await;
                 verdicts.extend(run.iter().map(|event| (event.at, UNRENDERABLE)));
                 continue;
             };
-            self.note_outcome(invocation, planned, &mut route, posted.outcome).await;
+            self.note(invocation, &mut route, Made { planned, began, outcome: posted.outcome }).await;
             let status = posted.outcome.status();
             if splits(status, run.len()) {
                 let (first, second) = run.split_at(run.len() / 2);
                 waiting.extend([second, first]);
                 continue;
             }
-            verdicts.extend(self.judge(invocation, planned, run, &posted));
-            if status == Some(410) {
+            verdicts.extend(self.judge(invocation, planned, &route, run, &posted));
+            if status == Some(410) && !route.is_fallback {
                 // Whoever is gone is not asked for the other halves.
-                verdicts
-                    .extend(waiting.drain(..).flat_map(|run| self.judge(invocation, planned, run, &posted)));
+                verdicts.extend(
+                    waiting.drain(..).flat_map(|run| self.judge(invocation, planned, &route, run, &posted)),
+                );
                 if planned.subscription.retry.disable_on_gone {
                     // Cut off, it is left to the next event, which meets the same answer.
                     self.before(invocation.attempts_end(), self.retire(&planned.subscription)).await;
@@ -187,7 +196,7 @@ where
             })
             .await;
         if let Some(late) = answer.late.take() {
-            self.let_go_on(invocation, planned, run, late);
+            self.let_go_on(invocation, planned, route, run, late);
         }
         let posted = Posted::new(invocation, planned, run, &answer, self.outcome(&answer));
         report::attempt(planned, route.endpoint, run.len(), &posted, answer.took);
@@ -209,6 +218,7 @@ where
         &self,
         invocation: &Invocation,
         planned: &Planned,
+        route: &Route<'_>,
         run: &[Loaded],
         posted: &Posted,
     ) -> Vec<(EntryRef, EntryVerdict)> {
@@ -222,6 +232,7 @@ where
                 attempt: planned.attempts_before.saturating_add(1),
                 expires_at: invocation.entry(*at).expires_at,
                 name_was_unknown: planned.name_was_unknown,
+                is_fallback: route.is_fallback,
             };
             let verdict = decide(&state, outcome, &planned.subscription.retry, planned.jitter, now);
             (*at, entry_verdict(verdict, outcome, now))

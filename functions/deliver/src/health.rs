@@ -11,10 +11,12 @@ mod route;
 
 use std::sync::Mutex;
 
-use posthaste_core::health::{Sign, Signs, Streaks, Target};
+use posthaste_core::health::{Sign, Streaks, Target};
 use posthaste_core::time::Timestamp;
+use posthaste_core::topic::Subscription;
 
 use crate::invocation::lock;
+pub(crate) use note::Made;
 use ramps::Ramps;
 pub(crate) use route::Route;
 
@@ -32,9 +34,11 @@ impl Health {
         streaks.is_failing(target) || streaks.is_failing(&Target::Link(target.link().clone()))
     }
 
-    /// When an event of a subscription last succeeded here since one that failed.
-    pub(crate) fn succeeded_at(&self, target: &Target) -> Option<Timestamp> {
-        lock(&self.streaks).succeeded_at(target)
+    /// When an event of a subscription last succeeded here, at either of its endpoints, since one that failed there.
+    pub(crate) fn succeeded_at(&self, subscription: &Subscription) -> Option<Timestamp> {
+        let streaks = lock(&self.streaks);
+        let targets = subscription.endpoints().map(|endpoint| Target::on(endpoint.link(), subscription));
+        targets.filter_map(|target| streaks.succeeded_at(&target)).max()
     }
 
     /// Counts what a request says about a target, and answers how many failures in a row that makes.
@@ -50,15 +54,15 @@ impl Health {
         }
     }
 
+    /// Counts a target from the beginning: its streak was told.
     fn begin_anew(&self, target: &Target) {
         lock(&self.streaks).end(target);
     }
-}
 
-/// What a request says about one of the two.
-fn sign_of(signs: Signs, target: &Target) -> Sign {
-    match target {
-        Target::Link(_) => signs.link,
-        Target::Subscription { .. } => signs.subscription,
+    /// Counts a subscription and its link from the beginning: they are known not to be well, by whomever.
+    fn leave_alone(&self, target: &Target) {
+        let mut streaks = lock(&self.streaks);
+        streaks.end(target);
+        streaks.end(&Target::Link(target.link().clone()));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_core::delivery::{Delivery, Entry, Payload};
-use posthaste_core::health::{Failure, Sign, Tally, Target};
+use posthaste_core::health::{Failure, Observation, Sign, Tally, Target};
 use posthaste_core::settle::EntryVerdict;
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::{Status, Subscription};
@@ -92,22 +92,24 @@ impl Invocation {
         lock(&self.settled).insert(id.clone());
     }
 
-    /// Counts what a request said about a target.
-    pub(crate) fn tally(&self, target: &Target, sign: Sign, last: Option<Failure>) {
+    /// Counts what a request said about a target that was begun at that time.
+    pub(crate) fn tally(&self, target: &Target, sign: Sign, last: Option<Failure>, began: Timestamp) {
         let mut tally = lock(&self.tally);
         match (sign, last) {
             (Sign::Good, _) => tally.succeeded(target),
-            (Sign::Bad, Some(last)) => tally.failed(target, last),
+            (Sign::Bad, Some(last)) => tally.failed(target, last, began),
             _ => {}
         }
     }
 
-    /// The targets all of whose requests failed, with how many those were and how the last one did.
-    pub(crate) fn all_failed(&self, least: u32) -> Vec<(Target, u32, Failure)> {
-        lock(&self.tally)
-            .all_failed(least)
-            .map(|(target, count, last)| (target.clone(), count, last))
-            .collect()
+    /// What was counted of a target was told.
+    pub(crate) fn end_tally(&self, target: &Target) {
+        lock(&self.tally).end(target);
+    }
+
+    /// What is to be told of the targets all of whose requests failed.
+    pub(crate) fn all_failed(&self, least: u32) -> Vec<(Target, Observation)> {
+        lock(&self.tally).all_failed(least).map(|(target, seen)| (target.clone(), seen)).collect()
     }
 
     /// Notes a message that is settled at the invocation's end.

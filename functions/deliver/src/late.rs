@@ -24,6 +24,7 @@ use posthaste_ports::{
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::Deliver;
+use crate::health::Route;
 use crate::intake::Planned;
 use crate::invocation::{Invocation, Job, lock};
 use crate::lanes::{Bound, Lanes, Permit};
@@ -147,12 +148,13 @@ where
         &self,
         invocation: &Invocation,
         planned: &Planned,
+        route: &Route<'_>,
         run: &[Loaded],
         answer: LateAnswer,
     ) {
         let Some(sender) = lock(&self.late.listener).sender.clone() else { return };
         let subscription = Arc::clone(&planned.subscription);
-        let Some(permit) = self.late.lanes.try_enter(&subscription.endpoint.link()) else {
+        let Some(permit) = self.late.lanes.try_enter(route.target.link()) else {
             tracing::debug!(topic = %subscription.topic, subscription = %subscription.name, "a late answer is not waited for, there are too many");
             return;
         };

@@ -56,6 +56,8 @@ pub struct AttemptState {
     pub expires_at: Timestamp,
     /// Whether the attempt before this one already found that the host name does not exist.
     pub name_was_unknown: bool,
+    /// Whether it was the second endpoint that was asked: what that refuses for good the first may still take.
+    pub is_fallback: bool,
 }
 
 /// What to do with an event after an attempt.
@@ -146,6 +148,7 @@ pub fn expires_at(
 
 fn permanent(state: &AttemptState, outcome: Outcome, policy: &RetryPolicy) -> Option<DeadLetterReason> {
     match outcome {
+        _ if state.is_fallback => None,
         Outcome::Answered { status: 410, .. } => Some(DeadLetterReason::EndpointGone),
         Outcome::Answered { status, .. } if policy.permanent_statuses.contains(&status) => {
             Some(DeadLetterReason::UndeliverableDueToClientError)
@@ -208,7 +211,12 @@ mod tests {
     }
 
     fn state(attempt: u16) -> AttemptState {
-        AttemptState { attempt, expires_at: NOW + Duration::from_hours(24), name_was_unknown: false }
+        AttemptState {
+            attempt,
+            expires_at: NOW + Duration::from_hours(24),
+            name_was_unknown: false,
+            is_fallback: false,
+        }
     }
 
     fn check(attempt: u16, outcome: Outcome, expected: Verdict) {
@@ -274,6 +282,16 @@ mod tests {
             check(1, answered(status), give_up(DeadLetterReason::UndeliverableDueToClientError));
         }
         check(1, answered(410), give_up(DeadLetterReason::EndpointGone));
+    }
+
+    #[test]
+    fn nothing_that_the_second_endpoint_answers_is_permanent() {
+        let fallback = AttemptState { is_fallback: true, name_was_unknown: true, ..state(1) };
+        let unknown = Outcome::Failed(SendFailure::Resolution { does_not_exist: true });
+        for outcome in [answered(400), answered(404), answered(410), unknown] {
+            let verdict = decide(&fallback, outcome, &RetryPolicy::default(), Jitter::NONE, NOW);
+            assert!(matches!(verdict, Verdict::Retry { .. }), "{outcome:?}");
+        }
     }
 
     #[test]

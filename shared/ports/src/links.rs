@@ -58,6 +58,10 @@ struct Known {
     etag: Option<ETag>,
     /// By the clock's `monotonic`; `None` before the first read.
     checked_at: Option<Duration>,
+    /// The last look failed: everything counts as well until the next.
+    is_blind: bool,
+    /// How often something was learned, so that an answer that comes late does not undo what was written meanwhile.
+    times: u64,
 }
 
 impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
@@ -97,21 +101,16 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
         self.known(shard_index(target.link())).shard.condition(target).cloned()
     }
 
-    /// Asks for the right to probe a target, under this name. `None` where there is nothing to probe any more, where
-    /// somebody else has it, or where that cannot be told.
-    pub async fn claim(&self, target: &Target, by: &str) -> Option<Probed> {
+    /// Asks for the right to probe a target, under this name. `None` where there is nothing to probe any more, or somebody
+    /// else has it; an error where it cannot be written down.
+    pub async fn claim(&self, target: &Target, by: &str) -> Result<Option<Probed>, LinksError> {
         let (mut probed, settings) = (None, &*self.settings);
         let claim = |shard: &mut Shard| {
             probed = shard.claim(target, by, self.clock.now(), settings);
             probed.is_some()
         };
-        match self.change(shard_index(target.link()), claim).await {
-            Ok(_) => probed,
-            Err(error) => {
-                tracing::warn!(%target, error = &error as &dyn std::error::Error, "no right to a probe");
-                None
-            }
-        }
+        self.change(shard_index(target.link()), claim).await?;
+        Ok(probed)
     }
 
     /// Notes what was seen of targets that are all on one link. Answers those that changed. A success of a target that is
@@ -120,8 +119,11 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
         let Some((first, _)) = seen.first() else { return Ok(Vec::new()) };
         let index = shard_index(first.link());
         let known = self.known(index);
+        // Of a target that is well, or recovers already, one more success is no news.
+        let is_left_alone =
+            |target: &Target| known.shard.condition(target).is_some_and(|it| it.phase != Phase::Recovering);
         let says_something = |(target, observation): &&(Target, Observation)| {
-            *observation != Observation::Succeeded || known.shard.condition(target).is_some()
+            *observation != Observation::Succeeded || is_left_alone(target)
         };
         let seen: Vec<_> = seen.iter().filter(says_something).collect();
         let mut changed = Vec::new();
@@ -142,13 +144,19 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
         Ok(changed)
     }
 
-    /// Every part in which something is known, read anew.
+    /// Every part in which something is known, read anew. One that a newer program wrote is passed over.
     pub async fn all(&self) -> Result<Vec<(usize, Arc<Shard>)>, LinksError> {
         let listed = self.store.list(layout::LINKS, None, LINK_SHARDS * 2).await?;
         let is_listed = |index: &usize| listed.objects.iter().any(|object| object.key == shard_key(*index));
         let mut all = Vec::new();
         for index in (0..LINK_SHARDS).filter(is_listed) {
-            self.read(index).await?;
+            match self.read(index).await {
+                Err(error @ LinksError::Object(_)) => {
+                    tracing::error!(index, error = &error as &dyn std::error::Error, "links passed over");
+                    continue;
+                }
+                read => read?,
+            }
             let shard = self.known(index).shard;
             if !shard.is_empty() {
                 all.push((index, shard));
@@ -158,7 +166,7 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
     }
 
     fn gate_of(&self, known: &Known, target: &Target) -> Gate {
-        known.shard.gate(target, self.clock.now(), &self.settings)
+        if known.is_blind { Gate::Open } else { known.shard.gate(target, self.clock.now(), &self.settings) }
     }
 
     fn is_fresh(&self, known: &Known) -> bool {
@@ -171,7 +179,9 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
         let read = self.shared.reads.share(&key, || async { self.read(index).await.map_err(Arc::new) }).await;
         if let Err(error) = read {
             tracing::warn!(%key, error = &*error as &dyn std::error::Error, "links not looked up, they count as well");
-            self.learn(index, Arc::default(), None);
+            let mut shards = self.lock();
+            let known = &mut shards[index % LINK_SHARDS];
+            (known.is_blind, known.checked_at) = (true, Some(self.clock.monotonic()));
         }
     }
 
@@ -182,8 +192,8 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
             None => self.store.get(&key).await?.map_or(Revalidated::Missing, Revalidated::Changed),
         };
         match read {
-            Revalidated::Unchanged => self.learn(index, known.shard, known.etag),
-            Revalidated::Missing => self.learn(index, Arc::default(), None),
+            Revalidated::Unchanged => self.learn(index, known.times, known.shard, known.etag),
+            Revalidated::Missing => self.learn(index, known.times, Arc::default(), None),
             Revalidated::Changed(object) => {
                 let shard = match Shard::parse(&object.bytes) {
                     // It is written anew with the next transition.
@@ -193,7 +203,7 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
                     }
                     parsed => parsed?,
                 };
-                self.learn(index, Arc::new(shard), Some(object.etag));
+                self.learn(index, known.times, Arc::new(shard), Some(object.etag));
             }
         }
         Ok(())
@@ -203,9 +213,14 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
         self.lock()[index % LINK_SHARDS].clone()
     }
 
-    fn learn(&self, index: usize, shard: Arc<Shard>, etag: Option<ETag>) {
-        let checked_at = Some(self.clock.monotonic());
-        self.lock()[index % LINK_SHARDS] = Known { shard, etag, checked_at };
+    /// Keeps what was read or written since something was last learned; what somebody learned meanwhile is newer.
+    fn learn(&self, index: usize, times: u64, shard: Arc<Shard>, etag: Option<ETag>) {
+        let mut shards = self.lock();
+        let known = &mut shards[index % LINK_SHARDS];
+        if known.times == times {
+            let checked_at = Some(self.clock.monotonic());
+            *known = Known { shard, etag, checked_at, is_blind: false, times: times + 1 };
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, [Known; LINK_SHARDS]> {

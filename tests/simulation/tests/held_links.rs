@@ -33,7 +33,8 @@ async fn retry(world: &World) {
     let last = Failure { outcome: OutcomeName::SocketError, status: None };
     for _ in 0..4 {
         world.clock.advance(MINUTE);
-        let seen = [(link(), Observation::Failing { failures: 10, last })];
+        let failing = Observation::Failing { failures: 10, last, began: world.clock.now() };
+        let seen = [(link(), failing)];
         book(world).observe(&seen).await.expect("a write");
     }
 }

@@ -13,7 +13,7 @@ use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::outcome::OutcomeName;
 use posthaste_core::record::TopicRecord;
 use posthaste_local::{ManualClock, StateStore};
-use posthaste_ports::{ErrorKind, Fault, LinkBook, ObjectStore, Plan, PutCondition};
+use posthaste_ports::{Clock, ErrorKind, Fault, LinkBook, ObjectStore, Plan, PutCondition};
 use posthaste_simulation::{Answer, Faults, World};
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ fn book(world: &World) -> LinkBook<StateStore, ManualClock> {
 /// A target fails, with its probes, until it is in Retry.
 async fn fall(world: &World, text: &str) {
     let (book, target) = (book(world), target(text));
-    let failing = Observation::Failing { failures: 10, last: BUSY };
+    let failing = Observation::Failing { failures: 10, last: BUSY, began: world.clock.now() };
     book.observe(&[(target.clone(), failing)]).await.unwrap();
     for _ in 0..3 {
         world.clock.advance(Duration::from_mins(1));

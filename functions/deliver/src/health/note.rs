@@ -1,16 +1,29 @@
 //! What an outcome says about its link and its subscription: counted here, and told to the link book when that makes a
 //! difference.
 
+use std::time::Duration;
+
 use posthaste_core::decide::Outcome;
-use posthaste_core::health::{Failure, Observation, Sign, Signs, Target, signs};
+use posthaste_core::health::{Failure, Observation, Phase, Sign, Target, signs};
+use posthaste_core::time::Timestamp;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
 
 use super::route::{Probe, Route};
-use super::sign_of;
 use crate::Deliver;
 use crate::intake::Planned;
 use crate::invocation::Invocation;
 use crate::report;
+
+/// How long telling the others may take. The request's events wait for it, and its lane.
+const TELL_TIME: Duration = Duration::from_secs(5);
+
+/// A request that was made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Made<'a> {
+    pub(crate) planned: &'a Planned,
+    pub(crate) began: Timestamp,
+    pub(crate) outcome: Outcome,
+}
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
@@ -20,65 +33,61 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Notes the outcome of a request. What is left of its probe is used up.
-    pub(crate) async fn note_outcome(
-        &self,
-        invocation: &Invocation,
-        planned: &Planned,
-        route: &mut Route<'_>,
-        outcome: Outcome,
-    ) {
+    /// Notes what came of a request. What is left of its probe is used up.
+    pub(crate) async fn note(&self, invocation: &Invocation, route: &mut Route<'_>, made: Made<'_>) {
+        let Some(signs) = signs(made.outcome) else { return self.give_up_probe(invocation, route).await };
         let probe = route.probe.take();
-        let Some(signs) = signs(outcome) else { return };
         let link = Target::Link(route.target.link().clone());
-        let seen: Vec<_> = [link, route.target.clone()]
-            .into_iter()
-            .filter_map(|target| {
-                let sees = self.sees(invocation, planned, &target, signs, probe.as_ref(), outcome)?;
-                Some((target, sees))
-            })
-            .collect();
+        let of_both = [(link, signs.link), (route.target.clone(), signs.subscription)];
+        let seen = of_both.into_iter().filter_map(|(target, sign)| {
+            let seen = match probe.as_ref().filter(|probe| probe.asks(&target)) {
+                Some(probe) => answer(probe, &target, sign, made),
+                None => self.count(invocation, &target, sign, made)?,
+            };
+            Some((target, seen))
+        });
+        let seen: Vec<_> = seen.collect();
+        self.tell(invocation, &seen).await;
+    }
+
+    /// Lets somebody else probe: this request was not made, or says nothing.
+    pub(crate) async fn give_up_probe(&self, invocation: &Invocation, route: &mut Route<'_>) {
+        let Some(probe) = route.probe.take() else { return };
+        let link = Target::Link(route.target.link().clone());
+        let asked = [link, route.target.clone()].into_iter().filter(|target| probe.asks(target));
+        let given_up = |target| (target, Observation::ProbeGivenUp { by: probe.by.clone() });
+        let seen: Vec<_> = asked.map(given_up).collect();
         self.tell(invocation, &seen).await;
     }
 
     /// Tells of the targets all of whose requests failed in this invocation.
     pub(crate) async fn note_invocation(&self, invocation: &Invocation) {
         let least = self.ports.links.settings().failures_of_invocation;
-        for (target, failures, last) in invocation.all_failed(least) {
-            self.tell(invocation, &[(target, Observation::Failing { failures, last })]).await;
+        for seen in invocation.all_failed(least) {
+            self.tell(invocation, &[seen]).await;
         }
     }
 
-    /// What a request says about one of the two, as far as it is worth telling.
-    fn sees(
+    /// Counts what a request that was no probe says about one of the two, and answers what is worth telling.
+    fn count(
         &self,
         invocation: &Invocation,
-        planned: &Planned,
         target: &Target,
-        signs: Signs,
-        probe: Option<&Probe>,
-        outcome: Outcome,
+        sign: Sign,
+        made: Made<'_>,
     ) -> Option<Observation> {
-        let sign = sign_of(signs, target);
-        if let Some(probe) = probe.filter(|probe| probe.asks(target)) {
-            return Some(match Failure::of(outcome) {
-                Some(last) if matches!(sign, Sign::Bad | Sign::Unknown) => {
-                    Observation::ProbeFailed { by: probe.by.clone(), last }
-                }
-                _ => Observation::Succeeded,
-            });
-        }
-        // Its own problem says nothing about where it goes.
-        if planned.is_problem && sign == Sign::Bad && matches!(target, Target::Subscription { .. }) {
+        if is_own_problem(target, sign, made) {
             return None;
         }
         let failures = self.health.count(target, sign, self.ports.clock.now());
-        let last = Failure::of(outcome);
-        invocation.tally(target, sign, last);
+        let last = Failure::of(made.outcome);
+        invocation.tally(target, sign, last, made.began);
         let is_streak = failures >= self.ports.links.settings().failures_in_a_row;
         match (sign, last) {
             (Sign::Good, _) => Some(Observation::Succeeded),
-            (Sign::Bad, Some(last)) if is_streak => Some(Observation::Failing { failures, last }),
+            (Sign::Bad, Some(last)) if is_streak => {
+                Some(Observation::Failing { failures, last, began: made.began })
+            }
             _ => None,
         }
     }
@@ -89,10 +98,14 @@ where
             return;
         }
         let links = &self.ports.links;
-        match self.before(invocation.parking_ends(), links.observe(seen)).await {
+        let end = invocation.parking_ends().min(self.ports.clock.monotonic() + TELL_TIME);
+        match self.before(end, links.observe(seen)).await {
             Some(Ok(changed)) => {
                 let is_failing = |it: &&(Target, Observation)| matches!(it.1, Observation::Failing { .. });
-                seen.iter().filter(is_failing).for_each(|(target, _)| self.health.begin_anew(target));
+                for (target, _) in seen.iter().filter(is_failing) {
+                    self.health.begin_anew(target);
+                    invocation.end_tally(target);
+                }
                 changed.iter().for_each(|target| self.turned(target));
             }
             Some(Err(error)) => {
@@ -105,11 +118,29 @@ where
     /// A target has gone from one state to another.
     fn turned(&self, target: &Target) {
         let Some(condition) = self.ports.links.condition(target) else { return };
-        report::turned(target, &condition);
+        // A probe that was given up has changed nothing else.
+        if condition.phase == Phase::Recovering || condition.until > self.ports.clock.now() {
+            report::turned(target, &condition);
+        }
         if let Target::Link(link) = target
             && condition.next_probe().is_some()
         {
             self.ports.webhook.drop_link(link);
         }
+    }
+}
+
+/// Its own problem says nothing about where an event goes.
+fn is_own_problem(target: &Target, sign: Sign, made: Made<'_>) -> bool {
+    made.planned.is_problem && sign == Sign::Bad && matches!(target, Target::Subscription { .. })
+}
+
+/// What the answer to a probe says about a target that it asked.
+fn answer(probe: &Probe, target: &Target, sign: Sign, made: Made<'_>) -> Observation {
+    let by = probe.by.clone();
+    match Failure::of(made.outcome) {
+        _ if is_own_problem(target, sign, made) => Observation::ProbeGivenUp { by },
+        Some(last) if matches!(sign, Sign::Bad | Sign::Unknown) => Observation::ProbeFailed { by, last },
+        _ => Observation::ProbeSucceeded { by },
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Route<'a> {
     pub(crate) endpoint: &'a EndpointUrl,
     /// The subscription there.
     pub(crate) target: Target,
+    /// Whether that is the second endpoint.
+    pub(crate) is_fallback: bool,
     /// The right to find out whether the target is well again.
     pub(super) probe: Option<Probe>,
     ramp: Option<RampPermit>,
@@ -36,6 +38,15 @@ pub(crate) struct Route<'a> {
 pub(super) struct Probe {
     pub(super) by: String,
     probed: Probed,
+}
+
+/// What came of asking for that right.
+enum Claimed {
+    Probe(Probe),
+    /// Somebody else is asking, or has been answered.
+    ByAnother,
+    /// It cannot be written down.
+    Unknown,
 }
 
 impl Probe {
@@ -59,16 +70,21 @@ where
     /// The way of a request, or the verdict over its events where there is none now.
     pub(crate) async fn route<'a>(&self, planned: &'a Planned) -> Result<Route<'a>, EntryVerdict> {
         let subscription = &*planned.subscription;
-        for endpoint in subscription.endpoints() {
+        for (index, endpoint) in subscription.endpoints().enumerate() {
             let target = Target::on(endpoint.link(), subscription);
             // What was tried before, delayed or held is suspected: a worker that knows nothing yet does not find out by
             // sending it, and sends it as the probe that it may be.
             let is_suspected = planned.has_waited || self.health.is_failing(&target);
             match self.look(&target, is_suspected).await {
-                Gate::Hold => {}
-                Gate::Delay { until } => return Err(EntryVerdict::Postponed { not_before: until }),
+                // Who comes back to it counts from the beginning.
+                Gate::Hold => self.health.leave_alone(&target),
+                Gate::Delay { until } => {
+                    self.health.leave_alone(&target);
+                    return Err(EntryVerdict::Postponed { not_before: until });
+                }
                 Gate::Open | Gate::Ramp { .. } | Gate::Probe(_) => {
-                    return Ok(Route { endpoint, target, probe: None, ramp: None });
+                    let is_fallback = index > 0;
+                    return Ok(Route { endpoint, target, is_fallback, probe: None, ramp: None });
                 }
             }
         }
@@ -78,14 +94,21 @@ where
     /// Whether a request may be sent its way at this moment, for which it may have waited; if not, the verdict over its
     /// events.
     pub(crate) async fn admit(&self, planned: &Planned, route: &mut Route<'_>) -> Result<(), EntryVerdict> {
-        let mut gate = self.look(&route.target, false).await;
+        let is_suspected = planned.has_waited || self.health.is_failing(&route.target);
+        let mut gate = self.look(&route.target, is_suspected).await;
         if let Gate::Probe(_) = gate {
-            route.probe = self.claim(&route.target).await;
-            if route.probe.is_some() {
-                return Ok(());
+            match self.claim(&route.target).await {
+                Claimed::Probe(probe) => {
+                    route.probe = Some(probe);
+                    return Ok(());
+                }
+                Claimed::ByAnother => gate = self.look(&route.target, true).await,
+                // One at a time, as far as this worker can tell.
+                Claimed::Unknown => {
+                    let until = self.ports.clock.now() + PROBE_LOOK_AGAIN;
+                    return self.enter_ramp(route, 1, until).await;
+                }
             }
-            // Somebody else is asking, or has been answered.
-            gate = self.look(&route.target, true).await;
         }
         match gate {
             Gate::Open => Ok(()),
@@ -109,12 +132,21 @@ where
         })
     }
 
-    async fn claim(&self, target: &Target) -> Option<Probe> {
+    async fn claim(&self, target: &Target) -> Claimed {
         let by = self.ports.entropy.uuid().to_string();
         let end = self.ports.clock.monotonic() + LOOK_TIME;
-        let probed = self.before(end, self.ports.links.claim(target, &by)).await??;
-        tracing::info!(%target, "asking whether it is well again");
-        Some(Probe { by, probed })
+        match self.before(end, self.ports.links.claim(target, &by)).await {
+            Some(Ok(Some(probed))) => {
+                tracing::info!(%target, "asking whether it is well again");
+                Claimed::Probe(Probe { by, probed })
+            }
+            Some(Ok(None)) => Claimed::ByAnother,
+            Some(Err(error)) => {
+                tracing::warn!(%target, error = &error as &dyn std::error::Error, "probe not noted");
+                Claimed::Unknown
+            }
+            None => Claimed::Unknown,
+        }
     }
 
     /// One of the requests that may be under way at once to a target that is recovering. The others come back at some

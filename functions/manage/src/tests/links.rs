@@ -20,7 +20,7 @@ impl Api {
     /// Writes that these targets, all on one link, failed and are in Glitch.
     fn fail(&self, targets: &[&str]) {
         let mut shard = Shard::default();
-        let failing = Observation::Failing { failures: 10, last: BUSY };
+        let failing = Observation::Failing { failures: 10, last: BUSY, began: self.clock.now() };
         for target in targets {
             let target = Target::parse(target).unwrap();
             shard.observe(&target, &failing, self.clock.now(), &HealthSettings::default());

@@ -96,7 +96,8 @@ async fn retry(world: &World) {
     let last = Failure { outcome: OutcomeName::SocketError, status: None };
     for _ in 0..4 {
         world.clock.advance(MINUTE);
-        observe(world, Observation::Failing { failures: 10, last }).await;
+        let began = world.clock.now();
+        observe(world, Observation::Failing { failures: 10, last, began }).await;
     }
 }
 

@@ -1,10 +1,15 @@
 //! What is noted of a target that is not well.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::decide::Outcome;
 use crate::outcome::OutcomeName;
 use crate::time::Timestamp;
+
+/// A lease that lapses later was written by a clock that was wrong: the longest that can be set is 15 minutes.
+const LEASE_AHEAD_MAX: Duration = Duration::from_mins(20);
 
 /// Where a target stands that is not well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -73,7 +78,7 @@ impl Failure {
 impl Condition {
     /// Whether somebody's probe is under way.
     pub fn is_probed(&self, now: Timestamp) -> bool {
-        self.probe.as_ref().is_some_and(|probe| now < probe.until)
+        self.probe.as_ref().is_some_and(|probe| now < probe.until && probe.until <= now + LEASE_AHEAD_MAX)
     }
 
     /// Whether it is left alone no longer, and nobody has asked it yet.

@@ -16,6 +16,8 @@ pub enum Observation {
         failures: u32,
         /// The last of them.
         last: Failure,
+        /// When that one's request was begun: what a target has done since is news that it does not change.
+        began: Timestamp,
     },
     /// The probe of this lease failed.
     ProbeFailed {
@@ -24,7 +26,17 @@ pub enum Observation {
         /// How.
         last: Failure,
     },
-    /// A request succeeded.
+    /// The probe of this lease succeeded.
+    ProbeSucceeded {
+        /// Whose it was.
+        by: String,
+    },
+    /// The probe of this lease was not made, or says nothing.
+    ProbeGivenUp {
+        /// Whose it was.
+        by: String,
+    },
+    /// A request that was no probe succeeded.
     Succeeded,
     /// An operator wants it asked now.
     Forced,
@@ -38,23 +50,32 @@ pub fn observe(
     settings: &HealthSettings,
 ) -> Option<Condition> {
     match (before, observation) {
-        (None, Observation::Failing { failures, last }) => Some(first(*failures, *last, now, settings)),
-        (Some(it), Observation::Failing { failures, last }) => match it.phase {
+        (None, Observation::Failing { failures, last, .. }) => Some(first(*failures, *last, now, settings)),
+        (Some(it), Observation::Failing { failures, last, began }) => match it.phase {
             Phase::Recovering => {
                 let told_down = it.told_down;
-                Some(Condition { told_down, ..first(*failures, *last, now, settings) })
+                let again = || Condition { told_down, ..first(*failures, *last, now, settings) };
+                (*began >= it.since).then(again)
             }
-            // Requests that were under way fail for a while. When nobody has asked in time, this is the answer.
-            Phase::Glitch | Phase::Retry => it.is_due(now).then(|| next(it, *failures, *last, now, settings)),
+            // Requests that were under way fail for a while. What was begun after the hold, by one who did not know of it,
+            // is as good as a probe.
+            Phase::Glitch | Phase::Retry => {
+                let is_answer = it.is_due(now) && *began >= it.until;
+                is_answer.then(|| next(it, *failures, *last, now, settings))
+            }
         },
         (Some(it), Observation::ProbeFailed { by, last }) => {
             let is_its_probe = it.probe.as_ref().is_some_and(|probe| probe.by == *by);
             is_its_probe.then(|| next(it, 1, *last, now, settings))
         }
-        (Some(it), Observation::Succeeded | Observation::Forced) => {
+        (Some(it), Observation::ProbeGivenUp { by }) => {
+            let is_its_probe = it.probe.as_ref().is_some_and(|probe| probe.by == *by);
+            is_its_probe.then(|| Condition { probe: None, ..it.clone() })
+        }
+        (Some(it), Observation::ProbeSucceeded { .. } | Observation::Succeeded | Observation::Forced) => {
             (it.phase != Phase::Recovering).then(|| recovering(it, now))
         }
-        (None, Observation::ProbeFailed { .. } | Observation::Succeeded | Observation::Forced) => None,
+        (None, _) => None,
     }
 }
 

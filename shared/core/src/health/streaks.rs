@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::condition::Failure;
+use super::observe::Observation;
 use super::target::Target;
 use crate::time::Timestamp;
 
@@ -28,7 +29,7 @@ pub struct Tally(HashMap<Target, Requests>);
 struct Requests {
     failed: u32,
     succeeded: bool,
-    last: Option<Failure>,
+    last: Option<(Failure, Timestamp)>,
 }
 
 impl Streaks {
@@ -76,11 +77,16 @@ impl Streaks {
 }
 
 impl Tally {
-    /// Counts a failure.
-    pub fn failed(&mut self, target: &Target, last: Failure) {
+    /// Counts a failure of a request that was begun at that time.
+    pub fn failed(&mut self, target: &Target, last: Failure, began: Timestamp) {
         let requests = self.0.entry(target.clone()).or_default();
         requests.failed = requests.failed.saturating_add(1);
-        requests.last = Some(last);
+        requests.last = Some((last, began));
+    }
+
+    /// Forgets a target: what was counted was told.
+    pub fn end(&mut self, target: &Target) {
+        self.0.remove(target);
     }
 
     /// Counts a success.
@@ -88,14 +94,13 @@ impl Tally {
         self.0.entry(target.clone()).or_default().succeeded = true;
     }
 
-    /// The targets all of whose requests failed, `least` of them at least, with how many those were and how
-    /// the last one did.
-    pub fn all_failed(&self, least: u32) -> impl Iterator<Item = (&Target, u32, Failure)> {
-        let is_streak = move |requests: &Requests| !requests.succeeded && requests.failed >= least;
-        self.0
-            .iter()
-            .filter(move |(_, it)| is_streak(it))
-            .filter_map(|(target, it)| Some((target, it.failed, it.last?)))
+    /// The targets all of whose requests failed, `least` of them at least, and what is to be told of them.
+    pub fn all_failed(&self, least: u32) -> impl Iterator<Item = (&Target, Observation)> {
+        let is_streak = move |it: &Requests| !it.succeeded && it.failed >= least;
+        self.0.iter().filter(move |(_, it)| is_streak(it)).filter_map(|(target, it)| {
+            let (last, began) = it.last?;
+            Some((target, Observation::Failing { failures: it.failed, last, began }))
+        })
     }
 }
 
@@ -145,9 +150,12 @@ mod tests {
     fn an_invocation_is_a_streak_where_enough_failed_and_none_succeeded() {
         let mut tally = Tally::default();
         for (host, failures) in [("a", 3), ("b", 2), ("c", 5)] {
-            (0..failures).for_each(|_| tally.failed(&target(host), BUSY));
+            (0..failures).for_each(|_| tally.failed(&target(host), BUSY, Timestamp::EPOCH));
         }
         tally.succeeded(&target("c"));
-        assert_eq!(tally.all_failed(3).collect::<Vec<_>>(), [(&target("a"), 3, BUSY)]);
+        let failing = Observation::Failing { failures: 3, last: BUSY, began: Timestamp::EPOCH };
+        assert_eq!(tally.all_failed(3).collect::<Vec<_>>(), [(&target("a"), failing)]);
+        tally.end(&target("a"));
+        assert_eq!(tally.all_failed(3).count(), 0);
     }
 }

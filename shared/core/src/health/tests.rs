@@ -23,7 +23,11 @@ fn mins(mins: u64) -> Duration {
 }
 
 fn failing() -> Observation {
-    Observation::Failing { failures: 10, last: BUSY }
+    failing_since(NOW)
+}
+
+fn failing_since(began: Timestamp) -> Observation {
+    Observation::Failing { failures: 10, last: BUSY, began }
 }
 
 fn probe_failed(by: &str) -> Observation {

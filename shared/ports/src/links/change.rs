@@ -19,19 +19,27 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
         mut change: impl FnMut(&mut Shard) -> bool + Send,
     ) -> Result<bool, LinksError> {
         let (index, mut tries) = (index % LINK_SHARDS, 0);
-        if !self.is_fresh(&self.known(index)) {
+        let known = self.known(index);
+        let mut is_read = known.is_blind || !self.is_fresh(&known);
+        if is_read {
             self.read(index).await?;
         }
         loop {
             let known = self.known(index);
             let mut shard = Shard::clone(&known.shard);
             if !change(&mut shard) {
-                return Ok(false);
+                if is_read {
+                    return Ok(false);
+                }
+                // That there is nothing to do is not taken from memory.
+                is_read = true;
+                self.read(index).await?;
+                continue;
             }
             let condition = known.etag.map_or(PutCondition::IfAbsent, PutCondition::IfMatch);
             match self.store.put(&shard_key(index), shard.render(), condition).await {
                 Ok(etag) => {
-                    self.learn(index, Arc::new(shard), Some(etag));
+                    self.learn(index, known.times, Arc::new(shard), Some(etag));
                     return Ok(true);
                 }
                 Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
@@ -41,6 +49,7 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
             if tries == TRIES_MAX {
                 return Err(LinksError::Contended(tries));
             }
+            is_read = true;
             self.read(index).await?;
         }
     }

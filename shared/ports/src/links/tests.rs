@@ -22,7 +22,7 @@ fn link() -> Target {
 }
 
 fn failing() -> Observation {
-    Observation::Failing { failures: 10, last: BUSY }
+    Observation::Failing { failures: 10, last: BUSY, began: Timestamp::EPOCH }
 }
 
 fn probe_failed(by: &str) -> Observation {
@@ -112,7 +112,7 @@ async fn what_cannot_be_read_counts_as_well() {
     let blind = LinkBook::new(faulty, clock.clone(), HealthSettings::default());
     assert_eq!(blind.gate(&link(), true).await, Gate::Open);
     assert!(blind.observe(&[(link(), failing())]).await.is_err());
-    assert_eq!(blind.claim(&link(), "me").await, None);
+    assert!(blind.claim(&link(), "me").await.is_err());
     assert_ne!(sound.gate(&link(), true).await, Gate::Open);
 }
 
@@ -152,7 +152,8 @@ async fn of_workers_that_race_no_transition_is_lost_and_one_probes() {
             let mine = own(0);
             let claims = workers.iter().zip(&names).map(|(worker, name)| worker.claim(&mine, name));
             let claimed = join_all(claims).await;
-            let winners: Vec<_> = (0..count).filter(|index| claimed[*index].is_some()).collect();
+            let winners: Vec<_> =
+                (0..count).filter(|index| claimed[*index].as_ref().unwrap().is_some()).collect();
             assert_eq!(winners.len(), 1, "{count} workers");
             // Everybody reports a failed probe, also those who have none; only the winner's counts.
             let failed =
@@ -188,6 +189,24 @@ async fn a_worker_that_knows_of_a_hold_learns_within_seconds_that_it_has_ended()
     both[0].observe(&[(link(), Observation::Forced)]).await.unwrap();
     clock.advance(LINKS_MAX_AGE);
     assert!(matches!(both[1].gate(&link(), false).await, Gate::Ramp { .. }));
+}
+
+#[tokio::test]
+async fn one_look_that_fails_does_not_lose_the_answer_to_a_probe() {
+    let (clock, store) = (SetClock::default(), MemoryStore::default());
+    let fails = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let flag = Arc::clone(&fails);
+    let plan = Plan::by(move |_| flag.load(Ordering::Relaxed).then_some(Fault::Before(ErrorKind::Other)));
+    let book = LinkBook::new(Faulty::new(store, "state", &plan), clock.clone(), HealthSettings::default());
+    book.observe(&[(link(), failing())]).await.unwrap();
+    clock.advance(Duration::from_mins(1));
+    assert!(book.claim(&link(), "me").await.unwrap().is_some());
+    clock.advance(LINKS_MAX_AGE);
+    fails.store(true, Ordering::Relaxed);
+    assert_eq!(book.gate(&link(), true).await, Gate::Open);
+    fails.store(false, Ordering::Relaxed);
+    book.observe(&[(link(), probe_failed("me"))]).await.unwrap();
+    assert_eq!(book.condition(&link()).unwrap().hold, 2);
 }
 
 #[tokio::test]

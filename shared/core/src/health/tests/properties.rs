@@ -62,7 +62,7 @@ proptest! {
                     }
                     match shard.gate(&target, now, &settings) {
                         Gate::Open | Gate::Ramp { .. } => {
-                            let seen = if succeeds { Observation::Succeeded } else { failing() };
+                            let seen = if succeeds { Observation::Succeeded } else { failing_since(now) };
                             if shard.observe(&target, &seen, now, &settings) {
                                 failed_probe_at = Some(now);
                             }

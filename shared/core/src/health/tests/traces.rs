@@ -37,7 +37,7 @@ fn a_success_begins_anew_and_a_later_streak_is_a_first_glitch() {
     let down = condition(Phase::Retry, 7, NOW + mins(5));
     let up = see(Some(&down), &Observation::Succeeded, mins(1));
     assert_eq!((up.phase, up.since), (Phase::Recovering, NOW + mins(1)));
-    let again = see(Some(&up), &failing(), mins(2));
+    let again = see(Some(&up), &failing_since(NOW + mins(2)), mins(2));
     assert_eq!((again.phase, again.hold, again.until), (Phase::Glitch, 1, NOW + mins(3)));
 }
 
@@ -46,6 +46,6 @@ fn a_link_that_was_told_down_is_not_told_again_while_it_flaps() {
     let settings = HealthSettings::default();
     let down = told(&condition(Phase::Retry, 1, NOW + mins(10)), News::Down);
     let up = observe(Some(&down), &Observation::Succeeded, NOW, &settings).unwrap();
-    let again = observe(Some(&up), &failing(), NOW + mins(1), &settings).unwrap();
+    let again = observe(Some(&up), &failing_since(NOW + mins(1)), NOW + mins(1), &settings).unwrap();
     assert!(again.told_down && news(&again, NOW + mins(60), &settings).is_none());
 }
