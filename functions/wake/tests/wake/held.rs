@@ -283,7 +283,7 @@ async fn a_link_whose_hold_is_over_is_asked_with_one_delivery_of_all_that_wait_f
     }
     // Somebody has taken the right to the probe.
     let target = Target::parse(LINK).unwrap();
-    assert!(links(&world).claim(&target, "somebody").await.is_some());
+    assert!(links(&world).claim(&target, "somebody").await.unwrap().is_some());
     world.clock.advance(Duration::from_secs(5));
     assert_eq!(run(&world, 3).await.held_sent, 0);
 }
