@@ -14,6 +14,9 @@ use crate::{Chance, ScriptedEndpoint};
 /// How long a message is hidden that a worker has received.
 pub const VISIBILITY: Duration = Duration::from_mins(6);
 
+/// Most messages of one invocation.
+pub(crate) const MESSAGES_MAX: usize = 10;
+
 /// A worker.
 pub struct Worker {
     /// Links that are not well, as this worker sees them.
@@ -31,7 +34,12 @@ impl Worker {
 
     /// One invocation with what is visible, as the event source mapping makes it.
     pub async fn deliver_within(&self, left: Duration) -> BatchResponse {
-        let batch = receive(&self.local, QueueName::Deliveries).await;
+        self.deliver_some(MESSAGES_MAX, left).await
+    }
+
+    /// The same with at most so many messages.
+    pub async fn deliver_some(&self, messages_max: usize, left: Duration) -> BatchResponse {
+        let batch = receive(&self.local, QueueName::Deliveries, messages_max).await;
         let receipts: Vec<_> = batch.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
         let response = self.deliver.handle(batch, self.clock.monotonic() + left).await;
         let queue = self.local.queue(QueueName::Deliveries);
@@ -45,7 +53,11 @@ impl Worker {
 }
 
 /// Receives what is visible in a queue, without waiting.
-pub(crate) async fn receive(local: &Local<ManualClock>, queue: QueueName) -> Vec<ReceivedMessage> {
-    let request = ReceiveRequest { max: 10, visibility: VISIBILITY, wait: Duration::ZERO };
+pub(crate) async fn receive(
+    local: &Local<ManualClock>,
+    queue: QueueName,
+    max: usize,
+) -> Vec<ReceivedMessage> {
+    let request = ReceiveRequest { max, visibility: VISIBILITY, wait: Duration::ZERO };
     local.queue(queue).receive(request).await.expect("a receive")
 }

@@ -27,7 +27,7 @@ use posthaste_ports::{
 use posthaste_wake::{Wake, WakeError, WakePorts, WakeReport};
 use serde_json::Value;
 
-use crate::worker::receive;
+use crate::worker::{MESSAGES_MAX, receive};
 use crate::{Chance, ScriptedEndpoint, Worker};
 
 /// A queue, as the functions see it.
@@ -326,7 +326,7 @@ impl World {
 
     /// Receives what is visible in a queue, without waiting.
     pub async fn receive(&self, queue: QueueName) -> Vec<ReceivedMessage> {
-        receive(&self.local, queue).await
+        receive(&self.local, queue, MESSAGES_MAX).await
     }
 
     /// One invocation of deliver with what is visible, a minute before its deadline.
