@@ -70,8 +70,8 @@ const HELD_MAX: usize = MESSAGES + 99;
 /// The rest of the last hold, and some minutes in which twice as many go in each pass.
 const DRAINED_IN_MAX: Duration = Duration::from_mins(15 + 10);
 
-/// Every held object is read and deleted once, an object of one delivery that is held again by the ramp once more.
-const OBJECTS_DRAINED_MAX: usize = 2 * MESSAGES;
+/// Every held object is read and deleted once, and in each minute's passes the lease and the pressure are read.
+const OBJECTS_DRAINED_MAX: usize = HELD_MAX + 10 * MINUTES / 24;
 
 /// Several small objects share a send of ten messages; the first passes are smaller.
 const SENDS_DRAINED_MAX: usize = MESSAGES / 5;
