@@ -135,7 +135,8 @@ async fn an_hour_with(workers: usize) {
             *arrived.entry(id(&request)).or_default() += 1;
         }
     }
-    assert_eq!(fleet.condition(&billing()).await.map(|it| it.phase), Some(Phase::Recovering));
+    // Wake forgets it when the ramp is over.
+    assert!(fleet.condition(&billing()).await.is_none_or(|it| it.phase == Phase::Recovering));
     assert!(fleet.world.is_at_rest().await);
     assert_eq!(arrived.len(), fleet.published);
     assert!(arrived.values().all(|times| *times == 1), "{arrived:?}");
