@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use posthaste_core::endpoint::EndpointUrl;
-use posthaste_core::health::{Gate, PROBE_LOOK_AGAIN, Probed, Target};
+use posthaste_core::health::{Gate, PROBE_LOOK_AGAIN, Phase, Probed, Target};
 use posthaste_core::retry::Jitter;
 use posthaste_core::settle::EntryVerdict;
 use posthaste_core::time::Timestamp;
@@ -70,6 +70,7 @@ where
     /// The way of a request, or the verdict over its events where there is none now.
     pub(crate) async fn route<'a>(&self, planned: &'a Planned) -> Result<Route<'a>, EntryVerdict> {
         let subscription = &*planned.subscription;
+        let mut asking = None;
         for (index, endpoint) in subscription.endpoints().enumerate() {
             let target = Target::on(endpoint.link(), subscription);
             // What was tried before, delayed or held is suspected: a worker that knows nothing yet does not find out by
@@ -80,15 +81,29 @@ where
                 Gate::Hold => self.health.leave_alone(&target),
                 Gate::Delay { until } => {
                     self.health.leave_alone(&target);
-                    return Err(EntryVerdict::Postponed { not_before: until });
+                    return asking.ok_or(EntryVerdict::Postponed { not_before: until });
                 }
-                Gate::Open | Gate::Ramp { .. } | Gate::Probe(_) => {
+                gate @ (Gate::Open | Gate::Ramp { .. } | Gate::Probe(_)) => {
+                    let is_left_to_others = matches!(gate, Gate::Probe(_)) && self.is_worn(planned, &target);
                     let is_fallback = index > 0;
-                    return Ok(Route { endpoint, target, is_fallback, probe: None, ramp: None });
+                    let route = Route { endpoint, target, is_fallback, probe: None, ramp: None };
+                    if is_fallback || !is_left_to_others {
+                        return Ok(route);
+                    }
+                    asking = Some(route);
                 }
             }
         }
-        Err(EntryVerdict::Held)
+        asking.ok_or(EntryVerdict::Held)
+    }
+
+    /// Whether a delivery has asked an endpoint that is down often enough. It would do so with each of its attempts, for its
+    /// waits are longer than the holds, and be given up though there is another way.
+    fn is_worn(&self, planned: &Planned, target: &Target) -> bool {
+        let links = &self.ports.links;
+        let is_down = |target| links.condition(target).is_some_and(|it| it.phase == Phase::Retry);
+        u32::from(planned.attempts_before) >= links.settings().problem_failures
+            && (is_down(target) || is_down(&Target::Link(target.link().clone())))
     }
 
     /// Whether a request may be sent its way at this moment, for which it may have waited; if not, the verdict over its
