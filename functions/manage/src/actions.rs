@@ -1,14 +1,17 @@
 //! What operators do to a subscription without writing it anew.
 
+use std::error::Error;
 use std::fmt;
 
 use axum::extract::State;
-use posthaste_core::api::SubscriptionSettings;
+use posthaste_core::api::{StatusView, SubscriptionSettings};
 use posthaste_core::handshake::{Action, Begin, act};
+use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::notice::DisabledMark;
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::record::TopicRecord;
-use posthaste_ports::{Clock, Entropy};
+use posthaste_ports::{Clock, Entropy, PutCondition};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -19,7 +22,7 @@ use crate::edit::{begun, spelling};
 use crate::input::{At, SubscriptionPath};
 use crate::records::unknown_topic;
 use crate::subscriptions::unknown_subscription;
-use crate::{Managed, Store, Webhooks};
+use crate::{Manage, Managed, Store, Webhooks};
 
 /// What can be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
@@ -115,10 +118,31 @@ pub(crate) async fn act_on_subscription<S: Store, D: Store, W: Webhooks, C: Cloc
     };
     let (record, (name, begun)) = manage.change(&at.topic, edit).await?;
     tracing::info!(topic = %record.name, subscription = %name, %action, "subscription acted on");
-    if action.forces() {
-        manage.force_after_write(&record, &name).await;
+    match action {
+        action if action.forces() => manage.force_after_write(&record, &name).await,
+        ActionName::Disable => manage.mark_disabled(&record, &name).await,
+        _ => {}
     }
     let record = manage.shake_hands(record, begun.into_iter().collect(), until).await?;
     let settings = record.settings.subscriptions.get(&name).ok_or_else(|| unknown_subscription(&at))?;
     Ok(Shown::versioned(settings.shown(&name, manage.clock.now()), subscription_etag(&record, settings)))
+}
+
+impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
+    /// Leaves word for wake that a subscription is disabled, which is told where notices go. If that fails nobody is told, as
+    /// where deliver disables one: the record says it all the same.
+    async fn mark_disabled(&self, record: &TopicRecord, name: &SubscriptionName) {
+        let status = record.settings.subscriptions.get(name).and_then(|settings| settings.status.as_ref());
+        let Some(StatusView { reason: Some(reason), since, .. }) = status else { return };
+        let mark = DisabledMark {
+            topic: record.name.clone(),
+            subscription: name.clone(),
+            reason: reason.clone(),
+            since: since.0,
+        };
+        let key = layout::telling(&mark.topic, &mark.subscription);
+        if let Err(error) = self.state.put(&key, mark.render(), PutCondition::Always).await {
+            tracing::error!(topic = %record.name, subscription = %name, error = &error as &dyn Error, "notice of a disabled subscription not sent");
+        }
+    }
 }

@@ -6,6 +6,7 @@
 //! or High: what waits in the object store burdens nobody.
 
 mod course;
+mod disabled;
 mod expire;
 mod forced;
 mod held;
@@ -158,7 +159,8 @@ where
         // Side by side: a backlog that is released in passes takes all the time there is.
         let work = Box::pin(self.work(limits, &mut course));
         let release = Box::pin(self.release_waiting(limits, &mut holding));
-        let (ended, (), ()) = join3(work, release, Box::pin(self.tell_links(limits))).await;
+        let telling = join(Box::pin(self.tell_links(limits)), Box::pin(self.tell_disabled(limits)));
+        let (ended, (), _) = join3(work, release, telling).await;
         course.note_held(holding);
         // If this hangs the lease lapses by itself.
         let _ = within(clock, limits.deadline, self.give_back(lease, course.notes())).await;

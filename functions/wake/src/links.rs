@@ -19,8 +19,8 @@ use posthaste_ports::{
     RegistryError,
 };
 
-use crate::Wake;
 use crate::limits::{Limits, within};
+use crate::{Wake, WakePorts};
 
 /// So many changes are told before they are marked as told: what a crash repeats at most.
 const CHANGES_PER_MARK: usize = 50;
@@ -121,14 +121,7 @@ where
     }
 
     async fn tell_all(&self, change: &Change, to: &Addressees) -> Result<(), NoticeError> {
-        let ports = &self.ports;
-        let fan_out = FanOut {
-            deliveries: &ports.deliveries,
-            payloads: &ports.state,
-            clock: &ports.clock,
-            entropy: &ports.entropy,
-        };
-        let notifier = Notifier { registry: &ports.registry, fan_out };
+        let notifier = self.notifier();
         let Change { target, condition, news } = change;
         let notice = Notice::Link(LinkChanged { target, condition, news: *news });
         for name in to.values() {
@@ -136,6 +129,12 @@ where
             Box::pin(notifier.tell_system(name, &[notice])).await?;
         }
         Ok(())
+    }
+
+    /// The way of notices.
+    pub(crate) fn notifier(&self) -> Notifier<'_, Q, S, C, E> {
+        let WakePorts { deliveries, state: payloads, registry, clock, entropy, .. } = &self.ports;
+        Notifier { registry, fan_out: FanOut { deliveries, payloads, clock, entropy } }
     }
 }
 

@@ -17,6 +17,9 @@ pub const HELD: &str = "held/";
 /// The prefix of the marks of subscriptions whose parked deliveries are to go out at once.
 pub const FORCING: &str = "forcing/";
 
+/// The prefix of the marks of subscriptions that an operator disabled, which is to be told.
+pub const TELLING: &str = "telling/";
+
 /// The prefix of all payloads that were stored once and referenced.
 pub const PAYLOADS: &str = "payloads/";
 
@@ -157,6 +160,11 @@ pub fn held_expiry_minute(key: &str) -> Option<u64> {
 /// That the parked deliveries of a subscription are to go out at once.
 pub fn forcing(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{FORCING}{}", folder(topic, subscription))
+}
+
+/// That an operator disabled a subscription, which is to be told.
+pub fn telling(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{TELLING}{}", folder(topic, subscription))
 }
 
 /// The topic and the subscription of a folder, as they are in keys: in lower case. `None` if it is not such a folder.
@@ -301,6 +309,7 @@ mod tests {
         );
         assert_eq!(held(&topic_name, &subscription, at, "x"), "held/orders.billing/20260307T0406Z/x.json");
         assert_eq!(forcing(&topic_name, &subscription), "forcing/orders.billing");
+        assert_eq!(telling(&topic_name, &subscription), "telling/orders.billing");
         assert_eq!(payload(at, "x"), "payloads/20260307/x");
         assert_eq!(drain("x"), "drain/x.json");
         assert_eq!(rate(&topic_name, &subscription), "rates/orders.billing.json");

@@ -13,7 +13,7 @@ use crate::event::{Event, EventError};
 use crate::pressure::PressureChange;
 use crate::schema::Schema;
 
-pub use self::disabled::Disabled;
+pub use self::disabled::{Disabled, DisabledMark};
 pub use self::failed::Failed;
 pub use self::later::{Fate, later};
 pub use self::link::LinkChanged;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use posthaste_core::api::SubscriptionSettings;
@@ -13,7 +14,7 @@ use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::outcome::OutcomeName;
 use posthaste_core::record::TopicRecord;
 use posthaste_local::{ManualClock, StateStore};
-use posthaste_ports::{Clock, ErrorKind, Fault, LinkBook, ObjectStore, Plan, PutCondition};
+use posthaste_ports::{Clock, ErrorKind, Fault, LinkBook, ObjectStore, Operation, Plan, PutCondition};
 use posthaste_simulation::{Answer, Faults, World};
 use serde_json::{Value, json};
 
@@ -181,6 +182,19 @@ async fn a_topic_that_cannot_be_read_keeps_nobody_from_being_told() {
     assert_eq!(told_after(&world, DELAY).await.len(), 1);
 }
 
+#[tokio::test]
+async fn that_an_operator_disabled_a_subscription_is_told_once() {
+    let world = told_ops(World::new()).await;
+    let mark = json!({ "topic": "orders", "subscription": "billing", "reason": "disabled by an operator", "since": 1 });
+    for text in [mark.to_string(), "{".to_owned()] {
+        world.write_state("telling/orders.billing", text.clone()).await;
+        let told = told_after(&world, Duration::from_mins(1)).await;
+        let expected: &[&str] = if text == "{" { &[] } else { &["dev.posthaste.subscription.disabled"] };
+        assert_eq!(kinds(&told), expected);
+        assert_eq!(world.keys("telling/").await, [] as [String; 0]);
+    }
+}
+
 /// What is told of a link's fall and rise while something fails, each change counted once.
 async fn changes(faults: &Faults) -> Vec<String> {
     let world = told_ops(World::with(faults)).await;
@@ -200,22 +214,28 @@ async fn changes(faults: &Faults) -> Vec<String> {
     by_id.into_values().collect()
 }
 
+/// Fails the nth effect that has to do with telling, so that not all of a long run are tried.
+fn nth_of_telling(number: u64, fault: &Fault) -> Plan {
+    let (count, fault) = (AtomicU64::new(0), fault.clone());
+    Plan::by(move |effect| {
+        let is_of_telling = effect.operation == Operation::SendBatch
+            || [layout::LINKS, layout::TOPICS].iter().any(|prefix| effect.key.starts_with(prefix));
+        let is_it = is_of_telling && count.fetch_add(1, Ordering::Relaxed) == number;
+        is_it.then(|| fault.clone())
+    })
+}
+
 #[tokio::test]
 async fn no_change_is_lost_whichever_effect_fails() {
     let expected = ["dev.posthaste.link.down", "dev.posthaste.link.up"];
     assert_eq!(changes(&Faults::none()).await, expected);
     for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::TimedOut)] {
-        for is_queue in [false, true] {
-            for number in 0..EFFECTS_MAX {
-                let plan = Plan::nth(number, fault.clone());
-                let faults = match is_queue {
-                    true => Faults { queues: plan.clone(), ..Faults::none() },
-                    false => Faults { state: plan.clone(), ..Faults::none() },
-                };
-                assert_eq!(changes(&faults).await, expected, "{fault:?} at {number}, queue: {is_queue}");
-                if plan.faults() == 0 {
-                    break;
-                }
+        for number in 0..EFFECTS_MAX {
+            let plan = nth_of_telling(number, &fault);
+            let faults = Faults { queues: plan.clone(), state: plan.clone(), ..Faults::none() };
+            assert_eq!(changes(&faults).await, expected, "{fault:?} at {number}");
+            if plan.faults() == 0 {
+                break;
             }
         }
     }

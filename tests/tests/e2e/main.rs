@@ -10,6 +10,7 @@ mod flood;
 mod handshakes;
 mod hostile;
 mod lifecycle;
+mod links;
 mod names;
 mod publish_forms;
 mod publish_rate;

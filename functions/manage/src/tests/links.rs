@@ -5,6 +5,7 @@ use std::time::Duration;
 use posthaste_core::health::{Failure, HealthSettings, Observation, Shard, Target, shard_index, shard_key};
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::notice::DisabledMark;
 use posthaste_core::outcome::OutcomeName;
 use posthaste_core::time::Timestamp;
 use posthaste_ports::{Clock, ErrorKind};
@@ -209,4 +210,15 @@ async fn a_write_is_done_although_nothing_can_be_forced() {
     assert_eq!(api.act("resume").await.json()["status"]["state"], "Active");
     api.act("force").await.problem(500, "about:blank");
     assert_eq!(api.put("/topics/orders/subscriptions/billing", billing()).await.status, 200);
+}
+
+#[tokio::test]
+async fn whoever_disables_a_subscription_leaves_word_of_it_for_wake() {
+    let api = Api::with_billing().await;
+    api.act("pause").await;
+    assert_eq!(api.state.read("telling/orders.billing"), None);
+    let since = api.act("disable").await.json()["status"]["since"].as_str().unwrap().to_owned();
+    let mark = DisabledMark::parse(&api.state.read("telling/orders.billing").unwrap()).unwrap();
+    assert_eq!((mark.topic.as_str(), mark.subscription.as_str()), ("Orders", "Billing"));
+    assert_eq!((mark.reason.as_str(), mark.since.to_string()), ("disabled by an operator", since));
 }

@@ -60,10 +60,10 @@ const DOLLARS: &str = "\
 const MONTH: &str = "\
 | per month, whatever is published | |
 |---|---|
-| wake | $1.56 |
+| wake | $1.99 |
 | monitor | $5.22 |
 | empty receives of the three mappings | $0.78 |
-| all | $7.56 |
+| all | $7.99 |
 ";
 
 #[test]

@@ -54,9 +54,9 @@ const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
 const LINGER_MAX: Duration = Duration::from_secs(1);
 
 /// What a run of wake asks that finds nothing: the lease is read, taken and given back, the pressure read; what is
-/// parked, forced, held, temporary and to be replayed is listed.
+/// parked, forced, held, temporary, to be replayed and to be told, and links that are not well, are listed.
 pub(crate) const IDLE_WAKE: Requests =
-    Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 7, gets: 2 };
+    Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 9, gets: 2 };
 
 const TOPIC: &str = "orders";
 const KEY: &str = "the-key";

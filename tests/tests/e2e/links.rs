@@ -1,0 +1,74 @@
+//! Links that are not well, as an operator sees them, and force.
+
+use std::fs;
+
+use posthaste_tests::events::{cloud_event, subscription};
+use posthaste_tests::home::Home;
+use posthaste_tests::patience::wait_until;
+use posthaste_tests::server::Server;
+use serde_json::{Value, json};
+
+/// Nobody listens there.
+const REFUSING: &str = "http://127.0.0.1:1";
+
+/// A server to which one failure is enough.
+fn serve(home: &Home) -> Server {
+    let settings = home.path().join("links.yaml");
+    fs::write(&settings, "failuresInARow: 1\n").unwrap();
+    Server::start(home.path(), &["--link-settings", settings.to_str().unwrap()])
+}
+
+fn links(home: &Home, server: &Server) -> Vec<Value> {
+    home.run_json(server, &["links"])["links"].as_array().unwrap().clone()
+}
+
+fn text(home: &Home, server: &Server, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = home.run(server, arguments);
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn an_endpoint_that_refuses_is_shown_until_it_is_forced() {
+    let home = Home::new();
+    let server = serve(&home);
+    let well = "every link is well, and nothing is held\n";
+    assert_eq!(text(&home, &server, &["links"]), (Some(0), well.to_owned()));
+    let topic = server.api().create_topic_with("orders", "billing", &subscription(REFUSING));
+    topic.publish(&cloud_event("1"));
+    let row = wait_until("a link that is left alone", || links(&home, &server).into_iter().next());
+    assert_eq!([&row["link"], &row["scope"], &row["state"]], [REFUSING, "link", "glitch"]);
+    assert_eq!((&row["lastOutcome"], &row["failures"]), (&json!("SocketError"), &json!(1)));
+    assert!(row["nextProbe"].as_str() > row["since"].as_str(), "{row}");
+    let (_, shown) = text(&home, &server, &["links"]);
+    assert!(shown.contains("glitch") && shown.contains(REFUSING), "{shown}");
+    let forced = home.run_json(&server, &["subscriptions", "force", "orders", "billing"]);
+    assert_eq!([&forced["forced"][0]["link"], &forced["forced"][0]["state"]], [REFUSING, "glitch"]);
+    assert_eq!(links(&home, &server)[0]["state"], "recovering");
+    let told = |line: &String| line.contains("subscription acted on") && line.contains("force");
+    wait_until("a line of the log that says who was forced", || server.log().iter().any(told).then_some(()));
+}
+
+#[test]
+fn what_is_paused_is_not_forced_but_resumed() {
+    let home = Home::new();
+    let server = serve(&home);
+    server.api().create_topic_with("orders", "billing", &subscription(REFUSING));
+    home.run_json(&server, &["subscriptions", "pause", "orders", "billing"]);
+    let (code, said) = text(&home, &server, &["subscriptions", "force", "orders", "billing"]);
+    assert!(code == Some(3) && said.contains("resume it, which forces as well"), "{said}");
+}
+
+#[test]
+fn settings_that_break_a_rule_end_the_start_by_line_and_name() {
+    let home = Home::new();
+    let settings = home.path().join("links.yaml");
+    fs::write(&settings, "glitches: 3\nglitchHold: PT1H\n").unwrap();
+    let arguments = ["--link-settings", settings.to_str().unwrap()];
+    let (code, log) = Server::fail_to_start(home.path(), &arguments);
+    assert_eq!(code, Some(3));
+    assert!(
+        log.contains("links.yaml:2:13") && log.contains("glitchHold is 3600s; expected 1s to 900s"),
+        "{log}"
+    );
+}
