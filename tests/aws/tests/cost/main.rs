@@ -60,7 +60,7 @@ const DOLLARS: &str = "\
 const MONTH: &str = "\
 | per month, whatever is published | |
 |---|---|
-| wake | $1.99 |
+| wake | $2.00 |
 | monitor | $5.22 |
 | empty receives of the three mappings | $0.78 |
 | all | $7.99 |
