@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use std::error::Error;
 
 use posthaste_core::health::{Condition, News, Shard, Target, is_over, news, told};
-use posthaste_core::held::GENTLE_FOR;
 use posthaste_core::name::TopicName;
 use posthaste_core::notice::{LinkChanged, Notice};
 use posthaste_core::time::Timestamp;
@@ -79,10 +78,8 @@ where
                 }
                 self.tell_and_mark(index, changes).await?;
             }
-            // What recovered a moment ago is still known: what is held for it goes gently.
-            let then = Timestamp::EPOCH + now.since(Timestamp::EPOCH).saturating_sub(GENTLE_FOR);
-            if shard.conditions().any(|(_, condition)| is_over(condition, then, settings)) {
-                self.ports.links.change(index, |shard| shard.tidy(then, settings)).await?;
+            if shard.conditions().any(|(_, condition)| is_over(condition, now, settings)) {
+                self.ports.links.change(index, |shard| shard.tidy(now, settings)).await?;
             }
         }
         Ok(())

@@ -29,7 +29,7 @@ mod target;
 
 pub use condition::{Condition, Failure, Phase, ProbeLease};
 pub use gate::{Gate, PROBE_LOOK_AGAIN, Probed, gate};
-pub use news::{News, is_over, news, told};
+pub use news::{News, RECOVERED_KNOWN_FOR, is_over, news, told};
 pub use observe::{Observation, observe};
 pub use problem::is_problem;
 pub use reach::{Reach, reach};

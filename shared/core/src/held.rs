@@ -5,17 +5,11 @@
 
 mod room;
 
-use std::time::Duration;
-
-use crate::health::{Gate, Probed};
+use crate::health::{Gate, Probed, RECOVERED_KNOWN_FOR};
 use crate::time::Timestamp;
 use crate::topic::Status;
 
 pub use room::{PASS_MAX, Room};
-
-/// So long after it recovered, what is held for an endpoint begins to go one by one in every run: the ramp of its first
-/// seconds may be over before wake looks.
-pub const GENTLE_FOR: Duration = Duration::from_mins(5);
 
 /// So often what goes in a pass doubles; then it is more than a pass has.
 const DOUBLINGS_MAX: u32 = 10;
@@ -73,9 +67,10 @@ fn release_to(standing: Standing, now: Timestamp) -> Release {
     }
 }
 
-/// Whether an endpoint recovered a moment ago.
+/// Whether an endpoint recovered a moment ago: what is held for it begins to go one by one in every run, because the ramp of
+/// its first seconds may be over before wake looks.
 fn is_new(standing: Standing, now: Timestamp) -> bool {
-    standing.recovering_since.is_some_and(|since| now < since + GENTLE_FOR)
+    standing.recovering_since.is_some_and(|since| now < since + RECOVERED_KNOWN_FOR)
 }
 
 impl Standing {

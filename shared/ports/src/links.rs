@@ -119,9 +119,10 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
         let Some((first, _)) = seen.first() else { return Ok(Vec::new()) };
         let index = shard_index(first.link());
         let known = self.known(index);
-        // Of a target that is well, or recovers already, one more success is no news.
-        let is_left_alone =
-            |target: &Target| known.shard.condition(target).is_some_and(|it| it.phase != Phase::Recovering);
+        // Of a target that is well, or is known to answer again, one more success is no news.
+        let is_left_alone = |target: &Target| {
+            known.shard.condition(target).is_some_and(|it| it.phase != Phase::Recovering || it.forced)
+        };
         let says_something = |(target, observation): &&(Target, Observation)| {
             *observation != Observation::Succeeded || is_left_alone(target)
         };

@@ -35,7 +35,7 @@ pub struct Condition {
     pub failing_since: Timestamp,
     /// Which hold of its phase this is; the first is 1.
     pub hold: u32,
-    /// When the hold ends; while it is recovering, when it began to.
+    /// When the hold ends; while it is recovering, since when it is known to answer.
     pub until: Timestamp,
     /// How many requests failed in this spell, as far as they counted: the streak, and each probe.
     pub failures: u32,
@@ -47,6 +47,9 @@ pub struct Condition {
     /// Whether it was told that it is down, and not yet that it is up again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told_down: bool,
+    /// Whether it is recovering because an operator wants it, and no request has succeeded since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forced: bool,
 }
 
 /// How a request failed.

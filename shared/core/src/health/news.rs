@@ -7,6 +7,9 @@ use super::gate::RAMP_STEPS;
 use super::settings::HealthSettings;
 use crate::time::Timestamp;
 
+/// So long after it recovered, a target is still known: what is held for it goes gently.
+pub const RECOVERED_KNOWN_FOR: Duration = Duration::from_mins(5);
+
 /// A target that nobody has asked for so long after its hold has no deliveries any more: its subscriptions were deleted,
 /// or moved.
 const FORGOTTEN_AFTER: Duration = Duration::from_hours(48);
@@ -22,13 +25,13 @@ pub enum News {
 
 /// What there is to tell of a target now.
 pub fn news(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> Option<News> {
-    if settings.suppress_state_changes || now < condition.since + settings.state_change_delay {
-        return None;
-    }
+    let is_due = |since| !settings.suppress_state_changes && now >= since + settings.state_change_delay;
     match condition.phase {
-        Phase::Retry if !condition.told_down => Some(News::Down),
-        Phase::Recovering if condition.told_down => Some(News::Up),
-        Phase::Glitch | Phase::Retry | Phase::Recovering => None,
+        Phase::Retry => (!condition.told_down && is_due(condition.since)).then_some(News::Down),
+        Phase::Recovering => {
+            (condition.told_down && !condition.forced && is_due(condition.until)).then_some(News::Up)
+        }
+        Phase::Glitch => None,
     }
 }
 
@@ -41,8 +44,9 @@ pub fn told(condition: &Condition, news: News) -> Condition {
 pub fn is_over(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> bool {
     match condition.phase {
         Phase::Recovering => {
-            let is_ramp_over = now >= condition.since + settings.ramp_step * RAMP_STEPS;
-            is_ramp_over && (!condition.told_down || settings.suppress_state_changes)
+            let known_for = RECOVERED_KNOWN_FOR.max(settings.ramp_step * RAMP_STEPS);
+            let is_told = !condition.told_down || settings.suppress_state_changes;
+            now >= condition.since + if is_told { known_for } else { FORGOTTEN_AFTER }
         }
         Phase::Glitch | Phase::Retry => now >= condition.until + FORGOTTEN_AFTER,
     }

@@ -72,8 +72,13 @@ pub fn observe(
             let is_its_probe = it.probe.as_ref().is_some_and(|probe| probe.by == *by);
             is_its_probe.then(|| Condition { probe: None, ..it.clone() })
         }
-        (Some(it), Observation::ProbeSucceeded { .. } | Observation::Succeeded | Observation::Forced) => {
-            (it.phase != Phase::Recovering).then(|| recovering(it, now))
+        (Some(it), Observation::ProbeSucceeded { .. } | Observation::Succeeded) => match it.phase {
+            Phase::Recovering => it.forced.then(|| Condition { forced: false, until: now, ..it.clone() }),
+            Phase::Glitch | Phase::Retry => Some(recovering(it, now)),
+        },
+        (Some(it), Observation::Forced) => {
+            let recovers = || Condition { forced: true, ..recovering(it, now) };
+            (it.phase != Phase::Recovering).then(recovers)
         }
         (None, _) => None,
     }
@@ -90,6 +95,7 @@ fn first(failures: u32, last: Failure, now: Timestamp, settings: &HealthSettings
         last,
         probe: None,
         told_down: false,
+        forced: false,
     }
 }
 

@@ -45,6 +45,7 @@ fn condition(phase: Phase, hold: u32, until: Timestamp) -> Condition {
         last: BUSY,
         probe: None,
         told_down: false,
+        forced: false,
     }
 }
 

@@ -108,6 +108,12 @@ fn a_link_is_told_down_and_up_after_a_while_and_once() {
     check(&told_down, mins(4), None);
     check(&told_down, mins(5), Some(News::Up));
     check(&told(&told_down, News::Up), mins(60), None);
+    // An operator's wish says nothing about it; the first success does.
+    let forced = Condition { forced: true, ..told_down };
+    check(&forced, mins(60), None);
+    let answered = observe(Some(&forced), &Observation::Succeeded, NOW + mins(7), &settings).unwrap();
+    check(&answered, mins(12) - secs(1), None);
+    check(&answered, mins(12), Some(News::Up));
 }
 
 #[test]
@@ -117,9 +123,10 @@ fn nothing_is_kept_of_what_is_over() {
         assert_eq!(is_over(condition, NOW + after, &settings), expected, "{condition:?} {after:?}");
     };
     let recovering = condition(Phase::Recovering, 1, NOW);
-    check(&recovering, secs(29), false);
-    check(&recovering, secs(30), true);
+    check(&recovering, mins(5) - secs(1), false);
+    check(&recovering, mins(5), true);
     check(&told(&recovering, News::Down), mins(60), false);
+    check(&told(&recovering, News::Down), mins(48 * 60), true);
     let retry = condition(Phase::Retry, 1, NOW + mins(10));
     check(&retry, mins(10 + 48 * 60) - secs(1), false);
     check(&retry, mins(10 + 48 * 60), true);
