@@ -180,7 +180,12 @@ where
             Judged { release: Release::Nothing, target: None }
         });
         let allowed = links.allowed(release, target.as_ref()).min(max.saturating_sub(taken.sent));
-        let released = self.take_from(folder, allowed, None, limits).await;
+        let released = match release {
+            Release::Probe(_) => self.take_one_of(folder, allowed, limits).await,
+            Release::All | Release::AtMost(_) | Release::Nothing => {
+                self.take_from(folder, allowed, None, limits).await
+            }
+        };
         links.note(release, target.as_ref(), released.sent);
         taken.add(released);
         let next = match release {
@@ -223,6 +228,17 @@ where
             }
         }
         (Target::of(subscription), Gate::Hold)
+    }
+
+    /// Sends one of a folder's deliveries, any. If the first always were the one that asks, a few that fail for themselves
+    /// would keep all others waiting, for they come back to the front.
+    async fn take_one_of(&self, folder: &mut Folder, allowed: usize, limits: Limits) -> Taken {
+        let mut drawn = [0; 2];
+        self.ports.entropy.fill(&mut drawn);
+        folder.draw(u16::from_le_bytes(drawn));
+        let taken = self.take_from(folder, allowed.min(1), None, limits).await;
+        folder.sort();
+        taken
     }
 
     /// Sends up to `max` deliveries of a folder, those that expire first in front; with `expired_by`, only those whose time

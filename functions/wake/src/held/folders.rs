@@ -56,6 +56,19 @@ impl Folder {
         keys.into_iter().rev().for_each(|key| self.keys.push_front(key));
     }
 
+    /// Puts one of the next keys in front, by a number that was drawn.
+    pub(crate) fn draw(&mut self, drawn: u16) {
+        let index = usize::from(drawn) % self.keys.len().max(1);
+        if let Some(key) = self.keys.remove(index) {
+            self.keys.push_front(key);
+        }
+    }
+
+    /// Puts the next keys in order again.
+    pub(crate) fn sort(&mut self) {
+        self.keys.make_contiguous().sort_unstable();
+    }
+
     fn add(&mut self, key: String) {
         if self.keys.len() < KEYS_KEPT_MAX {
             self.keys.push_back(key);
