@@ -54,15 +54,15 @@ const GETS_DOWN_MAX: usize = 8 * MINUTES + 3 * REQUESTS_TO_THE_DEAD_MAX;
 /// of what is held; once an hour for what is old.
 const LISTS_DOWN_MAX: usize = 7 * MINUTES + 4 * 24;
 
-/// The objects from which those that asked were taken, held or parked.
-const DELETES_DOWN_MAX: usize = 2 * REQUESTS_TO_THE_DEAD_MAX;
+/// The objects from which those that asked were taken.
+const DELETES_DOWN_MAX: usize = REQUESTS_TO_THE_DEAD_MAX;
 
 /// Every message leaves the queue once; the first do so again after each Glitch, and each that asks twice: with its
 /// failure, and when its wait is over.
 const SETTLED_DOWN_MAX: usize = MESSAGES + 10 * MESSAGES_A_MINUTE + 3 * REQUESTS_TO_THE_DEAD_MAX;
 
-/// What asks is sent by itself, once out of what is held and once out of what is parked.
-const SENDS_DOWN_MAX: usize = 2 * REQUESTS_TO_THE_DEAD_MAX;
+/// What asks is sent by itself.
+const SENDS_DOWN_MAX: usize = REQUESTS_TO_THE_DEAD_MAX;
 
 /// Each minute's, and those that asked.
 const HELD_MAX: usize = MESSAGES + 99;
@@ -79,12 +79,11 @@ const SENDS_DRAINED_MAX: usize = MESSAGES / 5;
 /// While the ramp is steep, what finds no room on it is sent back to its later part.
 const SENT_BACK_MAX: usize = MESSAGES / 10;
 
-/// What asked often waits as long as the retry policy says, with its jitter: 12 hours and five minutes at most.
-const RETRIED_IN_MAX: Duration = Duration::from_mins(12 * 60 + 5);
+/// Who asks is drawn, so that nobody asks often: what did waits for its third or fourth attempt at most.
+const RETRIED_IN_MAX: Duration = Duration::from_mins(15);
 
-/// Of those that live a day, the ones of the minutes in which the last hold ended and the others drained, and those that
-/// asked.
-const EXPIRED_MAX: usize = (15 + 10 + 99) * EVENTS_A_MESSAGE;
+/// Of those that live a day, the ones of the minutes in which the last hold ended and the others drained.
+const EXPIRED_MAX: usize = (15 + 10) * EVENTS_A_MESSAGE;
 
 /// Calls by port and operation.
 type Counts = BTreeMap<String, usize>;
