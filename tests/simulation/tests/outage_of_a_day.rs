@@ -50,9 +50,9 @@ const PUTS_DOWN_MAX: usize = MESSAGES + 2 * MINUTES + 5 * REQUESTS_TO_THE_DEAD_M
 /// deliver reads the topic.
 const GETS_DOWN_MAX: usize = 8 * MINUTES + 3 * REQUESTS_TO_THE_DEAD_MAX;
 
-/// In every minute wake looks for what is parked, held, forced, replayed and temporary, and at the second and third page
+/// In every minute wake looks for what is parked, held, forced, replayed, temporary and to be told, and at the second and third page
 /// of what is held; once an hour for what is old.
-const LISTS_DOWN_MAX: usize = 7 * MINUTES + 4 * 24;
+const LISTS_DOWN_MAX: usize = 8 * MINUTES + 4 * 24;
 
 /// The objects from which those that asked were taken.
 const DELETES_DOWN_MAX: usize = REQUESTS_TO_THE_DEAD_MAX;
