@@ -25,7 +25,7 @@ pub(crate) fn measure(events: usize, batch: usize, connections: usize) -> String
     let settings = json!({ "endpoint": { "url": nobody() } });
     let topic = server.api().create_topic_with("bench", "down", &settings);
     let address = server.url().trim_start_matches("http://").to_owned();
-    let request = wire::publish(&topic.path(), &topic.keys[0], batch, now().as_nanos());
+    let request = wire::publish(wire::MEASURED, &topic.path(), &topic.keys[0], batch, now().as_nanos());
     println!(
         "backlog, pressure profile off, endpoint down, default retry policy, {batch} events per request"
     );

@@ -24,7 +24,7 @@ pub(crate) fn measure(sink: &Sink, events: usize, profile: &str) -> String {
     let settings = subscription(&format!("http://{}/latency", sink.address));
     let topic = server.api().create_topic_with("bench", "all", &settings);
     let address = server.url().trim_start_matches("http://").to_owned();
-    let request = || wire::publish(&topic.path(), &topic.keys[0], 1, now().as_nanos());
+    let request = || wire::publish(wire::MEASURED, &topic.path(), &topic.keys[0], 1, now().as_nanos());
     publish(&address, request, EVENTS_PER_SECOND as usize);
     wait_until("the warm-up to arrive", || (sink.count() >= EVENTS_PER_SECOND as usize).then_some(()));
     sink.reset();

@@ -58,7 +58,7 @@ pub(crate) fn measure(sink: &Sink, shape: Shape, connections: usize, profile: &s
     let topic = server.api().create_topic("bench", &json!({ "subscriptions": subscriptions }));
     let address = server.url().trim_start_matches("http://").to_owned();
     let requests = (shape.deliveries / shape.subscriptions / shape.batch).max(1);
-    let request = wire::publish(&topic.path(), &topic.keys[0], shape.batch, now().as_nanos());
+    let request = wire::publish(wire::MEASURED, &topic.path(), &topic.keys[0], shape.batch, now().as_nanos());
 
     // Connections, caches and the allocator are warm before the clock runs.
     let warm = (requests / 20).max(1);

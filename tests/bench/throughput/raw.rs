@@ -56,7 +56,7 @@ async fn connection(address: String, left: Arc<AtomicUsize>) {
     stream.set_nodelay(true).expect("the socket is open");
     let (mut sender, driver) = http1::handshake(TokioIo::new(stream)).await.expect("the sink speaks HTTP");
     tokio::spawn(driver);
-    let body = Bytes::from(wire::event(0));
+    let body = Bytes::from(wire::event(wire::MEASURED, 0));
     let key = Hmac::<Sha256>::new_from_slice(&[7; 32]).expect("any length is a key");
     let take = |left: usize| left.checked_sub(1);
     while let Ok(number) = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {

@@ -12,24 +12,27 @@ pub(crate) const EVENT_BYTES: usize = 1024;
 /// What stands before the time of an event's publishing, in its body. The time has [`SENT_DIGITS`] digits.
 pub(crate) const SENT: &[u8] = b"\"sent\":\"";
 
+/// The type of the events that are measured.
+pub(crate) const MEASURED: &str = "com.example.measured";
+
 /// Digits of a time in nanoseconds since the epoch.
 pub(crate) const SENT_DIGITS: usize = 20;
 
 const READ_BYTES: usize = 64 * 1024;
 
-/// One CloudEvent of [`EVENT_BYTES`] that says when it was sent.
-pub(crate) fn event(sent_ns: u128) -> String {
+/// One CloudEvent of a type, of [`EVENT_BYTES`], that says when it was sent.
+pub(crate) fn event(kind: &str, sent_ns: u128) -> String {
     let head = format!(
-        r#"{{"specversion":"1.0","id":"0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e","source":"/bench","type":"com.example.measured","data":{{"sent":"{sent_ns:020}","fill":""#
+        r#"{{"specversion":"1.0","id":"0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e","source":"/bench","type":"{kind}","data":{{"sent":"{sent_ns:020}","fill":""#
     );
     let tail = r#""}}"#;
     let fill = "x".repeat(EVENT_BYTES - head.len() - tail.len());
     format!("{head}{fill}{tail}")
 }
 
-/// A request that publishes so many events at once.
-pub(crate) fn publish(path: &str, key: &str, events: usize, sent_ns: u128) -> Vec<u8> {
-    let event = event(sent_ns);
+/// A request that publishes so many events of a type at once.
+pub(crate) fn publish(kind: &str, path: &str, key: &str, events: usize, sent_ns: u128) -> Vec<u8> {
+    let event = event(kind, sent_ns);
     let (content_type, body) = if events == 1 {
         (CLOUD_EVENT, event)
     } else {
