@@ -70,8 +70,7 @@ impl Case {
     pub(crate) fn run(&self, arguments: &Arguments) -> Measured {
         let (home, endpoints) = (Home::new(), Endpoints::start());
         let profile = &arguments.pressure_profile;
-        let server =
-            Server::start(home.path(), &["--pressure-profile", profile, "--log-filter", LOG_FILTER]);
+        let server = Server::start(home.path(), &["--pressure-profile", profile, "--log-filter", LOG_FILTER]);
         let topic = self.topic(server.api(), &endpoints);
         let load = Load::new(server.url(), &topic);
         load.publish(WARM_UP_SECS, WARM_UP, 0);

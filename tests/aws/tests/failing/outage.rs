@@ -1,0 +1,63 @@
+//! An endpoint that fails, is left alone, and recovers: in the queue at first, then held, then delivered.
+
+use std::collections::BTreeSet;
+
+use posthaste_core::health::{Condition, Phase, Target};
+use posthaste_simulation::Answer;
+
+use crate::world::{World, settings, wait_until};
+
+/// Events that are published while the endpoint is down: two invocations, so that the second finds what the first saw.
+const EVENTS: usize = 20;
+
+async fn condition(world: &World) -> Option<Condition> {
+    let target = Target::parse("https://billing.example.com:443 orders.billing").unwrap();
+    world.links.gate(&target, true).await;
+    world.links.condition(&target)
+}
+
+/// Waits until the subscription is in a phase, and delivers meanwhile.
+async fn reach(world: &World, phase: Phase) -> Condition {
+    wait_until(&format!("{phase:?}"), async || {
+        world.deliver().await;
+        condition(world).await.filter(|it| it.phase == phase)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_outage_waits_in_the_queue_then_in_the_bucket_and_ends_with_everything_delivered() {
+    let world = World::start().await;
+    world.endpoint.answer([Answer::Status(503)]);
+    for n in 0..EVENTS {
+        world.publish(&n.to_string()).await;
+    }
+    reach(&world, Phase::Glitch).await;
+    assert_eq!((world.held().await, world.queued().await), (0, EVENTS as u64), "they wait in the queue");
+
+    let down = reach(&world, Phase::Retry).await;
+    assert_eq!(down.probe, None);
+    wait_until("everything to be held", async || {
+        world.deliver().await;
+        (world.queued().await == 0).then_some(())
+    })
+    .await;
+    assert!(world.held().await > 0);
+    // The streak and whatever was under way beside it, and then one request for each hold that ended.
+    let down = condition(&world).await.unwrap();
+    let holds = settings().glitches + down.hold - 1;
+    let sent = world.endpoint.take().len();
+    assert!(sent <= EVENTS + holds as usize, "{sent} requests in {holds} holds");
+
+    world.endpoint.answer([Answer::Status(204)]);
+    wait_until("everything to be delivered", async || {
+        world.wake().await;
+        (world.held().await == 0 && world.queued().await == 0).then_some(())
+    })
+    .await;
+    let bodies: Vec<_> = world.endpoint.take().into_iter().map(|request| request.body).collect();
+    let different: BTreeSet<_> = bodies.iter().collect();
+    assert_eq!((bodies.len(), different.len(), world.dead().await), (EVENTS, EVENTS, 0));
+    let left = condition(&world).await;
+    assert!(left.as_ref().is_none_or(|it| it.phase == Phase::Recovering), "{left:?}");
+}

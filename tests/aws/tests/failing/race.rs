@@ -1,0 +1,82 @@
+//! Workers with caches of their own that write what they see of one link and its subscriptions, all at once.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+use posthaste_aws::S3Store;
+use posthaste_core::health::{Failure, Gate, Observation, Phase, Target};
+use posthaste_core::outcome::OutcomeName;
+use posthaste_local::SystemClock;
+use posthaste_ports::LinkBook;
+
+use crate::world::{Emulated, wait_until};
+
+const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
+
+/// Subscriptions on the link, so all in one object.
+const SUBSCRIPTIONS: usize = 12;
+
+/// Who asks for the right to the probe at once, in each worker.
+const ASKING: usize = 4;
+
+type Book = LinkBook<S3Store, SystemClock>;
+
+fn target(n: usize) -> Target {
+    Target::parse(&format!("https://a.example:443 orders.s{n}")).unwrap()
+}
+
+fn failing() -> Observation {
+    Observation::Failing { failures: 10, last: BUSY }
+}
+
+/// What stands in the bucket, read by somebody who knew nothing.
+async fn phases(emulated: &Emulated) -> BTreeMap<String, (Phase, u32)> {
+    let all = emulated.links().all().await.unwrap();
+    let conditions = all.iter().flat_map(|(_, shard)| shard.conditions());
+    conditions.map(|(target, it)| (target.to_string(), (it.phase, it.hold))).collect()
+}
+
+/// Tells of each target from a worker of its own turn, all at once, and answers how many changes that made.
+async fn observe(books: &[Book], observation: impl Fn(usize) -> Observation) -> usize {
+    let seen: Vec<_> = (0..SUBSCRIPTIONS).map(|n| [(target(n), observation(n))]).collect();
+    let telling = seen.iter().enumerate().map(|(n, seen)| books[n % books.len()].observe(seen));
+    let changed = join_all(telling).await;
+    changed.into_iter().map(|changed| changed.unwrap().len()).sum()
+}
+
+#[tokio::test]
+async fn of_workers_that_race_over_one_bucket_no_transition_is_lost_and_one_probes() {
+    let emulated = Emulated::start().await;
+    for workers in [2, 10] {
+        let books: Vec<Book> = (0..workers).map(|_| emulated.links()).collect();
+        observe(&books, |_| Observation::Succeeded).await;
+        assert_eq!(observe(&books, |_| failing()).await, SUBSCRIPTIONS, "{workers} workers");
+        let expected = |phase, hold| (0..SUBSCRIPTIONS).map(move |n| (target(n).to_string(), (phase, hold)));
+        assert_eq!(phases(&emulated).await, expected(Phase::Glitch, 1).collect(), "{workers} workers");
+
+        let last = target(SUBSCRIPTIONS - 1);
+        wait_until("the hold to be over for all", async || {
+            let gates = join_all(books.iter().map(|book| book.gate(&last, true))).await;
+            gates.iter().all(|gate| matches!(gate, Gate::Probe(_))).then_some(())
+        })
+        .await;
+        let names: Vec<String> = (0..workers * ASKING).map(|n| format!("w{workers}-{n}")).collect();
+        let claims = names.iter().enumerate().map(|(n, by)| books[n % workers].claim(&last, by));
+        let claimed = join_all(claims).await;
+        let owners: Vec<_> = names.iter().zip(&claimed).filter(|(_, it)| it.is_some()).collect();
+        let [(owner, _)] = owners[..] else { panic!("one of them probes, not {owners:?}") };
+
+        // Everybody says to have been it; who was is believed. The others have something else to tell meanwhile.
+        let failed = join_all(names.iter().enumerate().map(async |(n, by)| {
+            let by = by.clone();
+            let seen = [(last.clone(), Observation::ProbeFailed { by, last: BUSY })];
+            books[n % workers].observe(&seen).await.unwrap().len()
+        }));
+        assert_eq!(failed.await.iter().sum::<usize>(), 1, "{owner}");
+        assert_eq!(phases(&emulated).await[&last.to_string()], (Phase::Glitch, 2));
+        // A success is told by whoever knows that there was a failure.
+        join_all(books.iter().map(LinkBook::all)).await.into_iter().for_each(|all| drop(all.unwrap()));
+        assert_eq!(observe(&books, |_| Observation::Succeeded).await, SUBSCRIPTIONS);
+        assert_eq!(phases(&emulated).await, expected(Phase::Recovering, 1).collect(), "{workers} workers");
+    }
+}

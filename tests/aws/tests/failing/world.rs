@@ -1,0 +1,252 @@
+//! An emulator with a state bucket and queues, and deliver and wake on it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
+use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
+use posthaste_core::delivery::{Delivery, Entry, Marks, Payload, group};
+use posthaste_core::health::HealthSettings;
+use posthaste_core::layout;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::record::{RECORD_VERSION, TopicRecord};
+use posthaste_core::schema::Schema;
+use posthaste_core::wire::render_delivery;
+use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
+use posthaste_local::{ManualClock, SystemClock, SystemEntropy};
+use posthaste_ports::{
+    Clock, DrainMeter, ErrorKind, LinkBook, ObjectStore, OutgoingMessage, PressureReader, PutCondition,
+    QueueName, QueueReceiver, QueueSender, ReceiveRequest, Registry,
+};
+use posthaste_simulation::{ScriptedEndpoint, event, start};
+use posthaste_tests_aws::emulator::{Emulator, Tool};
+use posthaste_wake::{Wake, WakePorts};
+use serde_json::json;
+
+use crate::clients::{Sdk, clients};
+
+/// How long anything that must happen may take: far longer than it takes.
+const PATIENCE: Duration = Duration::from_mins(2);
+const POLL: Duration = Duration::from_millis(100);
+
+/// The timeout of deliver and the visibility timeout of its queue in the template.
+const INVOCATION: Duration = Duration::from_mins(2);
+const VISIBILITY: Duration = Duration::from_secs(730);
+
+/// Most messages of one invocation.
+const BATCH_MAX: usize = 10;
+
+type Queue = SqsQueue<SystemClock>;
+
+/// An emulator, with a state bucket and queues.
+pub(crate) struct Emulated {
+    clients: Clients,
+    bucket: String,
+    urls: QueueUrls,
+    emulator: Emulator,
+}
+
+/// deliver and wake on it, and a subscription whose endpoint answers by script.
+pub(crate) struct World {
+    pub(crate) endpoint: ScriptedEndpoint,
+    pub(crate) links: LinkBook<S3Store, SystemClock>,
+    state: S3Store,
+    queue: Queue,
+    dead_letters: Queue,
+    deliver: Deliver<Queue, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>,
+    wake: Wake<Queue, S3Store, S3Store, SystemClock, SystemEntropy>,
+    _emulator: Emulator,
+}
+
+/// The defaults in seconds instead of minutes.
+pub(crate) fn settings() -> HealthSettings {
+    HealthSettings {
+        glitch_hold: Duration::from_secs(1),
+        first_hold: Duration::from_secs(3),
+        later_hold: Duration::from_secs(3),
+        probe_lease: Duration::from_secs(10),
+        ramp_step: Duration::from_millis(100),
+        ..HealthSettings::default()
+    }
+}
+
+/// Looks again and again until `probe` sees it.
+pub(crate) async fn wait_until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = SystemClock.monotonic() + PATIENCE;
+    loop {
+        if let Some(seen) = probe().await {
+            return seen;
+        }
+        assert!(SystemClock.monotonic() < deadline, "gave up waiting for {what}");
+        SystemClock.sleep(POLL).await;
+    }
+}
+
+impl Emulated {
+    pub(crate) async fn start() -> Self {
+        let emulator = Emulator::start(Tool::Ministack);
+        let (sdk, bucket) = (Sdk::new(emulator.endpoint()), "state".to_owned());
+        sdk.s3.create_bucket().bucket(&bucket).send().await.unwrap();
+        let make = async |name| sdk.sqs.create_queue().queue_name(name).send().await.unwrap().queue_url;
+        let urls = QueueUrls {
+            deliveries: make("deliveries").await,
+            dead_letters: make("deadletters").await,
+            redrive: None,
+        };
+        Self { clients: clients(emulator.endpoint()), bucket, urls, emulator }
+    }
+
+    /// The links as a worker of its own sees them.
+    pub(crate) fn links(&self) -> LinkBook<S3Store, SystemClock> {
+        LinkBook::new(self.state(), SystemClock, settings())
+    }
+
+    fn state(&self) -> S3Store {
+        self.clients.store(&self.bucket)
+    }
+
+    fn queue(&self, name: QueueName) -> Queue {
+        self.clients.queue(name, self.urls.clone(), SystemClock)
+    }
+
+    fn registry(&self) -> Registry<S3Store, SystemClock> {
+        Registry::new(self.state(), SystemClock, Duration::ZERO)
+    }
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        let emulated = Emulated::start().await;
+        let endpoint = ScriptedEndpoint::new(ManualClock::new(start()));
+        let key = layout::topic(&topic());
+        emulated.state().put(&key, record().render(), PutCondition::Always).await.unwrap();
+        let ports = DeliverPorts {
+            queue: emulated.queue(QueueName::Deliveries),
+            state: emulated.state(),
+            registry: emulated.registry(),
+            links: emulated.links(),
+            webhook: endpoint.clone(),
+            clock: SystemClock,
+            entropy: SystemEntropy,
+            drain: DrainMeter::default(),
+        };
+        let wake = Wake::new(WakePorts {
+            deliveries: emulated.queue(QueueName::Deliveries),
+            state: emulated.state(),
+            dead_letters: emulated.state(),
+            registry: emulated.registry(),
+            pressure: PressureReader::new(emulated.state(), SystemClock, Duration::ZERO),
+            links: emulated.links(),
+            clock: SystemClock,
+            entropy: SystemEntropy,
+        });
+        Self {
+            endpoint,
+            links: emulated.links(),
+            state: emulated.state(),
+            queue: emulated.queue(QueueName::Deliveries),
+            dead_letters: emulated.queue(QueueName::DeadLetters),
+            deliver: Deliver::new(ports, DeliverSettings::default()),
+            wake,
+            _emulator: emulated.emulator,
+        }
+    }
+
+    /// Puts a delivery of one event of this id into the queue, as publish does.
+    pub(crate) async fn publish(&self, id: &str) {
+        let now = SystemClock.now();
+        let entry = Entry {
+            key: format!("key-{id}"),
+            expires_at: now + Duration::from_hours(24),
+            traceparent: None,
+            marks: Marks::default(),
+            envelope: None,
+            payload: Payload::Inline(Bytes::from(event(id))),
+        };
+        let delivery = Delivery {
+            topic: topic(),
+            subscription: subscription(),
+            schema: Schema::CloudEvents,
+            published_at: now,
+            not_before: now,
+            attempts: 0,
+            last: None,
+            timed_out: false,
+            events: vec![entry],
+        };
+        let (body, group) = (render_delivery(&delivery), Some(group(&topic(), &subscription())));
+        let sent = self.queue.send_batch(vec![OutgoingMessage { body, group, delay_secs: 0 }]).await.unwrap();
+        assert!(sent.iter().all(Result::is_ok), "{sent:?}");
+    }
+
+    /// What the event source mapping does while messages are visible.
+    pub(crate) async fn deliver(&self) {
+        loop {
+            let request = ReceiveRequest { max: BATCH_MAX, visibility: VISIBILITY, wait: Duration::ZERO };
+            let batch = self.queue.receive(request).await.unwrap();
+            if batch.is_empty() {
+                return;
+            }
+            let receipts: Vec<_> = batch.iter().map(|message| message.receipt.clone()).collect();
+            let deadline = SystemClock.monotonic() + INVOCATION;
+            let response = Box::pin(self.deliver.handle(batch, deadline)).await;
+            assert_eq!(response.failures, []);
+            for receipt in receipts {
+                // The mapping cannot know which of them the function has deleted already, and AWS does not mind.
+                let deleted = self.queue.replace(&receipt, vec![]).await;
+                let is_done = deleted.as_ref().err().is_none_or(|error| error.kind == ErrorKind::NotFound);
+                assert!(is_done, "{deleted:?}");
+            }
+        }
+    }
+
+    /// A run of wake, and what deliver makes of it.
+    pub(crate) async fn wake(&self) {
+        Box::pin(self.wake.run()).await.unwrap();
+        self.deliver().await;
+    }
+
+    /// How many messages are in the delivery queue, visible or not.
+    pub(crate) async fn queued(&self) -> u64 {
+        let counts = self.queue.counts().await.unwrap();
+        counts.visible + counts.delayed + counts.in_flight
+    }
+
+    /// How many messages are in the dead-letter queue.
+    pub(crate) async fn dead(&self) -> u64 {
+        self.dead_letters.counts().await.unwrap().visible
+    }
+
+    /// How many objects with held deliveries there are.
+    pub(crate) async fn held(&self) -> usize {
+        self.state.list(layout::HELD, None, 1000).await.unwrap().objects.len()
+    }
+}
+
+fn record() -> TopicRecord {
+    let settings: TopicSettings = serde_json::from_value(json!({ "subscriptions": { "billing": {
+        "endpoint": { "url": "https://billing.example.com/hooks" },
+        "retryPolicy": { "schedule": ["PT1S"], "waitFloors": { "503": "PT0S" }, "maxDeliveryAttempts": 30 },
+    } } }))
+    .unwrap();
+    let now = SystemClock.now();
+    TopicRecord {
+        v: RECORD_VERSION,
+        name: topic(),
+        key1: SecretText::new("k1"),
+        key2: SecretText::new("k2"),
+        tier_keys: TierKeys::default(),
+        created_at: now,
+        updated_at: now,
+        deleted_at: None,
+        settings,
+    }
+}
+
+fn topic() -> TopicName {
+    TopicName::parse("orders").unwrap()
+}
+
+fn subscription() -> SubscriptionName {
+    SubscriptionName::parse("billing").unwrap()
+}
