@@ -223,7 +223,7 @@ impl World {
 
     /// One run of wake. What every run costs belongs to the minute and not to a delivery.
     pub(crate) async fn wake(&mut self) {
-        Box::pin(self.wake.run()).await.expect("a run of wake");
+        lingering(&self.clock, Box::pin(self.wake.run())).await.expect("a run of wake");
         self.bill.wake += self.take().beside(IDLE_WAKE);
     }
 

@@ -7,7 +7,7 @@ use posthaste_aws::S3Store;
 use posthaste_core::health::{Failure, Gate, Observation, Phase, Target};
 use posthaste_core::outcome::OutcomeName;
 use posthaste_local::SystemClock;
-use posthaste_ports::LinkBook;
+use posthaste_ports::{Clock, LinkBook};
 
 use crate::world::{Emulated, wait_until};
 
@@ -26,7 +26,7 @@ fn target(n: usize) -> Target {
 }
 
 fn failing() -> Observation {
-    Observation::Failing { failures: 10, last: BUSY }
+    Observation::Failing { failures: 10, last: BUSY, began: SystemClock.now() }
 }
 
 /// What stands in the bucket, read by somebody who knew nothing.
@@ -62,7 +62,7 @@ async fn of_workers_that_race_over_one_bucket_no_transition_is_lost_and_one_prob
         .await;
         let names: Vec<String> = (0..workers * ASKING).map(|n| format!("w{workers}-{n}")).collect();
         let claims = names.iter().enumerate().map(|(n, by)| books[n % workers].claim(&last, by));
-        let claimed = join_all(claims).await;
+        let claimed: Vec<_> = join_all(claims).await.into_iter().map(Result::unwrap).collect();
         let owners: Vec<_> = names.iter().zip(&claimed).filter(|(_, it)| it.is_some()).collect();
         let [(owner, _)] = owners[..] else { panic!("one of them probes, not {owners:?}") };
 
