@@ -19,6 +19,7 @@ use tokio::runtime;
 
 use crate::bill::Requests;
 use crate::event::event;
+use crate::prices::Dollars;
 use crate::scenario::{ALL, Outcome, Scenario};
 use crate::world::{IDLE_WAKE, START, World};
 
@@ -29,6 +30,11 @@ const STACK_BYTES: usize = 16 << 20;
 const SAMPLES: u64 = 6;
 const SAMPLED_EVERY: Duration = Duration::from_secs(10);
 
+/// The outage with batching, by the hundred: its requests for 1,000 events (34 to 71 were seen), and a million's dollars
+/// ($0.51 to $0.54).
+const INEXACT_POSTS_MAX: usize = 100;
+const INEXACT_DOLLARS_MAX: f64 = 0.60;
+
 const REQUESTS: &str = "\
 | per 1,000 deliveries | publish: send | mapping: receive | mapping: delete | deliver: send | deliver: delete | wake: send | S3 PUT, LIST | S3 GET | invocations of publish | of deliver | POSTs |
 |---|---|---|---|---|---|---|---|---|---|---|---|
@@ -38,9 +44,8 @@ const REQUESTS: &str = "\
 | ten subscribers, 10 events/s | 100 | 100 | 100 | 0 | 0 | 0 | 0 | 9 | 100 | 100 | 1000 |
 | batching, 100 events/s | 1000 | 100 | 100 | 0 | 0 | 0 | 0 | 9 | 1000 | 100 | 100 |
 | batching, published by the hundred | 20 | 20 | 10 | 0 | 0 | 0 | 0 | 6 | 10 | 10 | 20 |
-| 10 % retried, 100 events/s | 1000 | 119 | 119 | 100 | 100 | 0 | 0 | 16 | 1000 | 119 | 1100 |
-| an outage of an hour, 100 events/s | 1000 | 800 | 800 | 500 | 700 | 200 | 208 | 263 | 1000 | 800 | 8000 |
-| an outage of an hour, batching, by the hundred | 20 | 157 | 54 | 105 | 61 | 39 | 19 | 40 | 10 | 54 | 154 |
+| 10 % retried, 100 events/s | 1000 | 119 | 119 | 100 | 100 | 0 | 0 | 28 | 1000 | 119 | 1100 |
+| an outage of an hour, 100 events/s | 1000 | 513 | 513 | 312 | 417 | 117 | 167 | 349 | 1000 | 513 | 1017 |
 ";
 
 const DOLLARS: &str = "\
@@ -52,9 +57,8 @@ const DOLLARS: &str = "\
 | ten subscribers, 10 events/s | $0.12 | $0.00 | $0.13 | $0.25 |
 | batching, 100 events/s | $0.48 | $0.00 | $0.38 | $0.87 |
 | batching, published by the hundred | $0.02 | $0.00 | $0.01 | $0.04 |
-| 10 % retried, 100 events/s | $0.58 | $0.01 | $0.40 | $0.98 |
-| an outage of an hour, 100 events/s | $1.60 | $1.15 | $1.08 | $3.83 |
-| an outage of an hour, batching, by the hundred | $0.17 | $0.11 | $0.06 | $0.34 |
+| 10 % retried, 100 events/s | $0.58 | $0.01 | $0.40 | $0.99 |
+| an outage of an hour, 100 events/s | $1.15 | $0.97 | $0.80 | $2.92 |
 ";
 
 const MONTH: &str = "\
@@ -69,8 +73,15 @@ const MONTH: &str = "\
 #[test]
 fn a_thousand_deliveries_ask_for_exactly_this_and_cost_so_much() {
     let outcomes = outcomes();
-    assert_eq!(table::requests(&outcomes), REQUESTS);
-    assert_eq!(table::dollars(&outcomes), DOLLARS);
+    let (inexact, exact) = outcomes.split_last().expect("there are scenarios");
+    assert_eq!(table::requests(exact), REQUESTS);
+    assert_eq!(table::dollars(exact), DOLLARS);
+    // Which of its batches asks first whether the endpoint is well depends on the order in which answers come.
+    let dollars = Dollars::per_million(&inexact.bill).total();
+    assert!(
+        inexact.posts <= INEXACT_POSTS_MAX && dollars <= INEXACT_DOLLARS_MAX,
+        "{inexact:?}: ${dollars:.2}"
+    );
 }
 
 #[tokio::test]
