@@ -33,6 +33,9 @@ const WAVE: Pack = Pack {
 pub(crate) enum ReleaseError {
     #[error("failed to read or delete the object")]
     Store(#[source] PortError),
+    /// It holds what was sent as well, which goes once more in the next run, and must not before.
+    #[error("failed to shorten the object")]
+    Shorten(#[source] PortError),
     #[error("failed to understand the object")]
     Object(#[source] WireError),
     #[error("failed in the middle")]
@@ -139,20 +142,14 @@ where
         if unsent.is_empty() {
             return self.ports.state.delete(&key).await.map_err(ReleaseError::Store);
         }
-        if unsent.len() < messages.len() {
+        let kept = if unsent.len() < messages.len() {
             let unsent: Vec<_> = unsent.iter().map(|index| messages[*index].clone()).collect();
-            self.keep_unsent(&key, &unsent, etag).await;
-        }
-        let failed = is_sent.iter().filter(|is_sent| !**is_sent).count();
-        if failed == 0 {
-            return Ok(());
-        }
-        let messages = is_sent.len();
-        Err(first.map_or(ReleaseError::OutOfTime { unsent: failed, messages }, |first| ReleaseError::Send {
-            failed,
-            messages,
-            first,
-        }))
+            self.keep_unsent(&key, &unsent, etag).await
+        } else {
+            Ok(())
+        };
+        // That the queue refuses matters more: it ends the run's releases.
+        refusal(is_sent, first).map_or(kept.map_err(ReleaseError::Shorten), Err)
     }
 
     /// Sends while there is time. What a wave was about when it was given up counts as not sent, although some of it may
@@ -181,12 +178,22 @@ where
 
     /// Leaves in the object what was not sent, so that the next run does not send the rest once more. If that fails it
     /// does: at least once.
-    async fn keep_unsent(&self, key: &str, unsent: &[Bytes], etag: ETag) {
+    async fn keep_unsent(&self, key: &str, unsent: &[Bytes], etag: ETag) -> Result<(), PortError> {
         let kept = self.ports.state.put(key, render_parked(unsent), PutCondition::IfMatch(etag)).await;
-        if let Err(error) = kept {
-            tracing::warn!(%key, error = &error as &dyn std::error::Error, "object not shortened, its messages are sent again");
+        if let Err(error) = &kept {
+            tracing::warn!(%key, error = error as &dyn std::error::Error, "object not shortened, its messages are sent again");
         }
+        kept.map(|_| ())
     }
+}
+
+/// The error of messages that were tried, if some were not sent.
+fn refusal(is_sent: &[bool], first: Option<Arc<PortError>>) -> Option<ReleaseError> {
+    let (failed, messages) = (is_sent.iter().filter(|is_sent| !**is_sent).count(), is_sent.len());
+    (failed > 0).then(|| match first {
+        Some(first) => ReleaseError::Send { failed, messages, first },
+        None => ReleaseError::OutOfTime { unsent: failed, messages },
+    })
 }
 
 /// A message as it goes back: due from now on, because the time it spent waiting for us must not read as a slow

@@ -308,3 +308,19 @@ async fn what_waits_for_a_link_that_recovers_goes_little_by_little() {
     check(60, 4, 15).await;
     check(300, 1, 400).await;
 }
+
+#[tokio::test]
+async fn what_cannot_be_shortened_is_sent_once_in_a_run() {
+    let fails = Plan::by(|effect| {
+        let is_shortened = effect.operation == Operation::Put && effect.key.starts_with(layout::HELD);
+        is_shortened.then_some(Fault::Before(ErrorKind::Throttled { retry_after: None }))
+    });
+    let world = World::with(&fails, &Plan::none());
+    subscribe(&world, &["one"]).await;
+    hold(&world, "one", HOUR, "x", 5).await;
+    retry(&world).await;
+    observe(&world, Observation::Succeeded).await;
+    world.clock.advance(MINUTE);
+    let report = run(&world, 4).await;
+    assert_eq!((report.held_sent, report.held_left), (1, 1));
+}
