@@ -1,18 +1,21 @@
 //! Releasing the parked deliveries of a subscription before their minute has come, because an operator forced it: manage
 //! leaves a mark, and wake walks through all that is parked. What is held goes by its own rules, which force has opened.
 //!
-//! One walk serves all marks. It is bounded in a run, and the marks say how far it came; each goes at its end.
+//! One walk serves all marks, in passes beside those of what is held. It is bounded in a run, and the marks say how far it came; each goes at its end.
 
 use std::collections::VecDeque;
 use std::error::Error;
 
 use bytes::Bytes;
 use posthaste_core::layout;
-use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueSender};
+use posthaste_ports::{
+    Clock, ETag, Entropy, ErrorKind, ListPage, ObjectStore, PortError, PutCondition, QueueSender,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::held::{Holding, OF_ONE_MAX};
+use crate::held::{Holding, Portion, Taken};
 use crate::limits::Limits;
+use crate::release::RELEASES_AT_ONCE;
 use crate::{PAGE_MAX, Wake};
 
 /// Most marks that are looked at in one run.
@@ -46,12 +49,29 @@ struct Mark {
     after: Option<String>,
 }
 
+/// One run's walk through what is parked, for all marks together.
+#[derive(Debug, Default)]
+pub(crate) struct Forcing {
+    marks: Vec<Mark>,
+    /// All that is up to this key was looked at: the pages before this one.
+    reached: Option<String>,
+    /// The keys of this page.
+    listed: Vec<String>,
+    /// Those of them that are forced and have not gone.
+    keys: VecDeque<String>,
+    /// The key after which the next page begins, if there is one.
+    next_after: Option<String>,
+    pages: usize,
+    end: Option<End>,
+}
+
 /// How a run's walk ended.
-enum Walked {
+#[derive(Debug)]
+enum End {
     /// With everything looked at.
     Through,
-    /// Everything up to this key was.
-    UpTo(Option<String>),
+    /// With something left for the next run: from this key on, or all that was not looked at.
+    Left(Option<String>),
 }
 
 impl<Q, S, D, C, E> Wake<Q, S, D, C, E>
@@ -62,24 +82,82 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Releases what is parked for the marked subscriptions, as far as a run may go.
-    pub(crate) async fn release_forced(&self, limits: Limits, holding: &mut Holding) {
-        let forced = async {
-            let marks = self.marks().await?;
-            if marks.is_empty() {
-                return Ok(());
+    /// Looks for marks. Where they cannot be read nothing is forced in this run.
+    pub(crate) async fn begin_forcing(&self) -> Forcing {
+        let marks = self.marks().await.unwrap_or_else(|error| {
+            tracing::error!(error = &error as &dyn Error, "marks not read, the next run forces deliveries");
+            Vec::new()
+        });
+        // From where the mark that is least far has come.
+        let reached = marks.iter().map(|mark| mark.after.clone()).min().flatten();
+        let end = marks.is_empty().then_some(End::Through);
+        Forcing { marks, next_after: reached.clone(), reached, end, ..Forcing::default() }
+    }
+
+    /// Sends up to so many deliveries that are parked for the marked subscriptions.
+    pub(crate) async fn force_some(
+        &self,
+        forcing: &mut Forcing,
+        max: usize,
+        limits: Limits,
+        holding: &mut Holding,
+    ) -> Taken {
+        let max = max.min(FORCED_MAX.saturating_sub(holding.forced));
+        let mut taken = Taken::default();
+        while forcing.is_open() && taken.sent < max && self.may_begin(limits) {
+            let Some(first) = forcing.keys.front().cloned() else {
+                self.turn_page(forcing).await;
+                continue;
+            };
+            let portion = Portion { deliveries: max - taken.sent, objects: RELEASES_AT_ONCE };
+            taken.add(self.take(&mut forcing.keys, portion, limits).await);
+            if taken.is_refused {
+                forcing.end = Some(End::Left(Some(first)));
             }
-            match self.walk(&marks, limits, holding).await? {
-                Walked::Through => self.end_marks(&marks).await,
-                Walked::UpTo(after) => self.note_marks(marks, after).await,
+        }
+        holding.forced += taken.sent;
+        holding.add(taken);
+        if holding.forced >= FORCED_MAX {
+            forcing.end.get_or_insert(End::Left(None));
+        }
+        taken
+    }
+
+    /// Goes on to the next page, or ends the walk.
+    async fn turn_page(&self, forcing: &mut Forcing) {
+        if forcing.pages > 0 && forcing.next_after.is_none() {
+            forcing.end = Some(End::Through);
+            return;
+        }
+        forcing.reached.clone_from(&forcing.next_after);
+        forcing.listed.clear();
+        if forcing.pages >= PAGES_MAX {
+            forcing.end = Some(End::Left(None));
+            return;
+        }
+        match self.ports.state.list(layout::PARKED, forcing.reached.as_deref(), PAGE_MAX).await {
+            Ok(page) => forcing.add(page, self.ports.clock.now().minute() + LEFT_BEFORE_DUE_MINUTES),
+            Err(error) => {
+                tracing::error!(
+                    error = &error as &dyn Error,
+                    "parked deliveries not listed, the next run forces them"
+                );
+                forcing.end = Some(End::Left(None));
+            }
+        }
+    }
+
+    /// Removes the marks, or writes down how far the walk came.
+    pub(crate) async fn end_forcing(&self, forcing: Forcing) {
+        let ended = match forcing.end {
+            Some(End::Through) => self.end_marks(&forcing.marks).await,
+            _ => {
+                let reached = forcing.reached();
+                self.note_marks(forcing.marks, reached).await
             }
         };
-        if let Err(error) = forced.await {
-            let error: PortError = error;
-            tracing::error!(
-                error = &error as &dyn Error,
-                "parked deliveries not forced, the next run goes on"
-            );
+        if let Err(error) = ended {
+            tracing::error!(error = &error as &dyn Error, "marks not written, the next run forces once more");
         }
     }
 
@@ -93,54 +171,6 @@ where
             marks.push(Mark { key: listed.key, folder, etag: object.etag, after });
         }
         Ok(marks)
-    }
-
-    /// Walks through what is parked, from where the mark that is least far has come.
-    async fn walk(&self, marks: &[Mark], limits: Limits, holding: &mut Holding) -> Result<Walked, PortError> {
-        let mut after = marks.iter().map(|mark| mark.after.clone()).min().flatten();
-        for _ in 0..PAGES_MAX {
-            if holding.forced >= FORCED_MAX || !self.may_begin(limits) {
-                return Ok(Walked::UpTo(after));
-            }
-            let page = self.ports.state.list(layout::PARKED, after.as_deref(), PAGE_MAX).await?;
-            let left_through = self.ports.clock.now().minute() + LEFT_BEFORE_DUE_MINUTES;
-            let listed: Vec<_> = page.objects.into_iter().map(|object| object.key).collect();
-            let is_later = |key: &str| layout::parked_due_minute(key).is_some_and(|due| due > left_through);
-            let is_marked = |key: &str| marks.iter().any(|mark| mark.asks_for(key));
-            let keys = listed.iter().filter(|key| is_later(key) && is_marked(key)).cloned().collect();
-            if let Some(first_left) = self.force(keys, limits, holding).await {
-                let before = listed.iter().take_while(|key| **key < first_left).last();
-                return Ok(Walked::UpTo(before.cloned().or(after)));
-            }
-            match page.next_after {
-                Some(next_after) => after = Some(next_after),
-                None => return Ok(Walked::Through),
-            }
-        }
-        Ok(Walked::UpTo(after))
-    }
-
-    /// Sends the deliveries of these objects, in passes. Answers the first key that is left for the next run.
-    async fn force(
-        &self,
-        mut keys: VecDeque<String>,
-        limits: Limits,
-        holding: &mut Holding,
-    ) -> Option<String> {
-        while let Some(first) = keys.front().cloned() {
-            let Some(room) = self.room_in_pass(limits, holding).await else { return Some(first) };
-            let max = room.min(OF_ONE_MAX).min(FORCED_MAX.saturating_sub(holding.forced));
-            let taken = self.take(&mut keys, max, limits).await;
-            holding.forced += taken.sent;
-            holding.add(taken);
-            if taken.is_refused {
-                return Some(first);
-            }
-            if holding.forced >= FORCED_MAX || (!keys.is_empty() && !self.pause(limits).await) {
-                return keys.pop_front();
-            }
-        }
-        None
     }
 
     /// Removes the marks whose walk has ended, but not one that was written again meanwhile.
@@ -164,6 +194,34 @@ where
             }
         }
         Ok(())
+    }
+}
+
+impl Forcing {
+    /// Whether there may be more to send in this run.
+    pub(crate) fn is_open(&self) -> bool {
+        self.end.is_none()
+    }
+
+    /// A page, of which what is due up to that minute is left alone.
+    fn add(&mut self, page: ListPage, left_through: u64) {
+        self.pages += 1;
+        self.listed = page.objects.into_iter().map(|object| object.key).collect();
+        let is_later = |key: &str| layout::parked_due_minute(key).is_some_and(|due| due > left_through);
+        let is_marked = |key: &str| self.marks.iter().any(|mark| mark.asks_for(key));
+        self.keys = self.listed.iter().filter(|key| is_later(key) && is_marked(key)).cloned().collect();
+        self.next_after = page.next_after;
+    }
+
+    /// The last key that the next run need not look at again.
+    fn reached(&self) -> Option<String> {
+        let refused = match &self.end {
+            Some(End::Left(key)) => key.as_ref(),
+            _ => None,
+        };
+        let first_left = refused.or(self.keys.front());
+        let is_done = |key: &&String| first_left.is_none_or(|left| *key < left);
+        self.listed.iter().take_while(is_done).last().cloned().or_else(|| self.reached.clone())
     }
 }
 

@@ -5,7 +5,9 @@
 
 mod room;
 
+use crate::batch::Batching;
 use crate::health::{Gate, Probed, RECOVERED_KNOWN_FOR};
+use crate::rate::Rate;
 use crate::time::Timestamp;
 use crate::topic::Status;
 
@@ -67,6 +69,14 @@ fn release_to(standing: Standing, now: Timestamp) -> Release {
     }
 }
 
+/// Most deliveries that go to an active subscription in a run, of which there is one a minute: as many as it may send in
+/// one. More would be parked again, and would take the room that others have a use for.
+pub fn at_rate(rate: Option<Rate>, batching: Batching) -> usize {
+    let events = if batching.enabled { batching.events_max.max(1) } else { 1 };
+    let requests = |rate: Rate| usize::try_from(rate.requests_per_minute()).unwrap_or(usize::MAX);
+    rate.map_or(usize::MAX, |rate| requests(rate).saturating_mul(events))
+}
+
 /// Whether an endpoint recovered a moment ago: what is held for it begins to go one by one in every run, because the ramp of
 /// its first seconds may be over before wake looks.
 fn is_new(standing: Standing, now: Timestamp) -> bool {
@@ -120,5 +130,17 @@ mod tests {
         check(299, 5, Release::AtMost(32));
         check(299, u32::MAX, Release::AtMost(1024));
         check(300, 0, Release::All);
+    }
+
+    #[test]
+    fn a_rate_bounds_a_run_by_the_events_of_a_minutes_requests() {
+        let check = |per_minute: Option<u32>, enabled, expected| {
+            let batching = Batching { enabled, events_max: 10, ..Batching::default() };
+            assert_eq!(at_rate(per_minute.and_then(Rate::per_minute), batching), expected, "{per_minute:?}");
+        };
+        check(None, true, usize::MAX);
+        check(Some(1), false, 1);
+        check(Some(60), false, 60);
+        check(Some(60), true, 600);
     }
 }

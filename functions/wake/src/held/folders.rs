@@ -29,6 +29,8 @@ pub(crate) struct Folder {
     pub(crate) name: String,
     /// The next keys, in order.
     pub(crate) keys: VecDeque<String>,
+    /// Deliveries that went in this run because they may, and not because they have expired.
+    pub(crate) released: usize,
     /// The key after which there may be more.
     more_after: Option<String>,
 }
@@ -148,6 +150,7 @@ fn sort(page: ListPage, folders: &mut Vec<Folder>) -> Option<String> {
             None => folders.push(Folder {
                 name: name.to_owned(),
                 keys: VecDeque::from([object.key]),
+                released: 0,
                 more_after: None,
             }),
         }

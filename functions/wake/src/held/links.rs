@@ -44,12 +44,25 @@ impl Links {
         }
     }
 
-    /// So many went to a target.
-    pub(super) fn note(&mut self, release: Release, target: Option<&Target>, sent: usize) {
-        let Some(target) = target.filter(|_| sent > 0) else { return };
-        *self.in_pass.entry(target.link().clone()).or_default() += sent;
+    /// Sets so many aside for a target, so that others on the link may have their turn meanwhile.
+    pub(super) fn reserve(&mut self, release: Release, target: Option<&Target>, count: usize) {
+        let Some(target) = target.filter(|_| count > 0) else { return };
+        *self.in_pass.entry(target.link().clone()).or_default() += count;
         if let Release::Probe(probed) = release {
             self.probed.insert(asked(probed, target));
+        }
+    }
+
+    /// So many of what was set aside did not go.
+    pub(super) fn give_back(&mut self, release: Release, target: Option<&Target>, unsent: usize) {
+        let Some(target) = target.filter(|_| unsent > 0) else { return };
+        let left = self.in_pass.remove(target.link()).unwrap_or_default().saturating_sub(unsent);
+        if left > 0 {
+            self.in_pass.insert(target.link().clone(), left);
+        }
+        // A probe is one delivery.
+        if let Release::Probe(probed) = release {
+            self.probed.remove(&asked(probed, target));
         }
     }
 }
@@ -79,7 +92,7 @@ mod tests {
     fn a_link_is_asked_once_whoever_is_on_it_and_a_subscription_once_for_itself() {
         let check = |release, expected| {
             let (mut links, targets) = (Links::default(), targets());
-            links.note(release, Some(&targets[0]), 1);
+            links.reserve(release, Some(&targets[0]), 1);
             assert_eq!(targets.map(|target| links.allowed(release, Some(&target))), expected, "{release:?}");
         };
         check(OF_LINK, [0, 0, 1]);
@@ -89,14 +102,18 @@ mod tests {
     #[test]
     fn a_probe_that_was_not_sent_may_be_made_by_another() {
         let (mut links, [one, ..]) = (Links::default(), targets());
-        links.note(OF_LINK, Some(&one), 0);
+        links.reserve(OF_LINK, Some(&one), 1);
+        links.give_back(OF_LINK, Some(&one), 1);
         assert_eq!(links.allowed(OF_LINK, Some(&one)), 1);
+        links.begin_pass();
+        assert_eq!(links.passes(&one), 0);
     }
 
     #[test]
     fn those_on_a_link_share_what_it_gets_in_a_pass() {
         let (mut links, [one, two, elsewhere]) = (Links::default(), targets());
-        links.note(Release::AtMost(4), Some(&one), 3);
+        links.reserve(Release::AtMost(4), Some(&one), 4);
+        links.give_back(Release::AtMost(4), Some(&one), 1);
         let allowed =
             |links: &Links| [&one, &two, &elsewhere].map(|it| links.allowed(Release::AtMost(4), Some(it)));
         assert_eq!((allowed(&links), links.passes(&two)), ([1, 1, 4], 0));

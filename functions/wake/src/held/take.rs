@@ -11,7 +11,7 @@ use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
 
 use crate::Wake;
 use crate::limits::Limits;
-use crate::release::{Opened, RELEASES_AT_ONCE, ReleaseError, Sent};
+use crate::release::{Opened, ReleaseError, Sent};
 
 /// What was taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,6 +22,15 @@ pub(crate) struct Taken {
     pub(crate) left: usize,
     /// Whether the queue did not take something, or not in time.
     pub(crate) is_refused: bool,
+}
+
+/// How much is taken.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Portion {
+    /// Most deliveries.
+    pub(crate) deliveries: usize,
+    /// Most objects that are read at once.
+    pub(crate) objects: usize,
 }
 
 /// An object and how many of its messages are sent now: the first ones.
@@ -43,9 +52,10 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Sends up to `max` deliveries of these objects, in order. Keys of objects that are done with, or are tried again in
+    /// Sends a portion of the deliveries of these objects, in order. Keys of objects that are done with, or are tried again in
     /// the next run, leave; one that holds more than fits stays in front.
-    pub(crate) async fn take(&self, keys: &mut VecDeque<String>, max: usize, limits: Limits) -> Taken {
+    pub(crate) async fn take(&self, keys: &mut VecDeque<String>, portion: Portion, limits: Limits) -> Taken {
+        let Portion { deliveries: max, objects } = portion;
         let mut taken = Taken::default();
         // One object tells how many more are likely to fit.
         let mut at_once = 1;
@@ -54,7 +64,7 @@ where
             let messages: usize = shares.iter().map(|(_, count)| count).sum();
             let per_object = messages.div_ceil(shares.len().max(1)).max(1);
             taken.add(self.send_shares(shares, keys, limits).await);
-            at_once = (max.saturating_sub(taken.sent) / per_object).clamp(1, RELEASES_AT_ONCE);
+            at_once = (max.saturating_sub(taken.sent) / per_object).clamp(1, objects.max(1));
         }
         taken
     }

@@ -40,9 +40,14 @@ async fn hold(world: &World, subscription: &str, wait: Duration, id: &str, deliv
 
 /// A topic `orders` of these subscriptions, all of them on one link.
 async fn subscribe(world: &World, names: &[&str]) {
+    subscribe_at(world, names, json!({ "url": "https://a.example/" })).await;
+}
+
+/// The same, of this endpoint.
+async fn subscribe_at(world: &World, names: &[&str], endpoint: Value) {
     let now = world.clock.now();
     let subscription = json!({
-        "endpoint": { "url": "https://a.example/" },
+        "endpoint": endpoint,
         "status": { "state": "Active", "since": now.to_string() },
     });
     let subscriptions: serde_json::Map<String, Value> =
@@ -252,7 +257,8 @@ async fn a_queue_that_takes_nothing_ends_it_and_the_next_run_goes_on() {
         hold(&world, &format!("s{n:02}"), HOUR, "x", 1).await;
     }
     let report = run(&world, 5).await;
-    assert_eq!((report.held_sent, report.held_left, world.queue.take().len()), (0, 1, 0));
+    // Three have a turn at once, which is what a pass has room for.
+    assert_eq!((report.held_sent, report.held_left, world.queue.take().len()), (0, 3, 0));
     assert_eq!(world.second().run().await.unwrap().held_sent, 20);
 }
 
@@ -323,4 +329,59 @@ async fn what_cannot_be_shortened_is_sent_once_in_a_run() {
     world.clock.advance(MINUTE);
     let report = run(&world, 4).await;
     assert_eq!((report.held_sent, report.held_left), (1, 1));
+}
+
+#[tokio::test]
+async fn what_is_forced_and_what_is_held_share_the_room_of_each_pass() {
+    let world = World::new();
+    for n in 1..=10 {
+        world.park(n * HOUR, &n.to_string(), 200).await;
+    }
+    world.write("forcing/orders.billing", Bytes::new()).await;
+    hold(&world, "one", HOUR, "x", 200).await;
+    write_pressure(&world, 3_000).await;
+    let report = run(&world, 4).await;
+    assert_eq!((report.forced_sent, report.held_sent), (25, 25));
+}
+
+#[tokio::test]
+async fn what_has_a_rate_gets_in_a_run_what_it_may_send_in_a_minute() {
+    let world = World::new();
+    let limited = json!({ "url": "https://a.example/", "maxRequestsPerSecond": 0.5 });
+    subscribe_at(&world, &["one"], limited).await;
+    hold(&world, "one", HOUR, "x", 100).await;
+    for _ in 0..3 {
+        assert_eq!(run(&world, 3).await.held_sent, 30);
+    }
+    assert_eq!(run(&world, 3).await.held_sent, 10);
+}
+
+#[tokio::test]
+async fn subscriptions_have_their_turns_side_by_side() {
+    let held = Arc::new(AtomicU64::new(0));
+    let most = Arc::new(AtomicU64::new(0));
+    let counted = (Arc::clone(&held), Arc::clone(&most));
+    let plan = Plan::by(move |effect| {
+        match effect.operation {
+            Operation::Get if effect.key.starts_with(layout::HELD) => {
+                let open = counted.0.fetch_add(1, Ordering::Relaxed) + 1;
+                counted.1.fetch_max(open, Ordering::Relaxed);
+            }
+            Operation::Delete if effect.key.starts_with(layout::HELD) => {
+                counted.0.fetch_sub(1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+        None
+    });
+    let world = World::with(&plan, &Plan::none());
+    let names: Vec<_> = (0..20).map(|n| format!("s{n:02}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let limited = json!({ "url": "https://a.example/", "maxRequestsPerSecond": 0.02 });
+    subscribe_at(&world, &names, limited).await;
+    for name in &names {
+        hold(&world, name, HOUR, "x", 1).await;
+    }
+    assert_eq!(run(&world, 1).await.held_sent, 20);
+    assert_eq!((most.load(Ordering::Relaxed), held.load(Ordering::Relaxed)), (8, 0));
 }
