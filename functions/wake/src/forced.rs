@@ -149,12 +149,11 @@ where
 
     /// Removes the marks, or writes down how far the walk came.
     pub(crate) async fn end_forcing(&self, forcing: Forcing) {
-        let ended = match forcing.end {
-            Some(End::Through) => self.end_marks(&forcing.marks).await,
-            _ => {
-                let reached = forcing.reached();
-                self.note_marks(forcing.marks, reached).await
-            }
+        let ended = if matches!(forcing.end, Some(End::Through)) {
+            self.end_marks(&forcing.marks).await
+        } else {
+            let reached = forcing.reached();
+            self.note_marks(forcing.marks, reached).await
         };
         if let Err(error) = ended {
             tracing::error!(error = &error as &dyn Error, "marks not written, the next run forces once more");
