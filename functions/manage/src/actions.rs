@@ -19,6 +19,7 @@ use crate::answer::{Failure, Shown};
 use crate::conditions::subscription_etag;
 use crate::document::{BadRequests, Problems, UnknownSubscription, WrongStates};
 use crate::edit::{begun, spelling};
+use crate::force::ended;
 use crate::input::{At, SubscriptionPath};
 use crate::records::unknown_topic;
 use crate::subscriptions::unknown_subscription;
@@ -119,7 +120,10 @@ pub(crate) async fn act_on_subscription<S: Store, D: Store, W: Webhooks, C: Cloc
     let (record, (name, begun)) = manage.change(&at.topic, edit).await?;
     tracing::info!(topic = %record.name, subscription = %name, %action, "subscription acted on");
     match action {
-        action if action.forces() => manage.force_after_write(&record, &name).await,
+        action if action.forces() => {
+            let holds = ended(&record, [&name]).unwrap_or_default();
+            manage.settle_after_write(&record.name, &holds, until).await;
+        }
         ActionName::Disable => manage.mark_disabled(&record, &name).await,
         _ => {}
     }

@@ -9,7 +9,7 @@ use posthaste_core::api::{
     IsoTimestamp, SecretText, SettingsError, SigningSettings, StatusState, StatusView, SubscriptionSettings,
     TierKeys, TopicSettings, compile_subscription, compile_topic,
 };
-use posthaste_core::endpoint::EndpointUrl;
+use posthaste_core::endpoint::{EndpointUrl, Link};
 use posthaste_core::handshake::{Begin, written};
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::problem::{Problem, ProblemKind};
@@ -18,6 +18,7 @@ use posthaste_core::signature::{MADE_SECRET_BYTES, SignatureKind};
 use posthaste_core::time::Timestamp;
 use posthaste_ports::Entropy;
 
+use crate::force::links;
 use crate::handshakes::Begun;
 
 /// Bytes of a publish key, and of the code of a handshake.
@@ -43,8 +44,12 @@ pub(crate) struct Placed {
     pub(crate) is_new: bool,
     /// Whether its secret was made just now, and is to be shown this once.
     pub(crate) has_made_secret: bool,
-    /// Whether its endpoint is another one on the same link by this write: what is known of the old one says nothing of it.
+    /// Whether it delivers, and its endpoint is another one on the same link by this write: what is known of the old one
+    /// says nothing of it.
     pub(crate) is_corrected: bool,
+    /// The links that its events went to and do not any more, or go to by this write: what may be known of it there is of
+    /// another time.
+    pub(crate) links_changed: Vec<Link>,
     /// The handshake that is to be run after this write.
     pub(crate) begun: Option<Begun>,
 }
@@ -142,7 +147,10 @@ impl<E: Entropy> Editor<'_, E> {
         let code = self.code();
         let status = written(present, &wanted.endpoint, Begin { now: self.now, code: &code });
         let begun = begun(&kept_name, &status, &code);
-        let (is_new, is_corrected) = (present.is_none(), is_corrected(present, wanted));
+        let is_new = present.is_none();
+        let is_corrected = delivers(&status) && is_corrected(present, wanted);
+        let before = present.map(|present| links(&present.endpoint)).unwrap_or_default();
+        let links_changed = before.symmetric_difference(&links(&wanted.endpoint)).cloned().collect();
         let stored = SubscriptionSettings {
             name: None,
             delivery_headers: delivery_headers.collect(),
@@ -151,7 +159,7 @@ impl<E: Entropy> Editor<'_, E> {
             ..wanted.clone()
         };
         settings.subscriptions.insert(kept_name.clone(), stored);
-        Ok(Placed { name: kept_name, is_new, has_made_secret, is_corrected, begun })
+        Ok(Placed { name: kept_name, is_new, has_made_secret, is_corrected, links_changed, begun })
     }
 
     /// The secrets to store, and whether one was made.
@@ -196,6 +204,11 @@ impl<E: Entropy> Editor<'_, E> {
             Some(_) | None => Ok(()),
         }
     }
+}
+
+/// Whether events go out in this state, or will as soon as the endpoint consents.
+fn delivers(status: &StatusView) -> bool {
+    matches!(status.state, StatusState::Active | StatusState::Pending)
 }
 
 fn is_corrected(present: Option<&SubscriptionSettings>, wanted: &SubscriptionSettings) -> bool {

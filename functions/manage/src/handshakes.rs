@@ -94,7 +94,8 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         self.clock.monotonic() + WORK_TIME_MAX
     }
 
-    fn rest(&self, until: Duration) -> Duration {
+    /// How long it is until then.
+    pub(crate) fn rest(&self, until: Duration) -> Duration {
         until.saturating_sub(self.clock.monotonic())
     }
 

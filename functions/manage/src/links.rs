@@ -157,8 +157,10 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
                 *count = count.saturating_add(1);
             }
             let Some(next) = page.next_after else { return Ok((counts, true)) };
-            let full = counts.last_key_value().filter(|(_, count)| **count >= HELD_OBJECTS_SHOWN_MAX);
-            after = Some(full.map_or(next, |(folder, _)| layout::held_past(folder)));
+            // The folder that is listed last is not the last one by its name: `a.b-c/` is listed before `a.b/`.
+            let last = page.objects.last().and_then(|object| layout::held_folder(&object.key));
+            let is_full = |folder: &&str| counts.get(*folder).is_some_and(|it| *it >= HELD_OBJECTS_SHOWN_MAX);
+            after = Some(last.filter(is_full).map_or(next, layout::held_past));
         }
         Ok((counts, false))
     }

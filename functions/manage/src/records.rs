@@ -93,19 +93,19 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         Ok((record.deleted_at.is_none().then_some(record), PutCondition::IfMatch(etag)))
     }
 
-    /// Deletes a topic if `check` lets its record pass; it is asked again when somebody else wrote in between.
+    /// Deletes a topic if `check` lets its record pass, and answers it; it is asked again when somebody else wrote in
+    /// between.
     pub(crate) async fn delete(
         &self,
         topic: &TopicName,
         check: impl Fn(&TopicRecord) -> Result<(), Problem>,
-    ) -> Result<TopicName, Problem> {
+    ) -> Result<TopicRecord, Problem> {
         for _ in 0..CHANGE_TRIES_MAX {
             let (record, etag) = self.load(topic).await?.ok_or_else(|| unknown_topic(topic))?;
             check(&record)?;
-            let name = record.name.clone();
-            match delete_topic(&self.state, record, etag, self.clock.now()).await {
+            match delete_topic(&self.state, record.clone(), etag, self.clock.now()).await {
                 // Whether the object is gone or only what was in it: there is no such topic any more.
-                Ok(_) => return Ok(name),
+                Ok(_) => return Ok(record),
                 Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
                 Err(error) => return Err(store_problem(&error)),
             }

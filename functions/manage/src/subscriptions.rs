@@ -13,6 +13,7 @@ use crate::document::{
     BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownSubscription, UnknownTopic,
 };
 use crate::edit::{Placed, spelling};
+use crate::force::{Holds, links};
 use crate::input::{Asked, At, PageQuery, SubscriptionPath, TopicPath, Written, page_items};
 use crate::records::unknown_topic;
 use crate::topics::reveal_made_secret;
@@ -92,9 +93,7 @@ pub(crate) async fn put_subscription<S: Store, D: Store, W: Webhooks, C: Clock, 
     let named = |placed: &Placed| vec![placed.name.clone()];
     let (record, placed) = manage.change_naming(&path.topic, named, edit).await?;
     tracing::info!(topic = %record.name, subscription = %placed.name, is_new = placed.is_new, "subscription written");
-    if placed.is_corrected {
-        manage.force_after_write(&record, &placed.name).await;
-    }
+    manage.settle_placed(&record, std::slice::from_ref(&placed), until).await;
     let begun = placed.begun.clone().into_iter().collect();
     let record = manage.shake_hands_after_write(record, begun, until).await;
     let settings =
@@ -121,11 +120,15 @@ pub(crate) async fn delete_subscription<S: Store, D: Store, W: Webhooks, C: Cloc
         let mut record = present.ok_or_else(|| unknown_topic(&path.topic))?;
         let name = spelling(&record.settings, &path.name).ok_or_else(|| unknown_subscription(&path))?.clone();
         conditions.check(present_etag(&record, &path).as_deref())?;
-        record.settings.subscriptions.remove(&name);
-        Ok((record, name))
+        let removed = record.settings.subscriptions.remove(&name);
+        Ok((record, (name, removed)))
     };
-    let (record, name) = manage.change(&path.topic, edit).await?;
+    let until = manage.work_ends();
+    let (record, (name, removed)) = manage.change(&path.topic, edit).await?;
     tracing::info!(topic = %record.name, subscription = %name, "subscription deleted");
+    let mut holds = Holds::default();
+    holds.forget(&record.name, &name, removed.iter().flat_map(|settings| links(&settings.endpoint)));
+    manage.settle_after_write(&record.name, &holds, until).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -14,6 +14,7 @@ use crate::answer::{Failure, Shown, store_problem};
 use crate::conditions::{Conditions, topic_etag};
 use crate::document::{BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownTopic};
 use crate::edit::{Editor, Placed};
+use crate::force::{Holds, links};
 use crate::input::{Asked, At, PageQuery, TopicPath, Written, page_items};
 use crate::{Manage, Managed, Store, Webhooks, cursor};
 
@@ -77,9 +78,7 @@ pub(crate) async fn put_topic<S: Store, D: Store, W: Webhooks, C: Clock, E: Entr
     let named = |(placed, _): &(Vec<Placed>, bool)| placed.iter().map(|placed| placed.name.clone()).collect();
     let (record, (placed, is_new)) = manage.change_naming(&path.topic, named, edit).await?;
     tracing::info!(topic = %record.name, is_new, "topic written");
-    for corrected in placed.iter().filter(|placed| placed.is_corrected) {
-        manage.force_after_write(&record, &corrected.name).await;
-    }
+    manage.settle_placed(&record, &placed, until).await;
     let begun = placed.iter().filter_map(|placed| placed.begun.clone()).collect();
     let record = manage.shake_hands_after_write(record, begun, until).await;
     let mut shown = manage.shown(&record);
@@ -103,8 +102,14 @@ pub(crate) async fn delete_topic<S: Store, D: Store, W: Webhooks, C: Clock, E: E
     At(path): At<TopicPath>,
     conditions: Conditions,
 ) -> Result<StatusCode, Failure> {
-    let name = manage.delete(&path.topic, |record| conditions.check(Some(&topic_etag(record)))).await?;
-    tracing::info!(topic = %name, "topic deleted");
+    let until = manage.work_ends();
+    let record = manage.delete(&path.topic, |record| conditions.check(Some(&topic_etag(record)))).await?;
+    tracing::info!(topic = %record.name, "topic deleted");
+    let mut holds = Holds::default();
+    for (name, settings) in &record.settings.subscriptions {
+        holds.forget(&record.name, name, links(&settings.endpoint));
+    }
+    manage.settle_after_write(&record.name, &holds, until).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

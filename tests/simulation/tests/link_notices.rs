@@ -195,6 +195,87 @@ async fn that_an_operator_disabled_a_subscription_is_told_once() {
     }
 }
 
+#[tokio::test]
+async fn of_a_subscription_that_is_not_there_nobody_is_told_and_it_is_forgotten() {
+    for gone in [
+        "https://elsewhere.example.com:443 orders.billing",
+        "https://billing.example.com:443 orders.gone",
+        "https://billing.example.com:443 nowhere.billing",
+    ] {
+        let world = told_ops(World::new().telling_ops()).await;
+        fall(&world, gone).await;
+        assert_eq!(told_after(&world, DELAY).await, [] as [Value; 0], "{gone}");
+        assert_eq!(world.links.all().await.unwrap().len(), 0, "{gone}");
+    }
+}
+
+#[tokio::test]
+async fn of_a_subscription_whose_topic_cannot_be_read_the_program_is_told() {
+    let world = told_ops(World::new().telling_ops()).await;
+    world.write_state("topics/broken.json", "{".to_owned()).await;
+    fall(&world, "https://billing.example.com:443 broken.billing").await;
+    assert_eq!(told_after(&world, DELAY).await.len(), 1);
+    assert_eq!(world.links.all().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_subscription_is_called_as_its_creator_wrote_it() {
+    let world = told_ops(World::new()).await;
+    let mut record = world.record().await;
+    record.name = TopicName::parse("Orders").unwrap();
+    let (_, settings) = record.settings.subscriptions.pop_first().unwrap();
+    record.settings.subscriptions.insert(SubscriptionName::parse("Billing").unwrap(), settings);
+    world.write_record(record.render()).await;
+    fall(&world, OWN).await;
+    let told = told_after(&world, DELAY).await;
+    assert_eq!([&told[0]["data"]["topic"], &told[0]["data"]["subscription"]], ["Orders", "Billing"]);
+    let subject = "/links/https://billing.example.com:443/topics/Orders/subscriptions/Billing";
+    assert_eq!(told[0]["subject"], subject);
+    assert_eq!(told_after(&world, Duration::from_mins(1)).await, [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn changes_of_many_links_are_told_together_and_one_run_marks_them_all() {
+    let world = told_ops(World::new().telling_ops()).await;
+    let failing = Observation::Failing { failures: 10, last: BUSY, began: world.clock.now() };
+    let links: Vec<_> = (0..30).map(|number| target(&format!("https://l{number}.example.com:443"))).collect();
+    let observe = async |observation: &dyn Fn() -> Observation| {
+        for link in &links {
+            book(&world).observe(&[(link.clone(), observation())]).await.unwrap();
+        }
+    };
+    observe(&|| failing.clone()).await;
+    for _ in 0..3 {
+        world.clock.advance(Duration::from_mins(1));
+        for link in &links {
+            book(&world).claim(link, "probe").await.unwrap();
+        }
+        observe(&|| Observation::ProbeFailed { by: "probe".to_owned(), last: BUSY }).await;
+    }
+    world.clock.advance(DELAY);
+    world.calls.take();
+    world.try_wake().await.unwrap();
+    let calls = world.calls.take();
+    let sends = calls.iter().filter(|call| call.operation == Operation::SendBatch).count();
+    assert_eq!(sends, 3, "thirty notices for one topic, ten in a request: {calls:?}");
+    world.deliver_all().await;
+    assert_eq!(world.endpoint.take().len(), 30);
+    assert_eq!(told_after(&world, Duration::from_mins(1)).await, [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn an_addressee_that_cannot_be_read_does_not_have_the_others_told_again() {
+    let world = told_ops(World::new().telling_ops()).await;
+    copy_of_orders(&world, "invoices").await;
+    let mut record = world.record().await;
+    record.settings.notices_topic = Some(TopicName::parse("broken").unwrap());
+    world.write_record(record.render()).await;
+    world.write_state("topics/broken.json", "{".to_owned()).await;
+    fall(&world, LINK).await;
+    assert_eq!(told_after(&world, DELAY).await.len(), 1);
+    assert_eq!(told_after(&world, Duration::from_mins(1)).await, [] as [Value; 0]);
+}
+
 /// What is told of a link's fall and rise while something fails, each change counted once.
 async fn changes(faults: &Faults) -> Vec<String> {
     let world = told_ops(World::with(faults)).await;
@@ -230,13 +311,16 @@ async fn no_change_is_lost_whichever_effect_fails() {
     let expected = ["dev.posthaste.link.down", "dev.posthaste.link.up"];
     assert_eq!(changes(&Faults::none()).await, expected);
     for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::TimedOut)] {
+        let mut is_whole = false;
         for number in 0..EFFECTS_MAX {
             let plan = nth_of_telling(number, &fault);
             let faults = Faults { queues: plan.clone(), state: plan.clone(), ..Faults::none() };
             assert_eq!(changes(&faults).await, expected, "{fault:?} at {number}");
-            if plan.faults() == 0 {
+            is_whole = plan.faults() == 0;
+            if is_whole {
                 break;
             }
         }
+        assert!(is_whole, "a run has more than {EFFECTS_MAX} effects");
     }
 }

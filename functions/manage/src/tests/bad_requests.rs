@@ -142,8 +142,14 @@ async fn a_second_endpoint_is_shown_as_it_was_written_and_taken_back() {
     assert_eq!(api.put(path, shown).await.status, 200);
     let none = json!({ "endpoint": { "url": "https://a.example/", "fallbackUrl": null } });
     assert_eq!(api.put(path, none).await.json()["endpoint"].get("fallbackUrl"), None);
-    let same = json!({ "endpoint": { "url": "https://a.example/", "fallbackUrl": "https://a.example" } });
-    bad_settings(&api, path, same, "endpoint.fallbackUrl", "is the same as endpoint.url").await;
+    for (validation, fallback, detail) in [
+        ("none", "https://a.example/standby", "is on the scheme, host and port of endpoint.url"),
+        ("CloudEvents", "https://b.example/", "is on another host than endpoint.url"),
+    ] {
+        let endpoint =
+            json!({ "url": "https://a.example/", "fallbackUrl": fallback, "validation": validation });
+        bad_settings(&api, path, json!({ "endpoint": endpoint }), "endpoint.fallbackUrl", detail).await;
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use posthaste_core::health::{Failure, HealthSettings, Observation, Shard, Target, shard_index, shard_key};
+use posthaste_core::health::{
+    Failure, HealthSettings, LINK_SHARDS, Observation, Shard, Target, shard_index, shard_key,
+};
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::notice::DisabledMark;
@@ -114,6 +116,17 @@ async fn a_folder_is_counted_up_to_a_thousand_objects_and_does_not_hide_the_next
 }
 
 #[tokio::test]
+async fn folders_that_are_listed_in_another_order_than_their_names_are_all_seen() {
+    let api = Api::with_billing().await;
+    for (name, objects) in [("b", 1000), ("b-x", 1000), ("b0", 1)] {
+        api.hold("a", name, objects);
+    }
+    api.hold("z", "last", 1);
+    let counts: Vec<_> = api.links().await.iter().map(|row| row["heldObjects"].clone()).collect();
+    assert_eq!(counts, [json!(1000), json!(1000), json!(1), json!(1)]);
+}
+
+#[tokio::test]
 async fn force_ends_the_holds_of_a_subscription_and_of_its_link_and_marks_it() {
     let api = Api::with_billing().await;
     api.fail(&[LINK, OWN, "https://billing.example.com:443 orders.other"]);
@@ -198,6 +211,84 @@ async fn a_corrected_path_ends_a_hold_and_what_changes_nothing_there_does_not() 
         json!({ "subscriptions": { "Billing": { "endpoint": { "url": "https://billing.example.com/b" } } } });
     assert_eq!(api.put("/topics/orders", whole).await.status, 200);
     assert!(api.is_marked());
+}
+
+#[tokio::test]
+async fn a_corrected_path_of_what_does_not_deliver_ends_no_hold() {
+    let check = async |action: Option<&str>, is_forced: bool| {
+        let api = Api::with_billing().await;
+        if let Some(action) = action {
+            assert_eq!(api.act(action).await.status, 200);
+        }
+        api.fail(&[LINK]);
+        let body = json!({ "endpoint": { "url": "https://billing.example.com/other" } });
+        let state =
+            api.put("/topics/orders/subscriptions/billing", body).await.json()["status"]["state"].clone();
+        assert_eq!(api.is_marked(), is_forced, "{action:?} {state}");
+        assert_eq!(api.states().await[0].ends_with("recovering"), is_forced, "{action:?} {state}");
+    };
+    check(None, true).await;
+    check(Some("pause"), false).await;
+    // A new URL makes it active.
+    check(Some("disable"), true).await;
+}
+
+#[tokio::test]
+async fn corrected_subscriptions_of_one_write_end_their_holds_together() {
+    let api = Api::with_billing().await;
+    let written = |path: &str| {
+        let one = |number: usize| {
+            (
+                format!("s{number}"),
+                json!({ "endpoint": { "url": format!("https://billing.example.com/{path}/{number}") } }),
+            )
+        };
+        json!({ "subscriptions": (0..100).map(one).collect::<serde_json::Map<_, _>>() })
+    };
+    assert_eq!(api.put("/topics/orders", written("v1")).await.status, 200);
+    api.fail(&[LINK, "https://billing.example.com:443 orders.s7"]);
+    let before = api.state.reads();
+    assert_eq!(api.put("/topics/orders", written("v2")).await.status, 200);
+    // The record, and the part.
+    assert_eq!(api.state.reads() - before, 2);
+    assert_eq!(api.states().await, ["- recovering", "s7 recovering"].map(|it| format!("{LINK} {it}")));
+    for number in 0..100 {
+        assert!(api.state.read(&format!("forcing/orders.s{number}")).is_some(), "{number}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_known_of_a_subscription_goes_when_it_moves_or_is_deleted_and_is_not_known_of_a_new_one() {
+    let other = "https://billing.example.com:443 orders.other";
+    let left = format!("{LINK} other glitch");
+    let billing = "/topics/orders/subscriptions/billing";
+    let moved = || json!({ "endpoint": { "url": "https://elsewhere.example.com/hooks" } });
+    let api = Api::with_billing().await;
+    api.fail(&[OWN, other]);
+    assert_eq!(api.put(billing, moved()).await.status, 200);
+    assert_eq!(api.states().await, [left.clone()]);
+    assert!(!api.is_marked());
+    let api = Api::with_billing().await;
+    api.fail(&[OWN, other]);
+    assert_eq!(api.delete(billing).await.status, 204);
+    assert_eq!(api.states().await, [left.clone()]);
+    // Where the deletion could not reach it.
+    api.fail(&[OWN, other]);
+    assert_eq!(api.put(billing, super::billing()).await.status, 201);
+    assert_eq!(api.states().await, [left.clone()]);
+    let api = Api::with_billing().await;
+    api.fail(&[OWN, other]);
+    assert_eq!(api.delete("/topics/orders").await.status, 204);
+    assert_eq!(api.states().await, [left]);
+}
+
+#[tokio::test]
+async fn force_looks_at_the_parts_of_its_own_links_alone() {
+    let api = Api::with_billing().await;
+    api.fail(&[LINK]);
+    let own = shard_index(Target::parse(LINK).unwrap().link());
+    api.state.write(&shard_key((own + 1) % LINK_SHARDS), r#"{"v":99,"targets":{}}"#);
+    assert_eq!(api.act("force").await.json()["forced"][0]["link"], LINK);
 }
 
 #[tokio::test]

@@ -1,28 +1,51 @@
 //! Who is told of a change: the topic of the whole program, and those that the topics with a subscription there name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
 use futures_util::{StreamExt, stream};
-use posthaste_core::endpoint::Link;
+use posthaste_core::endpoint::{EndpointUrl, Link};
 use posthaste_core::health::Target;
 use posthaste_core::layout;
 use posthaste_core::name::TopicName;
 use posthaste_core::topic::Topic;
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender, RegistryError};
 
-use super::{Addressees, Change, TellError};
+use super::{Change, TellError};
 use crate::{PAGE_MAX, Wake};
 
 /// Topics that are read at once. One read takes S3 some 20 ms, so that ten thousand are read in seconds.
 const READS_AT_ONCE: usize = 32;
 
-/// A topic's part in what is told.
+/// Whom a change is told, by folded name, so that nobody is told twice.
+pub(super) type Addressees = BTreeMap<String, TopicName>;
+
+/// A change, and whom it is told.
 #[derive(Debug)]
-struct Concerned {
-    topic: TopicName,
-    notices_topic: TopicName,
-    links: BTreeSet<Link>,
+pub(super) struct Addressed {
+    pub(super) change: Change,
+    pub(super) to: Addressees,
+    /// Whether it is of a subscription that is not there any more: nobody is told, and it is forgotten.
+    pub(super) is_gone: bool,
+}
+
+/// What a topic has to do with a change.
+#[derive(Debug)]
+struct Concern {
+    /// The change's place among all.
+    change: usize,
+    /// The change's subscription, in the spelling of who made it.
+    own: Option<Target>,
+    notices_topic: Option<TopicName>,
+}
+
+/// Where to look for changes, by what topics have.
+#[derive(Debug)]
+struct Places<'a> {
+    changes: &'a [Change],
+    links: BTreeMap<&'a Link, usize>,
+    /// By folded name.
+    topics: BTreeMap<String, Vec<usize>>,
 }
 
 impl<Q, S, D, C, E> Wake<Q, S, D, C, E>
@@ -33,30 +56,50 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Who is told of each of these. Topics are looked at only where a link is among them, whose subscriptions may be on
+    /// Who is told of each of these. All topics are looked at only where a link is among them, whose subscriptions may be on
     /// any.
-    pub(super) async fn addressees(&self, changes: &[Change]) -> Result<Vec<Addressees>, TellError> {
-        let mut topics = BTreeSet::new();
-        for change in changes {
-            match &change.target {
-                Target::Subscription { topic, .. } => drop(topics.insert(topic.folded())),
-                Target::Link(_) => {
-                    topics = self.all_topics().await?;
-                    break;
-                }
-            }
+    pub(super) async fn address(&self, changes: Vec<Change>) -> Result<Vec<Addressed>, TellError> {
+        let concerns = self.concerns(&Places::of(&changes)).await?;
+        let addressed = |change: Change| {
+            let is_gone = matches!(change.target, Target::Subscription { .. });
+            let to = self.notices_topic.iter().map(|name| (name.folded(), name.clone()));
+            Addressed { to: to.collect(), change, is_gone }
+        };
+        let mut addressed: Vec<_> = changes.into_iter().map(addressed).collect();
+        for Concern { change, own, notices_topic } in concerns {
+            let Some(it) = addressed.get_mut(change) else { continue };
+            it.is_gone = false;
+            it.change.target = own.unwrap_or_else(|| it.change.target.clone());
+            it.to.extend(notices_topic.map(|name| (name.folded(), name)));
         }
-        let concerned = self.concerned(topics).await?;
-        Ok(changes.iter().map(|change| self.told(change, &concerned)).collect())
+        addressed.iter_mut().filter(|it| it.is_gone).for_each(|it| it.to.clear());
+        Ok(addressed)
     }
 
-    fn told(&self, change: &Change, concerned: &[Concerned]) -> Addressees {
-        let is_concerned = |it: &&Concerned| match &change.target {
-            Target::Link(link) => it.links.contains(link),
-            Target::Subscription { topic, .. } => it.topic.folded() == topic.folded(),
+    async fn concerns(&self, places: &Places<'_>) -> Result<Vec<Concern>, TellError> {
+        let names = if places.links.is_empty() {
+            places.topics.keys().cloned().collect()
+        } else {
+            self.all_topics().await?
         };
-        let named = concerned.iter().filter(is_concerned).map(|it| &it.notices_topic);
-        named.chain(&self.notices_topic).map(|name| (name.folded(), name.clone())).collect()
+        let read = |name: String| async move {
+            let Ok(name) = TopicName::parse(&name) else { return Ok(Vec::new()) };
+            match self.ports.registry.topic(&name).await {
+                // Waiting does not mend it, and what becomes of its subscriptions is not known.
+                Err(RegistryError::Record(error)) => {
+                    tracing::error!(topic = %name, error = &error as &dyn Error, "the topic's record says nothing of notices");
+                    Ok(places.unread(&name))
+                }
+                Ok(found) => Ok(found.map(|topic| places.concerns(&topic)).unwrap_or_default()),
+                Err(error) => Err(error),
+            }
+        };
+        let mut reads = stream::iter(names).map(read).buffer_unordered(READS_AT_ONCE);
+        let mut concerns = Vec::new();
+        while let Some(found) = reads.next().await {
+            concerns.extend(found?);
+        }
+        Ok(concerns)
     }
 
     /// The folded names of all topics.
@@ -72,33 +115,49 @@ where
             }
         }
     }
+}
 
-    /// Those of these topics that name one for notices. One whose record is broken names none, because waiting does not mend
-    /// it; where the store fails, nobody is told in this run.
-    async fn concerned(&self, names: BTreeSet<String>) -> Result<Vec<Concerned>, RegistryError> {
-        let read = |name: String| async move {
-            let Ok(name) = TopicName::parse(&name) else { return Ok(None) };
-            match self.ports.registry.topic(&name).await {
-                Err(RegistryError::Record(error)) => {
-                    tracing::error!(topic = %name, error = &error as &dyn Error, "the topic's record says nothing of notices");
-                    Ok(None)
+impl<'a> Places<'a> {
+    fn of(changes: &'a [Change]) -> Self {
+        let mut places = Self { changes, links: BTreeMap::new(), topics: BTreeMap::new() };
+        for (place, change) in changes.iter().enumerate() {
+            match &change.target {
+                Target::Link(link) => drop(places.links.insert(link, place)),
+                Target::Subscription { topic, .. } => {
+                    places.topics.entry(topic.folded()).or_default().push(place);
                 }
-                found => Ok(found?.and_then(|topic| concerned(&topic))),
             }
-        };
-        let mut reads = stream::iter(names).map(read).buffer_unordered(READS_AT_ONCE);
-        let mut concerned = Vec::new();
-        while let Some(found) = reads.next().await {
-            concerned.extend(found?);
         }
-        Ok(concerned)
+        places
+    }
+
+    /// What concerns a topic: the links that its subscriptions are on, and these subscriptions.
+    fn concerns(&self, topic: &Topic) -> Vec<Concern> {
+        let endpoints = topic.subscriptions.values().flat_map(|it| it.endpoints());
+        let links: BTreeSet<_> = endpoints.map(EndpointUrl::link).collect();
+        let links = links.iter().filter_map(|link| Some((*self.links.get(link)?, None)));
+        let own =
+            self.own(&topic.name).filter_map(|(place, target)| Some((place, Some(spelled(topic, target)?))));
+        let notices_topic = &topic.notices_topic;
+        let concern = |(change, own)| Concern { change, own, notices_topic: notices_topic.clone() };
+        links.chain(own).map(concern).collect()
+    }
+
+    /// The same of a topic that cannot be read: its subscriptions may be there.
+    fn unread(&self, topic: &TopicName) -> Vec<Concern> {
+        self.own(topic).map(|(change, _)| Concern { change, own: None, notices_topic: None }).collect()
+    }
+
+    fn own(&self, topic: &TopicName) -> impl Iterator<Item = (usize, &'a Target)> {
+        let places = self.topics.get(&topic.folded()).into_iter().flatten();
+        places.filter_map(|place| Some((*place, &self.changes.get(*place)?.target)))
     }
 }
 
-fn concerned(topic: &Topic) -> Option<Concerned> {
-    let notices_topic = topic.notices_topic.clone()?;
-    let endpoints =
-        topic.subscriptions.values().flat_map(|it| [Some(&it.endpoint), it.fallback.as_ref()]).flatten();
-    let links = endpoints.map(posthaste_core::endpoint::EndpointUrl::link).collect();
-    Some(Concerned { topic: topic.name.clone(), notices_topic, links })
+/// A subscription's target as its topic's record spells it; `None` if it is not there, or on other links.
+fn spelled(topic: &Topic, target: &Target) -> Option<Target> {
+    let Target::Subscription { link, name, .. } = target else { return None };
+    let subscription = topic.subscription(name)?;
+    let is_there = subscription.endpoints().any(|endpoint| endpoint.link() == *link);
+    is_there.then(|| Target::on(link.clone(), subscription))
 }

@@ -99,9 +99,15 @@ pub enum Problem {
     /// Not an endpoint URL.
     #[error("{0}")]
     Url(EndpointUrlError),
-    /// A second endpoint that is the first.
-    #[error("is the same as endpoint.url; leave it out")]
-    SameUrl,
+    /// A second endpoint that fails with the first.
+    #[error("is on the scheme, host and port of endpoint.url, and would be left alone with it")]
+    SameLink,
+    /// A second endpoint that would get events to which only the first consented.
+    #[error(
+        "is on another host than endpoint.url, and that one has not consented; only another port of the same host can be \
+         used where endpoint.validation is not none"
+    )]
+    NoConsent,
     /// Not an advanced filter.
     #[error("{0}")]
     Filter(FilterProblem),
@@ -421,7 +427,7 @@ mod tests {
         check(
             "endpoint",
             json!({ "url": "https://a.example", "fallbackUrl": "https://A.example:443/" }),
-            "endpoint.fallbackUrl: is the same as endpoint.url; leave it out",
+            "endpoint.fallbackUrl: is on the scheme, host and port of endpoint.url, and would be left alone with it",
         );
         check(
             "endpoint",

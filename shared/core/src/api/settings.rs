@@ -116,8 +116,9 @@ pub struct EndpointSettings {
     /// An absolute https URL. Plain http and other ports only to addresses the operator allowed.
     #[schema(example = "https://billing.example.com/hooks")]
     pub url: String,
-    /// Where events go while the link of `url` (its scheme, host and port), or the subscription on it, is in Retry: another
-    /// URL, under the same rules. It is not asked for its consent, whatever `validation` says. None when left out.
+    /// Where events go while the link of `url` (its scheme, host and port), or the subscription on it, is in Retry: a URL
+    /// on another link, under the same rules. It is not asked for its consent: where `validation` is not `none`, it must
+    /// be on the host of `url`. None when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "https://standby.example.com/hooks")]
     pub fallback_url: Option<String>,

@@ -149,6 +149,15 @@ impl Shard {
         is_changed
     }
 
+    /// Forgets targets; whether anything was known of one.
+    pub fn forget<'a>(&mut self, targets: impl IntoIterator<Item = &'a Target>) -> bool {
+        let before = self.targets.len();
+        for target in targets {
+            self.targets.remove(&target.to_string());
+        }
+        self.targets.len() < before
+    }
+
     /// Forgets what has not to be known any more; whether there was any.
     pub fn tidy(&mut self, now: Timestamp, settings: &HealthSettings) -> bool {
         let before = self.targets.len();

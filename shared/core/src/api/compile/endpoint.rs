@@ -1,14 +1,15 @@
 //! What an endpoint may be asked for: its rate, and whether it has consented to it.
 
 use super::{Problem, SettingsError, error};
-use crate::api::{ConsentView, EndpointSettings, StatusState, StatusView, SubscriptionSettings};
+use crate::api::{ConsentView, EndpointSettings, StatusState, StatusView, SubscriptionSettings, Validation};
 use crate::endpoint::EndpointUrl;
 use crate::limits::{REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN};
 use crate::rate::Rate;
 use crate::time::Timestamp;
 use crate::topic::Status;
 
-/// The second endpoint.
+/// The second endpoint. On the link of the first it would be left alone with it, and never be used; and where the first
+/// must consent, only whoever has its host name may stand in for it.
 pub(super) fn fallback(
     settings: &EndpointSettings,
     first: &EndpointUrl,
@@ -16,7 +17,14 @@ pub(super) fn fallback(
     let Some(written) = &settings.fallback_url else { return Ok(None) };
     let bad = |problem| error("endpoint.fallbackUrl", problem);
     let fallback = EndpointUrl::parse(written).map_err(|e| bad(Problem::Url(e)))?;
-    if fallback == *first { Err(bad(Problem::SameUrl)) } else { Ok(Some(fallback)) }
+    let (one, other) = (first.link(), fallback.link());
+    match settings.validation {
+        _ if one == other => Err(bad(Problem::SameLink)),
+        Validation::CloudEvents | Validation::EventGrid if one.host != other.host => {
+            Err(bad(Problem::NoConsent))
+        }
+        _ => Ok(Some(fallback)),
+    }
 }
 
 /// The bound that a subscription sets itself.
@@ -106,15 +114,28 @@ mod tests {
     }
 
     #[test]
-    fn a_second_endpoint_is_another_url() {
+    fn a_second_endpoint_is_on_another_link_and_on_the_host_that_consented() {
         let first = EndpointUrl::parse("https://a.example/").unwrap();
-        let check = |written: Option<&str>, expected: Option<&str>| {
-            let compiled = fallback(&endpoint(&json!({ "fallbackUrl": written })), &first).unwrap();
-            assert_eq!(compiled.as_ref().map(EndpointUrl::as_str), expected);
+        let check = |validation: &str, written: Option<&str>, expected: Result<Option<&str>, &str>| {
+            let settings = endpoint(&json!({ "fallbackUrl": written, "validation": validation }));
+            let compiled = fallback(&settings, &first).map_err(|error| error.to_string());
+            let compiled = compiled.as_ref().map(|it| it.as_ref().map(EndpointUrl::as_str));
+            assert_eq!(compiled.map_err(String::as_str), expected, "{validation} {written:?}");
         };
-        check(None, None);
-        check(Some("https://a.example/standby"), Some("https://a.example/standby"));
-        check(Some("https://B.example"), Some("https://b.example/"));
+        let same = "endpoint.fallbackUrl: is on the scheme, host and port of endpoint.url, and would be left alone with it";
+        let elsewhere = "endpoint.fallbackUrl: is on another host than endpoint.url, and that one has not consented; only \
+            another port of the same host can be used where endpoint.validation is not none";
+        check("none", None, Ok(None));
+        check("none", Some("https://a.example/standby"), Err(same));
+        check("none", Some("https://A.example:443"), Err(same));
+        check("none", Some("https://a.example:8443"), Ok(Some("https://a.example:8443/")));
+        check("none", Some("https://B.example"), Ok(Some("https://b.example/")));
+        for validation in ["CloudEvents", "EventGrid"] {
+            check(validation, None, Ok(None));
+            check(validation, Some("https://a.example/standby"), Err(same));
+            check(validation, Some("https://a.example:8443/"), Ok(Some("https://a.example:8443/")));
+            check(validation, Some("https://b.example/"), Err(elsewhere));
+        }
     }
 
     #[test]
