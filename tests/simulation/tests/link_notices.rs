@@ -257,7 +257,7 @@ async fn changes_of_many_links_are_told_together_and_one_run_marks_them_all() {
     world.try_wake().await.unwrap();
     let calls = world.calls.take();
     let sends = calls.iter().filter(|call| call.operation == Operation::SendBatch).count();
-    assert_eq!(sends, 3, "thirty notices for one topic, ten in a request: {calls:?}");
+    assert_eq!(sends, 1, "thirty notices for one topic: {calls:?}");
     world.deliver_all().await;
     assert_eq!(world.endpoint.take().len(), 30);
     assert_eq!(told_after(&world, Duration::from_mins(1)).await, [] as [Value; 0]);
