@@ -1,5 +1,7 @@
 //! Links that are not well, as an operator sees them, and force.
 
+#![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
+
 use std::fs;
 
 use posthaste_tests::events::{cloud_event, subscription};

@@ -17,13 +17,11 @@ pub fn is_problem(delivery: &Delivery, last_success: Option<Timestamp>, settings
 
 fn reach_of(last: LastAttempt) -> Reach {
     match last.outcome {
-        OutcomeName::TimedOut | OutcomeName::Busy | OutcomeName::Redirected => Reach::Subscription,
-        OutcomeName::GenericError if last.status.is_some_and(is_client_error) => Reach::Event,
-        // A success of which one event was not acknowledged.
-        OutcomeName::GenericError if last.status.is_some_and(|status| (200..=204).contains(&status)) => {
-            Reach::Event
+        // A client error, or a success of which one event was not acknowledged.
+        OutcomeName::GenericError if matches!(last.status, Some(200..=204 | 400..=499)) => Reach::Event,
+        OutcomeName::GenericError | OutcomeName::TimedOut | OutcomeName::Busy | OutcomeName::Redirected => {
+            Reach::Subscription
         }
-        OutcomeName::GenericError => Reach::Subscription,
         OutcomeName::SocketError
         | OutcomeName::ResolutionError
         | OutcomeName::TlsError
@@ -37,10 +35,6 @@ fn reach_of(last: LastAttempt) -> Reach {
         | OutcomeName::Aborted
         | OutcomeName::Probation => Reach::Event,
     }
-}
-
-fn is_client_error(status: u16) -> bool {
-    (400..=499).contains(&status)
 }
 
 #[cfg(test)]

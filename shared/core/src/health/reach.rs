@@ -17,11 +17,11 @@ pub enum Reach {
 /// How far an outcome reaches; `None` for a success, and for what was our own fault.
 pub fn reach(outcome: Outcome) -> Option<Reach> {
     match outcome {
-        Outcome::Answered { status: 200..=204, .. } => None,
-        Outcome::Answered { status: 408 | 429, .. } => Some(Reach::Subscription),
-        Outcome::Answered { status: 400..=499, .. } | Outcome::Unacknowledged { .. } => Some(Reach::Event),
+        Outcome::Answered { status: 200..=204, .. } | Outcome::Failed(SendFailure::Exhausted) => None,
+        // All that 408 and 429 leave of the client errors.
+        Outcome::Answered { status: 400..=407 | 409..=428 | 430..=499, .. }
+        | Outcome::Unacknowledged { .. } => Some(Reach::Event),
         Outcome::Answered { .. } | Outcome::Failed(SendFailure::TimedOut) => Some(Reach::Subscription),
-        Outcome::Failed(SendFailure::Exhausted) => None,
         Outcome::Failed(
             SendFailure::Socket
             | SendFailure::Resolution { .. }

@@ -156,7 +156,7 @@ mod tests {
         check(HealthSettings { glitches: 0, ..default.clone() }, "glitches is 0; expected 1 to 1000");
         let glitch_hold = Duration::from_mins(16);
         check(HealthSettings { glitch_hold, ..default.clone() }, "glitchHold is 960s; expected 1s to 900s");
-        let probe_lease = Duration::from_secs(60);
+        let probe_lease = Duration::from_mins(1);
         check(HealthSettings { probe_lease, ..default }, "probeLease is 60s; expected 75s to 900s");
     }
 }

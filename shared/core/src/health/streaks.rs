@@ -94,12 +94,12 @@ impl Tally {
         self.0.entry(target.clone()).or_default().succeeded = true;
     }
 
-    /// The targets all of whose requests failed, `least` of them at least, and what is to be told of them.
-    pub fn all_failed(&self, least: u32) -> impl Iterator<Item = (&Target, Observation)> {
-        let is_streak = move |it: &Requests| !it.succeeded && it.failed >= least;
-        self.0.iter().filter(move |(_, it)| is_streak(it)).filter_map(|(target, it)| {
-            let (last, began) = it.last?;
-            Some((target, Observation::Failing { failures: it.failed, last, began }))
+    /// The targets all of whose requests failed, `minimum` of them at least, and what is to be told of them.
+    pub fn all_failed(&self, minimum: u32) -> impl Iterator<Item = (&Target, Observation)> {
+        let is_streak = move |it: &Requests| !it.succeeded && it.failed >= minimum;
+        self.0.iter().filter(move |(_, it)| is_streak(it)).filter_map(|(target, requests)| {
+            let (last, began) = requests.last?;
+            Some((target, Observation::Failing { failures: requests.failed, last, began }))
         })
     }
 }

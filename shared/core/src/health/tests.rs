@@ -49,6 +49,7 @@ fn condition(phase: Phase, hold: u32, until: Timestamp) -> Condition {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "made anew at every call")]
 fn probed(condition: Condition, by: &str, until: Timestamp) -> Condition {
     Condition { probe: Some(ProbeLease { by: by.to_owned(), until }), ..condition }
 }

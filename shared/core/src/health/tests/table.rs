@@ -1,5 +1,7 @@
 //! Every state and every observation, and every state and what becomes of a delivery.
 
+use std::fmt::Write;
+
 use super::*;
 
 /// The states: well, each phase while it is left alone, when it is due, and while it is probed.
@@ -44,7 +46,7 @@ fn every_state_and_observation() {
         for (seen, observation) in &observations {
             let after = observe(state.as_ref(), observation, NOW, &HealthSettings::default());
             let after = after.map_or_else(|| "-".to_owned(), |after| shown(Some(&after)));
-            table += &format!("{name:<28}{seen:<14}{after}\n");
+            writeln!(table, "{name:<28}{seen:<14}{after}").unwrap();
         }
     }
     insta::assert_snapshot!(table);
@@ -65,7 +67,7 @@ fn every_state_and_what_becomes_of_a_delivery() {
                 }
                 gate => format!("{gate:?}"),
             };
-            table += &format!("{link_name:<28}{name:<28}{gate}\n");
+            writeln!(table, "{link_name:<28}{name:<28}{gate}").unwrap();
         }
     }
     insta::assert_snapshot!(table);
@@ -83,7 +85,7 @@ fn the_ramp_doubles_every_five_seconds_and_ends() {
     };
     for (step, at_once) in [1, 2, 4, 8, 16, 32].into_iter().enumerate() {
         check(secs(5 * step as u64), Some(at_once));
-        check(secs(5 * step as u64 + 5) - Duration::from_millis(1), Some(at_once));
+        check(secs(5 * step as u64 + 5).saturating_sub(Duration::from_millis(1)), Some(at_once));
     }
     check(secs(30), None);
     check(mins(60), None);
@@ -100,7 +102,7 @@ fn a_link_is_told_down_and_up_after_a_while_and_once() {
     let (glitch, retry) = (condition(Phase::Glitch, 1, NOW), condition(Phase::Retry, 1, NOW));
     let recovering = condition(Phase::Recovering, 1, NOW);
     check(&glitch, mins(60), None);
-    check(&retry, mins(5) - Duration::from_millis(1), None);
+    check(&retry, mins(5).saturating_sub(Duration::from_millis(1)), None);
     check(&retry, mins(5), Some(News::Down));
     check(&told(&retry, News::Down), mins(60), None);
     check(&recovering, mins(60), None);
@@ -112,7 +114,7 @@ fn a_link_is_told_down_and_up_after_a_while_and_once() {
     let forced = Condition { forced: true, ..told_down };
     check(&forced, mins(60), None);
     let answered = observe(Some(&forced), &Observation::Succeeded, NOW + mins(7), &settings).unwrap();
-    check(&answered, mins(12) - secs(1), None);
+    check(&answered, mins(12).saturating_sub(secs(1)), None);
     check(&answered, mins(12), Some(News::Up));
 }
 
@@ -123,11 +125,11 @@ fn nothing_is_kept_of_what_is_over() {
         assert_eq!(is_over(condition, NOW + after, &settings), expected, "{condition:?} {after:?}");
     };
     let recovering = condition(Phase::Recovering, 1, NOW);
-    check(&recovering, mins(5) - secs(1), false);
+    check(&recovering, mins(5).saturating_sub(secs(1)), false);
     check(&recovering, mins(5), true);
     check(&told(&recovering, News::Down), mins(60), false);
     check(&told(&recovering, News::Down), mins(48 * 60), true);
     let retry = condition(Phase::Retry, 1, NOW + mins(10));
-    check(&retry, mins(10 + 48 * 60) - secs(1), false);
+    check(&retry, mins(10 + 48 * 60).saturating_sub(secs(1)), false);
     check(&retry, mins(10 + 48 * 60), true);
 }
