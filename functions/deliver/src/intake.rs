@@ -41,6 +41,7 @@ const ALONE: Pack = Pack { items_max: 1, bytes_preferred: usize::MAX };
 
 /// A request to be made: events of one subscription with the same number of attempts behind them.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each says another thing of the events")]
 pub(crate) struct Planned {
     pub(crate) subscription: Arc<Subscription>,
     pub(crate) schema: Schema,

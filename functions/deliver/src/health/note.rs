@@ -106,7 +106,9 @@ where
                     self.health.begin_anew(target);
                     invocation.end_tally(target);
                 }
-                changed.iter().for_each(|target| self.turned(target));
+                for target in &changed {
+                    self.turned(target);
+                }
             }
             Some(Err(error)) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "state of an endpoint not noted");
