@@ -80,6 +80,14 @@ pub struct DeliverSettings {
     pub origin: HeaderValue,
 }
 
+/// The bounds of requests to one link contradict each other.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{start} requests to one link while few wait are more than {max}, the most that are ever open to it")]
+pub struct LinkBoundsError {
+    start: usize,
+    max: usize,
+}
+
 /// The function.
 #[derive(Debug)]
 pub struct Deliver<Q, S, W, C, E> {
@@ -91,6 +99,14 @@ pub struct Deliver<Q, S, W, C, E> {
     rates: Rates,
     late: LateAnswers,
     health: Health,
+}
+
+impl DeliverSettings {
+    /// Whether the bounds of requests to one link fit each other.
+    pub fn check_link_bounds(&self) -> Result<(), LinkBoundsError> {
+        let Self { requests_per_link_start: start, requests_per_link_max: max, .. } = *self;
+        if start > max { Err(LinkBoundsError { start, max }) } else { Ok(()) }
+    }
 }
 
 impl Default for DeliverSettings {

@@ -8,7 +8,7 @@ use posthaste_core::api::{
     HELD_OBJECTS_SHOWN_MAX, IsoTimestamp, LinkScope, LinkState, LinkView, LinksView, StatusState,
 };
 use posthaste_core::endpoint::{EndpointUrl, Link};
-use posthaste_core::health::Target;
+use posthaste_core::health::{Condition, Target};
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::problem::{Problem, ProblemKind};
@@ -40,7 +40,7 @@ const READS_AT_ONCE: usize = 16;
 struct Owner {
     topic: TopicName,
     name: SubscriptionName,
-    /// Where its endpoint is; `None` if it was deleted.
+    /// Where its endpoint is; `None` if it was deleted, or is not known.
     link: Option<Link>,
     state: LinkState,
     since: Option<IsoTimestamp>,
@@ -65,13 +65,17 @@ pub(crate) async fn links<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>
     State(manage): Managed<S, D, W, C, E>,
 ) -> Result<Shown<LinksView>, Failure> {
     let shards = manage.links.all().await.map_err(|error| links_problem(&error))?;
-    let (held, is_whole) = manage.held().await?;
-    let owners = manage.owners(held).await?;
-    let failing = shards.iter().flat_map(|(_, shard)| shard.conditions());
-    let mut links: Vec<_> =
-        failing.map(|(target, it)| waiting(LinkView::of(&target, it), &target, &owners)).collect();
-    let known: BTreeSet<_> = links.iter().filter_map(|row| row.link.clone()).collect();
-    links.extend(owners.values().filter(|owner| owner.has_own_row(&known)).map(Owner::row));
+    let failing: Vec<_> = shards.iter().flat_map(|(_, shard)| shard.conditions()).collect();
+    let (mut held, is_whole) = manage.held().await?;
+    // Those that fail have nothing held at first, and are to be called as they were written.
+    let own = failing.iter().filter_map(|(target, _)| own_folder(target)).take(SHOWN_MAX);
+    for folder in own {
+        held.entry(folder).or_default();
+    }
+    let waiting = Waiting::of(manage.owners(held).await?);
+    let known: BTreeSet<_> = failing.iter().map(|(target, _)| target.to_string()).collect();
+    let mut links: Vec<_> = failing.iter().map(|(target, it)| waiting.row(target, it)).collect();
+    links.extend(waiting.owners.values().filter(|owner| owner.has_own_row(&known)).map(Owner::row));
     links.sort_by(|one, other| place(one).cmp(&place(other)));
     let truncated = !is_whole || links.len() > SHOWN_MAX;
     links.truncate(SHOWN_MAX);
@@ -85,51 +89,90 @@ fn place(row: &LinkView) -> (Option<&str>, LinkScope, Option<String>, Option<Str
     (row.link.as_deref(), row.scope, topic, name)
 }
 
-/// A target with what waits for it: its own, or that of every subscription on the link; and by the names as they were
-/// written.
-fn waiting(row: LinkView, target: &Target, owners: &BTreeMap<String, Owner>) -> LinkView {
-    match target {
-        Target::Link(link) => {
-            let here = owners.values().filter(|owner| owner.link.as_ref() == Some(link));
-            row.holding(here.fold(0, |sum, owner| sum.saturating_add(owner.objects)))
+/// The folder of what is held for a target; `None` of a link.
+fn own_folder(target: &Target) -> Option<String> {
+    let Target::Subscription { topic, name, .. } = target else { return None };
+    layout::held_folder(&layout::held_of(topic, name)).map(str::to_owned)
+}
+
+/// What is held, by whose it is and by where it is to go.
+#[derive(Debug)]
+struct Waiting {
+    /// By the prefix of what is held for them.
+    owners: BTreeMap<String, Owner>,
+    links: BTreeMap<Link, u32>,
+}
+
+impl Waiting {
+    fn of(owners: BTreeMap<String, Owner>) -> Self {
+        let mut links = BTreeMap::<_, u32>::new();
+        for Owner { link, objects, .. } in owners.values() {
+            let Some(link) = link else { continue };
+            let sum = links.entry(link.clone()).or_default();
+            *sum = sum.saturating_add(*objects);
         }
-        Target::Subscription { topic, name, .. } => match owners.get(&layout::held_of(topic, name)) {
-            Some(Owner { topic, name, objects, .. }) => {
-                LinkView { topic: Some(topic.clone()), subscription: Some(name.clone()), ..row }
-                    .holding(*objects)
+        Self { owners, links }
+    }
+
+    /// A target with what waits for it: its own, or that of every subscription on the link.
+    fn row(&self, target: &Target, condition: &Condition) -> LinkView {
+        let row = LinkView::of(target, condition);
+        match target {
+            Target::Link(link) => row.holding(self.links.get(link).copied().unwrap_or_default()),
+            Target::Subscription { link, topic, name } => {
+                match self.owners.get(&layout::held_of(topic, name)) {
+                    Some(owner) => owner.over(row, link),
+                    None => row.holding(0),
+                }
             }
-            None => row.holding(0),
-        },
+        }
     }
 }
 
 impl Owner {
-    /// What is held because a link fails is shown with that link.
+    /// What is held because a link fails is shown with that link, and what fails by itself has its row.
     fn has_own_row(&self, known: &BTreeSet<String>) -> bool {
-        let is_known = self.link.as_ref().is_some_and(|link| known.contains(&link.to_string()));
-        self.state != LinkState::Releasing || !is_known
+        let Some(link) = &self.link else { return self.objects > 0 };
+        let (link, topic, name) = (link.clone(), self.topic.clone(), self.name.clone());
+        let is_link_known = known.contains(&Target::Link(link.clone()).to_string());
+        let is_known = known.contains(&Target::Subscription { link, topic, name }.to_string());
+        self.objects > 0 && !is_known && (self.state != LinkState::Releasing || !is_link_known)
     }
 
     fn row(&self) -> LinkView {
         LinkView::held(&self.topic, &self.name, self.link.as_ref(), self.state, self.since)
             .holding(self.objects)
     }
+
+    /// The row of what is known of it on a link: in the names that were written, and where its events go there, with them
+    /// and with the state that would keep them if it were well.
+    fn over(&self, row: LinkView, link: &Link) -> LinkView {
+        let row = LinkView { topic: Some(self.topic.clone()), subscription: Some(self.name.clone()), ..row };
+        if self.link.as_ref() != Some(link) {
+            return row.holding(0);
+        }
+        match self.state {
+            LinkState::Releasing => row.holding(self.objects),
+            state => LinkView { state, since: self.since, next_probe: None, ..row }.holding(self.objects),
+        }
+    }
 }
 
-/// The owner of some held objects, as its topic's record has it; without one it was deleted.
+/// The owner of some held objects, as its topic's record has it; without one it was deleted, or is not known.
 fn owner(
-    record: Option<&TopicRecord>,
+    record: Result<Option<&TopicRecord>, Unread>,
     topic: TopicName,
     name: SubscriptionName,
     objects: u32,
     now: Timestamp,
 ) -> Owner {
-    let found = record.and_then(|record| {
+    let state = if record.is_err() { LinkState::Unknown } else { LinkState::Releasing };
+    let found = record.ok().flatten().and_then(|record| {
         let name = spelling(&record.settings, &name)?;
         Some((record, name, record.settings.subscriptions.get(name)?))
     });
     let Some((record, name, settings)) = found else {
-        return Owner { topic, name, link: None, state: LinkState::Releasing, since: None, objects };
+        return Owner { topic, name, link: None, state, since: None, objects };
     };
     let status = settings.status.as_ref().map(|status| status.at(now));
     let state = status.as_ref().map_or(StatusState::Active, |status| status.state);
@@ -142,6 +185,10 @@ fn owner(
         objects,
     }
 }
+
+/// A topic's record cannot be read, and waiting does not mend it.
+#[derive(Debug, Clone, Copy)]
+struct Unread;
 
 impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
     /// How many objects are held in each folder, and whether these are all folders. A folder that has more than are shown
@@ -177,11 +224,20 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         let read = |(topic, names): (TopicName, Vec<(SubscriptionName, u32)>)| async move {
             let record = match self.load(&topic).await {
                 // It is logged, and must not hide the others.
-                Err(problem) if problem.kind == ProblemKind::Internal => None,
-                loaded => loaded?.map(|(record, _)| record),
+                Err(problem) if problem.kind == ProblemKind::Internal => Err(Unread),
+                loaded => Ok(loaded?.map(|(record, _)| record)),
             };
             let owned = names.into_iter().map(|(name, objects)| {
-                (layout::held_of(&topic, &name), owner(record.as_ref(), topic.clone(), name, objects, now))
+                (
+                    layout::held_of(&topic, &name),
+                    owner(
+                        record.as_ref().map(Option::as_ref).map_err(|unread| *unread),
+                        topic.clone(),
+                        name,
+                        objects,
+                        now,
+                    ),
+                )
             });
             Ok(owned.collect::<Vec<_>>())
         };

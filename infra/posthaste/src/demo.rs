@@ -20,6 +20,7 @@ use posthaste_core::origin;
 use posthaste_core::pressure::PressureSettings;
 use posthaste_core::secret::Secret;
 use posthaste_core::signature::SigningSecret;
+use posthaste_deliver::DeliverSettings;
 use posthaste_local::SystemClock;
 use posthaste_ports::Clock;
 use serde_json::Value;
@@ -98,6 +99,7 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
         extra_ca: None,
         public_url: None,
         origin: origin::DEFAULT,
+        deliver: DeliverSettings::default(),
     };
     let app = runtime.block_on(App::start(&settings))?;
     let (story, seen) = mpsc::unbounded_channel();

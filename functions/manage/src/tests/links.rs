@@ -107,6 +107,52 @@ async fn what_is_held_on_its_own_account_is_shown_with_the_state_of_its_subscrip
 }
 
 #[tokio::test]
+async fn what_is_held_for_a_subscription_is_shown_though_another_on_its_link_fails() {
+    let api = Api::with_billing().await;
+    api.hold("orders", "billing", 1);
+    api.fail(&["https://billing.example.com:443 orders.other"]);
+    let expected = ["Billing releasing", "other glitch"].map(|it| format!("{LINK} {it}"));
+    assert_eq!(api.states().await, expected);
+}
+
+#[tokio::test]
+async fn a_paused_subscription_that_fails_too_has_one_row() {
+    let api = Api::with_billing().await;
+    api.hold("orders", "billing", 1);
+    api.fail(&[OWN]);
+    assert_eq!(api.act("pause").await.status, 200);
+    let [row] = api.links().await.try_into().unwrap();
+    assert_eq!((&row["state"], &row["failures"], row.get("nextProbe")), (&json!("paused"), &json!(10), None));
+    assert_eq!(row["heldObjects"], 1);
+}
+
+#[tokio::test]
+async fn what_is_held_is_not_counted_where_the_subscription_was_before() {
+    let api = Api::with_billing().await;
+    api.hold("orders", "billing", 1);
+    api.fail(&["https://before.example.com:443 orders.billing"]);
+    let counts: Vec<_> =
+        api.links().await.iter().map(|row| (row["link"].clone(), row["heldObjects"].clone())).collect();
+    assert_eq!(counts, [(json!("https://before.example.com:443"), json!(0)), (json!(LINK), json!(1))]);
+}
+
+#[tokio::test]
+async fn a_subscription_is_called_as_it_was_written_also_where_nothing_is_held() {
+    let api = Api::with_billing().await;
+    api.fail(&[OWN]);
+    let [row] = api.links().await.try_into().unwrap();
+    assert_eq!((&row["topic"], &row["subscription"]), (&json!("Orders"), &json!("Billing")));
+}
+
+#[tokio::test]
+async fn of_a_topic_that_cannot_be_read_nobody_knows_where_its_events_go() {
+    let api = Api::with_billing().await;
+    api.state.write("topics/broken.json", "{");
+    api.hold("broken", "billing", 1);
+    assert_eq!(api.states().await, ["- billing unknown"]);
+}
+
+#[tokio::test]
 async fn a_folder_is_counted_up_to_a_thousand_objects_and_does_not_hide_the_next() {
     let api = Api::with_billing().await;
     api.hold("orders", "billing", 2500);

@@ -93,7 +93,7 @@ fn deliver_settings(variables: &mut Variables<'_>) -> DeliverSettings {
     let waiting_per_connection =
         variables.number(WAITING_PER_CONNECTION, WAITING_PER_CONNECTION_DEFAULT, waiting);
     let default = DeliverSettings::default();
-    DeliverSettings {
+    let settings = DeliverSettings {
         requests_max: requests_max.into(),
         requests_per_link_start: per_link_start.into(),
         waiting_per_connection: waiting_per_connection.into(),
@@ -101,5 +101,9 @@ fn deliver_settings(variables: &mut Variables<'_>) -> DeliverSettings {
         payload_bytes_max: PAYLOAD_BYTES_MAX,
         payload_reads_max: PAYLOAD_READS_MAX,
         origin: variables.optional(WEBHOOK_ORIGIN, &kinds::ORIGIN).unwrap_or(default.origin),
+    };
+    if let Err(error) = settings.check_link_bounds() {
+        variables.refuse(REQUESTS_PER_LINK_START, &error);
     }
+    settings
 }

@@ -273,19 +273,28 @@ fn deliver_takes_its_bounds_its_origin_and_its_networks() {
         (REQUESTS_MAX, "400"),
         (REQUESTS_PER_LINK_START, "2"),
         (WAITING_PER_CONNECTION, "5"),
-        (REQUESTS_PER_LINK_MAX, "1"),
+        (REQUESTS_PER_LINK_MAX, "6"),
         (WEBHOOK_ORIGIN, "events.example.com"),
         (ALLOW_ENDPOINTS, "127.0.0.0/8, fd00::/8"),
         (DNS_SERVER, "[fd00::2]:53"),
         (REGISTRY_MAX_AGE_SECONDS, "0"),
     ])
     .unwrap();
-    assert_eq!(bounds(&deliver.settings), [400, 2, 5, 1]);
+    assert_eq!(bounds(&deliver.settings), [400, 2, 5, 6]);
     assert_eq!(deliver.settings.origin, "events.example.com");
     let networks: Vec<_> = deliver.allow_endpoints.iter().map(ToString::to_string).collect();
     assert_eq!(networks, ["127.0.0.0/8", "fd00::/8"]);
     assert_eq!(deliver.dns_server.unwrap().to_string(), "[fd00::2]:53");
     assert_eq!(deliver.registry_max_age, Duration::ZERO);
+}
+
+#[test]
+fn no_more_requests_to_a_link_are_open_at_the_start_than_at_most() {
+    let equal = [(REQUESTS_PER_LINK_START, "5"), (REQUESTS_PER_LINK_MAX, "5")];
+    assert_eq!(bounds(&read::<DeliverEnvironment>(&equal).unwrap().settings)[1..], [5, 20, 5]);
+    let message = refused::<DeliverEnvironment>(REQUESTS_PER_LINK_MAX, "5");
+    let expected = "REQUESTS_PER_LINK_START: 10 requests to one link while few wait are more than 5";
+    assert!(message.contains(expected), "{message}");
 }
 
 #[test]

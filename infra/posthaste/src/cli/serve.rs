@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 use http::HeaderValue;
 use ipnet::IpNet;
 use posthaste_core::name::TopicName;
@@ -42,6 +42,15 @@ pub struct ServeArgs {
     /// A YAML file with settings of failing endpoints. README.md lists its keys.
     #[arg(long, env = "POSTHASTE_LINK_SETTINGS", value_name = "FILE")]
     pub link_settings: Option<PathBuf>,
+    /// Requests that are open at once to one scheme, host and port while few wait for it.
+    #[arg(long, env = "POSTHASTE_REQUESTS_PER_LINK_START", default_value_t = 10, value_name = "NUMBER", value_parser = value_parser!(u16).range(1..))]
+    pub requests_per_link_start: u16,
+    /// For every so many requests that wait for one scheme, host and port, one more is open at once.
+    #[arg(long, env = "POSTHASTE_WAITING_PER_CONNECTION", default_value_t = 20, value_name = "NUMBER", value_parser = value_parser!(u16).range(1..))]
+    pub waiting_per_connection: u16,
+    /// Most requests that are open at once to one scheme, host and port, however many wait.
+    #[arg(long, env = "POSTHASTE_REQUESTS_PER_LINK_MAX", default_value_t = 64, value_name = "NUMBER", value_parser = value_parser!(u16).range(1..))]
+    pub requests_per_link_max: u16,
     /// How the log is written, on standard error [default: pretty on a terminal, else json].
     #[arg(long, env = "POSTHASTE_LOG_FORMAT", value_enum)]
     pub log: Option<LogFormat>,

@@ -43,7 +43,7 @@ pub(super) fn table(reply: Reply, links: &[LinkView]) -> Reply {
 fn row(view: &LinkView) -> [String; 9] {
     let time = |time: Option<IsoTimestamp>| time.map(|time| time.0.to_string()).unwrap_or_default();
     [
-        view.link.clone().unwrap_or_else(|| "(deleted)".to_owned()),
+        view.link.clone().unwrap_or_else(|| nowhere(view.state).to_owned()),
         whose(view),
         state(view.state).to_owned(),
         time(view.since),
@@ -53,6 +53,11 @@ fn row(view: &LinkView) -> [String; 9] {
         time(view.next_probe),
         view.held_objects.map(held).unwrap_or_default(),
     ]
+}
+
+/// What stands for the link of a subscription that has none.
+fn nowhere(state: LinkState) -> &'static str {
+    if state == LinkState::Unknown { "(unknown)" } else { "(deleted)" }
 }
 
 fn whose(view: &LinkView) -> String {
@@ -72,6 +77,7 @@ fn state(state: LinkState) -> &'static str {
         LinkState::Pending => "pending",
         LinkState::Failed => "failed",
         LinkState::Releasing => "releasing",
+        LinkState::Unknown => "unknown",
     }
 }
 
@@ -112,11 +118,14 @@ mod tests {
               "heldObjects": 1000 },
             { "scope": "subscription", "topic": "orders", "subscription": "crm", "state": "releasing",
               "heldObjects": 1 },
+            { "scope": "subscription", "topic": "orders", "subscription": "erp", "state": "unknown",
+              "heldObjects": 2 },
         ] });
         let expected = "\
 LINK                   SUBSCRIPTION  STATE      SINCE                     FAILING SINCE             FAILURES  LAST        NEXT PROBE                HELD OBJECTS
 https://a.example:443  all on it     retry      2026-11-21T10:03:00.000Z  2026-11-21T10:00:00.000Z  13        Busy (503)  2026-11-21T10:13:00.000Z  1000+
 (deleted)              orders/crm    releasing                                                                                                      1
+(unknown)              orders/erp    unknown                                                                                                        2
 there are more than are shown
 ";
         check(view, expected);

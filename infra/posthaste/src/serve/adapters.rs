@@ -5,7 +5,7 @@ use std::time::Duration;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::secret::Secret;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
-use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
+use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{FileStore, Local, LocalQueue, StateStore, SystemClock, SystemEntropy, resident_bytes};
 use posthaste_manage::Manage;
@@ -129,7 +129,7 @@ impl<'a> Adapters<'a> {
             entropy: SystemEntropy,
             drain: self.drain.clone(),
         };
-        Deliver::new(ports, DeliverSettings { origin: settings.origin.clone(), ..DeliverSettings::default() })
+        Deliver::new(ports, settings.deliver.clone())
     }
 
     pub(super) fn dead_letters(&self, source: QueueName) -> EmbeddedDeadLetters {

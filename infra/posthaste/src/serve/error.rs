@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use metrics_exporter_prometheus::BuildError;
 use posthaste_core::pressure::SettingsError;
+use posthaste_deliver::LinkBoundsError;
 use posthaste_http::TlsSetupError;
 use posthaste_local::OpenError;
 use posthaste_ports::PortError;
@@ -30,6 +31,9 @@ pub enum ServeError {
     /// Certificates cannot be read.
     #[error("failed to set up TLS")]
     Tls(#[from] TlsSetupError),
+    /// The bounds of requests to one link contradict each other.
+    #[error("--requests-per-link-start: {0}")]
+    LinkBounds(#[from] LinkBoundsError),
     /// The address cannot be listened on.
     #[error("failed to listen on {address}")]
     Listen {

@@ -9,8 +9,10 @@ use posthaste_core::health::HealthSettings;
 use posthaste_core::name::TopicName;
 use posthaste_core::origin;
 use posthaste_core::pressure::PressureSettings;
+use posthaste_deliver::DeliverSettings;
 use url::Url;
 
+use super::ServeError;
 use crate::cli::{Global, ServeArgs};
 use crate::commands::data_dir;
 
@@ -37,17 +39,32 @@ pub struct ServeSettings {
     pub public_url: Option<Url>,
     /// Who requests to endpoints say they come from.
     pub origin: HeaderValue,
+    /// How deliver goes about its work.
+    pub deliver: DeliverSettings,
 }
 
 impl ServeSettings {
-    /// The settings of a command line, with those of back pressure and of links read from their files.
+    /// The settings of a command line, with those of back pressure and of links read from their files. An error where the
+    /// bounds of requests to one link contradict each other.
     pub fn of(
         global: &Global,
         arguments: &ServeArgs,
         pressure: PressureSettings,
         links: HealthSettings,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, ServeError> {
+        let origin = arguments
+            .webhook_origin
+            .clone()
+            .unwrap_or_else(|| origin::of_public_url(arguments.public_url.as_ref()));
+        let deliver = DeliverSettings {
+            requests_per_link_start: arguments.requests_per_link_start.into(),
+            waiting_per_connection: arguments.waiting_per_connection.into(),
+            requests_per_link_max: arguments.requests_per_link_max.into(),
+            origin: origin.clone(),
+            ..DeliverSettings::default()
+        };
+        deliver.check_link_bounds()?;
+        Ok(Self {
             listen: arguments.listen,
             data_dir: data_dir(global),
             allow_endpoints: arguments.allow_endpoints.clone(),
@@ -57,10 +74,47 @@ impl ServeSettings {
             extra_ca: arguments.extra_ca.clone(),
             dns_server: arguments.dns_server,
             public_url: arguments.public_url.clone(),
-            origin: arguments
-                .webhook_origin
-                .clone()
-                .unwrap_or_else(|| origin::of_public_url(arguments.public_url.as_ref())),
+            origin,
+            deliver,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        global: Global,
+        #[command(flatten)]
+        serve: ServeArgs,
+    }
+
+    fn deliver(options: &[&str]) -> Result<[usize; 3], String> {
+        let line =
+            Line::try_parse_from(["serve"].iter().chain(options)).map_err(|error| error.to_string())?;
+        let (pressure, links) = (PressureSettings::default(), HealthSettings::default());
+        let settings = ServeSettings::of(&line.global, &line.serve, pressure, links);
+        let it = settings.map_err(|error| error.to_string())?.deliver;
+        Ok([it.requests_per_link_start, it.waiting_per_connection, it.requests_per_link_max])
+    }
+
+    #[test]
+    fn requests_to_a_link_are_bounded_as_the_command_line_says_and_refused_by_name() {
+        let default = DeliverSettings::default();
+        let defaults =
+            [default.requests_per_link_start, default.waiting_per_connection, default.requests_per_link_max];
+        assert_eq!(deliver(&[]), Ok(defaults));
+        let all = ["--requests-per-link-start=2", "--waiting-per-connection=3", "--requests-per-link-max=4"];
+        assert_eq!(deliver(&all), Ok([2, 3, 4]));
+        let message = deliver(&["--requests-per-link-max=9"]).unwrap_err();
+        assert!(message.starts_with("--requests-per-link-start: 10 requests"), "{message}");
+        for bad in ["--requests-per-link-start=0", "--waiting-per-connection=0", "--requests-per-link-max=0"]
+        {
+            assert!(deliver(&[bad]).unwrap_err().contains(&bad[..bad.len() - 2]), "{bad}");
         }
     }
 }

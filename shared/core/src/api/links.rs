@@ -27,7 +27,7 @@ pub struct LinksView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LinkView {
-    /// Scheme, host and port. Left out of a subscription that was deleted.
+    /// Scheme, host and port. Left out of a subscription that was deleted, or of which nothing is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "https://billing.example.com:443")]
     pub link: Option<String>,
@@ -99,6 +99,8 @@ pub enum LinkState {
     Failed,
     /// It is well, disabled or deleted: what is held goes out.
     Releasing,
+    /// Its topic's record cannot be read: what is held stays until that is mended.
+    Unknown,
 }
 
 /// What force did.
@@ -114,7 +116,7 @@ pub struct ForcedView {
     /// What was in the way, as it stood before: the subscription, its link, and those of its fallback. Empty if nothing was.
     pub forced: Vec<LinkView>,
     /// What happens now, in words.
-    #[schema(example = "its hold has ended: …")]
+    #[schema(example = "the hold has ended; …")]
     pub detail: String,
 }
 
