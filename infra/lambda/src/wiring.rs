@@ -41,7 +41,7 @@ use crate::webhooks::LazyWebhooks;
 /// more often than this would cost requests and tell nothing.
 const PRESSURE_MAX_AGE: Duration = Duration::from_secs(5);
 
-/// wake looks a topic up once a minute, and only for a replay.
+/// wake looks topics up for replays, for what is held and for notices, a few times a minute, and a stale one would mislead it.
 const WAKE_TOPIC_MAX_AGE: Duration = Duration::ZERO;
 
 /// monitor looks the topic of its notices up only when there is something to tell.

@@ -184,7 +184,7 @@ async fn force_ends_the_holds_of_a_subscription_and_of_its_link_and_marks_it() {
         forced["forced"].as_array().unwrap().iter().map(|row| [&row["scope"], &row["state"]]).collect();
     assert_eq!(before, [[&json!("link"), &json!("glitch")], [&json!("subscription"), &json!("glitch")]]);
     assert!(forced["detail"].as_str().unwrap().starts_with("2 holds have ended; what is held"), "{forced}");
-    let expected = ["- recovering", "billing recovering", "other glitch"].map(|it| format!("{LINK} {it}"));
+    let expected = ["- recovering", "Billing recovering", "other glitch"].map(|it| format!("{LINK} {it}"));
     assert_eq!(api.states().await, expected);
     assert!(api.is_marked());
 }
