@@ -93,11 +93,9 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
     /// Does with holds what follows from a write of subscriptions, until a time of [`Clock::monotonic`].
     pub(crate) async fn settle_placed(&self, record: &TopicRecord, placed: &[Placed], until: Duration) {
         let corrected: Vec<_> = placed.iter().filter(|it| it.is_corrected).map(|it| &it.name).collect();
-        let mut holds = match corrected.is_empty() {
-            true => Holds::default(),
-            // What is written is answered, whatever comes of it.
-            false => ended(record, corrected).unwrap_or_default(),
-        };
+        // What is written is answered, whatever comes of it.
+        let mut holds =
+            if corrected.is_empty() { None } else { ended(record, corrected).ok() }.unwrap_or_default();
         for Placed { name, links_changed, .. } in placed {
             holds.forget(&record.name, name, links_changed.iter().cloned());
         }

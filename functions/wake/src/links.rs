@@ -173,17 +173,17 @@ impl Addressed {
     /// Writes down that it was told; what is of a subscription that is not there any more is forgotten. Whether anything
     /// changed.
     fn mark(&self, shard: &mut Shard) -> bool {
-        match self.is_gone {
-            true => shard.forget([&self.change.target]),
-            false => shard.change(&self.change.target, |it| self.change.marked(it)),
+        if self.is_gone {
+            return shard.forget([&self.change.target]);
         }
+        shard.change(&self.change.target, |it| self.change.marked(it))
     }
 
     fn log(&self) {
-        match self.is_gone {
-            true => tracing::info!(link = %self.change.target, "no such subscription any more, forgotten"),
-            false => self.change.log(),
+        if self.is_gone {
+            return tracing::info!(link = %self.change.target, "no such subscription any more, forgotten");
         }
+        self.change.log();
     }
 }
 
@@ -240,6 +240,6 @@ mod tests {
         check(&[TOLD_PER_MARK, 1], 1);
         check(&[400, 400, 200, 1], 3);
         check(&[400, 400, 201, 1], 2);
-        check(&[0; 3000], 3000);
+        check(&vec![0; 3000], 3000);
     }
 }
