@@ -11,7 +11,8 @@ mod route;
 
 use std::sync::Mutex;
 
-use posthaste_core::health::{Sign, Streaks, Target};
+use posthaste_core::delivery::Delivery;
+use posthaste_core::health::{HealthSettings, Sign, Streaks, Target, is_problem};
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::Subscription;
 
@@ -34,11 +35,16 @@ impl Health {
         streaks.is_failing(target) || streaks.is_failing(&Target::Link(target.link().clone()))
     }
 
-    /// When an event of a subscription last succeeded here, at either of its endpoints, since one that failed there.
-    pub(crate) fn succeeded_at(&self, subscription: &Subscription) -> Option<Timestamp> {
+    /// Whether a delivery's events fail where others of their subscription succeed, at either of its endpoints.
+    pub(crate) fn is_problem(
+        &self,
+        delivery: &Delivery,
+        subscription: &Subscription,
+        settings: &HealthSettings,
+    ) -> bool {
         let streaks = lock(&self.streaks);
-        let targets = subscription.endpoints().map(|endpoint| Target::on(endpoint.link(), subscription));
-        targets.filter_map(|target| streaks.succeeded_at(&target)).max()
+        let mut targets = subscription.endpoints().map(|endpoint| Target::on(endpoint.link(), subscription));
+        targets.any(|target| is_problem(delivery, streaks.successes(&target), settings))
     }
 
     /// Counts what a request says about a target, and answers how many failures in a row that makes.

@@ -9,7 +9,6 @@ use futures_util::stream::{self, StreamExt};
 use posthaste_core::batch::Pack;
 use posthaste_core::decide::{DeadLetterReason, is_expired};
 use posthaste_core::delivery::Delivery;
-use posthaste_core::health::is_problem;
 use posthaste_core::limits::SQS_DELAY_SECS_MAX;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::retry::Jitter;
@@ -179,7 +178,7 @@ where
         let Some(subscription) = job.subscription.as_deref().filter(|_| job.delivery.attempts > 0) else {
             return false;
         };
-        is_problem(&job.delivery, self.health.succeeded_at(subscription), self.ports.links.settings())
+        self.health.is_problem(&job.delivery, subscription, self.ports.links.settings())
     }
 
     async fn look_up(&self, message: ReceivedMessage, delivery: Delivery) -> Option<Job> {

@@ -36,7 +36,7 @@ pub use reach::{Reach, reach};
 pub use settings::{HealthSettings, HealthSettingsError};
 pub use shard::{LINK_SHARDS, Shard, ShardError, TARGETS_PER_SHARD_MAX, shard_index, shard_key};
 pub use signs::{Sign, Signs, signs};
-pub use streaks::{Streaks, Tally};
+pub use streaks::{Streaks, Successes, Tally};
 pub use target::{Target, TargetError};
 
 /// The log id of a delivery that failed on its link: names, connections, TLS (Exchange's event 4000).

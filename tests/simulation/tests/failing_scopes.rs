@@ -133,7 +133,7 @@ async fn an_event_that_fails_by_itself_does_not_keep_what_is_well_again_from_the
     world.endpoint.answer([Answer::Status(503)]);
     for id in ["poison-1", "poison-2", "poison-3"] {
         // They expire first, and so are the first to ask.
-        world.publish(&[event(id)], DAY - 10 * MINUTE).await;
+        world.publish(&[event(id)], DAY.saturating_sub(10 * MINUTE)).await;
         world.deliver().await;
     }
     // Each expires in a minute of its own, and so is in an object of its own.

@@ -193,7 +193,7 @@ impl Outage {
         let letters = self.world.letters().await;
         for letter in &letters {
             let number: usize = letter.id.parse().unwrap();
-            let is_of_a_day = number / EVENTS_A_MESSAGE % MESSAGES_A_MINUTE == 0;
+            let is_of_a_day = (number / EVENTS_A_MESSAGE).is_multiple_of(MESSAGES_A_MINUTE);
             assert!(is_of_a_day && letter.reason == "TimeToLiveExceeded", "{letter:?}");
             self.arrived[number] += 1;
         }
@@ -207,12 +207,14 @@ fn of(counts: &Counts, calls: &[&str]) -> usize {
     calls.iter().filter_map(|call| counts.get(*call)).sum()
 }
 
-fn at_most<N: Display + PartialOrd>(what: &str, found: N, bound: N) {
+#[expect(clippy::print_stdout, reason = "the table that ARCHITECTURE.md shows, with --nocapture")]
+fn at_most<N: Display + PartialOrd + Copy>(what: &str, found: N, bound: N) {
     println!("| {what} | {found} | {bound} |");
     assert!(found <= bound, "{what}: {found}, and no more than {bound} were expected");
 }
 
 #[tokio::test]
+#[expect(clippy::print_stdout, reason = "the table that ARCHITECTURE.md shows, with --nocapture")]
 async fn an_outage_of_a_day_costs_little_and_every_event_arrives_once_or_expires() {
     println!("| {EVENTS} events in {MESSAGES} messages | measured | at most |");
     println!("|---|---|---|");

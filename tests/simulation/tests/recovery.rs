@@ -105,12 +105,12 @@ async fn a_backlog_drains_oldest_first_on_a_ramp_and_new_ones_do_not_wait_behind
         }
     };
     world
-        .in_time(async {
+        .in_time(Box::pin(async {
             tokio::select! {
                 () = drain => {}
                 () = deliver => unreachable!("delivering has no end"),
             }
-        })
+        }))
         .await;
     let drained_in = world.clock.now().since(begin);
     world.in_time(world.deliver_all()).await;

@@ -52,7 +52,8 @@ impl Fleet {
     /// One invocation of every worker, all at once, with so many messages each.
     async fn deliver_some(&self, messages_max: usize) {
         let mut invocations = JoinSet::new();
-        for worker in self.workers.iter().cloned() {
+        for worker in &self.workers {
+            let worker = Arc::clone(worker);
             invocations.spawn(async move { worker.deliver_some(messages_max, MINUTE).await });
         }
         let responses = self.world.in_time(invocations.join_all()).await;

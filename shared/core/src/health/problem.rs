@@ -2,17 +2,18 @@
 
 use super::reach::Reach;
 use super::settings::HealthSettings;
+use super::streaks::Successes;
 use crate::delivery::{Delivery, LastAttempt};
 use crate::outcome::OutcomeName;
-use crate::time::Timestamp;
 
-/// Whether a delivery's events have a problem of their own: they failed their subscription often enough, and since the
-/// last time another one there succeeded. They are sent alone, after the rest, and what comes of it says nothing about the
+/// Whether a delivery's events have a problem of their own: they failed their subscription often enough, and others there
+/// succeeded before the last time and since. What failed while the endpoint was down has none. They are sent alone, after the rest, and what comes of it says nothing about the
 /// endpoint.
-pub fn is_problem(delivery: &Delivery, last_success: Option<Timestamp>, settings: &HealthSettings) -> bool {
+pub fn is_problem(delivery: &Delivery, successes: Option<Successes>, settings: &HealthSettings) -> bool {
     let Some(last) = delivery.last else { return false };
     let is_often = u32::from(delivery.attempts) >= settings.problem_failures;
-    is_often && reach_of(last) == Reach::Subscription && last_success.is_some_and(|at| at >= last.at)
+    let is_among = |successes: Successes| (successes.first..=successes.last).contains(&last.at);
+    is_often && reach_of(last) == Reach::Subscription && successes.is_some_and(is_among)
 }
 
 fn reach_of(last: LastAttempt) -> Reach {
@@ -39,16 +40,16 @@ fn reach_of(last: LastAttempt) -> Reach {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::decide::Outcome;
     use crate::name::{SubscriptionName, TopicName};
     use crate::schema::Schema;
+    use crate::time::Timestamp;
 
     const FAILED_AT: Timestamp = Timestamp::from_millis(1_000_000);
 
-    fn check(attempts: u16, status: u16, succeeded_at: Option<Timestamp>, expected: bool) {
+    /// `successes` are before and after the failure, in seconds.
+    fn check(attempts: u16, status: u16, successes: Option<[i64; 2]>, expected: bool) {
         let outcome = Outcome::Answered { status, retry_after: None };
         let delivery = Delivery {
             topic: TopicName::parse("orders").unwrap(),
@@ -61,19 +62,25 @@ mod tests {
             timed_out: false,
             events: Vec::new(),
         };
-        let is = is_problem(&delivery, succeeded_at, &HealthSettings::default());
-        assert_eq!(is, expected, "{attempts} {status} {succeeded_at:?}");
+        let at = |secs: i64| Timestamp::from_millis(FAILED_AT.as_millis().saturating_add_signed(secs * 1000));
+        let seen = successes.map(|[first, last]| Successes { first: at(first), last: at(last) });
+        let is = is_problem(&delivery, seen, &HealthSettings::default());
+        assert_eq!(is, expected, "{attempts} {status} {successes:?}");
     }
 
     #[test]
-    fn an_event_that_failed_twice_where_others_succeed_since_has_a_problem() {
-        let since = Some(FAILED_AT + Duration::from_secs(1));
-        check(2, 500, since, true);
-        check(7, 503, since, true);
-        check(1, 500, since, false);
+    fn an_event_that_failed_twice_among_others_that_succeeded_has_a_problem() {
+        check(2, 500, Some([-60, 1]), true);
+        check(7, 503, Some([0, 0]), true);
+        check(1, 500, Some([-60, 1]), false);
         check(2, 500, None, false);
-        check(2, 500, Some(Timestamp::EPOCH), false);
-        check(2, 422, since, false);
-        check(0, 200, since, false);
+        check(2, 500, Some([-60, -1]), false);
+        check(2, 422, Some([-60, 1]), false);
+        check(0, 200, Some([-60, 1]), false);
+    }
+
+    #[test]
+    fn what_failed_in_an_outage_has_none_when_that_is_over() {
+        check(5, 503, Some([1, 60]), false);
     }
 }

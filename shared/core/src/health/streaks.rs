@@ -18,7 +18,16 @@ pub struct Streaks(HashMap<Target, Seen>);
 #[derive(Debug, Default, Clone, Copy)]
 struct Seen {
     in_a_row: u32,
-    succeeded_at: Option<Timestamp>,
+    successes: Option<Successes>,
+}
+
+/// The successes at a target since it last began to be well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Successes {
+    /// The first.
+    pub first: Timestamp,
+    /// The last.
+    pub last: Timestamp,
 }
 
 /// The requests of one invocation, by target, for the rule that a few which all failed are a streak too.
@@ -46,14 +55,15 @@ impl Streaks {
     /// Notes a success, which ends the streak.
     pub fn succeeded(&mut self, target: &Target, now: Timestamp) {
         if let Some(seen) = self.get_mut(target) {
-            *seen = Seen { in_a_row: 0, succeeded_at: Some(now) };
+            let first = seen.successes.map_or(now, |before| before.first);
+            *seen = Seen { in_a_row: 0, successes: Some(Successes { first, last: now }) };
         }
     }
 
-    /// Counts from the beginning: something was done about the streak.
+    /// Counts from the beginning: it is known not to be well.
     pub fn end(&mut self, target: &Target) {
         if let Some(seen) = self.get_mut(target) {
-            seen.in_a_row = 0;
+            *seen = Seen::default();
         }
     }
 
@@ -62,9 +72,9 @@ impl Streaks {
         self.get(target).is_some_and(|seen| seen.in_a_row > 0)
     }
 
-    /// When a request last succeeded here since the first that failed.
-    pub fn succeeded_at(&self, target: &Target) -> Option<Timestamp> {
-        self.get(target)?.succeeded_at
+    /// The successes here since the first request that failed, or since it was last known not to be well.
+    pub fn successes(&self, target: &Target) -> Option<Successes> {
+        self.get(target)?.successes
     }
 
     fn get(&self, target: &Target) -> Option<&Seen> {
@@ -122,10 +132,13 @@ mod tests {
         streaks.succeeded(&b, Timestamp::from_millis(7));
         assert_eq!((streaks.is_failing(&a), streaks.is_failing(&b)), (true, false));
         assert_eq!([streaks.failed(&a), streaks.failed(&b)], [3, 1]);
-        assert_eq!(
-            [streaks.succeeded_at(&a), streaks.succeeded_at(&b)],
-            [None, Some(Timestamp::from_millis(7))]
-        );
+        let at = Timestamp::from_millis;
+        let of_b = Some(Successes { first: at(7), last: at(7) });
+        assert_eq!([streaks.successes(&a), streaks.successes(&b)], [None, of_b]);
+        streaks.succeeded(&b, at(9));
+        assert_eq!(streaks.successes(&b), Some(Successes { first: at(7), last: at(9) }));
+        streaks.end(&b);
+        assert_eq!(streaks.successes(&b), None);
         streaks.end(&a);
         assert_eq!(streaks.failed(&a), 1);
     }

@@ -194,7 +194,7 @@ impl World {
             let receipts: Vec<_> = batch.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
             let deadline = self.clock.monotonic() + DELIVER_TIMEOUT;
             let invocation = async {
-                let response = self.deliver.handle(batch, deadline).await;
+                let response = Box::pin(self.deliver.handle(batch, deadline)).await;
                 self.drain.post_if_due().await;
                 response
             };
