@@ -214,7 +214,6 @@ fn at_most<N: Display + PartialOrd + Copy>(what: &str, found: N, bound: N) {
 }
 
 #[tokio::test]
-#[expect(clippy::print_stdout, reason = "the table that ARCHITECTURE.md shows, with --nocapture")]
 async fn an_outage_of_a_day_costs_little_and_every_event_arrives_once_or_expires() {
     println!("| {EVENTS} events in {MESSAGES} messages | measured | at most |");
     println!("|---|---|---|");
