@@ -72,10 +72,9 @@ where
     /// Waits for the link's lane, but not past the last moment at which the attempt could still end in time.
     async fn enter(&self, invocation: &Invocation, planned: &Planned, route: &Route<'_>) -> Option<Permit> {
         let left = self.time_to_start(invocation, planned)?;
-        let link = route.target.link();
         tokio::select! {
             biased;
-            permit = self.lanes.enter(link) => permit,
+            permit = self.lanes.enter(&route.target) => permit,
             () = self.ports.clock.sleep(left) => None,
         }
     }

@@ -1,4 +1,5 @@
-//! Bounds on concurrency: so many requests in all, and so many to one link.
+//! Bounds on concurrency: so many requests in all, so many to one link, and of one subscription as many as wait for it call
+//! for, so that one whose endpoint hangs leaves room on its link for the others there.
 
 mod lane;
 
@@ -6,44 +7,47 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use posthaste_core::endpoint::Link;
+use posthaste_core::health::Target;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::invocation::lock;
 pub(crate) use lane::Bound;
 use lane::{Lane, Place};
 
-/// Above so many links, lanes nobody is in are forgotten.
+/// Above so many, lanes nobody is in are forgotten.
 const LANES_KEPT_MAX: usize = 4096;
 
-/// The lanes to all links.
+/// The lanes of all links and subscriptions.
 #[derive(Debug)]
 pub(crate) struct Lanes {
     all: Arc<Semaphore>,
+    per_subscription: Bound,
     per_link: Bound,
-    links: Mutex<HashMap<Link, Arc<Lane>>>,
+    targets: Mutex<HashMap<Target, Arc<Lane>>>,
     is_closed: AtomicBool,
 }
 
 /// The right to one request. Dropping it gives it back.
 #[derive(Debug)]
 pub(crate) struct Permit {
+    _subscription: Option<Place>,
     _link: Place,
     _all: OwnedSemaphorePermit,
 }
 
 impl Lanes {
-    pub(crate) fn new(all_max: usize, per_link: Bound) -> Self {
+    pub(crate) fn new(all_max: usize, per_subscription: Bound, per_link: Bound) -> Self {
         let all = Arc::new(Semaphore::new(all_max.max(1)));
-        Self { all, per_link, links: Mutex::default(), is_closed: AtomicBool::new(false) }
+        let (targets, is_closed) = (Mutex::default(), AtomicBool::new(false));
+        Self { all, per_subscription, per_link, targets, is_closed }
     }
 
     /// Nobody enters any more; who waits is turned away.
     pub(crate) fn close(&self) {
-        let links = lock(&self.links);
+        let lanes = lock(&self.targets);
         self.is_closed.store(true, Ordering::Relaxed);
         self.all.close();
-        links.values().for_each(|lane| lane.close());
+        lanes.values().for_each(|lane| lane.close());
     }
 
     /// Whether nobody enters any more.
@@ -51,35 +55,46 @@ impl Lanes {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Waits for the right to one request; `None` once the lanes are closed. The link's own lane comes first, so that
-    /// who waits for a slow link holds nothing that others need.
-    pub(crate) async fn enter(&self, link: &Link) -> Option<Permit> {
-        let lane = self.lane(link);
-        let link = lane.enter().await?;
+    /// Waits for the right to one request; `None` once the lanes are closed. The subscription's own lane comes first, then
+    /// the link's, so that who waits for a slow endpoint holds nothing that others need.
+    pub(crate) async fn enter(&self, target: &Target) -> Option<Permit> {
+        let subscription = match target {
+            Target::Subscription { .. } => Some(self.lane(target, self.per_subscription).enter().await?),
+            Target::Link(_) => None,
+        };
+        let link = self.link(target).enter().await?;
         let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
-        Some(Permit { _link: link, _all: all })
+        Some(Permit { _subscription: subscription, _link: link, _all: all })
     }
 
     /// The right to one request, if it need not be waited for.
-    pub(crate) fn try_enter(&self, link: &Link) -> Option<Permit> {
-        let link = self.lane(link).try_enter()?;
+    pub(crate) fn try_enter(&self, target: &Target) -> Option<Permit> {
+        let subscription = match target {
+            Target::Subscription { .. } => Some(self.lane(target, self.per_subscription).try_enter()?),
+            Target::Link(_) => None,
+        };
+        let link = self.link(target).try_enter()?;
         let all = Arc::clone(&self.all).try_acquire_owned().ok()?;
-        Some(Permit { _link: link, _all: all })
+        Some(Permit { _subscription: subscription, _link: link, _all: all })
     }
 
-    fn lane(&self, link: &Link) -> Arc<Lane> {
-        let mut links = lock(&self.links);
-        if let Some(lane) = links.get(link) {
+    fn link(&self, target: &Target) -> Arc<Lane> {
+        self.lane(&Target::Link(target.link().clone()), self.per_link)
+    }
+
+    fn lane(&self, target: &Target, bound: Bound) -> Arc<Lane> {
+        let mut lanes = lock(&self.targets);
+        if let Some(lane) = lanes.get(target) {
             return Arc::clone(lane);
         }
-        if links.len() >= LANES_KEPT_MAX {
-            links.retain(|_, lane| Arc::strong_count(lane) > 1);
+        if lanes.len() >= LANES_KEPT_MAX {
+            lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
         }
-        let lane = Arc::new(Lane::new(self.per_link));
+        let lane = Arc::new(Lane::new(bound));
         if self.is_closed.load(Ordering::Relaxed) {
             lane.close();
         }
-        links.insert(link.clone(), Arc::clone(&lane));
+        lanes.insert(target.clone(), Arc::clone(&lane));
         lane
     }
 }
@@ -91,8 +106,12 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
-    fn link(host: &str) -> Link {
-        Link { is_tls: true, host: host.to_owned(), port: 443 }
+    fn link(host: &str) -> Target {
+        Target::parse(&format!("https://{host}:443")).unwrap()
+    }
+
+    fn subscription(host: &str, name: &str) -> Target {
+        Target::parse(&format!("https://{host}:443 orders.{name}")).unwrap()
     }
 
     fn poll<T>(future: impl Future<Output = T>) -> Poll<T> {
@@ -101,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_full_link_leaves_the_others_free() {
-        let lanes = Lanes::new(10, Bound::fixed(1));
+        let lanes = Lanes::new(10, Bound::fixed(1), Bound::fixed(1));
         let Poll::Ready(Some(held)) = poll(lanes.enter(&link("slow"))) else { panic!("expected a permit") };
         assert!(poll(lanes.enter(&link("slow"))).is_pending());
         assert!(poll(lanes.enter(&link("other"))).is_ready());
@@ -110,8 +129,19 @@ mod tests {
     }
 
     #[test]
+    fn a_subscription_that_hangs_leaves_room_on_its_link() {
+        let lanes = Lanes::new(10, Bound::fixed(2), Bound::fixed(3));
+        let (hangs, other) = (subscription("a", "hangs"), subscription("a", "other"));
+        let held = [poll(lanes.enter(&hangs)), poll(lanes.enter(&hangs))];
+        assert!(held.iter().all(Poll::is_ready) && poll(lanes.enter(&hangs)).is_pending());
+        let Poll::Ready(Some(third)) = poll(lanes.enter(&other)) else { panic!("expected a permit") };
+        assert!(poll(lanes.enter(&other)).is_pending());
+        drop((held, third));
+    }
+
+    #[test]
     fn closed_lanes_turn_away_who_waits_and_who_comes() {
-        let lanes = Lanes::new(10, Bound::fixed(1));
+        let lanes = Lanes::new(10, Bound::fixed(1), Bound::fixed(1));
         let slow = link("slow");
         let held = poll(lanes.enter(&slow));
         let mut waiting = pin!(lanes.enter(&slow));
@@ -124,7 +154,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_a_link_holds_nothing_others_need() {
-        let lanes = Lanes::new(2, Bound::fixed(1));
+        let lanes = Lanes::new(2, Bound::fixed(1), Bound::fixed(1));
         let held = poll(lanes.enter(&link("slow")));
         let slow = link("slow");
         let mut waiting = pin!(lanes.enter(&slow));

@@ -94,7 +94,8 @@ impl LateEvent {
 
 impl LateAnswers {
     pub(crate) fn new() -> Self {
-        let lanes = Lanes::new(LATE_ANSWERS_MAX, Bound::fixed(LATE_ANSWERS_PER_LINK_MAX));
+        let per_link = Bound::fixed(LATE_ANSWERS_PER_LINK_MAX);
+        let lanes = Lanes::new(LATE_ANSWERS_MAX, per_link, per_link);
         Self { lanes, listener: Mutex::default() }
     }
 
@@ -154,7 +155,7 @@ where
     ) {
         let Some(sender) = lock(&self.late.listener).sender.clone() else { return };
         let subscription = Arc::clone(&planned.subscription);
-        let Some(permit) = self.late.lanes.try_enter(route.target.link()) else {
+        let Some(permit) = self.late.lanes.try_enter(&route.target) else {
             tracing::debug!(topic = %subscription.topic, subscription = %subscription.name, "a late answer is not waited for, there are too many");
             return;
         };

@@ -124,8 +124,12 @@ impl Default for DeliverSettings {
 }
 
 impl DeliverSettings {
-    fn per_link(&self) -> Bound {
+    fn per_subscription(&self) -> Bound {
         Bound::new(self.requests_per_link_start, self.waiting_per_connection, self.requests_per_link_max)
+    }
+
+    fn per_link(&self) -> Bound {
+        Bound::fixed(self.requests_per_link_max)
     }
 }
 
@@ -139,7 +143,7 @@ where
 {
     /// Wires the function up.
     pub fn new(ports: DeliverPorts<Q, S, W, C, E>, settings: DeliverSettings) -> Self {
-        let lanes = Lanes::new(settings.requests_max, settings.per_link());
+        let lanes = Lanes::new(settings.requests_max, settings.per_subscription(), settings.per_link());
         let payloads = PayloadBudget::new(settings.payload_bytes_max, settings.payload_reads_max);
         let (rates, late) = (Rates::default(), LateAnswers::new());
         Self {

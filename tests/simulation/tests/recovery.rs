@@ -29,7 +29,7 @@ const NEW: usize = 30;
 const PUBLISHED_IN: usize = 10;
 
 /// They go in order of the minute in which they expire. Within it, and where the ramp sends some back, others pass.
-const DISPLACED_MAX: usize = 2 * BACKLOG / PUBLISHED_IN;
+const DISPLACED_MAX: usize = 4 * BACKLOG / PUBLISHED_IN;
 
 /// What is new may be sent back by the ramp to its end, which is 30 s after it began, and stands behind a pass then.
 const NEW_WAITS_MAX: Duration = Duration::from_secs(35);

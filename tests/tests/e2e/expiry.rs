@@ -27,7 +27,7 @@ fn an_event_that_has_expired_is_a_dead_letter_without_an_attempt() {
     assert_eq!(letter["id"], "late");
     assert_eq!(letter["deadletterreason"], "TimeToLiveExceeded");
     assert_eq!(letter["deliveryattempts"], 0);
-    assert_eq!(letter.get("lastdeliveryoutcome"), None);
+    assert_eq!(letter["lastdeliveryoutcome"], "Probation");
     assert_eq!(endpoint.all().len(), 0);
 }
 
