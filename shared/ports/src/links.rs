@@ -214,7 +214,7 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
         self.lock()[index % LINK_SHARDS].clone()
     }
 
-    /// Keeps what was read or written since something was last learned; what somebody learned meanwhile is newer.
+    /// Keeps what was read since something was last learned, or was written now; what was learned during a read is newer.
     fn learn(&self, index: usize, times: u64, shard: Arc<Shard>, etag: Option<ETag>) {
         let mut shards = self.lock();
         let known = &mut shards[index % LINK_SHARDS];

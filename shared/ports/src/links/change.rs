@@ -39,7 +39,9 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
             let condition = known.etag.map_or(PutCondition::IfAbsent, PutCondition::IfMatch);
             match self.store.put(&shard_key(index), shard.render(), condition).await {
                 Ok(etag) => {
-                    self.learn(index, known.times, Arc::new(shard), Some(etag));
+                    // Newer than whatever was read meanwhile.
+                    let times = self.known(index).times;
+                    self.learn(index, times, Arc::new(shard), Some(etag));
                     return Ok(true);
                 }
                 Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
