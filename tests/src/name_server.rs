@@ -22,6 +22,8 @@ const RESPONSE: u16 = 0x8180;
 pub enum NameAnswer {
     /// These addresses, in this order.
     Addresses(Vec<IpAddr>),
+    /// These addresses, and silence when the server is asked for a kind of which there is none.
+    OnlyAddresses(Vec<IpAddr>),
     /// There is no such name.
     NoSuchName,
     /// The server itself has failed.
@@ -114,12 +116,17 @@ impl<'a> Question<'a> {
 
     fn response(&self, answer: &NameAnswer) -> Option<Vec<u8>> {
         let (code, addresses) = match answer {
-            NameAnswer::Addresses(addresses) => (0, addresses.as_slice()),
+            NameAnswer::Addresses(addresses) | NameAnswer::OnlyAddresses(addresses) => {
+                (0, addresses.as_slice())
+            }
             NameAnswer::Failure => (2, &[][..]),
             NameAnswer::NoSuchName => (3, &[][..]),
             NameAnswer::Silence => return None,
         };
         let records: Vec<_> = addresses.iter().filter_map(|address| self.record(*address)).collect();
+        if records.is_empty() && matches!(answer, NameAnswer::OnlyAddresses(_)) {
+            return None;
+        }
         let count = u16::try_from(records.len()).ok()?;
         let mut message = self.id.to_vec();
         for number in [RESPONSE | code, 1, count, 0, 0] {
@@ -170,6 +177,8 @@ mod tests {
         assert_eq!(code(NameAnswer::NoSuchName), Some(3));
         assert_eq!(code(NameAnswer::Failure), Some(2));
         assert_eq!(code(NameAnswer::Silence), None);
+        assert_eq!(code(NameAnswer::OnlyAddresses(vec!["127.0.0.1".parse().unwrap()])), Some(0));
+        assert_eq!(code(NameAnswer::OnlyAddresses(vec!["::1".parse().unwrap()])), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::body::{Received, SlicesBody};
 use crate::connection::{Connection, Exchange};
-use crate::dial::dial;
+use crate::dial::{dial, in_turn};
 use crate::failure::failure_of;
 use crate::names::{NameCache, NameLookup, SystemNames};
 use crate::pool::Pool;
@@ -32,8 +32,9 @@ use crate::tls::{self, TlsSetupError};
 /// - A request on a reused connection that ends before any byte of an answer is sent once more, on a fresh one: the
 ///   peer closed the idle connection at that moment. The endpoint may then see the request twice.
 /// - A connection whose answer was not read to its end is closed.
+/// - Each new connection to a host starts at the next of its addresses, so that all of them get their share.
 /// - Neither redirects nor proxies of the environment are followed.
-pub struct HyperWebhookClient<C, N = SystemNames> {
+pub struct HyperWebhookClient<C, N = SystemNames<C>> {
     clock: C,
     shared: Arc<Shared<N>>,
     pool: Arc<Pool>,
@@ -49,7 +50,7 @@ impl<C: Clock> HyperWebhookClient<C> {
     /// A client that resolves names by the name server of its settings, or as the system does. Reads the root
     /// certificates, and nothing else, at once.
     pub fn new(settings: ClientSettings, clock: C) -> Result<Self, TlsSetupError> {
-        let names = SystemNames::new(settings.dns_server);
+        let names = SystemNames::new(settings.dns_server, clock.clone());
         Self::with_names(settings, clock, names)
     }
 }
@@ -116,7 +117,8 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             }
             *begun = None;
         }
-        let connection = dial(&self.shared.tls, &self.clock, link, &addresses).await?;
+        let start = self.shared.names.next_turn(&link.host);
+        let connection = dial(&self.shared.tls, &self.clock, link, &in_turn(&addresses, start)).await?;
         head(begun.insert(Exchange::begin(connection, rendered(request)?)), request).await
     }
 

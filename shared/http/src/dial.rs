@@ -25,7 +25,15 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// into a scan of other people's machines.
 const ADDRESSES_TRIED_MAX: usize = 16;
 
-/// Opens a connection over `link` to one of `addresses`, which the caller has vetted.
+/// The addresses to try, in order: those of a host in turn from the one at `start`, wrapping around, as many as are
+/// tried at most.
+pub(crate) fn in_turn(addresses: &[IpAddr], start: usize) -> Vec<IpAddr> {
+    let skipped = start.checked_rem(addresses.len()).unwrap_or_default();
+    let turned = addresses.iter().cycle().skip(skipped).take(addresses.len().min(ADDRESSES_TRIED_MAX));
+    turned.copied().collect()
+}
+
+/// Opens a connection over `link` to one of `addresses`, which the caller has vetted and put in their order.
 ///
 /// An address that refuses, or fails the handshake, is followed by the next at once, one that is silent by the next
 /// after a short while. Only the caller's deadline bounds a handshake.
@@ -35,8 +43,7 @@ pub(crate) async fn dial<C: Clock>(
     link: &Link,
     addresses: &[IpAddr],
 ) -> Result<Connection, SendFailure> {
-    let tried = &addresses[..addresses.len().min(ADDRESSES_TRIED_MAX)];
-    let mut race = Race::new(clock, tried, |address| connect(address, link.port));
+    let mut race = Race::new(clock, addresses, |address| connect(address, link.port));
     let mut failure = SendFailure::Socket;
     while let Some((address, stream)) = race.next_connected().await {
         match open(tls, link, stream, address).await {
@@ -166,6 +173,20 @@ mod tests {
         };
         let ended = tokio::select! { biased; () = all => true, () = driver => false };
         (dialed.into_inner().unwrap(), connected, ended)
+    }
+
+    #[test]
+    fn addresses_are_tried_in_turn() {
+        let check = |start, expected: [u8; 3]| assert_eq!(in_turn(&ADDRESSES, start), expected.map(address));
+        check(0, [1, 2, 3]);
+        check(1, [2, 3, 1]);
+        check(2, [3, 1, 2]);
+        check(3, [1, 2, 3]);
+        check(usize::MAX, [1, 2, 3]);
+        assert!(in_turn(&[], 7).is_empty());
+        let many: Vec<_> = (0..100).map(address).collect();
+        let tried = in_turn(&many, 95);
+        assert_eq!((tried.len(), tried[0], tried[5]), (ADDRESSES_TRIED_MAX, address(95), address(0)));
     }
 
     #[tokio::test]

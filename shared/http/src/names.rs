@@ -1,6 +1,7 @@
 //! Names to addresses: the system's resolver behind a small trait, and a short cache in front of it.
 
 mod cache;
+mod families;
 mod system;
 
 use std::error::Error;

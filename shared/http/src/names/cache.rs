@@ -29,6 +29,8 @@ pub(crate) struct NameCache<N> {
 #[derive(Default)]
 struct Entry {
     answer: Option<(Answer, Duration)>,
+    /// The turn of the next connection that is opened to one of the addresses.
+    turn: usize,
     /// Held by the one who looks the name up.
     asking: Arc<tokio::sync::Mutex<()>>,
 }
@@ -56,6 +58,15 @@ impl<N: NameLookup> NameCache<N> {
         };
         self.remember(host, answer.clone(), clock.monotonic());
         answer
+    }
+
+    /// Which of a host's addresses the next connection starts with: 0, 1, 2 … A host that is not remembered starts at 0.
+    pub(crate) fn next_turn(&self, host: &str) -> usize {
+        let mut entries = self.lock();
+        let Some(entry) = entries.get_mut(host) else { return 0 };
+        let turn = entry.turn;
+        entry.turn = turn.wrapping_add(1);
+        turn
     }
 
     /// Forgets one name. If it is being looked up, that answer is fresh and stays.
@@ -185,6 +196,17 @@ mod tests {
         cache.forget("unknown");
         assert_eq!(cache.addresses("b", &clock).await, Ok(addresses("192.0.2.2")));
         assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.3")));
+    }
+
+    #[tokio::test]
+    async fn connections_to_a_name_take_turns_also_after_it_was_asked_for_again() {
+        let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.1"), Some("192.0.2.2")]);
+        cache.addresses("a", &clock).await.unwrap();
+        assert_eq!([cache.next_turn("a"), cache.next_turn("a")], [0, 1]);
+        clock.advance(Duration::from_secs(30));
+        cache.addresses("a", &clock).await.unwrap();
+        cache.addresses("b", &clock).await.unwrap();
+        assert_eq!([cache.next_turn("a"), cache.next_turn("b"), cache.next_turn("unknown")], [2, 0, 0]);
     }
 
     #[tokio::test]

@@ -3,12 +3,16 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig};
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{ResolverBuilder, TokioResolver};
+use posthaste_ports::Clock;
 
+use super::families::both_families;
 use super::{LookupError, NameLookup};
 
 /// Resolves by `/etc/resolv.conf` and `/etc/hosts`, read when the first name is looked up, or by one name server alone.
@@ -16,46 +20,74 @@ use super::{LookupError, NameLookup};
 /// Without a readable `resolv.conf` only the hosts file answers. Nobody is asked for names under `localhost` and
 /// `invalid`, whose meaning is fixed (RFC 6761). Search domains are not tried: an endpoint's name is
 /// a full name, and `billing.example.com` must not become `billing.example.com.cluster.local`.
-#[derive(Default)]
-pub struct SystemNames {
+///
+/// Both address families are looked up side by side. Once one of them has answered, the other gets a quarter of a
+/// second more, so that a name server that never answers for IPv6 does not delay every attempt (RFC 8305, section 3).
+pub struct SystemNames<C> {
+    clock: C,
     server: Option<SocketAddr>,
-    resolver: Mutex<Option<TokioResolver>>,
+    resolvers: Mutex<Option<Resolvers>>,
 }
 
-impl SystemNames {
+/// One resolver for each address family: hickory's own look-up of both waits for the slower one.
+#[derive(Clone)]
+struct Resolvers {
+    v4: TokioResolver,
+    v6: TokioResolver,
+}
+
+/// How long the addresses of one family wait for the other family's. RFC 8305 recommends 50 ms. This is longer, because
+/// all addresses of a host are vetted together, and no attempt waits for it while a name is remembered.
+const RESOLUTION_DELAY: Duration = Duration::from_millis(250);
+
+impl<C> SystemNames<C> {
     /// Asks this name server and nothing else; without one, what the system is set up to ask.
-    pub fn new(server: Option<SocketAddr>) -> Self {
-        Self { server, resolver: Mutex::default() }
+    pub fn new(server: Option<SocketAddr>, clock: C) -> Self {
+        Self { clock, server, resolvers: Mutex::default() }
     }
 
-    fn resolver(&self) -> Result<TokioResolver, NetError> {
-        let mut resolver = self.resolver.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(built) = &*resolver {
+    fn resolvers(&self) -> Result<Resolvers, NetError> {
+        let mut resolvers = self.resolvers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(built) = &*resolvers {
             return Ok(built.clone());
         }
-        let built = build(self.server)?;
-        *resolver = Some(built.clone());
+        let built = Resolvers {
+            v4: build(self.server, LookupIpStrategy::Ipv4Only)?,
+            v6: build(self.server, LookupIpStrategy::Ipv6Only)?,
+        };
+        *resolvers = Some(built.clone());
         Ok(built)
     }
 }
 
-impl NameLookup for SystemNames {
+impl<C: Clock> NameLookup for SystemNames<C> {
     async fn lookup(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
         let full_name = format!("{}.", host.trim_end_matches('.'));
-        let answer = self.resolver().map_err(meaning)?.lookup_ip(full_name).await.map_err(meaning)?;
-        Ok(answer.iter().collect())
+        let Resolvers { v4, v6 } = self.resolvers().map_err(meaning)?;
+        let delay = self.clock.sleep(RESOLUTION_DELAY);
+        both_families(addresses(&v4, &full_name), addresses(&v6, &full_name), delay).await
     }
 
     fn forget(&self) {
-        *self.resolver.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.resolvers.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
-fn build(server: Option<SocketAddr>) -> Result<TokioResolver, NetError> {
+fn addresses<'a>(
+    resolver: &'a TokioResolver,
+    full_name: &'a str,
+) -> BoxFuture<'a, Result<Vec<IpAddr>, LookupError>> {
+    // Boxed: hickory's look-up is several kilobytes large.
+    Box::pin(async move {
+        let answer = resolver.lookup_ip(full_name).await.map_err(meaning)?;
+        Ok(answer.iter().collect())
+    })
+}
+
+fn build(server: Option<SocketAddr>, family: LookupIpStrategy) -> Result<TokioResolver, NetError> {
     let mut builder = server.map_or_else(by_the_system, by_one_server);
     let options = builder.options_mut();
-    // Every address is vetted, so both families are always asked for.
-    options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
+    options.ip_strategy = family;
     // The client's own cache decides how long an answer is used, and can be flushed.
     options.cache_size = 0;
     builder.build()
@@ -94,6 +126,8 @@ fn meaning(error: NetError) -> LookupError {
 mod tests {
     use hickory_resolver::net::{DnsError, NoRecords};
     use hickory_resolver::proto::op::{Query, ResponseCode};
+    use posthaste_core::time::Timestamp;
+    use posthaste_local::ManualClock;
 
     use super::*;
 
@@ -112,7 +146,7 @@ mod tests {
 
     #[tokio::test]
     async fn names_that_mean_this_machine_or_nothing_need_no_server() {
-        let names = SystemNames::default();
+        let names = SystemNames::new(None, ManualClock::new(Timestamp::EPOCH));
         let localhost = names.lookup("localhost").await.unwrap();
         assert!(localhost.iter().all(IpAddr::is_loopback) && !localhost.is_empty(), "{localhost:?}");
         assert!(matches!(names.lookup("posthaste.invalid").await, Err(LookupError::DoesNotExist)));

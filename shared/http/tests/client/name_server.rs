@@ -6,15 +6,20 @@ use posthaste_core::address::AddressPolicy;
 use posthaste_core::outcome::SendFailure;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::SystemClock;
+use posthaste_ports::{WebhookClient, WebhookRequest};
 use posthaste_tests::name_server::{NameAnswer, NameServer};
 use tokio::net::{TcpListener, TcpSocket};
 
-use crate::endpoint::{Endpoint, OK, exchange};
-use crate::{Brief, answered, send};
+use crate::endpoint::{Endpoint, NO_CONTENT, OK, exchange};
+use crate::{Brief, answered, brief, post, send};
 
 /// A client that may go to loopback and asks this server.
 fn asking(server: &NameServer) -> HyperWebhookClient<SystemClock> {
-    let settings = ClientSettings {
+    HyperWebhookClient::new(settings(server), SystemClock).unwrap()
+}
+
+fn settings(server: &NameServer) -> ClientSettings {
+    ClientSettings {
         dns_server: Some(server.address()),
         // Every request asks.
         names_kept: Duration::ZERO,
@@ -23,8 +28,7 @@ fn asking(server: &NameServer) -> HyperWebhookClient<SystemClock> {
             ..AddressPolicy::default()
         },
         ..ClientSettings::default()
-    };
-    HyperWebhookClient::new(settings, SystemClock).unwrap()
+    }
 }
 
 async fn sent(server: &NameServer, host: &str) -> Brief {
@@ -59,6 +63,35 @@ async fn a_server_that_is_silent_says_nothing_about_a_name() {
     server.answer("hooks.example", NameAnswer::Silence);
     let failed = Err(SendFailure::Resolution { does_not_exist: false });
     assert_eq!(sent(&server, "hooks.example").await, failed);
+}
+
+/// The resolver itself waits 15 s for an answer, so within 10 s only the other family can have helped.
+#[tokio::test]
+async fn a_server_that_is_silent_about_one_family_does_not_hold_the_other_up() {
+    let (server, endpoint) = (NameServer::start(), Endpoint::start(vec![exchange(OK)]).await);
+    server.answer("hooks.example", NameAnswer::OnlyAddresses(vec!["127.0.0.1".parse().unwrap()]));
+    let url = format!("http://hooks.example:{}/", endpoint.address.port());
+    let request = WebhookRequest { timeout: Duration::from_secs(10), ..post(&url) };
+    assert_eq!(brief(asking(&server).send(request).await), answered(200, "ok"));
+}
+
+#[tokio::test]
+async fn connections_to_a_name_are_spread_over_its_addresses_in_turn() {
+    let first = Endpoint::start(vec![exchange(NO_CONTENT); 3]).await;
+    let port = first.address.port();
+    let listener = TcpListener::bind(("127.0.0.2", port)).await.unwrap();
+    let second = Endpoint::on(listener, None, vec![exchange(NO_CONTENT); 3]);
+    let server = NameServer::start();
+    server.resolve("hooks.example", &["127.0.0.1", "127.0.0.2"]);
+    // Each request opens a connection of its own.
+    let settings = ClientSettings { idle_per_link_max: 0, ..settings(&server) };
+    let client = HyperWebhookClient::new(settings, SystemClock).unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        assert_eq!(send(&client, &format!("http://hooks.example:{port}/")).await, answered(204, ""));
+        seen.push((first.connections(), second.connections()));
+    }
+    assert_eq!(seen, [(1, 0), (1, 1), (2, 1), (2, 2)]);
 }
 
 #[tokio::test]
