@@ -12,6 +12,7 @@ use posthaste_ports::{ErrorKind, FanOutError, PortError, RegistryError};
 use crate::TIER_HEADER;
 use crate::body::BodyError;
 use crate::once::IDEMPOTENCY_KEY_HEADER;
+use crate::time_to_live::{TIME_TO_LIVE_HEADER, TimeToLiveError};
 
 /// When a producer may try again after a failure that nobody gave a time for.
 pub const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(5);
@@ -57,6 +58,9 @@ pub enum PublishError {
     /// The tier that the producer says it is of is none.
     #[error("there is no such tier")]
     Tier,
+    /// The time to live that the producer asks for is none.
+    #[error("the time to live is not valid")]
+    TimeToLive(#[source] TimeToLiveError),
     /// The idempotency key is none.
     #[error("the idempotency key is not valid")]
     Key(#[source] IdempotencyKeyError),
@@ -109,6 +113,9 @@ impl PublishError {
             Self::Tier => Problem::new(ProblemKind::BadRequest)
                 .member(TIER_HEADER)
                 .detail("expected internal, standard or bulk; nothing was accepted"),
+            Self::TimeToLive(error) => Problem::new(ProblemKind::BadRequest)
+                .member(TIME_TO_LIVE_HEADER)
+                .detail(format!("{error}; nothing was accepted")),
             Self::Reused => Problem::new(ProblemKind::IdempotencyKeyReused)
                 .member(IDEMPOTENCY_KEY_HEADER)
                 .detail("this Idempotency-Key came with another request before; nothing was accepted"),

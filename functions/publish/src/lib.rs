@@ -10,6 +10,7 @@ mod key;
 mod meter;
 mod once;
 mod router;
+mod time_to_live;
 mod turn_away;
 
 use std::error::Error;
@@ -34,6 +35,7 @@ pub use crate::error::{PublishError, RETRY_AFTER_DEFAULT, TurnedAway};
 pub use crate::once::IDEMPOTENCY_KEY_HEADER;
 use crate::once::Name;
 pub use crate::router::{API_EVENTS_PATH, EVENTS_PATH, PRESSURE_HEADER, router};
+pub use crate::time_to_live::{TIME_TO_LIVE_HEADER, TimeToLiveError};
 pub use crate::turn_away::Advice;
 use crate::turn_away::Entered;
 
@@ -100,6 +102,8 @@ struct Received {
     name: Option<Name>,
     pressure: Option<String>,
     dehydrate: bool,
+    /// How long its events live at most, where its producer says so.
+    time_to_live: Option<Duration>,
     _room: OwnedSemaphorePermit,
 }
 
@@ -154,7 +158,7 @@ where
     async fn write(
         &self,
         topic: &Topic,
-        received: Received,
+        mut received: Received,
         started: Duration,
     ) -> Result<Published, PublishError> {
         let (name, events) = (&topic.name, received.events.len());
@@ -167,6 +171,10 @@ where
         let Self { deliveries, payloads, clock, entropy, .. } = self;
         // First, so that nobody finds the topic idle while its events are being written.
         self.activity.of_topic(&self.payloads, topic, self.clock.now()).await;
+        if let Some(length) = received.time_to_live {
+            let end = clock.now() + length;
+            received.events.iter_mut().for_each(|event| event.expire_by(end));
+        }
         let fan_out = FanOut { deliveries, payloads, clock, entropy };
         let written = fan_out.write(topic, &received.events, received.dehydrate, Marks::default()).await;
         self.end_turn(turn, written.is_ok()).await;
@@ -201,6 +209,7 @@ where
         let opened = self.opened(topic, headers)?;
         let tier = opened.stepping_back(declared_tier(headers)?);
         let key = once::key(headers).map_err(PublishError::Key)?;
+        let time_to_live = time_to_live::time_to_live(headers).map_err(PublishError::TimeToLive)?;
         let admitted = self.pressure.admit(tier).await;
         let Entered { wait, pressure, dehydrate, mut room, place } =
             self.enter(topic, tier, admitted, body)?;
@@ -217,7 +226,7 @@ where
         if let Some(place) = place {
             place.keep();
         }
-        Ok(Received { events, name, pressure, dehydrate, _room: room })
+        Ok(Received { events, name, pressure, dehydrate, time_to_live, _room: room })
     }
 
     /// What the topic takes. Chance is asked for only where something is made of it.

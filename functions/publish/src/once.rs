@@ -13,6 +13,7 @@ use posthaste_core::idempotency::{
 use posthaste_core::limits::IDEMPOTENCY_CLAIM_LENGTH;
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, PutCondition, QueueSender};
 
+use crate::time_to_live::TIME_TO_LIVE_HEADER;
 use crate::{Publish, PublishError};
 
 /// The header in which a producer names its request.
@@ -69,10 +70,13 @@ pub(crate) fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Idempot
     }
 }
 
-/// What makes a request another one: its body, what that is said to be, and in binary mode the attributes.
+/// What makes a request another one: its body, what that is said to be, how long its events live, and in binary mode
+/// the attributes.
 pub(crate) fn digest(headers: &HeaderMap, body: &[u8]) -> RequestDigest {
     let says = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    let counts = |name: &str| name == CONTENT_TYPE || name.starts_with(ATTRIBUTE_PREFIX);
+    let counts = |name: &str| {
+        name == CONTENT_TYPE || name == TIME_TO_LIVE_HEADER || name.starts_with(ATTRIBUTE_PREFIX)
+    };
     RequestDigest::of(says.filter(|(name, _)| counts(name)), body)
 }
 

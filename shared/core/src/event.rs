@@ -139,9 +139,15 @@ impl Event {
         self.attributes.time
     }
 
-    /// The CloudEvents extension `expirytime`: from when on the event is of no use.
+    /// The time from which on the event is of no use: the CloudEvents extension `expirytime`, or what its request says.
     pub fn expirytime(&self) -> Option<Timestamp> {
         self.attributes.expirytime
+    }
+
+    /// Lets the event expire at `end`, unless it does so earlier by itself. Its text stays as it is.
+    pub fn expire_by(&mut self, end: Timestamp) {
+        let own = self.attributes.expirytime;
+        self.attributes.expirytime = Some(own.map_or(end, |own| own.min(end)));
     }
 
     /// The CloudEvents extension `traceparent`, if it has the form of W3C Trace Context, so that it can be a header.

@@ -144,3 +144,51 @@ async fn an_event_expires_at_the_earliest_of_three_times() {
     assert_eq!(expire(0), times([hour, soon, hour, past]));
     assert_eq!(expire(1), times([two, soon, two, past]));
 }
+
+const TIME_TO_LIVE: &str = "posthaste-time-to-live";
+
+#[tokio::test]
+async fn a_request_gives_all_its_events_a_time_to_live_in_every_schema() {
+    let topics = [
+        (json!({}), STRUCTURED, MINIMAL),
+        (
+            json!({ "inputSchema": "EventGrid" }),
+            ("content-type", "application/json"),
+            r#"[{"id":"1","eventType":"t","subject":"/s","eventTime":"2026-11-21T10:00:00Z","data":1,"dataVersion":"1"}]"#,
+        ),
+        (json!({ "inputSchema": "Custom" }), ("content-type", "application/json"), r#"{"n":1}"#),
+    ];
+    for (topic, content_type, body) in topics {
+        let mut settings = subscriptions(&[("a", json!({}))]);
+        settings.as_object_mut().unwrap().extend(topic.as_object().unwrap().clone());
+        let world = World::new(settings).await;
+        let answer = world.post(&[content_type, (TIME_TO_LIVE, "PT10M")], body).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let expires_at = world.deliveries()[0].events[0].expires_at;
+        assert_eq!(expires_at, Timestamp::parse("2026-11-21T10:10:00Z").unwrap(), "{topic}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_s_time_to_live_is_bounded_by_the_event_and_the_topic() {
+    let mut settings = subscriptions(&[("a", json!({}))]);
+    settings["defaultTimeToLive"] = "PT2H".into();
+    let world = World::new(settings).await;
+    let own = MINIMAL.replace('}', r#","expirytime":"2026-11-21T10:30:00Z"}"#);
+    let body = format!("[{MINIMAL},{own}]");
+    let answer = world.post(&[BATCH, (TIME_TO_LIVE, "P1D")], body).await;
+    assert_eq!(answer.status, 200);
+    let expire: Vec<_> = world.deliveries()[0].events.iter().map(|e| e.expires_at.to_string()).collect();
+    assert_eq!(expire, ["2026-11-21T12:00:00.000Z", "2026-11-21T10:30:00.000Z"]);
+}
+
+#[tokio::test]
+async fn a_time_to_live_that_is_none_refuses_the_request_by_name() {
+    let world = World::new(subscriptions(&[("a", json!({}))])).await;
+    for wrong in ["60", "PT0S", "soon"] {
+        let answer = world.post(&[STRUCTURED, (TIME_TO_LIVE, wrong)], MINIMAL).await;
+        let problem: Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!((answer.status, &problem["member"]), (400, &json!(TIME_TO_LIVE)), "{wrong}");
+    }
+    assert_eq!(world.deliveries(), []);
+}

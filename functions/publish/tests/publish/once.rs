@@ -68,6 +68,8 @@ async fn a_name_is_remembered_for_a_day() {
 async fn another_request_of_the_same_name_is_refused() {
     let world = World::new(one()).await;
     assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
+    let hurried = [STRUCTURED, ("idempotency-key", "a"), ("posthaste-time-to-live", "PT1M")];
+    assert_problem(&world.post(&hurried, MINIMAL).await, 422, "urn:posthaste:problem:idempotency-key-reused");
     let other = MINIMAL.replace("/s", "/other");
     assert_problem(&post(&world, "a", &other).await, 422, "urn:posthaste:problem:idempotency-key-reused");
     let binary = [

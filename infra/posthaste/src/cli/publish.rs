@@ -42,6 +42,10 @@ pub struct PublishArgs {
     /// pressure, an internal one the last. Nobody gets ahead by it.
     #[arg(long, value_enum)]
     pub tier: Option<Tier>,
+    /// How long the events live from when they are accepted, such as PT10M [default: what the topic and its
+    /// subscriptions say].
+    #[arg(long, value_name = "DURATION", value_parser = length)]
+    pub time_to_live: Option<Duration>,
     /// What only a file that is published at a pace can be told.
     #[command(flatten)]
     pub pace: PaceArgs,

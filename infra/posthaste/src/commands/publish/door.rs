@@ -1,9 +1,11 @@
 //! Where a topic's events are taken, and the key to it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use posthaste_core::api::{TopicKeysView, TopicSettings};
 use posthaste_core::secret::Secret;
+use posthaste_core::time::format_duration;
 use ureq::http::Method;
 
 use crate::cli::{Global, PublishArgs, Tier};
@@ -20,6 +22,7 @@ pub(super) struct Door {
     is_endpoint: bool,
     key: Arc<Secret>,
     tier: Option<Tier>,
+    time_to_live: Option<Duration>,
 }
 
 impl Door {
@@ -33,8 +36,9 @@ impl Door {
             (Some(key), None) => (Client::new(&global.url)?, false, key),
             (key, admin_key) => ask(&Session::open(global, admin_key)?, &arguments.topic, key)?,
         };
-        let (topic, tier) = (arguments.topic.clone(), arguments.tier);
-        Ok(Self { client, topic, is_endpoint, key: Arc::new(key), tier })
+        let PublishArgs { topic, tier, time_to_live, .. } = arguments;
+        let (topic, tier, time_to_live) = (topic.clone(), *tier, *time_to_live);
+        Ok(Self { client, topic, is_endpoint, key: Arc::new(key), tier, time_to_live })
     }
 
     /// Publishes a request; one with a name is published once, however often it is sent.
@@ -51,6 +55,8 @@ impl Door {
         let path: &[&str] = if self.is_endpoint { &[] } else { &["topics", &self.topic, "events"] };
         let call = Call::new(Method::POST, path).key(&self.key).body(content_type, bytes);
         let call = call.header(posthaste_publish::IDEMPOTENCY_KEY_HEADER, name);
+        let time_to_live = self.time_to_live.map(format_duration);
+        let call = call.header(posthaste_publish::TIME_TO_LIVE_HEADER, time_to_live);
         call.header(posthaste_publish::TIER_HEADER, self.tier).timeout(PUBLISH_TIMEOUT)
     }
 }
@@ -86,6 +92,7 @@ mod tests {
             is_endpoint: false,
             key: Arc::new(Secret::new("k")),
             tier: None,
+            time_to_live: None,
         };
         let timeout = door.call("application/json", None, Vec::new()).longest();
         assert!(timeout > TARPIT_LIMIT, "{timeout:?} for {TARPIT_LIMIT:?}");

@@ -1,0 +1,53 @@
+//! The time to live that a producer gives all events of a request, whatever their schema.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use posthaste_core::time::parse_duration;
+
+/// The header in which a producer gives the events of its request a time to live, as an ISO 8601 duration. It counts from
+/// when they are accepted. An event's own `expirytime`, the subscription's and the topic's time to live bound it.
+pub const TIME_TO_LIVE_HEADER: &str = "posthaste-time-to-live";
+
+/// A header that is no time to live.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("expected one ISO 8601 duration of at least a millisecond, such as PT10M or P1D")]
+pub struct TimeToLiveError;
+
+/// The time to live in the headers, if there is one.
+pub(crate) fn time_to_live(headers: &HeaderMap) -> Result<Option<Duration>, TimeToLiveError> {
+    let mut values = headers.get_all(TIME_TO_LIVE_HEADER).iter();
+    let value = match (values.next(), values.next()) {
+        (None, _) => return Ok(None),
+        (Some(value), None) => value,
+        (Some(_), Some(_)) => return Err(TimeToLiveError),
+    };
+    let length = value.to_str().ok().and_then(|text| parse_duration(text).ok()).ok_or(TimeToLiveError)?;
+    if length.as_millis() == 0 { Err(TimeToLiveError) } else { Ok(Some(length)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn check(values: &[&str], expected: Result<Option<Duration>, TimeToLiveError>) {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(TIME_TO_LIVE_HEADER, HeaderValue::from_str(value).unwrap());
+        }
+        assert_eq!(time_to_live(&headers), expected, "{values:?}");
+    }
+
+    #[test]
+    fn it_is_one_duration_that_is_longer_than_nothing() {
+        check(&[], Ok(None));
+        check(&["PT10M"], Ok(Some(Duration::from_mins(10))));
+        check(&["P1D"], Ok(Some(Duration::from_hours(24))));
+        check(&["PT0.001S"], Ok(Some(Duration::from_millis(1))));
+        for wrong in ["", "60", "PT0S", "PT0.0001S", "-PT1M", "P1M", "soon", "PT1M PT2M"] {
+            check(&[wrong], Err(TimeToLiveError));
+        }
+        check(&["PT1M", "PT1M"], Err(TimeToLiveError));
+    }
+}
