@@ -205,6 +205,19 @@ mod tests {
     }
 
     #[test]
+    fn an_event_that_a_function_failed_on_without_finishing_an_attempt_was_cut_short() {
+        let mut letter = letter(Schema::CloudEvents, None);
+        letter.delivery.attempts = 0;
+        letter.delivery.last = None;
+        letter.reason = DeadLetterReason::HandlerFailed;
+        check(
+            &letter,
+            "{}",
+            r#"{"deadletterreason":"HandlerFailed","deliveryattempts":0,"lastdeliveryoutcome":"Aborted","publishtime":"2020-08-13T17:18:14.0260000Z"}"#,
+        );
+    }
+
+    #[test]
     fn records_are_gathered_into_an_array() {
         let mut gathered = Gathered::default();
         gathered.push(&Bytes::from_static(b"{}"));

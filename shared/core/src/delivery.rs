@@ -134,10 +134,15 @@ impl StorageTrouble {
 }
 
 impl DeadLetter {
-    /// How the last attempt ended. What expired without any was held from it.
+    /// How the last attempt ended. Without a finished attempt, an event that expired was held until then, and one that a
+    /// function failed on again and again was cut short each time.
     pub fn last_outcome(&self) -> Option<OutcomeName> {
-        let is_held = self.reason == DeadLetterReason::TimeToLiveExceeded;
-        self.delivery.last.map(|last| last.outcome).or(is_held.then_some(OutcomeName::Probation))
+        let unfinished = match self.reason {
+            DeadLetterReason::TimeToLiveExceeded => Some(OutcomeName::Probation),
+            DeadLetterReason::HandlerFailed => Some(OutcomeName::Aborted),
+            _ => None,
+        };
+        self.delivery.last.map(|last| last.outcome).or(unfinished)
     }
 
     /// Whether nothing but the notices about it is missing.

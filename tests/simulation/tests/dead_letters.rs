@@ -157,6 +157,7 @@ async fn what_a_function_failed_on_is_shown_with_its_events() {
     let buried = world.buried().await;
     let events: Vec<serde_json::Value> = serde_json::from_slice(&buried[0].1).unwrap();
     assert_eq!((&events[0]["id"], &events[0]["deadletterreason"]), (&json!("a"), &json!("HandlerFailed")));
+    assert_eq!(events[0]["lastdeliveryoutcome"], "Aborted");
     assert_eq!(world.visible(QueueName::Redrive).await, 0);
 }
 

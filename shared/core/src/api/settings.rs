@@ -211,8 +211,8 @@ pub struct DeadLetterSettings {
     /// The time between the last attempt and the object, PT0S to PT15M. PT5M when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<IsoDuration>,
-    /// How long the bucket may refuse an event before it is dropped, PT5M to P14D. For as long as the queue keeps
-    /// messages when left out.
+    /// How long the bucket may refuse an event before it is dropped, PT5M to P14D. When left out, nothing is dropped: the
+    /// write is retried until the bucket takes the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub give_up_after: Option<IsoDuration>,
 }
