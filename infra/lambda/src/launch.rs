@@ -1,6 +1,7 @@
 //! The start of a function's process, and its end.
 
 use std::env;
+use std::io::Write;
 use std::process::ExitCode;
 
 use lambda_runtime::Error;
@@ -37,12 +38,12 @@ pub async fn launch<E: Environment>(run: impl AsyncFnOnce(E, Clients) -> Result<
 }
 
 /// A log that is switched off hides what goes on, but not why nothing does.
-#[expect(clippy::print_stderr, reason = "the log is off, and Lambda keeps this as well")]
 fn tell(error: &Error) {
     if tracing::enabled!(Level::ERROR) {
         tracing::error!("{error}");
     } else {
-        eprintln!("{error}");
+        // Nothing is left to tell it to when standard error is closed.
+        let _ = writeln!(std::io::stderr(), "{error}");
     }
 }
 

@@ -107,8 +107,10 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
     let session = Session { client: Client::new(&app.url())?, key: app.admin_key().clone() };
     let mut demo = Demo { runtime, session, subscribers, seen, teller: Teller::new(global.json), data_dir };
     let story = demo.play();
-    demo.runtime.block_on(app.drain(DRAIN_TIMEOUT));
-    demo.end(&story?)
+    let drained = demo.runtime.block_on(app.drain(DRAIN_TIMEOUT));
+    let story = story?;
+    drained?;
+    demo.end(&story)
 }
 
 fn loopback() -> IpNet {

@@ -45,10 +45,14 @@ fn finish(outcome: Result<Reply, CommandError>, style: Style) -> ExitCode {
 }
 
 fn show(reply: &Reply, style: Style) -> ExitCode {
-    match io::stdout().write_all(reply.render(style).as_bytes()) {
+    let mut stdout = io::stdout();
+    match stdout.write_all(reply.render(style).as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => ExitCode::SUCCESS,
         // A reader that has seen enough, such as `head`, is no failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "error: failed to write to standard output: {error}");
+            ExitCode::FAILURE
+        }
     }
 }

@@ -92,17 +92,35 @@ impl App {
         &self.admin_key
     }
 
+    /// Completes when a part of the server ends by itself, which only a fault makes it do. The rest goes on, but a server
+    /// without its listener, a poller or its store is none: end the process, so that a supervisor starts it again.
+    pub async fn failed(&mut self) -> ServeError {
+        tokio::select! {
+            ended = self.tasks.join_next() => match ended {
+                Some(Err(error)) => ServeError::Task(error),
+                Some(Ok(())) | None => ServeError::Ended,
+            },
+            () = self.local.ended() => ServeError::Store,
+        }
+    }
+
     /// Stops accepting and receiving, waits at most `timeout` for what is in flight, and makes everything durable.
-    /// What was cut short is delivered again after the next start.
-    pub async fn drain(mut self, timeout: Duration) {
+    /// What was cut short is delivered again after the next start. An error where a part of the server panics meanwhile.
+    pub async fn drain(mut self, timeout: Duration) -> Result<(), ServeError> {
         self.stage.drain();
-        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        let mut panics = Vec::new();
+        let ended = async {
+            while let Some(ended) = self.tasks.join_next().await {
+                panics.extend(ended.err());
+            }
+        };
         tokio::select! {
             () = ended => {}
             () = SystemClock.sleep(timeout) => tracing::warn!(?timeout, "what was still in flight is cut short"),
         }
         self.tasks.shutdown().await;
         self.local.close().await;
+        panics.pop().map_or(Ok(()), |panic| Err(ServeError::Task(panic)))
     }
 }
 
@@ -113,3 +131,6 @@ async fn open(settings: &ServeSettings) -> Result<Local<SystemClock>, ServeError
     let open = move || Local::open(&data_dir, options, SystemClock, SystemEntropy);
     spawn_blocking(open).await.map_err(ServeError::Task)?.map_err(ServeError::Open)
 }
+
+#[cfg(test)]
+mod tests;

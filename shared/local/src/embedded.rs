@@ -25,7 +25,7 @@ use posthaste_core::limits::{MAX_RECEIVE_COUNT, SQS_IN_FLIGHT_MAX};
 use posthaste_core::pressure::BatchPointSettings;
 use posthaste_ports::vet::RECEIVE_WAIT_MAX;
 use posthaste_ports::{Caches, Clock, Entropy, Freed, QueueName};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, watch};
 
 use bodies::Bodies;
 use commit::Committer;
@@ -179,8 +179,8 @@ impl<C: Clock> Local<C> {
             now: Box::new(move || now_of(&time)),
             disk_reserve_bytes: options.disk_reserve_bytes,
         });
-        let closed = Committer::spawn(shared.clone(), begin, live_bytes, lock)?;
-        Ok(Self { handle: Arc::new(Handle { shared, closed: Mutex::new(Some(closed)) }), clock })
+        let ended = Committer::spawn(shared.clone(), begin, live_bytes, lock)?;
+        Ok(Self { handle: Arc::new(Handle { shared, ended }), clock })
     }
 
     /// One of the queues.
@@ -199,15 +199,16 @@ impl<C: Clock> Local<C> {
     }
 
     /// Writes what waits, acknowledgements included, closes the engine and gives the folder back. Whoever still
-    /// uses the queues or the state store gets errors of kind `Other` from then on. Only the first close of
-    /// several waits.
+    /// uses the queues or the state store gets errors of kind `Other` from then on.
     pub async fn close(self) {
         self.handle.shared.inbox.close();
-        let closed = self.handle.closed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(closed) = closed {
-            // An error means that the commit thread is gone already: then there is nothing to wait for.
-            let _ = closed.await;
-        }
+        self.ended().await;
+    }
+
+    /// Completes when the thread that writes has ended: after a close, or by a fault. From then on every write is refused.
+    pub async fn ended(&self) {
+        // An error means that the sender is gone, and it never sends.
+        let _ = self.handle.ended.clone().changed().await;
     }
 }
 
@@ -229,7 +230,7 @@ fn now_of(clock: &impl Clock) -> Now {
 #[derive(Debug)]
 struct Handle {
     shared: Arc<Shared>,
-    closed: Mutex<Option<oneshot::Receiver<()>>>,
+    ended: watch::Receiver<()>,
 }
 
 impl Drop for Handle {

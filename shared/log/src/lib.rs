@@ -2,6 +2,14 @@
 //!
 //! Not by `tracing_subscriber`'s own JSON format: it writes the outermost text of an error and leaves its causes out, so
 //! that a line says "failed to write the deliveries" and not that access was denied.
+//!
+//! A log that cannot be written stops nothing: [`Lossy`] counts the line and goes on.
+
+mod lossy;
+mod panics;
+
+pub use lossy::Lossy;
+pub use panics::log_panics;
 
 use std::error::Error;
 use std::fmt;

@@ -1,14 +1,15 @@
 //! `serve --config`: the files of `apply`, put to the server itself through the same code and the same HTTP API.
 
+use posthaste_core::secret::Secret;
 use tokio::task::spawn_blocking;
 
-use super::{App, ServeError};
+use super::ServeError;
 use crate::client::Client;
 use crate::commands::{Applied, Checked, put};
 
-/// Applies checked files to a running server.
-pub(super) async fn apply(app: &App, files: Vec<Checked>) -> Result<(), ServeError> {
-    let (url, key) = (app.url(), app.admin_key().clone());
+/// Applies checked files to the server that runs at `url`.
+pub(super) async fn apply(url: &str, key: Secret, files: Vec<Checked>) -> Result<(), ServeError> {
+    let url = url.to_owned();
     let put_all = move || {
         let client = Client::new(&url)?;
         let mut applied = Applied::default();

@@ -52,6 +52,12 @@ pub enum ServeError {
     /// A task of the program's own failed.
     #[error("failed inside")]
     Task(#[source] tokio::task::JoinError),
+    /// A task that runs for as long as the server does has ended.
+    #[error("failed inside: a part of the server ended by itself")]
+    Ended,
+    /// The thread that writes the store has ended.
+    #[error("failed inside: the store can no longer be written; the log says why")]
+    Store,
     /// The folder of dead letters cannot be used.
     #[error("failed to open the folder of dead letters")]
     DeadLetters(#[source] PortError),

@@ -5,6 +5,7 @@
 //! bound: `receive` waits while it is reached.
 
 use std::future::Future;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,7 +60,8 @@ pub struct PollSettings {
     pub invocations_max: usize,
 }
 
-/// Polls until the stage is no longer [`Stage::Run`], then waits for every invocation. Dropping it drops them.
+/// Polls until the stage is no longer [`Stage::Run`], then waits for every invocation. Dropping it drops them. Panics
+/// when a loop does: a queue that fewer loops serve, or none, would be noticed by its length alone.
 pub async fn poll<Q, H, C>(queue: Q, handler: Arc<H>, clock: C, settings: PollSettings, stage: Stage)
 where
     Q: QueueReceiver + Clone + 'static,
@@ -72,8 +74,8 @@ where
         loops.spawn(source.run(Arc::clone(&handler), stage.clone()));
     }
     while let Some(ended) = loops.join_next().await {
-        if let Err(error) = ended {
-            tracing::error!(queue = %settings.queue, %error, "a poller ended early");
+        if let Some(panic) = ended.err().and_then(|error| error.try_into_panic().ok()) {
+            resume_unwind(panic);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The process around a server: its log, its signals, its end.
 
+use posthaste_core::secret::Secret;
 use tokio::runtime;
 
 use super::signals::Signals;
@@ -27,16 +28,17 @@ async fn serve(
     files: Vec<Checked>,
 ) -> Result<(), ServeError> {
     let mut signals = Signals::listen().map_err(ServeError::Process)?;
-    let app = App::start(settings).await?;
+    let mut app = App::start(settings).await?;
     let url = app.url();
     tracing::info!(%url, data = %settings.data_dir.display(), "listening on {url}");
     let outcome = tokio::select! {
-        failed = configure(&app, files) => Err(failed),
+        failed = configure(&url, app.admin_key().clone(), files) => Err(failed),
+        failed = app.failed() => Err(failed),
         _ = signals.next() => Ok(()),
     };
     tracing::info!(timeout = ?arguments.drain_timeout, "draining; a second signal ends at once");
     tokio::select! {
-        () = app.drain(arguments.drain_timeout) => outcome,
+        drained = app.drain(arguments.drain_timeout) => outcome.and(drained),
         code = signals.next() => {
             tracing::warn!(code, "ended at once");
             std::process::exit(code)
@@ -45,8 +47,8 @@ async fn serve(
 }
 
 /// Applies the files and then goes on for ever; ends only when they cannot be applied.
-async fn configure(app: &App, files: Vec<Checked>) -> ServeError {
-    match config::apply(app, files).await {
+async fn configure(url: &str, admin_key: Secret, files: Vec<Checked>) -> ServeError {
+    match config::apply(url, admin_key, files).await {
         Ok(()) => std::future::pending().await,
         Err(error) => error,
     }

@@ -40,7 +40,7 @@ pub struct Server {
     pub url: String,
     pub child: Child,
     data_dir: String,
-    log: std::io::Lines<BufReader<std::process::ChildStderr>>,
+    log: Option<std::io::Lines<BufReader<std::process::ChildStderr>>>,
 }
 
 impl Server {
@@ -50,7 +50,7 @@ impl Server {
         let arguments = ["serve", "--listen", "127.0.0.1:0", "--log", "json", "--data-dir", &data_dir];
         let mut child = posthaste(&[&arguments, more].concat()).stderr(Stdio::piped()).spawn().unwrap();
         let log = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut server = Self { url: String::new(), child, data_dir, log };
+        let mut server = Self { url: String::new(), child, data_dir, log: Some(log) };
         server.url = server.wait_for_log("url");
         server
     }
@@ -64,7 +64,8 @@ impl Server {
     /// Reads the log until a line has this member, and answers the line.
     pub fn wait_for_line(&mut self, member: &str) -> Value {
         loop {
-            let line = self.log.next().expect("the server ended before it said so").unwrap();
+            let log = self.log.as_mut().expect("the log is open");
+            let line = log.next().expect("the server ended before it said so").unwrap();
             let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"));
             if line.get(member).is_some() {
                 return line;
@@ -89,6 +90,11 @@ impl Server {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
+    /// Closes the reading end of its log, as `head` does when it has seen enough.
+    pub fn close_log(&mut self) {
+        self.log = None;
+    }
+
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
@@ -97,7 +103,7 @@ impl Server {
 
     /// Waits for the end and answers the exit code. The log is read on, so that the server is never blocked by it.
     pub fn end(mut self) -> Option<i32> {
-        while self.log.next().is_some() {}
+        while self.log.as_mut().is_some_and(|log| log.next().is_some()) {}
         self.child.wait().unwrap().code()
     }
 }

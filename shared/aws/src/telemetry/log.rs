@@ -1,8 +1,8 @@
 //! The log: one JSON object a line, on standard output, where Lambda picks it up.
 
-use std::panic;
+use std::io;
 
-use posthaste_log::JsonLines;
+use posthaste_log::{JsonLines, Lossy, log_panics};
 use tracing::Metadata;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::filter_fn;
@@ -21,12 +21,8 @@ const LIBRARIES: LevelFilter = LevelFilter::INFO;
 /// Starts the log of this process, with panics in it. A second start, in tests, changes nothing.
 pub(super) fn start(level: LevelFilter) {
     // An error means that there is a log already.
-    if subscriber(level, std::io::stdout).try_init().is_ok() {
-        panic::set_hook(Box::new(|panic| {
-            let location = panic.location().map(ToString::to_string);
-            let said = panic.payload_as_str().unwrap_or("something that is not text");
-            tracing::error!(location, "panicked: {said}");
-        }));
+    if subscriber(level, || Lossy(io::stdout())).try_init().is_ok() {
+        log_panics();
     }
 }
 
@@ -35,6 +31,8 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let lines = tracing_subscriber::fmt()
+        // It would be written to standard error that a line could not be written, which panics where that is closed.
+        .log_internal_errors(false)
         // The span is the runtime's, around an invocation: it brings the request id into every line.
         .fmt_fields(JsonFields::new())
         .event_format(JsonLines)
@@ -49,7 +47,6 @@ fn may_be_logged(line: &Metadata<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::{Arc, Mutex};
 
     use serde_json::Value;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use posthaste_core::layout::PAYLOADS;
 use posthaste_ports::ErrorKind;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
 use super::Shared;
 use super::engine::{Begin, EngineError};
@@ -33,6 +33,16 @@ struct Unresolved {
     deletes: Vec<u64>,
 }
 
+/// Refuses what waits and all that comes when the thread ends, by a panic too: no caller waits for a thread that is gone.
+struct Refused(Arc<Shared>);
+
+impl Drop for Refused {
+    fn drop(&mut self) {
+        self.0.inbox.close();
+        self.0.inbox.refuse_all();
+    }
+}
+
 /// The thread's own.
 pub(super) struct Committer {
     shared: Arc<Shared>,
@@ -46,15 +56,15 @@ pub(super) struct Committer {
 }
 
 impl Committer {
-    /// Starts the thread; the answer comes when it has ended and the folder is free.
+    /// Starts the thread; the sender of what is answered is gone when it has ended and the folder is free.
     pub(super) fn spawn(
         shared: Arc<Shared>,
         begin: Begin,
         live_bytes: u64,
         lock: FolderLock,
-    ) -> Result<oneshot::Receiver<()>, EngineError> {
-        let (ended, closed) = oneshot::channel();
-        let mut committer = Self {
+    ) -> Result<watch::Receiver<()>, EngineError> {
+        let (runs, ended) = watch::channel(());
+        let committer = Self {
             shared,
             next_sequence: begin.first_sequence,
             commit: begin.commit,
@@ -62,17 +72,17 @@ impl Committer {
             unresolved: None,
             _lock: lock,
         };
+        let refused = Refused(Arc::clone(&committer.shared));
         let run = move || {
+            // Dropped from the last to the first, also by a panic.
+            let (_runs, _refused, mut committer) = (runs, refused, committer);
             committer.run();
-            drop(committer);
-            // Nobody waits if the store was dropped without being closed.
-            let _ = ended.send(());
         };
         std::thread::Builder::new()
             .name("posthaste-commit".to_owned())
             .spawn(run)
             .map_err(EngineError::Thread)?;
-        Ok(closed)
+        Ok(ended)
     }
 
     fn run(&mut self) {
@@ -89,7 +99,6 @@ impl Committer {
                 self.commit(Batch { jobs: Vec::new(), deletes });
             }
         }
-        self.shared.inbox.refuse_all();
         self.shared.engine.close();
     }
 

@@ -5,7 +5,7 @@ use crate::serve::stage::StageControl;
 use bytes::Bytes;
 use posthaste_core::time::Timestamp;
 use posthaste_local::{Local, LocalOptions, LocalQueue, ManualClock, SeededEntropy};
-use posthaste_ports::{OutgoingMessage, QueueSender};
+use posthaste_ports::{OutgoingMessage, PortError, QueueCounts, QueueSender, Successor};
 use std::sync::Mutex;
 use tokio::sync::mpsc;
 
@@ -106,4 +106,40 @@ async fn a_panic_fails_its_own_batch_only_and_the_messages_come_back() {
     world.wait_for_visibility().await;
     assert_eq!(world.next_batch().await, ["panic"]);
     assert_eq!(world.end().await, 1);
+}
+
+/// A queue that panics when it is asked.
+#[derive(Clone)]
+struct Broken;
+
+impl QueueReceiver for Broken {
+    async fn receive(&self, _: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
+        panic!("a fault of the queue")
+    }
+
+    async fn acknowledge(&self, _: &Receipt) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    async fn replace(&self, _: &Receipt, _: Vec<Successor>) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    async fn change_visibility(&self, _: &Receipt, _: Duration) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    async fn counts(&self) -> Result<QueueCounts, PortError> {
+        Ok(QueueCounts::default())
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_the_loop_itself_ends_the_poller_with_it() {
+    let control = StageControl::new();
+    let handler = Arc::new(Told(Mutex::new(mpsc::unbounded_channel().0)));
+    let settings = PollSettings { loops: 2, ..SETTINGS };
+    let clock = ManualClock::new(Timestamp::EPOCH);
+    let ended = tokio::spawn(poll(Broken, handler, clock, settings, control.stage())).await;
+    assert!(ended.unwrap_err().is_panic());
 }

@@ -1,7 +1,7 @@
 //! A device in memory whose power can be cut, which then loses what was not synced, and which can be full or broken.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_ports::Entropy;
@@ -20,6 +20,8 @@ pub(super) enum Fault {
     PowerCut { after: u32 },
     /// After so many more writes, so many fail with this kind.
     Writes { after: u32, times: u32, kind: io::ErrorKind },
+    /// The next sync panics, as the engine does over what it never expects.
+    Panic,
     /// After so many more syncs, so many fail with this kind.
     Syncs { after: u32, times: u32, kind: io::ErrorKind },
 }
@@ -88,7 +90,8 @@ impl Device {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap()
+        // A panic that was asked for happens under this lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,6 +109,10 @@ impl State {
             }
             Some(Fault::Syncs { after, times, kind }) if operation == Operation::Sync => {
                 step(after, times, *kind)
+            }
+            Some(Fault::Panic) if operation == Operation::Sync => {
+                self.fault = None;
+                panic!("a fault of the engine")
             }
             _ => Ok(()),
         }

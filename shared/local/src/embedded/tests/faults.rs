@@ -183,3 +183,15 @@ async fn a_receive_that_cannot_read_leaves_the_message() {
     queue.change_visibility(&received[0].receipt, Duration::ZERO).await.unwrap();
     assert_eq!(queue.counts().await.unwrap(), QueueCounts { visible: 1, delayed: 0, in_flight: 1 });
 }
+
+#[tokio::test]
+async fn a_panic_of_the_thread_that_writes_is_seen_and_keeps_no_caller_waiting() {
+    let device = Device::default();
+    let local = open(&device);
+    send(&local, "before").await.unwrap();
+    device.arm(Some(Fault::Panic));
+    assert_eq!(send(&local, "in the commit that panics").await, Err(ErrorKind::Other));
+    local.ended().await;
+    assert_eq!(send(&local, "after").await, Err(ErrorKind::Other));
+    local.close().await;
+}

@@ -1,0 +1,73 @@
+//! A whole server in this process: what becomes of it when a part of it ends.
+
+use super::*;
+use posthaste_core::health::HealthSettings;
+use posthaste_core::origin;
+use posthaste_core::pressure::PressureSettings;
+use posthaste_deliver::DeliverSettings;
+use std::net::Ipv4Addr;
+
+/// Only ends a test that fails.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+async fn started(folder: &tempfile::TempDir) -> App {
+    let settings = ServeSettings {
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        data_dir: folder.path().to_owned(),
+        allow_endpoints: Vec::new(),
+        notices_topic: None,
+        pressure: PressureSettings::default(),
+        links: HealthSettings::default(),
+        extra_ca: None,
+        dns_server: None,
+        public_url: None,
+        origin: origin::DEFAULT,
+        deliver: DeliverSettings::default(),
+    };
+    App::start(&settings).await.unwrap()
+}
+
+/// How a server says that it failed, within the patience.
+async fn failure(app: &mut App) -> ServeError {
+    tokio::time::timeout(PATIENCE, app.failed()).await.expect("the failure is seen")
+}
+
+#[tokio::test]
+async fn a_part_that_panics_is_an_error_of_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut app = started(&folder).await;
+    app.tasks.spawn(async { panic!("a fault of a part") });
+    let ServeError::Task(error) = failure(&mut app).await else { panic!("no task") };
+    assert!(error.to_string().contains("a fault of a part"), "{error}");
+    app.drain(PATIENCE).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_part_that_ends_is_an_error_of_the_server_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut app = started(&folder).await;
+    app.tasks.spawn(async {});
+    assert!(matches!(failure(&mut app).await, ServeError::Ended));
+    app.drain(PATIENCE).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_that_is_gone_is_an_error_of_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut app = started(&folder).await;
+    app.local.clone().close().await;
+    assert!(matches!(failure(&mut app).await, ServeError::Store));
+    app.drain(PATIENCE).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_panic_in_the_drain_is_its_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut app = started(&folder).await;
+    let mut stage = app.stage.stage();
+    app.tasks.spawn(async move {
+        stage.drained().await;
+        panic!("a fault in the drain")
+    });
+    assert!(matches!(app.drain(PATIENCE).await, Err(ServeError::Task(_))));
+}
