@@ -39,6 +39,13 @@ def arguments():
     return parser.parse_args()
 
 
+NEXT_STEPS = """
+next, in {repository}:
+  cargo build --release && export PATH="$PWD/target/release:$PATH"    # the command `posthaste`
+  posthaste apply -f samples/orders.yaml                              # the topic `orders`; its endpoint is 127.0.0.1:9000
+  posthaste publish orders --file samples/cloudevents/order-paid.json"""
+
+
 def parameter(text):
     name, equals, value = text.partition("=")
     if not (name and equals):
@@ -87,6 +94,7 @@ def show(stack):
     tell(f"manage URL           {stack['manageUrl']}")
     tell(f"state bucket         s3://{stack['outputs']['StateBucketName']}")
     tell(f"dead-letter bucket   s3://{stack['outputs']['DeadLetterBucketName']}")
+    tell(NEXT_STEPS.format(repository=pathlib.Path(__file__).resolve().parents[2]))
     print(folder.exports(stack), end="")
 
 

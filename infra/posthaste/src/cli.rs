@@ -50,7 +50,11 @@ impl Cli {
     /// as not set: compose files and service units leave such behind.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let matches = without_empty_variables(Self::command()).try_get_matches_from(arguments)?;
-        Self::from_arg_matches(&matches)
+        let mut cli = Self::from_arg_matches(&matches)?;
+        if let (Command::Publish(publish), Some((_, given))) = (&mut cli.command, matches.subcommand()) {
+            publish.forget_ambient_admin_key(given);
+        }
+        Ok(cli)
     }
 }
 

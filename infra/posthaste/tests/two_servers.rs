@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::HeaderValue;
-use common::{failure, run_with};
+use common::{failure, posthaste, run_with};
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::health::HealthSettings;
 use posthaste_core::secret::Secret;
@@ -36,7 +36,7 @@ struct Deployed {
     publish_url: String,
     local: Local<SystemClock>,
     runtime: Runtime,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Deployed {
@@ -61,7 +61,7 @@ impl Deployed {
             origin: HeaderValue::from_static("posthaste"),
         };
         let manage_url = listen(&runtime, posthaste_manage::router(Arc::new(manage)));
-        let deployed = Self { manage_url, publish_url, local, runtime, _folder: folder };
+        let deployed = Self { manage_url, publish_url, local, runtime, folder };
         deployed.manage(&["apply", "-f", "-", "--key", ADMIN_KEY], TOPICS);
         deployed
     }
@@ -130,6 +130,26 @@ fn a_publish_key_alone_opens_the_server_that_is_named() {
     assert!(output.status.success(), "{}", failure(&output).1);
     let output = Deployed::publish(&deployed.manage_url, &["--key", &key]);
     assert_eq!((failure(&output).0, deployed.deliveries()), (4, 1));
+}
+
+#[test]
+fn a_publish_key_opens_the_server_that_is_named_whatever_admin_key_the_environment_has() {
+    let deployed = Deployed::start();
+    let key = deployed.publish_key();
+    let publish = |variables: &[(&str, &str)], more: &[&str]| {
+        let file = deployed.folder.path().join("event.json");
+        std::fs::write(&file, EVENT).unwrap();
+        let file = file.to_str().unwrap();
+        let common = ["publish", "orders", "-f", file, "--url", &deployed.publish_url];
+        let mut command = posthaste(&[&common[..], more].concat());
+        failure(&command.env("POSTHASTE_KEY", ADMIN_KEY).envs(variables.iter().copied()).output().unwrap())
+    };
+    assert_eq!(publish(&[], &["--key", &key]), (0, String::new()));
+    assert_eq!(publish(&[("POSTHASTE_PUBLISH_KEY", &key)], &[]), (0, String::new()));
+    assert_eq!(publish(&[], &["--key", &key, "--rate", "auto", "--json"]).0, 0);
+    assert_eq!(deployed.deliveries(), 3);
+    // Who asks for it gets it: the address that takes events manages no topic.
+    assert_eq!(publish(&[], &["--key", &key, "--admin-key", ADMIN_KEY]).0, 4);
 }
 
 #[test]

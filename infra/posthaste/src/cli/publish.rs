@@ -5,7 +5,8 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, ValueEnum};
 use posthaste_core::idempotency::IdempotencyKey;
 use posthaste_core::limits::CUSTOM_EVENTS_PER_REQUEST_MAX;
 use posthaste_core::time::{TimeError, parse_duration};
@@ -30,12 +31,12 @@ pub struct PublishArgs {
     /// application/json for everything else].
     #[arg(long, value_name = "TYPE")]
     pub content_type: Option<String>,
-    /// One of the topic's publish keys [default: asked of the server with the admin key]. With it alone, --url is
-    /// where to publish; with the admin key too, the server is asked where that is.
+    /// One of the topic's publish keys [default: asked of the server with the admin key]. With it, --url is where to
+    /// publish; only with --admin-key too, the server is asked where that is.
     #[arg(long, env = "POSTHASTE_PUBLISH_KEY", hide_env_values = true, allow_hyphen_values = true)]
     pub key: Option<String>,
     /// The admin key, to ask for the topic's endpoint and key [default, where no publish key is given: what
-    /// <data-dir>/admin.key holds].
+    /// <data-dir>/admin.key holds]. The variable counts only where no publish key is given.
     #[arg(long, env = "POSTHASTE_KEY", hide_env_values = true, allow_hyphen_values = true)]
     pub admin_key: Option<String>,
     /// Stand back behind the tier of the key: a bulk producer, such as an import, is the first to be refused under back
@@ -49,6 +50,17 @@ pub struct PublishArgs {
     /// What only a file that is published at a pace can be told.
     #[command(flatten)]
     pub pace: PaceArgs,
+}
+
+impl PublishArgs {
+    /// Forgets an admin key of the environment where a publish key is given: --url is where to publish then, and neither is
+    /// that address asked for a topic it does not manage, nor does it get the key that manages.
+    pub(super) fn forget_ambient_admin_key(&mut self, given: &ArgMatches) {
+        let is_ambient = given.value_source("admin_key") == Some(ValueSource::EnvVariable);
+        if is_ambient && self.key.as_ref().is_some_and(|key| !key.is_empty()) {
+            self.admin_key = None;
+        }
+    }
 }
 
 /// How a file is published at a pace. Without `rate` the others mean nothing, and are refused.

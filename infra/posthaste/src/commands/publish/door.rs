@@ -26,7 +26,8 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// The door that these arguments name: the server itself where they hold the topic's key alone. Otherwise the
+    /// The door that these arguments name: the server itself where they hold the topic's key alone (an admin key of the
+    /// environment does not count beside it). Otherwise the
     /// server is asked for the endpoint that the topic is shown with, and for the first of its two keys if none was
     /// given.
     pub(super) fn find(global: &Global, arguments: &PublishArgs) -> Result<Self, CommandError> {
