@@ -46,14 +46,14 @@ pub(crate) fn turned(target: &Target, condition: &Condition) {
     let outcome = last.outcome;
     match (phase, target) {
         (Phase::Recovering, _) => {
-            tracing::info!(%target, %failing_since, failures, "endpoint answers again, what waits is let through");
+            tracing::info!(link = %target, %failing_since, failures, "endpoint answers again, what waits is let through");
         }
         (Phase::Glitch | Phase::Retry, Target::Link(_)) => tracing::warn!(
-            id = LINK_FAILED, %target, ?phase, hold, %until, failures, ?outcome,
+            id = LINK_FAILED, link = %target, ?phase, hold, %until, failures, ?outcome,
             "delivery to the link failed, it is left alone"
         ),
         (Phase::Glitch | Phase::Retry, Target::Subscription { .. }) => tracing::warn!(
-            id = EXCHANGE_FAILED, %target, ?phase, hold, %until, failures, ?outcome, status = last.status,
+            id = EXCHANGE_FAILED, link = %target, ?phase, hold, %until, failures, ?outcome, status = last.status,
             "delivery failed after the link was reached, the subscription is left alone"
         ),
     }

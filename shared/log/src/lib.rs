@@ -25,6 +25,13 @@ use tracing_subscriber::registry::LookupSpan;
 /// The most causes of one error that are written. A chain that goes round ends here.
 const CAUSES_MAX: usize = 16;
 
+/// Names of members that the writer itself gives to a line. A field has another one: `reserved.rs` of the tests holds the
+/// workspace to it. Where a library's field has one of these, it is kept with an underscore behind its name.
+pub const RESERVED: [&str; 5] = ["timestamp", "level", TEXT, "target", "span"];
+
+/// The text of a line is a field to `tracing`, too.
+const TEXT: &str = "message";
+
 /// The format of a line. Spans' fields must be kept by [`JsonFields`]; those of the innermost one are the member `span`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JsonLines;
@@ -67,35 +74,42 @@ impl Line {
     fn put(&mut self, name: &str, value: impl Into<Value>) {
         self.0.insert(name.to_owned(), value.into());
     }
+
+    fn put_field(&mut self, field: &Field, value: impl Into<Value>) {
+        match field.name() {
+            name if name != TEXT && RESERVED.contains(&name) => self.put(&format!("{name}_"), value),
+            name => self.put(name, value),
+        }
+    }
 }
 
 impl Visit for Line {
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.put(field.name(), value);
+        self.put_field(field, value);
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(field.name(), value);
+        self.put_field(field, value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(field.name(), value);
+        self.put_field(field, value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.put(field.name(), value);
+        self.put_field(field, value);
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.put(field.name(), value);
+        self.put_field(field, value);
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        self.put(field.name(), with_causes(value));
+        self.put_field(field, with_causes(value));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.put(field.name(), format!("{value:?}"));
+        self.put_field(field, format!("{value:?}"));
     }
 }
 
@@ -178,6 +192,27 @@ mod tests {
             assert_eq!(&line[name], value, "{name}");
         }
         assert_eq!(line["span"], Value::Null);
+    }
+
+    #[test]
+    fn a_field_never_takes_the_place_of_a_member_of_the_writers_own() {
+        let line = logged(|| {
+            tracing::warn!(
+                target = "https://a.example:443",
+                level = 7,
+                span = "s",
+                timestamp = 0,
+                "link down"
+            );
+        });
+        assert_eq!(line["target"], "posthaste_log::tests");
+        assert_eq!((&line["level"], &line["message"]), (&"WARN".into(), &"link down".into()));
+        assert!(line["timestamp"].is_string() && line["span"].is_null());
+        assert_eq!(line["target_"], "https://a.example:443");
+        assert_eq!(
+            (&line["level_"], &line["span_"], &line["timestamp_"]),
+            (&7.into(), &"s".into(), &0.into())
+        );
     }
 
     #[test]

@@ -52,6 +52,19 @@ fn an_endpoint_that_refuses_is_shown_until_it_is_forced() {
 }
 
 #[test]
+fn the_log_names_the_link_that_fails() {
+    let home = Home::new();
+    let server = serve(&home);
+    let topic = server.api().create_topic_with("orders", "billing", &subscription(REFUSING));
+    topic.publish(&cloud_event("1"));
+    let line = wait_until("a line of the log about the link", || {
+        let lines = server.log().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+        lines.into_iter().find(|line| line["id"] == 4000)
+    });
+    assert_eq!([&line["link"], &line["target"]], [REFUSING, "posthaste_deliver::report"], "{line}");
+}
+
+#[test]
 fn what_is_paused_is_not_forced_but_resumed() {
     let home = Home::new();
     let server = serve(&home);

@@ -142,7 +142,7 @@ where
         let end = self.ports.clock.monotonic() + LOOK_TIME;
         let gate = self.before(end, self.ports.links.gate(target, is_suspected)).await;
         gate.unwrap_or_else(|| {
-            tracing::warn!(%target, "links not looked up in time, they count as well");
+            tracing::warn!(link = %target, "links not looked up in time, they count as well");
             Gate::Open
         })
     }
@@ -152,12 +152,12 @@ where
         let end = self.ports.clock.monotonic() + LOOK_TIME;
         match self.before(end, self.ports.links.claim(target, &by)).await {
             Some(Ok(Some(probed))) => {
-                tracing::info!(%target, "asking whether it is well again");
+                tracing::info!(link = %target, "asking whether it is well again");
                 Claimed::Probe(Probe { by, probed })
             }
             Some(Ok(None)) => Claimed::ByAnother,
             Some(Err(error)) => {
-                tracing::warn!(%target, error = &error as &dyn std::error::Error, "probe not noted");
+                tracing::warn!(link = %target, error = &error as &dyn std::error::Error, "probe not noted");
                 Claimed::Unknown
             }
             None => Claimed::Unknown,

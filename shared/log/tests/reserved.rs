@@ -1,0 +1,136 @@
+//! The fields of every log line in the workspace, read from its sources: none has a name that the writer itself uses.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use posthaste_log::RESERVED;
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+
+/// The macros of `tracing` that write a line.
+const MACROS: [&str; 6] = ["trace", "debug", "info", "warn", "error", "event"];
+
+/// The folders of the workspace in which there is Rust.
+const FOLDERS: [&str; 4] = ["shared", "functions", "infra", "tests"];
+
+/// A field of a line, and where it stands.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    name: String,
+    line: usize,
+}
+
+/// The fields of all lines that are logged in a source text.
+fn fields_in(source: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    let tokens = TokenStream::from_str(source).expect("the text is Rust");
+    walk(&tokens.into_iter().collect::<Vec<_>>(), &mut found);
+    found
+}
+
+fn walk(tokens: &[TokenTree], found: &mut Vec<Found>) {
+    for (at, token) in tokens.iter().enumerate() {
+        let TokenTree::Group(group) = token else { continue };
+        let is_call = at >= 2 && is_punct(&tokens[at - 1], '!') && is_macro(&tokens[at - 2]);
+        let inner: Vec<_> = group.stream().into_iter().collect();
+        if is_call {
+            arguments(&inner, found);
+        }
+        walk(&inner, found);
+    }
+}
+
+fn is_macro(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Ident(ident) if MACROS.iter().any(|name| ident == name))
+}
+
+fn is_punct(token: &TokenTree, character: char) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == character)
+}
+
+/// The fields among the arguments of one call. They end where the text begins, because its own arguments follow.
+fn arguments(tokens: &[TokenTree], found: &mut Vec<Found>) {
+    for argument in tokens.split(|token| is_punct(token, ',')) {
+        match argument {
+            [] => {}
+            [TokenTree::Group(fields)] if fields.delimiter() == Delimiter::Brace => braced(fields, found),
+            [TokenTree::Literal(_)] => return,
+            _ => found.extend(field(argument)),
+        }
+    }
+}
+
+fn braced(fields: &Group, found: &mut Vec<Found>) {
+    arguments(&fields.stream().into_iter().collect::<Vec<_>>(), found);
+}
+
+/// The field of an argument: `name`, `%name`, `?name`, `name = value` or `"name" = value`, with dots or without.
+fn field(argument: &[TokenTree]) -> Option<Found> {
+    let named = match argument {
+        [sigil, rest @ ..] if is_punct(sigil, '%') || is_punct(sigil, '?') => rest,
+        _ => argument,
+    };
+    let is_of_name = |token: &&TokenTree| match token {
+        TokenTree::Ident(_) | TokenTree::Literal(_) => true,
+        token => is_punct(token, '.'),
+    };
+    let name: Vec<_> = named.iter().take_while(is_of_name).collect();
+    // Anything but a value is no field: `target: "x"`, or a level with its path.
+    if name.is_empty() || named.get(name.len()).is_some_and(|token| !is_punct(token, '=')) {
+        return None;
+    }
+    let text: String = name.iter().map(|token| token.to_string().trim_matches('"').to_owned()).collect();
+    Some(Found { name: text, line: name[0].span().start().line })
+}
+
+fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder can be read") {
+        let path = entry.expect("a folder can be read").path();
+        if path.is_dir() && path.file_name().is_none_or(|name| name != "target" && name != "node_modules") {
+            sources(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+#[test]
+fn no_line_has_a_field_under_a_name_of_the_writers_own() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    FOLDERS.iter().for_each(|folder| sources(&root.join(folder), &mut files));
+    let mut names = Vec::new();
+    let mut refused = Vec::new();
+    // The writer's own tests are about what it does with such names.
+    for file in files.iter().filter(|file| !file.ends_with("shared/log/src/lib.rs")) {
+        for found in fields_in(&fs::read_to_string(file).expect("a source can be read")) {
+            if RESERVED.contains(&found.name.as_str()) {
+                refused.push(format!("{}:{}: {}", file.display(), found.line, found.name));
+            }
+            names.push(found.name);
+        }
+    }
+    assert!(refused.is_empty(), "name these fields otherwise, as in `link = %target`: {refused:#?}");
+    // The search finds what there is.
+    for name in ["link", "topic", "subscription", "error", "outcome", "status"] {
+        assert!(names.iter().any(|found| found == name), "{name} in {} files", files.len());
+    }
+}
+
+#[test]
+fn fields_are_found_in_every_form() {
+    let check = |call: &str, expected: &[&str]| {
+        let found: Vec<_> =
+            fields_in(&format!("fn f() {{ {call}; }}")).into_iter().map(|it| it.name).collect();
+        assert_eq!(found, expected, "{call}");
+    };
+    check(
+        r#"tracing::info!(%a, ?b, c, d = 1, e = %x.y(1, 2), f.g = ?h, "text {} {i}", j, k = 2)"#,
+        &["a", "b", "c", "d", "e", "f.g"],
+    );
+    check(r#"tracing::warn!(target: "a::b", x = error as &dyn std::error::Error, "text")"#, &["x"]);
+    check(r#"tracing::event!(tracing::Level::INFO, { a, %b }, "text")"#, &["a", "b"]);
+    check(r#"let _ = async { if x { error!("type" = 1) } }"#, &["type"]);
+    check(r#"tracing::info!("text only, {a}"); println!("{b}", b = c)"#, &[]);
+    check(r#"let _ = "tracing::info!(a)" /* tracing::info!(a) */"#, &[]);
+}
