@@ -6,6 +6,7 @@ mod time;
 use bytes::Bytes;
 use posthaste_core::decide::DeadLetterReason;
 use posthaste_core::delivery::{DeadLetter, Delivery, Entry, Marks, Payload};
+use posthaste_core::hops::Hops;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::schema::Schema;
 use posthaste_core::time::Timestamp;
@@ -38,6 +39,8 @@ pub(crate) fn letter(id: &str, payloads: Vec<Payload>) -> Letter {
         attempts: 1,
         last: None,
         timed_out: false,
+        identity: None,
+        hops: Hops::default(),
         events: payloads.into_iter().map(entry).collect(),
     };
     let dead = DeadLetter {

@@ -11,6 +11,7 @@ use posthaste_core::api::{
 };
 use posthaste_core::endpoint::{EndpointUrl, Link};
 use posthaste_core::handshake::{Begin, written};
+use posthaste_core::identity::Creations;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::record::{RECORD_VERSION, TopicRecord};
@@ -121,6 +122,7 @@ impl<E: Entropy> Editor<'_, E> {
             created_at: self.now,
             updated_at: self.now,
             deleted_at: None,
+            creations: Creations::default(),
             settings: TopicSettings::default(),
         }
     }

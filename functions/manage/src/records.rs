@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use posthaste_core::identity::{CREATION_ID_BYTES, CreationId};
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::problem::{Problem, ProblemKind};
@@ -66,7 +67,9 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         for _ in 0..CHANGE_TRIES_MAX {
             let (present, condition) = self.place(topic).await?;
             let (record, answer) = edit(present.clone())?;
-            let record = TopicRecord { updated_at: self.clock.now(), ..record };
+            let now = self.clock.now();
+            let record = record.identified(present.as_ref(), now, || self.creation_id());
+            let record = TopicRecord { updated_at: now, ..record };
             self.note_temporary(present.as_ref(), &record, &named(&answer)).await?;
             match self.state.put(&key, record.render(), condition).await {
                 Ok(_) => return Ok((record, answer)),
@@ -75,6 +78,13 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
             }
         }
         Err(conflict())
+    }
+
+    /// What tells a creation from others under its name.
+    fn creation_id(&self) -> CreationId {
+        let mut bytes = [0; CREATION_ID_BYTES];
+        self.entropy.fill(&mut bytes);
+        CreationId::new(bytes)
     }
 
     /// What is in a topic's place, and under which condition something else may be written there.

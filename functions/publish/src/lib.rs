@@ -20,13 +20,14 @@ use std::time::Duration;
 use axum::body::Body;
 use http::header::EXPECT;
 use http::{HeaderMap, Request};
-use posthaste_core::delivery::Marks;
 use posthaste_core::event::{Event, Input, Made, PublishRequest, parse_request};
 use posthaste_core::name::TopicName;
 use posthaste_core::pressure::Tier;
 use posthaste_core::schema::Schema;
 use posthaste_core::topic::Topic;
-use posthaste_ports::{Activity, Clock, Entropy, FanOut, ObjectStore, PressureReader, QueueSender, Registry};
+use posthaste_ports::{
+    Activity, Clock, Entropy, FanOut, ObjectStore, Origin, PressureReader, QueueSender, Registry,
+};
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
@@ -176,7 +177,7 @@ where
             received.events.iter_mut().for_each(|event| event.expire_by(end));
         }
         let fan_out = FanOut { deliveries, payloads, clock, entropy };
-        let written = fan_out.write(topic, &received.events, received.dehydrate, Marks::default()).await;
+        let written = fan_out.write(topic, &received.events, received.dehydrate, Origin::default()).await;
         self.end_turn(turn, written.is_ok()).await;
         let written = written.map_err(|error| failed(name, events, PublishError::Write(error)))?;
         meter::published(name, events, written.matched, self.clock.monotonic().saturating_sub(started));

@@ -116,6 +116,7 @@ mod tests {
     use crate::decide::DeadLetterReason;
     use crate::delivery::{Delivery, LastAttempt, Marks, Payload};
     use crate::event::Envelope;
+    use crate::hops::Hops;
     use crate::name::{SubscriptionName, TopicName};
     use crate::outcome::OutcomeName;
     use crate::time::Timestamp;
@@ -140,6 +141,8 @@ mod tests {
                     name_was_unknown: false,
                 }),
                 timed_out: false,
+                identity: None,
+                hops: Hops::default(),
                 events: vec![],
             },
         }

@@ -8,6 +8,8 @@ use sha2::{Digest, Sha256};
 
 use crate::decide::{DeadLetterReason, Outcome};
 use crate::event::Envelope;
+use crate::hops::Hops;
+use crate::identity::Identity;
 use crate::name::{SubscriptionName, TopicName};
 use crate::outcome::OutcomeName;
 use crate::schema::Schema;
@@ -32,6 +34,11 @@ pub struct Delivery {
     pub last: Option<LastAttempt>,
     /// Whether any attempt had no answer in time, so that one may have come late.
     pub timed_out: bool,
+    /// The creation of the subscription, and of its topic, that they were accepted for; `None` where an older program
+    /// accepted them.
+    pub identity: Option<Identity>,
+    /// How many deliveries of posthaste they came through before they were accepted.
+    pub hops: Hops,
     /// The events, at least one.
     pub events: Vec<Entry>,
 }
@@ -252,6 +259,8 @@ impl Delivery {
             attempts: self.attempts,
             last: self.last,
             timed_out: self.timed_out,
+            identity: self.identity,
+            hops: self.hops,
             events,
         }
     }

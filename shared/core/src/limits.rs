@@ -119,6 +119,13 @@ pub const UNBATCHED_EVENTS_PER_MESSAGE_MAX: usize = 10;
 /// Without batching, preferred bytes of one delivery message: what SQS bills as one request.
 pub const UNBATCHED_MESSAGE_BYTES_PREFERRED: usize = SQS_BILLED_CHUNK_BYTES;
 
+/// How much earlier than its subscription an event may have been accepted and still be for it, where one of the two has
+/// no identity: two machines' clocks may differ, and so may what a message and a record call the same moment.
+pub const CREATED_AGAIN_MARGIN: Duration = Duration::from_mins(1);
+
+/// A publish request is refused whose events came through so many deliveries of posthaste: its endpoints form a loop.
+pub const HOPS_MAX: u8 = 8;
+
 /// Room kept in a delivery message for its envelope and for the state that later attempts add, in bytes.
 /// Event entries carry theirs besides ([`ENTRY_OVERHEAD_BYTES`]).
 pub const ENVELOPE_BYTES_RESERVED: usize = 2_048;

@@ -6,12 +6,14 @@ mod version;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{
     KeyName, SecretText, SettingsError, SubscriptionSettings, TierKeys, TopicKeysView, TopicSettings,
     compile_topic,
 };
+use crate::identity::{Created, CreationId, Creations};
 use crate::name::{SubscriptionName, TopicName};
 use crate::secret::Secret;
 use crate::time::Timestamp;
@@ -44,6 +46,10 @@ pub struct TopicRecord {
     /// must not write a new one in its place before [`TOMBSTONE_STANDS`] is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Timestamp>,
+    /// The identities of the topic and its subscriptions. Older programs pass them over, so that a record with them needs no
+    /// newer version, and drop them when they write: what has an identity is delivered to a record without.
+    #[serde(default, skip_serializing_if = "Creations::is_empty")]
+    pub creations: Creations,
     /// Everything users wrote, subscriptions and their states included.
     pub settings: TopicSettings,
 }
@@ -102,7 +108,31 @@ impl TopicRecord {
     pub fn tombstone(self, now: Timestamp) -> Self {
         let (key1, key2) = (SecretText::new(""), SecretText::new(""));
         let (tier_keys, settings) = (TierKeys::default(), TopicSettings::default());
-        Self { key1, key2, tier_keys, updated_at: now, deleted_at: Some(now), settings, ..self }
+        let creations = Creations::default();
+        Self { key1, key2, tier_keys, updated_at: now, deleted_at: Some(now), creations, settings, ..self }
+    }
+
+    /// The record with an identity for the topic and each subscription, written in the place of `before`; `None` where
+    /// there was no topic.
+    #[must_use]
+    pub fn identified(
+        mut self,
+        before: Option<&Self>,
+        now: Timestamp,
+        random: impl FnMut() -> CreationId,
+    ) -> Self {
+        let was_there = |name: &SubscriptionName| {
+            before.is_some_and(|before| before.settings.subscriptions.contains_key(name))
+        };
+        let subscriptions = self.settings.subscriptions.keys().map(|name| (name, !was_there(name)));
+        self.creations = self.creations.after_write(before.is_none(), subscriptions, now, random);
+        self
+    }
+
+    /// The identities of a subscription and its topic.
+    pub fn created(&self, subscription: &SubscriptionName) -> Created {
+        let subscription = self.creations.subscriptions.get(subscription).copied();
+        Created { topic: self.creations.topic, subscription, topic_at: self.created_at }
     }
 
     /// Whether a new topic may be written in this one's place: it was deleted, and its object would have gone by now.
@@ -161,17 +191,29 @@ impl TopicRecord {
     pub fn compile(&self) -> Result<Topic, RecordError> {
         let topic =
             compile_topic(&self.name, &self.settings, self.topic_keys()).map_err(RecordError::Settings)?;
-        Ok(Topic { created_at: self.created_at, ..topic })
+        let mut topic = Topic { created_at: self.created_at, creation: self.creations.topic, ..topic };
+        for subscription in topic.subscriptions.values_mut() {
+            let created = self.created(&subscription.name);
+            // Compiled a moment ago: it has no other holder.
+            if let Some(subscription) = Arc::get_mut(subscription) {
+                subscription.created = created;
+            }
+        }
+        Ok(topic)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::{Creation, Identity};
     use crate::pressure::Tier;
 
     /// Version 1 as it was first written. Never edited.
     const V1: &str = include_str!("wire/fixtures/topic-v1.json");
+
+    /// Version 1 with identities, which the first program passes over. Never edited.
+    const V1_IDENTITIES: &str = include_str!("wire/fixtures/topic-v1-identities.json");
 
     /// Version 2: with custom headers, partial acknowledgement, and a secret that is rotated out. Never edited.
     const V2_ROTATED: &str = include_str!("wire/fixtures/topic-v2-rotated.json");
@@ -224,6 +266,44 @@ mod tests {
         }
         assert_eq!((changed.render().starts_with(b"{\"v\":1,"), changed.tier_keys.is_empty()), (true, true));
         assert!(record.tombstone(Timestamp::EPOCH).tier_keys.is_empty());
+    }
+
+    #[test]
+    fn a_record_with_identities_is_read_and_written_as_its_fixture() {
+        let record = TopicRecord::parse(V1_IDENTITIES.as_bytes()).unwrap();
+        assert_eq!(record.render(), V1_IDENTITIES.trim_end());
+        let topic = record.compile().unwrap();
+        let created = topic.subscriptions["billing"].created;
+        assert_eq!(created.identity(), Identity::parse("a1b2c3d4e5f60102030405ff"));
+        assert_eq!((topic.creation, created.topic_at), (created.topic, topic.created_at));
+        let at = |creation: Option<Creation>| creation.unwrap().at;
+        assert_eq!((at(created.topic), at(created.subscription)), (Some(topic.created_at), None));
+        assert!(record.tombstone(Timestamp::EPOCH).creations.is_empty());
+    }
+
+    #[test]
+    fn a_write_gives_identities_and_keeps_them() {
+        let mut next = 0;
+        let mut random = || {
+            next += 1;
+            CreationId::new([next; 6])
+        };
+        let now = Timestamp::from_millis(1_800_000_000_000);
+        let old = TopicRecord::parse(V1.as_bytes()).unwrap();
+        let updated = old.clone().identified(Some(&old), now, &mut random);
+        let [topic, billing] = [1, 2].map(|byte| Creation { id: CreationId::new([byte; 6]), at: None });
+        let name = SubscriptionName::parse("Billing").unwrap();
+        let of = |record: &TopicRecord| record.created(&name);
+        assert_eq!((of(&updated).topic, of(&updated).subscription), (Some(topic), Some(billing)));
+        assert_eq!(updated.clone().identified(Some(&updated), now, &mut random), updated);
+        let mut without = updated.clone();
+        without.settings.subscriptions.clear();
+        let again = updated.clone().identified(Some(&without), now, &mut random);
+        assert_eq!(of(&again).subscription, Some(Creation { id: CreationId::new([3; 6]), at: Some(now) }));
+        assert_eq!(of(&again).topic, Some(topic));
+        let created = updated.clone().identified(None, now, &mut random);
+        assert_eq!(of(&created).topic.and_then(|topic| topic.at), Some(now));
+        assert_ne!(of(&created).subscription.map(|it| it.id), Some(billing.id));
     }
 
     #[test]

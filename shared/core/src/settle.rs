@@ -206,6 +206,7 @@ fn is_dropped(reason: DeadLetterReason, policy: Option<&DeadLetterPolicy>) -> bo
 mod tests {
     use super::*;
     use crate::delivery::{Marks, Payload};
+    use crate::hops::Hops;
     use crate::name::{SubscriptionName, TopicName};
     use crate::outcome::OutcomeName;
     use crate::schema::Schema;
@@ -236,6 +237,8 @@ mod tests {
             attempts: 3,
             last: None,
             timed_out: false,
+            identity: None,
+            hops: Hops::default(),
             events: (0..events).map(entry).collect(),
         }
     }

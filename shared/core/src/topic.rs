@@ -10,6 +10,7 @@ use crate::batch::Batching;
 use crate::delivery_header::DeliveryHeader;
 use crate::endpoint::EndpointUrl;
 use crate::filter::{Filter, FilterSet};
+use crate::identity::{Created, Creation};
 use crate::idle::Lifetime;
 use crate::mapping::InputMapping;
 use crate::name::{SubscriptionName, TopicName};
@@ -29,6 +30,8 @@ pub struct Topic {
     /// When it was made: what tells it from one of its name that was deleted. [`Timestamp::EPOCH`] where only settings
     /// are known.
     pub created_at: Timestamp,
+    /// Its identity; `None` where an older program wrote its record, or only settings are known.
+    pub creation: Option<Creation>,
     /// The schema of the events it accepts.
     pub input_schema: Schema,
     /// Where custom events have what the rules look at.
@@ -54,6 +57,8 @@ pub struct Subscription {
     pub topic: TopicName,
     /// Its name.
     pub name: SubscriptionName,
+    /// Which creation of a subscription of this name it is. [`Created::UNKNOWN`] where only settings are known.
+    pub created: Created,
     /// Where its events go.
     pub endpoint: EndpointUrl,
     /// Where they go while that, or its link, is in Retry. It differs from it.

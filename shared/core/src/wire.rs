@@ -19,7 +19,7 @@ pub use drain::{parse_drain_report, render_drain_report};
 pub use parked::{parse_parked, render_parked};
 
 /// The newest version this program reads.
-pub const WIRE_VERSION: u32 = 2;
+pub const WIRE_VERSION: u32 = 3;
 
 /// The version of everything that the first program read. Members that it passes over are no reason for a newer one.
 const VERSION_1: u32 = 1;
@@ -27,6 +27,11 @@ const VERSION_1: u32 = 1;
 /// The version of messages with custom events, which the first program does not know: it gives them back for a newer
 /// reader, where it would put away what it cannot read under a version of its own.
 const VERSION_2: u32 = 2;
+
+/// The version of messages with an identity or with hops. An older program would pass both over and drop them with the
+/// first retry: it could then deliver to another creation of the subscription, or go round in a loop. So it gives such
+/// messages back until a newer one is there. What is around messages (parked objects, dead letters) need not change.
+const VERSION_3: u32 = 3;
 
 /// Why a message cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +71,8 @@ mod tests {
         DeadLetter, Delivery, Entry, LastAttempt, Marks, Payload, PayloadDigest, StorageTrouble,
     };
     use crate::event::Envelope;
+    use crate::hops::Hops;
+    use crate::identity::Identity;
     use crate::name::{SubscriptionName, TopicName};
     use crate::outcome::OutcomeName;
     use crate::schema::Schema;
@@ -76,6 +83,9 @@ mod tests {
     const DELIVERY_V1_DIGEST: &str = include_str!("wire/fixtures/delivery-v1-digest.json");
     /// Version 2 as it was first written. Never edited.
     const DELIVERY_V2_CUSTOM: &str = include_str!("wire/fixtures/delivery-v2-custom.json");
+    /// Version 3 as it was first written. Never edited.
+    const DELIVERY_V3: &str = include_str!("wire/fixtures/delivery-v3.json");
+    const DEAD_LETTER_V1_IDENTITY: &str = include_str!("wire/fixtures/dead-letter-v1-identity.json");
     const DELIVERY_V1_MARKS: &str = include_str!("wire/fixtures/delivery-v1-marks.json");
     const DEAD_LETTER_V1_OBJECT: &str = include_str!("wire/fixtures/dead-letter-v1-object.json");
     const DEAD_LETTER_V1_DROPPED: &str = include_str!("wire/fixtures/dead-letter-v1-dropped.json");
@@ -96,6 +106,8 @@ mod tests {
                 name_was_unknown: false,
             }),
             timed_out: false,
+            identity: None,
+            hops: Hops::default(),
             events: vec![
                 Entry {
                     key: "0b0e-0".to_owned(),
@@ -148,6 +160,37 @@ mod tests {
         assert_eq!(read.unwrap(), delivery);
         let broken = Bytes::from(DELIVERY_V1_DIGEST.replace("ba7816bf", "BA7816BF"));
         assert!(matches!(parse_delivery(&broken), Err(WireError::Malformed(_))));
+    }
+
+    fn identified() -> Delivery {
+        let identity = Identity::parse("a1b2c3d4e5f60102030405ff");
+        Delivery { identity, hops: Hops::new(2), ..delivery() }
+    }
+
+    #[test]
+    fn a_delivery_with_an_identity_and_hops_is_written_as_its_fixture_and_read_back() {
+        assert_eq!(render_delivery(&identified()), DELIVERY_V3.trim_end());
+        let read = parse_delivery(&Bytes::from_static(DELIVERY_V3.as_bytes()));
+        assert_eq!(read.unwrap(), identified());
+        let broken = Bytes::from(DELIVERY_V3.replace("a1b2", "A1B2"));
+        assert!(matches!(parse_delivery(&broken), Err(WireError::Malformed(_))));
+    }
+
+    #[test]
+    fn what_an_older_program_would_pass_over_has_a_version_that_it_gives_back() {
+        let version =
+            |delivery: &Delivery| serde_json::from_slice::<Version>(&render_delivery(delivery)).unwrap().v;
+        let hops_alone = Delivery { hops: Hops::new(1), ..delivery() };
+        let identity_alone = Delivery { identity: identified().identity, ..custom() };
+        assert_eq!([delivery(), custom(), hops_alone, identity_alone].map(|it| version(&it)), [1, 2, 3, 3]);
+    }
+
+    #[test]
+    fn a_dead_letter_with_an_identity_is_written_as_its_fixture_and_read_back() {
+        let letter = DeadLetter { delivery: identified(), ..dead_letter() };
+        assert_eq!(render_dead_letter(&letter), DEAD_LETTER_V1_IDENTITY.trim_end());
+        let read = parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1_IDENTITY.as_bytes()));
+        assert_eq!(read.unwrap(), letter);
     }
 
     #[test]
@@ -245,8 +288,8 @@ mod tests {
 
     #[test]
     fn a_newer_version_is_not_malformed() {
-        let newer = Bytes::from(DELIVERY_V1.replace("\"v\":1", "\"v\":3"));
-        assert!(matches!(parse_delivery(&newer), Err(WireError::Newer(3))));
+        let newer = Bytes::from(DELIVERY_V1.replace("\"v\":1", "\"v\":4"));
+        assert!(matches!(parse_delivery(&newer), Err(WireError::Newer(4))));
         assert!(matches!(parse_delivery(&Bytes::from_static(b"{\"v\":7}")), Err(WireError::Newer(7))));
     }
 

@@ -7,6 +7,7 @@ mod texts;
 
 use posthaste_core::delivery::Marks;
 use posthaste_core::event::Event;
+use posthaste_core::hops::Hops;
 use posthaste_core::limits::INLINE_FAN_OUT_BYTES_MAX;
 use posthaste_core::topic::Topic;
 
@@ -28,6 +29,15 @@ pub struct FanOut<'a, Q, S, C, E> {
     pub clock: &'a C,
     /// Chance.
     pub entropy: &'a E,
+}
+
+/// What all events of a fan-out have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// What they are marked with.
+    pub marks: Marks,
+    /// How many deliveries of posthaste they came through.
+    pub hops: Hops,
 }
 
 /// A fan-out that was written.
@@ -75,7 +85,7 @@ where
         topic: &Topic,
         events: &[Event],
         dehydrate: bool,
-        marks: Marks,
+        origin: Origin,
     ) -> Result<Written, FanOutError> {
         let at = self.clock.now();
         let plan = Plan::of(topic, events, at);
@@ -85,7 +95,7 @@ where
         }
         let texts = self.texts(&plan, events, dehydrate, at).await?;
         let id = self.entropy.uuid().simple().to_string();
-        let request = Request { topic, events, texts: &texts, at, id: &id, marks };
+        let request = Request { topic, events, texts: &texts, at, id: &id, origin };
         let messages = self.send(plan.messages(&request)).await.map_err(FanOutError::Message)?;
         Ok(Written { matched, messages })
     }

@@ -35,7 +35,7 @@ pub use clock::Clock;
 pub use drain::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, DrainSource};
 pub use entropy::Entropy;
 pub use error::{ErrorKind, PortError};
-pub use fan_out::{FanOut, FanOutError, Written};
+pub use fan_out::{FanOut, FanOutError, Origin, Written};
 pub use faulty::{Fault, Faulty, Plan};
 pub use flights::Flights;
 pub use links::{LINKS_MAX_AGE, LinkBook, LinksError};

@@ -12,19 +12,20 @@ use std::sync::Arc;
 use metrics::Label;
 use posthaste_core::delivery::Marks;
 use posthaste_core::event::Event;
+use posthaste_core::hops::Hops;
 use posthaste_core::name::TopicName;
 use posthaste_core::notice::Notice;
 use posthaste_core::topic::Topic;
 
 use crate::{
-    Clock, Entropy, ErrorKind, FanOut, FanOutError, ObjectStore, QueueSender, Registry, RegistryError,
+    Clock, Entropy, ErrorKind, FanOut, FanOutError, ObjectStore, Origin, QueueSender, Registry, RegistryError,
 };
 
 /// Bytes of rendered notices that are gathered before they are sent. A row of notices may be many times that.
 const NOTICES_BYTES_PREFERRED: usize = 1024 * 1024;
 
 /// What every notice is marked with, so that there is none about it.
-const MARKS: Marks = Marks { notice: true, replayed: false };
+const ORIGIN: Origin = Origin { marks: Marks { notice: true, replayed: false }, hops: Hops::new(0) };
 
 /// What telling notices needs from outside.
 #[derive(Debug)]
@@ -143,7 +144,7 @@ where
         if events.is_empty() {
             return Ok(());
         }
-        match Box::pin(self.fan_out.write(to, events, false, MARKS)).await {
+        match Box::pin(self.fan_out.write(to, events, false, ORIGIN)).await {
             Ok(_) => {
                 metrics::counter!("NoticeSentCount", labels(about)).increment(events.len() as u64);
                 tracing::info!(topic = about.map(tracing::field::display), notices_topic = %to.name, notices = events.len(), "notices sent");

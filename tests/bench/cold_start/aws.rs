@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
+use posthaste_core::identity::Creations;
 use posthaste_core::layout;
 use posthaste_core::name::TopicName;
 use posthaste_core::record::{RECORD_VERSION, TopicRecord};
@@ -50,6 +51,7 @@ fn record(endpoint: &str) -> Vec<u8> {
         created_at: Timestamp::EPOCH,
         updated_at: Timestamp::EPOCH,
         deleted_at: None,
+        creations: Creations::default(),
         settings,
     };
     record.render().to_vec()

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::delivery::{Delivery, Entry, Marks, Payload};
+use posthaste_core::hops::Hops;
 use posthaste_core::name::SubscriptionName;
 use posthaste_core::schema::Schema;
 use posthaste_core::time::Timestamp;
@@ -38,6 +39,8 @@ pub(crate) fn delivery(now: Timestamp) -> Vec<u8> {
         attempts: 0,
         last: None,
         timed_out: false,
+        identity: None,
+        hops: Hops::default(),
         events: vec![entry],
     };
     let record = json!({

@@ -6,6 +6,8 @@ use bytes::Bytes;
 use posthaste_core::api::{SecretText, SubscriptionSettings, TierKeys, TopicSettings};
 use posthaste_core::delivery::{Delivery, Entry, Marks, Payload, PayloadDigest, group};
 use posthaste_core::health::HealthSettings;
+use posthaste_core::hops::Hops;
+use posthaste_core::identity::{CREATION_ID_BYTES, CreationId, Creations, Identity};
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::pressure::Drained;
@@ -75,6 +77,9 @@ pub struct World {
 
 /// The longest that is waited for: wake's pauses, and answers that take a moment. Limits are further off.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// The identity of the topic and of its subscription, however often they are written.
+const CREATION: CreationId = CreationId::new([7; CREATION_ID_BYTES]);
 
 /// When every world begins.
 pub fn start() -> Timestamp {
@@ -256,8 +261,10 @@ impl World {
             created_at: now,
             updated_at: now,
             deleted_at: None,
+            creations: Creations::default(),
             settings,
         };
+        let record = record.identified(None, now, || CREATION);
         self.write_record(record.render()).await;
     }
 
@@ -314,6 +321,8 @@ impl World {
             attempts: 0,
             last: None,
             timed_out: false,
+            identity: Some(Identity { topic: CREATION, subscription: CREATION }),
+            hops: Hops::default(),
             events: payloads.into_iter().enumerate().map(entry).collect(),
         }
     }

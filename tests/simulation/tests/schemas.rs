@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::delivery::{Delivery, Entry, Marks, Payload};
 use posthaste_core::event::Envelope;
+use posthaste_core::hops::Hops;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::schema::Schema;
 use posthaste_core::wire::render_delivery;
@@ -57,6 +58,8 @@ async fn publish(world: &World, texts: &[&'static str]) {
         attempts: 0,
         last: None,
         timed_out: false,
+        identity: None,
+        hops: Hops::default(),
         events: texts.iter().enumerate().map(entry).collect(),
     };
     world.send(QueueName::Deliveries, render_delivery(&delivery)).await;

@@ -154,7 +154,7 @@ fn a_write_that_never_ends_is_left_at_the_deadline() {
 fn without_time_for_it_nothing_is_begun() {
     let check = |left, expected: &[&str]| {
         let bench = Bench::new(|_| Duration::ZERO);
-        let newer = ReceivedMessage { body: Bytes::from_static(br#"{"v":3}"#), ..small("newer") };
+        let newer = ReceivedMessage { body: Bytes::from_static(br#"{"v":4}"#), ..small("newer") };
         let raw = ReceivedMessage { body: Bytes::from_static(b"not ours"), ..small("raw") };
         let (mut failures, _) = bench.handle(vec![small("a"), raw, newer], left);
         failures.sort();

@@ -25,6 +25,7 @@ use crate::batch::Batching;
 use crate::delivery_header::DeliveryHeaderError;
 use crate::endpoint::{EndpointUrl, EndpointUrlError};
 use crate::filter::FilterSet;
+use crate::identity::Created;
 use crate::limits::{
     ACKNOWLEDGED_EVENTS_MAX, ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, DEAD_LETTER_DELAY_DEFAULT,
     DEAD_LETTER_DELAY_MAX, DEAD_LETTER_GIVE_UP_MIN, DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX,
@@ -211,6 +212,7 @@ pub fn compile_topic(
     Ok(Topic {
         name: name.clone(),
         created_at: Timestamp::EPOCH,
+        creation: None,
         input_schema: settings.input_schema,
         input_mapping: mapping::input_mapping(settings.input_schema, settings.input_mapping.as_ref())?,
         default_time_to_live: settings.default_time_to_live.map(|ttl| ttl.0),
@@ -243,6 +245,7 @@ pub fn compile_subscription(
     Ok(Subscription {
         topic: topic.clone(),
         name: name.clone(),
+        created: Created::UNKNOWN,
         fallback: endpoint::fallback(&settings.endpoint, &url)?,
         endpoint: url,
         timeout,

@@ -42,6 +42,7 @@ fn reach_of(last: LastAttempt) -> Reach {
 mod tests {
     use super::*;
     use crate::decide::Outcome;
+    use crate::hops::Hops;
     use crate::name::{SubscriptionName, TopicName};
     use crate::schema::Schema;
     use crate::time::Timestamp;
@@ -60,6 +61,8 @@ mod tests {
             attempts,
             last: LastAttempt::of(outcome, FAILED_AT),
             timed_out: false,
+            identity: None,
+            hops: Hops::default(),
             events: Vec::new(),
         };
         let at = |secs: i64| Timestamp::from_millis(FAILED_AT.as_millis().saturating_add_signed(secs * 1000));

@@ -10,6 +10,7 @@ use crate::batch::{EventSize, Pack};
 use crate::dead_letter::Restored;
 use crate::decide::expires_at;
 use crate::delivery::{Delivery, Entry, Marks, Payload};
+use crate::hops::Hops;
 use crate::schema::Schema;
 use crate::settle::{Wait, wait};
 use crate::time::Timestamp;
@@ -94,6 +95,9 @@ impl Replay<'_> {
             attempts: 0,
             last: None,
             timed_out: false,
+            identity: self.subscription.created.identity(),
+            // A loop goes on only if somebody replays in it every time.
+            hops: Hops::default(),
             events: entries,
         };
         let delay_secs = match wait(due, now) {

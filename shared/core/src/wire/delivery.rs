@@ -1,13 +1,16 @@
-//! Versions 1 and 2 of a delivery message. They differ in what may be in them: custom events are in version 2 only.
+//! Versions 1 to 3 of a delivery message. They differ in what may be in them: custom events are in version 2 and later,
+//! an identity and hops in version 3.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::envelope::EnvelopeWire;
-use super::{VERSION_1, VERSION_2, WIRE_VERSION, WireError, unreadable};
+use super::{VERSION_1, VERSION_2, VERSION_3, WIRE_VERSION, WireError, unreadable};
 use crate::batch::EventSize;
 use crate::delivery::{Delivery, Entry, LastAttempt, Marks, Payload, PayloadDigest};
+use crate::hops::Hops;
+use crate::identity::Identity;
 use crate::name::{SubscriptionName, TopicName};
 use crate::outcome::OutcomeName;
 use crate::schema::Schema;
@@ -29,6 +32,10 @@ pub(super) struct Head {
     /// Later than version 1 itself, as are the marks of an entry.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     timed_out: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    identity: Option<Identity>,
+    #[serde(default, skip_serializing_if = "Hops::is_none")]
+    hops: Hops,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -100,7 +107,7 @@ pub fn parse_delivery(body: &Bytes) -> Result<Delivery, WireError> {
 impl Head {
     pub(super) fn of(delivery: &Delivery) -> Self {
         Self {
-            v: if delivery.schema == Schema::Custom { VERSION_2 } else { VERSION_1 },
+            v: version(delivery),
             topic: delivery.topic.clone(),
             subscription: delivery.subscription.clone(),
             schema: delivery.schema,
@@ -114,6 +121,8 @@ impl Head {
                 name_was_unknown: last.name_was_unknown,
             }),
             timed_out: delivery.timed_out,
+            identity: delivery.identity,
+            hops: delivery.hops,
         }
     }
 
@@ -141,8 +150,21 @@ impl Head {
                 name_was_unknown: last.name_was_unknown,
             }),
             timed_out: self.timed_out,
+            identity: self.identity,
+            hops: self.hops,
             events,
         })
+    }
+}
+
+/// The oldest version that says all of a delivery.
+fn version(delivery: &Delivery) -> u32 {
+    if delivery.identity.is_some() || !delivery.hops.is_none() {
+        VERSION_3
+    } else if delivery.schema == Schema::Custom {
+        VERSION_2
+    } else {
+        VERSION_1
     }
 }
 

@@ -67,6 +67,6 @@ mod tests {
         for text in ["", "{", "[]", r#"{"v":1}"#, r#"{"v":1,"settled":-1,"windowMs":1,"waitedMaxMs":1}"#] {
             assert!(matches!(parse(text), Err(WireError::Malformed(_))), "{text}");
         }
-        assert!(matches!(parse(r#"{"v":3,"rate":[]}"#), Err(WireError::Newer(3))));
+        assert!(matches!(parse(r#"{"v":4,"rate":[]}"#), Err(WireError::Newer(4))));
     }
 }

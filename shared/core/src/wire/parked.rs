@@ -52,6 +52,6 @@ mod tests {
     fn what_is_not_ours_is_told_from_what_is_newer() {
         let parse = |text: &'static str| parse_parked(&Bytes::from_static(text.as_bytes()));
         assert!(matches!(parse("{}"), Err(WireError::Malformed(_))));
-        assert!(matches!(parse(r#"{"v":3,"deliveries":[]}"#), Err(WireError::Newer(3))));
+        assert!(matches!(parse(r#"{"v":4,"deliveries":[]}"#), Err(WireError::Newer(4))));
     }
 }

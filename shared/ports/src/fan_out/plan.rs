@@ -4,11 +4,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::Origin;
 use super::texts::Texts;
 use crate::OutgoingMessage;
 use posthaste_core::batch::EventSize;
 use posthaste_core::decide;
-use posthaste_core::delivery::{Delivery, Entry, Marks};
+use posthaste_core::delivery::{Delivery, Entry};
 use posthaste_core::event::{Envelope, Event};
 use posthaste_core::limits::{
     ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, INLINE_FAN_OUT_BYTES_MAX, SQS_MESSAGE_BYTES_MAX,
@@ -48,8 +49,8 @@ pub(super) struct Request<'a> {
     pub(super) at: Timestamp,
     /// What identifies the request, and with its position every event in it.
     pub(super) id: &'a str,
-    /// What every event of it is marked with.
-    pub(super) marks: Marks,
+    /// Where its events come from.
+    pub(super) origin: Origin,
 }
 
 impl<'a> Plan<'a> {
@@ -135,6 +136,8 @@ impl Request<'_> {
             attempts: 0,
             last: None,
             timed_out: false,
+            identity: subscription.created.identity(),
+            hops: self.origin.hops,
             events: indexes.iter().map(entry).collect(),
         };
         OutgoingMessage { body: render_delivery(&delivery), group: Some(delivery.group()), delay_secs: 0 }
@@ -161,7 +164,7 @@ impl Request<'_> {
                 self.topic.default_time_to_live,
             ),
             traceparent: event.traceparent().map(str::to_owned),
-            marks: self.marks,
+            marks: self.origin.marks,
             envelope: self.envelope(schema, index).cloned(),
             payload: self.texts.payload(schema, index).clone(),
         }
@@ -228,7 +231,7 @@ mod tests {
             let events: Vec<Event> = types.iter().copied().map(event).collect();
             let texts = Texts::inline(Schema::CloudEvents, &events);
             let at = Timestamp::from_millis(1);
-            let request = Request { topic: &topic, events: &events, texts: &texts, at, id: "r", marks: Marks::default() };
+            let request = Request { topic: &topic, events: &events, texts: &texts, at, id: "r", origin: Origin::default() };
             let plan = Plan::of(&topic, &events, at);
             let mut received = vec![Vec::new(); subscriptions.len()];
             for message in plan.messages(&request) {

@@ -12,6 +12,7 @@ use http::Request;
 use posthaste_aws::{AwsSettings, Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
 use posthaste_core::health::HealthSettings;
+use posthaste_core::identity::{CREATION_ID_BYTES, CreationId, Creations};
 use posthaste_core::layout;
 use posthaste_core::name::TopicName;
 use posthaste_core::pressure::PressureSettings;
@@ -289,7 +290,7 @@ fn settings(endpoint: &str) -> AwsSettings {
 fn record(subscriptions: &Value) -> TopicRecord {
     let settings = json!({ "subscriptions": subscriptions });
     let settings: TopicSettings = serde_json::from_value(settings).expect("settings of a topic");
-    TopicRecord {
+    let record = TopicRecord {
         v: RECORD_VERSION,
         name: topic_name(),
         key1: SecretText::new(KEY),
@@ -298,8 +299,10 @@ fn record(subscriptions: &Value) -> TopicRecord {
         created_at: START,
         updated_at: START,
         deleted_at: None,
+        creations: Creations::default(),
         settings,
-    }
+    };
+    record.identified(None, START, || CreationId::new([7; CREATION_ID_BYTES]))
 }
 
 fn topic_name() -> TopicName {

@@ -7,6 +7,8 @@ use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
 use posthaste_core::delivery::{Delivery, Entry, Marks, Payload, group};
 use posthaste_core::health::HealthSettings;
+use posthaste_core::hops::Hops;
+use posthaste_core::identity::Creations;
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::record::{RECORD_VERSION, TopicRecord};
@@ -172,6 +174,8 @@ impl World {
             attempts: 0,
             last: None,
             timed_out: false,
+            identity: None,
+            hops: Hops::default(),
             events: vec![entry],
         };
         let (body, group) = (render_delivery(&delivery), Some(group(&topic(), &subscription())));
@@ -239,6 +243,7 @@ fn record() -> TopicRecord {
         created_at: now,
         updated_at: now,
         deleted_at: None,
+        creations: Creations::default(),
         settings,
     }
 }

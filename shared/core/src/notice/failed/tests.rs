@@ -37,6 +37,8 @@ fn letter(schema: Schema) -> DeadLetter {
                 name_was_unknown: false,
             }),
             timed_out: false,
+            identity: None,
+            hops: crate::hops::Hops::default(),
             events: vec![entry()],
         },
     }
