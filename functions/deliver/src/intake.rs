@@ -1,11 +1,11 @@
 //! From messages to work: each is read by itself, looked up, and its events judged that need no attempt.
 
-use std::collections::HashMap;
 use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
+use indexmap::IndexMap;
 use posthaste_core::batch::Pack;
 use posthaste_core::decide::{DeadLetterReason, is_expired};
 use posthaste_core::delivery::Delivery;
@@ -130,9 +130,10 @@ where
         }
     }
 
-    /// Packs what is left to try into requests, merging messages of the same subscription and attempt.
+    /// Packs what is left to try into requests, merging messages of the same subscription and attempt. The subscription
+    /// whose message came first is served first.
     pub(crate) fn plan(&self, invocation: &Invocation) -> Vec<Planned> {
-        let mut groups: HashMap<GroupKey<'_>, Vec<EntryRef>> = HashMap::new();
+        let mut groups: IndexMap<GroupKey<'_>, Vec<EntryRef>> = IndexMap::new();
         for (index, job) in invocation.jobs.iter().enumerate() {
             let delivery = &job.delivery;
             let unknown = delivery.last.is_some_and(|last| last.name_was_unknown);

@@ -1,6 +1,6 @@
 //! What one invocation works on: its messages, their verdicts, and what is to be parked at its end.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(crate) struct Job {
     /// The subscription; `None` when it was deleted.
     pub(crate) subscription: Option<Arc<Subscription>>,
     /// The keys of the events whose endpoint said yes after an attempt had timed out.
-    pub(crate) late: HashSet<String>,
+    pub(crate) late: BTreeSet<String>,
     verdicts: Mutex<Vec<Option<EntryVerdict>>>,
 }
 
@@ -136,7 +136,7 @@ impl Job {
         receipt: Receipt,
         delivery: Delivery,
         subscription: Option<Arc<Subscription>>,
-        late: HashSet<String>,
+        late: BTreeSet<String>,
     ) -> Self {
         let count = delivery.events.len();
         Self { id, receipt, delivery, subscription, late, verdicts: Mutex::new(vec![None; count]) }

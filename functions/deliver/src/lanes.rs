@@ -3,7 +3,7 @@
 
 mod lane;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ pub(crate) struct Lanes {
     all: Arc<Semaphore>,
     per_subscription: Bound,
     per_link: Bound,
-    targets: Mutex<HashMap<Target, Arc<Lane>>>,
+    targets: Mutex<BTreeMap<Target, Arc<Lane>>>,
     is_closed: AtomicBool,
 }
 

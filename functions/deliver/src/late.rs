@@ -4,7 +4,7 @@
 //! Best effort: nothing that was settled waits for it or is undone by it. Somebody must listen
 //! ([`Deliver::hear_late_answers`]); else a request ends with its timeout.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -207,9 +207,9 @@ where
     }
 
     /// The events of a message whose endpoint said yes after their time. What cannot be looked up is sent again.
-    pub(crate) async fn answered_late(&self, delivery: &Delivery) -> HashSet<String> {
+    pub(crate) async fn answered_late(&self, delivery: &Delivery) -> BTreeSet<String> {
         if !delivery.timed_out {
-            return HashSet::new();
+            return BTreeSet::new();
         }
         let found = match delivery.events.as_slice() {
             [event] => self
@@ -220,7 +220,7 @@ where
         };
         found.unwrap_or_else(|error| {
             tracing::warn!(topic = %delivery.topic, subscription = %delivery.subscription, error = &error as &dyn std::error::Error, "late answers not looked up");
-            HashSet::new()
+            BTreeSet::new()
         })
     }
 
@@ -230,10 +230,10 @@ where
     }
 
     /// Those of a message's events that are noted. One list is cheaper than a look for every event.
-    async fn noted(&self, delivery: &Delivery) -> Result<HashSet<String>, PortError> {
-        let keys: HashSet<&str> = delivery.events.iter().map(|event| event.key.as_str()).collect();
+    async fn noted(&self, delivery: &Delivery) -> Result<BTreeSet<String>, PortError> {
+        let keys: BTreeSet<&str> = delivery.events.iter().map(|event| event.key.as_str()).collect();
         let prefix = layout::late_of(&delivery.topic, &delivery.subscription);
-        let (mut found, mut after) = (HashSet::new(), None);
+        let (mut found, mut after) = (BTreeSet::new(), None);
         for _ in 0..PAGES_MAX {
             let page = self.ports.state.list(&prefix, after.as_deref(), PAGE_MAX).await?;
             let noted = page.objects.iter().filter_map(|object| object.key.strip_prefix(&prefix));

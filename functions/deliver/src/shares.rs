@@ -1,9 +1,8 @@
 //! What an invocation has under way, shared out over the links: a long row for one that is slow must not keep another's
 //! requests from beginning.
 
-use std::collections::HashMap;
-
 use futures_util::stream::{self, StreamExt};
+use indexmap::IndexMap;
 use posthaste_core::endpoint::Link;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
 
@@ -39,9 +38,9 @@ fn share(links: usize, room: usize) -> usize {
     (REQUESTS_PER_INVOCATION_MAX / links.max(1)).max(room).max(1)
 }
 
-/// The requests to each link, in their order.
+/// The requests to each link, in their order. The link of the first request comes first.
 fn by_link(requests: Vec<Planned>) -> Vec<Vec<Planned>> {
-    let mut links: HashMap<Link, Vec<Planned>> = HashMap::new();
+    let mut links: IndexMap<Link, Vec<Planned>> = IndexMap::new();
     for request in requests {
         links.entry(request.subscription.endpoint.link()).or_default().push(request);
     }

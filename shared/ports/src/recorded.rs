@@ -73,38 +73,71 @@ pub struct Call {
 
 /// Calls in the order in which they ended. Clones share them; several decorators may note into one.
 #[derive(Debug, Clone, Default)]
-pub struct Calls(Arc<Mutex<Vec<Call>>>);
+pub struct Calls(Arc<Mutex<Noted>>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    ended: Vec<Call>,
+    under_way: usize,
+}
 
 impl Calls {
     /// A copy of all calls.
     pub fn all(&self) -> Vec<Call> {
-        self.lock().clone()
+        self.lock().ended.clone()
     }
 
     /// All calls; noting begins anew.
     pub fn take(&self) -> Vec<Call> {
-        std::mem::take(&mut *self.lock())
+        std::mem::take(&mut self.lock().ended)
     }
 
     /// How many calls of an operation there were, over all ports.
     pub fn count(&self, operation: Operation) -> usize {
-        self.lock().iter().filter(|call| call.operation == operation).count()
+        self.lock().ended.iter().filter(|call| call.operation == operation).count()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Call>> {
+    /// How many calls have begun and not ended.
+    pub fn under_way(&self) -> usize {
+        self.lock().under_way
+    }
+
+    /// Does work that counts as under way and is noted as no call: what a test asks of a port itself.
+    pub async fn unnoted<F: Future>(&self, work: F) -> F::Output {
+        let _under_way = UnderWay::begin(self);
+        work.await
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Noted> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn begin(&self, port: &'static str, operation: Operation, key: &str) -> Begun {
         let call = Call { port, operation, key: key.to_owned(), entries: 0, bytes: 0, ended: Ended::Cut };
-        Begun { calls: self.clone(), call }
+        Begun { under_way: UnderWay::begin(self), call }
     }
 }
 
 /// A call under way; noted when dropped, so that one whose future was dropped is noted too.
 struct Begun {
-    calls: Calls,
+    under_way: UnderWay,
     call: Call,
+}
+
+/// Counts as under way until it is dropped.
+struct UnderWay(Calls);
+
+impl UnderWay {
+    fn begin(calls: &Calls) -> Self {
+        calls.lock().under_way += 1;
+        Self(calls.clone())
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.lock().under_way -= 1;
+    }
 }
 
 impl Begun {
@@ -121,7 +154,7 @@ impl Begun {
 
 impl Drop for Begun {
     fn drop(&mut self) {
-        self.calls.lock().push(self.call.clone());
+        self.under_way.0.lock().ended.push(self.call.clone());
     }
 }
 
@@ -328,8 +361,10 @@ mod tests {
         let never = Recorded::new(MemoryWebhook::silent(), "webhook", &calls);
         let dropped = tokio::spawn(async move { never.send(request("https://a.example/x", "1")).await });
         tokio::task::yield_now().await;
+        assert_eq!(calls.under_way(), 1);
         dropped.abort();
         assert!(dropped.await.unwrap_err().is_cancelled());
+        assert_eq!((calls.unnoted(async { calls.under_way() }).await, calls.under_way()), (1, 0));
         let expected = [
             call("webhook", Operation::Post, "https://a.example:443/hook", 1, 5),
             Call { ended: Ended::Cut, ..call("webhook", Operation::Post, "https://a.example:443/x", 1, 1) },

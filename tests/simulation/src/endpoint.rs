@@ -137,10 +137,12 @@ impl ScriptedEndpoint {
         std::mem::take(&mut self.lock().dropped)
     }
 
+    /// An answer that comes after so long. Its time runs from now, not from when it is first polled.
     fn late(&self, after: Duration, status: u16) -> LateAnswer {
         let clock = self.clock.clone();
+        let due = clock.monotonic() + after;
         LateAnswer::new(async move {
-            clock.sleep(after).await;
+            clock.sleep(due.saturating_sub(clock.monotonic())).await;
             Ok(response(status, None))
         })
     }

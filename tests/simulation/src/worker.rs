@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use posthaste_deliver::Deliver;
 use posthaste_local::{Local, ManualClock};
+use posthaste_ports::recorded::Calls;
 use posthaste_ports::{
     BatchResponse, Clock, LinkBook, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
 };
@@ -24,6 +25,7 @@ pub struct Worker {
     pub(crate) deliver: Deliver<Queue, State, ScriptedEndpoint, ManualClock, Chance>,
     pub(crate) local: Local<ManualClock>,
     pub(crate) clock: ManualClock,
+    pub(crate) calls: Calls,
 }
 
 impl Worker {
@@ -39,13 +41,14 @@ impl Worker {
 
     /// The same with at most so many messages.
     pub async fn deliver_some(&self, messages_max: usize, left: Duration) -> BatchResponse {
-        let batch = receive(&self.local, QueueName::Deliveries, messages_max).await;
+        let received = receive(&self.local, QueueName::Deliveries, messages_max);
+        let batch = self.calls.unnoted(received).await;
         let receipts: Vec<_> = batch.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
         let response = self.deliver.handle(batch, self.clock.monotonic() + left).await;
         let queue = self.local.queue(QueueName::Deliveries);
         for (id, receipt) in receipts {
             if !response.failures.contains(&id) {
-                queue.acknowledge(&receipt).await.expect("an acknowledgement");
+                self.calls.unnoted(queue.acknowledge(&receipt)).await.expect("an acknowledgement");
             }
         }
         response

@@ -81,6 +81,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// The identity of the topic and of its subscription, however often they are written.
 const CREATION: CreationId = CreationId::new([7; CREATION_ID_BYTES]);
 
+/// As many turns as others need to go on with what needs no port.
+const TURNS: usize = 100;
+
 /// When every world begins.
 pub fn start() -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000)
@@ -164,7 +167,13 @@ impl World {
             drain: drain.clone(),
         };
         let deliver = Deliver::new(ports, settings);
-        let worker = Worker { links: links.clone(), deliver, local: local.clone(), clock: clock.clone() };
+        let worker = Worker {
+            links: links.clone(),
+            deliver,
+            local: local.clone(),
+            clock: clock.clone(),
+            calls: calls.clone(),
+        };
         Self {
             worker,
             faults: faults.clone(),
@@ -365,7 +374,8 @@ impl World {
             drain: self.drain.clone(),
         };
         let deliver = Deliver::new(ports, DeliverSettings::default());
-        Worker { links, deliver, local: self.local.clone(), clock: self.clock.clone() }
+        let (local, clock, calls) = (self.local.clone(), self.clock.clone(), self.calls.clone());
+        Worker { links, deliver, local, clock, calls }
     }
 
     /// Listens for late answers, until deliver is stopped.
@@ -424,14 +434,20 @@ impl World {
         self.in_time(self.wake.run()).await
     }
 
+    /// Lets others do what can be done without time: they have had their turns, and no call of a port is under way.
+    pub async fn rest(&self) {
+        let mut turns = 0;
+        while turns < TURNS || self.calls.under_way() > 0 {
+            tokio::task::yield_now().await;
+            turns += 1;
+        }
+    }
+
     /// Works, and whenever that waits for a second or less, so much time passes.
     pub async fn in_time<F: Future>(&self, work: F) -> F::Output {
         let pauses = async {
             loop {
-                // As many turns as others need to do what can be done meanwhile.
-                for _ in 0..100 {
-                    tokio::task::yield_now().await;
-                }
+                self.rest().await;
                 let soon = self.clock.now() + PAUSE_MAX;
                 if self.clock.next_due().is_some_and(|due| due <= soon) {
                     self.clock.advance_to_next();
@@ -439,6 +455,7 @@ impl World {
             }
         };
         tokio::select! {
+            biased;
             output = work => output,
             () = pauses => unreachable!("pauses never end"),
         }

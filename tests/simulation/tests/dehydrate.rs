@@ -177,8 +177,12 @@ async fn a_retry_refers_to_the_same_payload_and_so_does_the_dead_letter() {
     let again: Vec<_> = host.waiting().await.iter().filter_map(reference).collect();
     assert_eq!(again, host.payloads().await);
     host.world.endpoint.answer([Answer::Status(400)]);
-    host.world.deliver_all().await;
-    assert!(host.received().contains(&event("high")));
+    // Five failures of one invocation began a glitch: the retry of one event asks whether it is over, and the others
+    // come after it.
+    host.world.pass(Duration::from_mins(2)).await;
+    let mut received = host.received();
+    received.sort();
+    assert_eq!(received, ["1", "2", "3", "4", "high"].map(event));
     host.world.clock.advance(Duration::from_mins(5));
     host.world.bury().await;
     let buried: Vec<_> = host.world.buried().await.into_iter().map(|(_, bytes)| bytes).collect();

@@ -59,6 +59,7 @@ async fn deliver_while(world: &World, hanging: &Hanging, calls: u64, passes: Dur
         while hanging.plan.faults() < before + calls {
             tokio::task::yield_now().await;
         }
+        world.rest().await;
         world.clock.advance(passes);
     };
     let (response, ()) = tokio::join!(world.deliver_within(INVOCATION), time);

@@ -43,14 +43,12 @@ async fn publish(world: &World, messages: usize, events: usize) {
     }
 }
 
-/// Lets go on whatever can without time, and answers how many requests came since the last time: slow ones and quick ones.
+/// Lets go on what can without time. Answers how many requests came since the last time: slow ones and quick ones.
 async fn come(world: &World) -> (usize, usize) {
     let mut seen = usize::MAX;
     while seen != world.endpoint.seen() {
         seen = world.endpoint.seen();
-        for _ in 0..1000 {
-            tokio::task::yield_now().await;
-        }
+        world.rest().await;
     }
     let requests = world.endpoint.take();
     let slow = requests.iter().filter(|request| request.url.contains("slow")).count();

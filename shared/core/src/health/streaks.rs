@@ -1,6 +1,6 @@
 //! Failures in a row, counted by one worker for itself.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::condition::Failure;
 use super::observe::Observation;
@@ -32,7 +32,7 @@ pub struct Successes {
 
 /// The requests of one invocation, by target, for the rule that a few which all failed are a streak too.
 #[derive(Debug, Default)]
-pub struct Tally(HashMap<Target, Requests>);
+pub struct Tally(BTreeMap<Target, Requests>);
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Requests {
@@ -104,7 +104,8 @@ impl Tally {
         self.0.entry(target.clone()).or_default().succeeded = true;
     }
 
-    /// The targets all of whose requests failed, `minimum` of them at least, and what is to be told of them.
+    /// The targets all of whose requests failed, `minimum` of them at least, and what is to be told of them. Links
+    /// come first, then subscriptions, each by name.
     pub fn all_failed(&self, minimum: u32) -> impl Iterator<Item = (&Target, Observation)> {
         let is_streak = move |it: &Requests| !it.succeeded && it.failed >= minimum;
         self.0.iter().filter(move |(_, it)| is_streak(it)).filter_map(|(target, requests)| {

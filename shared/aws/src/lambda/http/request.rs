@@ -1,7 +1,7 @@
 //! The event of a Function URL, and the HTTP request that it stands for.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use axum::body::Body;
@@ -19,7 +19,7 @@ pub(super) struct UrlRequest {
     raw_query_string: Option<String>,
     cookies: Option<Vec<String>>,
     /// Several values of one header are joined by commas already.
-    headers: Option<HashMap<String, String>>,
+    headers: Option<BTreeMap<String, String>>,
     request_context: RequestContext,
     body: Option<String>,
     #[serde(default)]
@@ -101,7 +101,7 @@ fn encoded<'a>(text: &'a str, delimiters: &[u8]) -> Cow<'a, str> {
     Cow::Owned(encoded)
 }
 
-fn headers(sent: HashMap<String, String>, cookies: &[String]) -> Result<HeaderMap, RequestError> {
+fn headers(sent: BTreeMap<String, String>, cookies: &[String]) -> Result<HeaderMap, RequestError> {
     let mut headers = HeaderMap::with_capacity(sent.len() + 1);
     for (name, value) in sent {
         let name = HeaderName::try_from(name).map_err(|_| RequestError::Header)?;
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_header_that_cannot_be_one_is_refused() {
         for (name, value) in [("a b", "x"), ("", "x"), ("a", "x\ny")] {
-            let sent = HashMap::from([(name.to_owned(), value.to_owned())]);
+            let sent = BTreeMap::from([(name.to_owned(), value.to_owned())]);
             assert_eq!(headers(sent, &[]), Err(RequestError::Header), "{name}: {value}");
         }
     }
