@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 use posthaste_core::attempt::{AttemptContext, Outgoing, request};
-use posthaste_core::batch::splits;
+use posthaste_core::batch::{BatchAnswer, Follow, Splitting};
 use posthaste_core::decide::{AttemptState, DeadLetterReason, Outcome, Verdict, decide};
 use posthaste_core::delivery::LastAttempt;
 use posthaste_core::outcome::SendFailure;
@@ -95,7 +95,7 @@ where
     ) -> Vec<(EntryRef, EntryVerdict)> {
         let Texts { loaded, unloadable: mut verdicts, held } = self.load(invocation, planned).await;
         let mut waiting: Vec<&[Loaded]> = if loaded.is_empty() { vec![] } else { vec![&loaded] };
-        let mut turn = Some(turn);
+        let (mut turn, mut splitting) = (Some(turn), Splitting::default());
         while let Some(run) = waiting.pop() {
             if self.lanes.is_closed() || self.time_to_start(invocation, planned).is_none() {
                 verdicts.extend(run.iter().map(|event| (event.at, EntryVerdict::NotStarted)));
@@ -122,22 +122,23 @@ where
                 continue;
             };
             self.note(invocation, &mut route, Made { planned, began, outcome: posted.outcome }).await;
-            let status = posted.outcome.status();
-            if splits(status, run.len()) {
+            // An endpoint that is gone is not asked for the other halves.
+            let is_gone = posted.outcome.status() == Some(410) && !route.is_fallback;
+            let answer = batch_answer(invocation, run, posted.outcome);
+            let follow = splitting.follow(answer, &planned.subscription.retry);
+            if follow == Follow::Split {
                 let (first, second) = run.split_at(run.len() / 2);
                 waiting.extend([second, first]);
                 continue;
             }
             verdicts.extend(self.judge(invocation, planned, &route, run, &posted));
-            if status == Some(410) && !route.is_fallback {
-                // Whoever is gone is not asked for the other halves.
-                verdicts.extend(
-                    waiting.drain(..).flat_map(|run| self.judge(invocation, planned, &route, run, &posted)),
-                );
-                if planned.subscription.retry.disable_on_gone {
-                    // Cut off, it is left to the next event, which meets the same answer.
-                    self.before(invocation.attempts_end(), self.retire(&planned.subscription)).await;
-                }
+            if is_gone || follow == Follow::JudgeAll {
+                let rest = waiting.drain(..).flatten();
+                verdicts.extend(rest.map(|event| self.judge_one(invocation, planned, &route, event, posted.outcome)));
+            }
+            if is_gone && planned.subscription.retry.disable_on_gone {
+                // Cut off, it is left to the next event, which meets the same answer.
+                self.before(invocation.attempts_end(), self.retire(&planned.subscription)).await;
             }
         }
         drop((permit, held));
@@ -221,23 +222,38 @@ where
         run: &[Loaded],
         posted: &Posted,
     ) -> Vec<(EntryRef, EntryVerdict)> {
-        let now = self.ports.clock.now();
-        let judge = |(index, Loaded { at, .. }): (usize, &Loaded)| {
-            let outcome = posted.of(index);
-            if outcome == Outcome::Failed(SendFailure::Exhausted) {
-                return (*at, EntryVerdict::Postponed { not_before: now + OUR_FAULT_WAIT });
-            }
-            let state = AttemptState {
-                attempt: planned.attempts_before.saturating_add(1),
-                expires_at: invocation.entry(*at).expires_at,
-                name_was_unknown: planned.name_was_unknown,
-                is_fallback: route.is_fallback,
-            };
-            let verdict = decide(&state, outcome, &planned.subscription.retry, planned.jitter, now);
-            (*at, entry_verdict(verdict, outcome, now))
-        };
+        let judge = |(index, event)| self.judge_one(invocation, planned, route, event, posted.of(index));
         run.iter().enumerate().map(judge).collect()
     }
+
+    fn judge_one(
+        &self,
+        invocation: &Invocation,
+        planned: &Planned,
+        route: &Route<'_>,
+        event: &Loaded,
+        outcome: Outcome,
+    ) -> (EntryRef, EntryVerdict) {
+        let (at, now) = (event.at, self.ports.clock.now());
+        if outcome == Outcome::Failed(SendFailure::Exhausted) {
+            return (at, EntryVerdict::Postponed { not_before: now + OUR_FAULT_WAIT });
+        }
+        let state = AttemptState {
+            attempt: planned.attempts_before.saturating_add(1),
+            expires_at: invocation.entry(at).expires_at,
+            name_was_unknown: planned.name_was_unknown,
+            is_fallback: route.is_fallback,
+        };
+        let verdict = decide(&state, outcome, &planned.subscription.retry, planned.jitter, now);
+        (at, entry_verdict(verdict, outcome, now))
+    }
+}
+
+fn batch_answer(invocation: &Invocation, run: &[Loaded], outcome: Outcome) -> BatchAnswer {
+    let was_refused = |event: &Loaded| {
+        invocation.jobs[event.at.job].delivery.last.is_some_and(LastAttempt::was_refused)
+    };
+    BatchAnswer { outcome, events: run.len(), was_refused: run.iter().any(was_refused) }
 }
 
 fn outgoing<'a>(invocation: &'a Invocation, event: &Loaded) -> Outgoing<'a> {

@@ -1,5 +1,7 @@
 //! Packing: which events travel together, in a request and in a message. It never waits to fill a batch.
 
+mod split;
+
 use std::ops::Range;
 
 use crate::delivery::Payload;
@@ -8,6 +10,7 @@ use crate::limits::{
     ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, PREFERRED_BATCH_KILOBYTES_DEFAULT, SQS_MESSAGE_BYTES_MAX,
     UNBATCHED_EVENTS_PER_MESSAGE_MAX, UNBATCHED_MESSAGE_BYTES_PREFERRED,
 };
+pub use split::{BatchAnswer, Follow, SINGLES_REFUSED_ALIKE_MAX, Splitting, refuses_content};
 
 /// Bytes that the member's name takes which holds an event's envelope in a message.
 const ENVELOPE_MEMBER_BYTES: usize = r#","envelope":"#.len();
@@ -117,12 +120,6 @@ impl Pack {
     }
 }
 
-/// Whether a batch that brought this status is split in halves instead of being judged whole: only its offender
-/// shall be dead-lettered.
-pub fn splits(status: Option<u16>, events: usize) -> bool {
-    events > 1 && matches!(status, Some(400 | 413))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,12 +168,6 @@ mod tests {
     #[test]
     fn no_events_make_no_request() {
         assert_eq!(Batching::default().request().cut([]), Vec::<Range<usize>>::new());
-    }
-
-    #[test]
-    fn only_a_batch_refused_for_its_content_is_split() {
-        assert!(splits(Some(400), 2) && splits(Some(413), 2));
-        assert!(!splits(Some(400), 1) && !splits(Some(500), 2) && !splits(None, 2));
     }
 
     proptest! {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+use crate::batch::refuses_content;
 use crate::decide::{DeadLetterReason, Outcome};
 use crate::event::Envelope;
 use crate::hops::Hops;
@@ -234,6 +235,11 @@ impl LastAttempt {
     /// Whether the endpoint did not answer in time: a 408 is an answer.
     pub fn had_no_answer_in_time(self) -> bool {
         self.outcome == OutcomeName::TimedOut && self.status.is_none()
+    }
+
+    /// Whether the endpoint refused the content.
+    pub fn was_refused(self) -> bool {
+        self.status.is_some_and(refuses_content)
     }
 
     /// Notes an outcome that was not a success; `None` for a success.
