@@ -9,7 +9,7 @@
 //! | well | a streak of failures | Glitch, 60 s | in the queue |
 //! | Glitch | its probe fails | the next Glitch; after three of them Retry, 10 min | in the queue |
 //! | Retry | its probe fails | the next hold: 10 min three times, then 15 min each | held |
-//! | Glitch, Retry | a success, or force | Recovering: 1, 2, 4 … requests at once | let through |
+//! | Glitch, Retry | a success, force, or a probe whose host name does not exist | Recovering: 1, 2, 4 … requests at once | let through |
 //! | Recovering | a streak of failures | Glitch, 60 s | in the queue |
 //! | Recovering | the ramp has ended | well | – |
 //!

@@ -71,6 +71,7 @@ async fn what_fails_decides_who_is_left_alone() {
     for status in [400, 404, 413, 422] {
         check(Answer::Status(status), None, None).await;
     }
+    check(Answer::Failure(SendFailure::Resolution { does_not_exist: true }), None, None).await;
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Endpoints' host names, as a name server of the test's own has them.
 
+use std::fs;
+
 use posthaste_tests::endpoint::Endpoint;
 use posthaste_tests::events::{cloud_event, subscription, subscription_with};
 use posthaste_tests::home::Home;
@@ -7,9 +9,12 @@ use posthaste_tests::name_server::NameServer;
 use posthaste_tests::server::Server;
 use serde_json::json;
 
-/// A server that asks this name server.
+/// A server that asks this name server, to which one failure of a link is enough.
 fn serve(home: &Home, names: &NameServer) -> Server {
-    Server::start(home.path(), &["--dns-server", &names.address().to_string()])
+    let settings = home.path().join("links.yaml");
+    fs::write(&settings, "failuresInARow: 1\n").expect("a file of settings");
+    let (names, settings) = (names.address().to_string(), settings.to_string_lossy().into_owned());
+    Server::start(home.path(), &["--dns-server", &names, "--link-settings", &settings])
 }
 
 #[test]
@@ -44,4 +49,5 @@ fn what_goes_to_a_name_that_does_not_exist_is_a_dead_letter_that_says_so() {
     assert_eq!(names.asked(), ["gone.example.com"; 2]);
     let told = |line: &String| line.contains("does_not_exist: true");
     assert_eq!(server.log().iter().filter(|line| told(line)).count(), 1);
+    assert_eq!(home.run_json(&server, &["links"])["links"], json!([]), "the name says nothing about its link");
 }

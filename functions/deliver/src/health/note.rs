@@ -141,6 +141,7 @@ fn is_own_problem(target: &Target, sign: Sign, made: Made<'_>) -> bool {
 fn answer(probe: &Probe, target: &Target, sign: Sign, made: Made<'_>) -> Observation {
     let by = probe.by.clone();
     match Failure::of(made.outcome) {
+        _ if made.outcome.is_unknown_name() => Observation::ProbeFoundNoName { by },
         _ if is_own_problem(target, sign, made) => Observation::ProbeGivenUp { by },
         Some(last) if matches!(sign, Sign::Bad | Sign::Unknown) => Observation::ProbeFailed { by, last },
         _ => Observation::ProbeSucceeded { by },

@@ -47,7 +47,8 @@ pub struct Condition {
     /// Whether it was told that it is down, and not yet that it is up again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told_down: bool,
-    /// Whether it is recovering because an operator wants it, and no request has succeeded since.
+    /// Whether it is recovering because an operator wants it, or because its host name does not exist, and no request has
+    /// succeeded since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
 }

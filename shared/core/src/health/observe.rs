@@ -36,6 +36,12 @@ pub enum Observation {
         /// Whose it was.
         by: String,
     },
+    /// The probe of this lease found that the host name does not exist: waiting cannot help, so what waits is let
+    /// through, each delivery to its own verdict.
+    ProbeFoundNoName {
+        /// The lease's name.
+        by: String,
+    },
     /// A request that was no probe succeeded.
     Succeeded,
     /// An operator wants it asked now.
@@ -72,14 +78,15 @@ pub fn observe(
             let is_its_probe = it.probe.as_ref().is_some_and(|probe| probe.by == *by);
             is_its_probe.then(|| Condition { probe: None, ..it.clone() })
         }
+        (Some(it), Observation::ProbeFoundNoName { by }) => {
+            let is_its_probe = it.probe.as_ref().is_some_and(|probe| probe.by == *by);
+            is_its_probe.then(|| released(it, now))
+        }
         (Some(it), Observation::ProbeSucceeded { .. } | Observation::Succeeded) => match it.phase {
             Phase::Recovering => it.forced.then(|| Condition { forced: false, until: now, ..it.clone() }),
             Phase::Glitch | Phase::Retry => Some(recovering(it, now)),
         },
-        (Some(it), Observation::Forced) => {
-            let recovers = || Condition { forced: true, ..recovering(it, now) };
-            (it.phase != Phase::Recovering).then(recovers)
-        }
+        (Some(it), Observation::Forced) => (it.phase != Phase::Recovering).then(|| released(it, now)),
         (None, _) => None,
     }
 }
@@ -121,6 +128,11 @@ fn next(
             Condition { hold, until: now + settings.hold(hold), ..same }
         }
     }
+}
+
+/// Let through without a success: nothing says that it is up again until a request succeeds.
+fn released(before: &Condition, now: Timestamp) -> Condition {
+    Condition { forced: true, ..recovering(before, now) }
 }
 
 fn recovering(before: &Condition, now: Timestamp) -> Condition {

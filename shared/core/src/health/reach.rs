@@ -6,7 +6,7 @@ use crate::outcome::SendFailure;
 /// What has failed with a request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// Only its events: the endpoint is there and answers.
+    /// Only its events: the endpoint answers, or its host name does not exist, so that waiting cannot help.
     Event,
     /// The subscription: the link was reached, and what is behind it does not do its work.
     Subscription,
@@ -20,11 +20,12 @@ pub fn reach(outcome: Outcome) -> Option<Reach> {
         Outcome::Answered { status: 200..=204, .. } | Outcome::Failed(SendFailure::Exhausted) => None,
         // All that 408 and 429 leave of the client errors.
         Outcome::Answered { status: 400..=407 | 409..=428 | 430..=499, .. }
-        | Outcome::Unacknowledged { .. } => Some(Reach::Event),
+        | Outcome::Unacknowledged { .. }
+        | Outcome::Failed(SendFailure::Resolution { does_not_exist: true }) => Some(Reach::Event),
         Outcome::Answered { .. } | Outcome::Failed(SendFailure::TimedOut) => Some(Reach::Subscription),
         Outcome::Failed(
             SendFailure::Socket
-            | SendFailure::Resolution { .. }
+            | SendFailure::Resolution { does_not_exist: false }
             | SendFailure::Tls
             | SendFailure::AddressRefused,
         ) => Some(Reach::Link),
@@ -49,9 +50,9 @@ mod tests {
         }
         check(Outcome::Unacknowledged { status: 200 }, Some(Reach::Event));
         check(Outcome::Failed(SendFailure::TimedOut), Some(Reach::Subscription));
-        for does_not_exist in [true, false] {
-            check(Outcome::Failed(SendFailure::Resolution { does_not_exist }), Some(Reach::Link));
-        }
+        let unresolved = |does_not_exist| Outcome::Failed(SendFailure::Resolution { does_not_exist });
+        check(unresolved(false), Some(Reach::Link));
+        check(unresolved(true), Some(Reach::Event));
         for failure in [SendFailure::Socket, SendFailure::Tls, SendFailure::AddressRefused] {
             check(Outcome::Failed(failure), Some(Reach::Link));
         }

@@ -32,6 +32,8 @@ pub fn signs(outcome: Outcome) -> Option<Signs> {
     match reach(outcome) {
         None if outcome.is_success() => of(Sign::Good, Sign::Good),
         None => None,
+        // Nobody was asked.
+        Some(Reach::Event) if outcome.is_unknown_name() => of(Sign::Unknown, Sign::Unknown),
         Some(Reach::Event) => of(Sign::Good, Sign::Answers),
         // Silence may be that of a host that is not there.
         Some(Reach::Subscription) if outcome == Outcome::Failed(SendFailure::TimedOut) => {
@@ -58,6 +60,8 @@ mod tests {
         check(answered(503), Sign::Good, Sign::Bad);
         check(Outcome::Failed(SendFailure::TimedOut), Sign::Unknown, Sign::Bad);
         check(Outcome::Failed(SendFailure::Socket), Sign::Bad, Sign::Unknown);
+        let unknown_name = Outcome::Failed(SendFailure::Resolution { does_not_exist: true });
+        check(unknown_name, Sign::Unknown, Sign::Unknown);
         assert_eq!(signs(Outcome::Failed(SendFailure::Exhausted)), None);
     }
 }

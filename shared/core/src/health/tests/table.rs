@@ -38,6 +38,7 @@ fn every_state_and_observation() {
         ("probe failed", probe_failed("me")),
         ("stale streak", failing_since(Timestamp::from_millis(NOW.as_millis() - 1))),
         ("given up", Observation::ProbeGivenUp { by: "me".to_owned() }),
+        ("no such name", Observation::ProbeFoundNoName { by: "me".to_owned() }),
         ("success", Observation::Succeeded),
         ("force", Observation::Forced),
     ];
