@@ -190,7 +190,7 @@ fn status_name(status: u16) -> Option<OutcomeName> {
 
 fn failure_name(failure: SendFailure) -> OutcomeName {
     match failure {
-        SendFailure::TimedOut => OutcomeName::TimedOut,
+        SendFailure::TimedOut | SendFailure::ConnectTimedOut => OutcomeName::TimedOut,
         SendFailure::Socket => OutcomeName::SocketError,
         SendFailure::Resolution { .. } => OutcomeName::ResolutionError,
         SendFailure::Tls => OutcomeName::TlsError,
@@ -265,6 +265,7 @@ mod tests {
         }
         let failed = [
             (SendFailure::TimedOut, "TimedOut"),
+            (SendFailure::ConnectTimedOut, "TimedOut"),
             (SendFailure::Socket, "SocketError"),
             (SendFailure::Resolution { does_not_exist: true }, "ResolutionError"),
             (SendFailure::Tls, "TlsError"),

@@ -5,9 +5,13 @@ use serde::{Deserialize, Serialize};
 /// Why a request brought no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendFailure {
-    /// No response head within the timeout.
+    /// No response head within the timeout, though the request was, or could have been, sent.
     #[error("no answer in time")]
     TimedOut,
+    /// No connection within the timeout: the resolver, the connect or the TLS handshake was silent, and nothing of the
+    /// request was sent.
+    #[error("no connection in time")]
+    ConnectTimedOut,
     /// Refused, reset or closed connection, or an answer that is not HTTP.
     #[error("the connection failed")]
     Socket,
@@ -99,6 +103,7 @@ mod tests {
         }
         let failed = |failure, name| check(Outcome::Failed(failure), Some(name));
         failed(SendFailure::TimedOut, OutcomeName::TimedOut);
+        failed(SendFailure::ConnectTimedOut, OutcomeName::TimedOut);
         failed(SendFailure::Socket, OutcomeName::SocketError);
         failed(SendFailure::Resolution { does_not_exist: true }, OutcomeName::ResolutionError);
         failed(SendFailure::Resolution { does_not_exist: false }, OutcomeName::ResolutionError);

@@ -87,7 +87,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             () = deadline.as_mut() => None,
         };
         let Some(response) = head else {
-            return Err(Unanswered { failure: SendFailure::TimedOut, late: begun.map(late) });
+            return Err(Unanswered::in_time(begun));
         };
         // Whoever has an answer has begun.
         let Some(Exchange { mut connection, .. }) = begun else { return Err(SendFailure::Socket.into()) };
@@ -141,6 +141,15 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
 struct Unanswered {
     failure: SendFailure,
     late: Option<LateAnswer>,
+}
+
+impl Unanswered {
+    /// Out of time: what was begun goes on, and what had no connection by then is not sent any more.
+    fn in_time(begun: Option<Exchange>) -> Self {
+        let failure =
+            if begun.is_some() { SendFailure::TimedOut } else { SendFailure::ConnectTimedOut };
+        Self { failure, late: begun.map(late) }
+    }
 }
 
 impl From<SendFailure> for Unanswered {

@@ -60,8 +60,8 @@ async fn what_fails_decides_who_is_left_alone() {
         assert_eq!(reaches_neighbour(&world).await, link.is_none(), "{answer:?}");
     };
     let glitch = Some(Phase::Glitch);
-    for failure in [SendFailure::Socket, SendFailure::Tls, SendFailure::Resolution { does_not_exist: false }]
-    {
+    let unresolved = SendFailure::Resolution { does_not_exist: false };
+    for failure in [SendFailure::Socket, SendFailure::Tls, SendFailure::ConnectTimedOut, unresolved] {
         check(Answer::Failure(failure), glitch, None).await;
     }
     check(Answer::Failure(SendFailure::TimedOut), None, glitch).await;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
 use std::fs;
+use std::net::TcpListener;
 
 use posthaste_tests::events::{cloud_event, subscription};
 use posthaste_tests::home::Home;
@@ -49,6 +50,20 @@ fn an_endpoint_that_refuses_is_shown_until_it_is_forced() {
     assert_eq!(links(&home, &server)[0]["state"], "recovering");
     let told = |line: &String| line.contains("subscription acted on") && line.contains("force");
     wait_until("a line of the log that says who was forced", || server.log().iter().any(told).then_some(()));
+}
+
+/// The kernel takes the connection, and the TLS handshake is never answered.
+#[test]
+fn a_handshake_that_is_never_answered_is_the_link_s_failure() {
+    let home = Home::new();
+    let server = serve(&home);
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let link = format!("https://{}", silent.local_addr().unwrap());
+    let settings = json!({ "endpoint": { "url": link, "timeout": "PT1S" } });
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    topic.publish(&cloud_event("1"));
+    let row = wait_until("a link that is left alone", || links(&home, &server).into_iter().next());
+    assert_eq!([&row["link"], &row["scope"], &row["lastOutcome"]], [&json!(link), &json!("link"), &json!("TimedOut")]);
 }
 
 #[test]

@@ -24,7 +24,8 @@ pub fn reach(outcome: Outcome) -> Option<Reach> {
         | Outcome::Failed(SendFailure::Resolution { does_not_exist: true }) => Some(Reach::Event),
         Outcome::Answered { .. } | Outcome::Failed(SendFailure::TimedOut) => Some(Reach::Subscription),
         Outcome::Failed(
-            SendFailure::Socket
+            SendFailure::ConnectTimedOut
+            | SendFailure::Socket
             | SendFailure::Resolution { does_not_exist: false }
             | SendFailure::Tls
             | SendFailure::AddressRefused,
@@ -53,7 +54,13 @@ mod tests {
         let unresolved = |does_not_exist| Outcome::Failed(SendFailure::Resolution { does_not_exist });
         check(unresolved(false), Some(Reach::Link));
         check(unresolved(true), Some(Reach::Event));
-        for failure in [SendFailure::Socket, SendFailure::Tls, SendFailure::AddressRefused] {
+        let unreached = [
+            SendFailure::ConnectTimedOut,
+            SendFailure::Socket,
+            SendFailure::Tls,
+            SendFailure::AddressRefused,
+        ];
+        for failure in unreached {
             check(Outcome::Failed(failure), Some(Reach::Link));
         }
         check(Outcome::Failed(SendFailure::Exhausted), None);

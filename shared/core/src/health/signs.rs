@@ -35,7 +35,7 @@ pub fn signs(outcome: Outcome) -> Option<Signs> {
         // Nobody was asked.
         Some(Reach::Event) if outcome.is_unknown_name() => of(Sign::Unknown, Sign::Unknown),
         Some(Reach::Event) => of(Sign::Good, Sign::Answers),
-        // Silence may be that of a host that is not there.
+        // Silence on a connection that is there may still be that of a host that is not.
         Some(Reach::Subscription) if outcome == Outcome::Failed(SendFailure::TimedOut) => {
             of(Sign::Unknown, Sign::Bad)
         }
@@ -59,6 +59,7 @@ mod tests {
         check(Outcome::Unacknowledged { status: 200 }, Sign::Good, Sign::Answers);
         check(answered(503), Sign::Good, Sign::Bad);
         check(Outcome::Failed(SendFailure::TimedOut), Sign::Unknown, Sign::Bad);
+        check(Outcome::Failed(SendFailure::ConnectTimedOut), Sign::Bad, Sign::Unknown);
         check(Outcome::Failed(SendFailure::Socket), Sign::Bad, Sign::Unknown);
         let unknown_name = Outcome::Failed(SendFailure::Resolution { does_not_exist: true });
         check(unknown_name, Sign::Unknown, Sign::Unknown);

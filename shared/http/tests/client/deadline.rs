@@ -81,7 +81,7 @@ impl NameLookup for Silent {
 }
 
 #[tokio::test]
-async fn a_name_that_is_never_resolved_has_timed_out() {
+async fn a_name_that_is_never_resolved_has_no_connection_in_time() {
     let clock = ManualClock::new(Timestamp::EPOCH);
     let client = HyperWebhookClient::with_names(on_loopback(), clock.clone(), Silent).unwrap();
     // The second waits for the first one's look-up.
@@ -92,7 +92,7 @@ async fn a_name_that_is_never_resolved_has_timed_out() {
     settle().await;
     clock.advance(TIMEOUT);
     for sending in sending {
-        assert_eq!(brief(sending.await.unwrap()), Err(SendFailure::TimedOut));
+        assert_eq!(brief(sending.await.unwrap()), Err(SendFailure::ConnectTimedOut));
     }
 }
 
@@ -117,4 +117,22 @@ async fn a_request_that_was_never_sent_does_not_go_on() {
     settle().await;
     clock.advance(TIMEOUT);
     assert!(sending.await.unwrap().late.is_none());
+}
+
+#[tokio::test]
+async fn a_connect_that_is_never_answered_has_no_connection_in_time() {
+    // Its one place in the row of connections to be accepted is taken, so that the kernel leaves a connect unanswered.
+    let listener = tokio::net::TcpSocket::new_v4().unwrap();
+    listener.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = listener.listen(0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let _first = tokio::net::TcpStream::connect(address).await.unwrap();
+    let clock = ManualClock::new(Timestamp::EPOCH);
+    let client = HyperWebhookClient::new(on_loopback(), clock.clone()).unwrap();
+    let sending = tokio::spawn(async move { client.send(post(&format!("http://{address}/"))).await });
+    settle().await;
+    clock.advance(TIMEOUT);
+    let answer = sending.await.unwrap();
+    assert!(answer.late.is_none());
+    assert_eq!(brief(answer), Err(SendFailure::ConnectTimedOut));
 }

@@ -126,7 +126,7 @@ async fn a_connection_closed_in_the_handshake_is_a_socket_failure() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_stalls_has_timed_out() {
+async fn a_handshake_that_stalls_has_no_connection_in_time() {
     let endpoint = Endpoint::start(vec![vec![write(""), Step::Hang]]).await;
     let clock = ManualClock::new(Timestamp::EPOCH);
     let client = HyperWebhookClient::new(on_loopback(), clock.clone()).unwrap();
@@ -138,5 +138,5 @@ async fn a_handshake_that_stalls_has_timed_out() {
     settle().await;
     assert!(!sending.is_finished());
     clock.advance(Duration::from_millis(1));
-    assert_eq!(brief(sending.await.unwrap()), Err(SendFailure::TimedOut));
+    assert_eq!(brief(sending.await.unwrap()), Err(SendFailure::ConnectTimedOut));
 }
