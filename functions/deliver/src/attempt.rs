@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Method;
 use posthaste_core::attempt::{AttemptContext, Outgoing, request};
 use posthaste_core::batch::{BatchAnswer, Follow, Splitting};
-use posthaste_core::decide::{AttemptState, DeadLetterReason, Outcome, Verdict, decide};
+use posthaste_core::decide::{AttemptState, DeadLetterReason, Outcome, Verdict, decide, is_expired};
 use posthaste_core::delivery::LastAttempt;
 use posthaste_core::outcome::SendFailure;
 use posthaste_core::retry::parse_retry_after;
@@ -94,29 +94,21 @@ where
         turn: Turn,
     ) -> Vec<(EntryRef, EntryVerdict)> {
         let Texts { loaded, unloadable: mut verdicts, held } = self.load(invocation, planned).await;
-        let mut waiting: Vec<&[Loaded]> = if loaded.is_empty() { vec![] } else { vec![&loaded] };
-        let (mut turn, mut splitting) = (Some(turn), Splitting::default());
+        let mut waiting = if loaded.is_empty() { vec![] } else { vec![loaded] };
+        let (mut turn, mut splitting, mut refused) = (Some(turn), Splitting::default(), None);
         while let Some(run) = waiting.pop() {
-            if self.lanes.is_closed() || self.time_to_start(invocation, planned).is_none() {
-                verdicts.extend(run.iter().map(|event| (event.at, EntryVerdict::NotStarted)));
-                continue;
-            }
-            if let Err(verdict) = self.in_turn(invocation, planned, turn.take()).await {
+            if let Err(verdict) = self.ready(invocation, planned, &mut route, turn.take()).await {
                 verdicts.extend(run.iter().map(|event| (event.at, verdict)));
                 continue;
             }
-            if let Err(verdict) = self.admit(planned, &mut route).await {
-                verdicts.extend(run.iter().map(|event| (event.at, verdict)));
-                continue;
-            }
-            // Asking others whether it may be sent has taken some time.
-            if self.time_to_start(invocation, planned).is_none() {
+            let (mut run, expired) = self.expire(invocation, run, refused);
+            verdicts.extend(expired);
+            if run.is_empty() {
                 self.give_up_probe(invocation, &mut route).await;
-                verdicts.extend(run.iter().map(|event| (event.at, EntryVerdict::NotStarted)));
                 continue;
             }
             let began = self.ports.clock.now();
-            let Some(posted) = self.post(invocation, planned, &route, run).await else {
+            let Some(posted) = self.post(invocation, planned, &route, &run).await else {
                 self.give_up_probe(invocation, &mut route).await;
                 verdicts.extend(run.iter().map(|event| (event.at, UNRENDERABLE)));
                 continue;
@@ -124,17 +116,18 @@ where
             self.note(invocation, &mut route, Made { planned, began, outcome: posted.outcome }).await;
             // An endpoint that is gone is not asked for the other halves.
             let is_gone = posted.outcome.status() == Some(410) && !route.is_fallback;
-            let answer = batch_answer(invocation, run, posted.outcome);
+            let answer = batch_answer(invocation, &run, posted.outcome);
             let follow = splitting.follow(answer, &planned.subscription.retry);
             if follow == Follow::Split {
-                let (first, second) = run.split_at(run.len() / 2);
-                waiting.extend([second, first]);
+                refused = LastAttempt::of(posted.outcome, self.ports.clock.now());
+                let second = run.split_off(run.len() / 2);
+                waiting.extend([second, run]);
                 continue;
             }
-            verdicts.extend(self.judge(invocation, planned, &route, run, &posted));
+            verdicts.extend(self.judge(invocation, planned, &route, &run, &posted));
             if is_gone || follow == Follow::JudgeAll {
                 let rest = waiting.drain(..).flatten();
-                verdicts.extend(rest.map(|event| self.judge_one(invocation, planned, &route, event, posted.outcome)));
+                verdicts.extend(rest.map(|event| self.judge_one(invocation, planned, &route, &event, posted.outcome)));
             }
             if is_gone && planned.subscription.retry.disable_on_gone {
                 // Cut off, it is left to the next event, which meets the same answer.
@@ -143,6 +136,41 @@ where
         }
         drop((permit, held));
         verdicts
+    }
+
+    /// Waits until a request may begin. An `Err` is the verdict over its events where it may not.
+    async fn ready(
+        &self,
+        invocation: &Invocation,
+        planned: &Planned,
+        route: &mut Route<'_>,
+        turn: Option<Turn>,
+    ) -> Result<(), EntryVerdict> {
+        if self.lanes.is_closed() || self.time_to_start(invocation, planned).is_none() {
+            return Err(EntryVerdict::NotStarted);
+        }
+        self.in_turn(invocation, planned, turn).await?;
+        self.admit(planned, route).await?;
+        // Asking others whether it may be sent has taken some time.
+        if self.time_to_start(invocation, planned).is_none() {
+            self.give_up_probe(invocation, route).await;
+            return Err(EntryVerdict::NotStarted);
+        }
+        Ok(())
+    }
+
+    /// Takes out what expired while it waited for its request. A part of a batch was `refused` with it in this attempt.
+    fn expire(
+        &self,
+        invocation: &Invocation,
+        run: Vec<Loaded>,
+        refused: Option<LastAttempt>,
+    ) -> (Vec<Loaded>, Vec<(EntryRef, EntryVerdict)>) {
+        let now = self.ports.clock.now();
+        let is_over = |event: &Loaded| is_expired(invocation.entry(event.at).expires_at, now);
+        let (expired, run): (Vec<_>, Vec<_>) = run.into_iter().partition(is_over);
+        let verdict = EntryVerdict::GiveUp { reason: DeadLetterReason::TimeToLiveExceeded, last: refused };
+        (run, expired.iter().map(|event| (event.at, verdict)).collect())
     }
 
     /// Waits for a turn, unless the one that there is still holds: it may have passed while the request waited for its

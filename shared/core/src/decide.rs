@@ -130,7 +130,8 @@ pub fn decide(
     Verdict::Retry { not_before: now + jitter.lengthen(wait(state.attempt, outcome, policy)) }
 }
 
-/// Whether an event has expired when its next attempt falls due. It is not asked in the middle of an attempt.
+/// Whether an event has expired: asked when its next attempt falls due and right before its request begins, never in the
+/// middle of an attempt.
 pub fn is_expired(expires_at: Timestamp, now: Timestamp) -> bool {
     now >= expires_at
 }
