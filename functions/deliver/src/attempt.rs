@@ -127,7 +127,9 @@ where
             verdicts.extend(self.judge(invocation, planned, &route, &run, &posted));
             if is_gone || follow == Follow::JudgeAll {
                 let rest = waiting.drain(..).flatten();
-                verdicts.extend(rest.map(|event| self.judge_one(invocation, planned, &route, &event, posted.outcome)));
+                verdicts.extend(
+                    rest.map(|event| self.judge_one(invocation, planned, &route, &event, posted.outcome)),
+                );
             }
             if is_gone && planned.subscription.retry.disable_on_gone {
                 // Cut off, it is left to the next event, which meets the same answer.
@@ -278,9 +280,8 @@ where
 }
 
 fn batch_answer(invocation: &Invocation, run: &[Loaded], outcome: Outcome) -> BatchAnswer {
-    let was_refused = |event: &Loaded| {
-        invocation.jobs[event.at.job].delivery.last.is_some_and(LastAttempt::was_refused)
-    };
+    let was_refused =
+        |event: &Loaded| invocation.jobs[event.at.job].delivery.last.is_some_and(LastAttempt::was_refused);
     BatchAnswer { outcome, events: run.len(), was_refused: run.iter().any(was_refused) }
 }
 

@@ -146,8 +146,7 @@ struct Unanswered {
 impl Unanswered {
     /// Out of time: what was begun goes on, and what had no connection by then is not sent any more.
     fn in_time(begun: Option<Exchange>) -> Self {
-        let failure =
-            if begun.is_some() { SendFailure::TimedOut } else { SendFailure::ConnectTimedOut };
+        let failure = if begun.is_some() { SendFailure::TimedOut } else { SendFailure::ConnectTimedOut };
         Self { failure, late: begun.map(late) }
     }
 }

@@ -63,7 +63,10 @@ fn a_handshake_that_is_never_answered_is_the_link_s_failure() {
     let topic = server.api().create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
     let row = wait_until("a link that is left alone", || links(&home, &server).into_iter().next());
-    assert_eq!([&row["link"], &row["scope"], &row["lastOutcome"]], [&json!(link), &json!("link"), &json!("TimedOut")]);
+    assert_eq!(
+        [&row["link"], &row["scope"], &row["lastOutcome"]],
+        [&json!(link), &json!("link"), &json!("TimedOut")]
+    );
 }
 
 #[test]

@@ -49,5 +49,9 @@ fn what_goes_to_a_name_that_does_not_exist_is_a_dead_letter_that_says_so() {
     assert_eq!(names.asked(), ["gone.example.com"; 2]);
     let told = |line: &String| line.contains("does_not_exist: true");
     assert_eq!(server.log().iter().filter(|line| told(line)).count(), 1);
-    assert_eq!(home.run_json(&server, &["links"])["links"], json!([]), "the name says nothing about its link");
+    assert_eq!(
+        home.run_json(&server, &["links"])["links"],
+        json!([]),
+        "the name says nothing about its link"
+    );
 }

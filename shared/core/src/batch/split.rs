@@ -51,9 +51,8 @@ impl Splitting {
     pub fn follow(&mut self, answer: BatchAnswer, policy: &RetryPolicy) -> Follow {
         let refused = answer.outcome.status().filter(|status| refuses_content(*status));
         if answer.events > 1 {
-            let splits = |status| {
-                self.is_split || answer.was_refused || policy.permanent_statuses.contains(&status)
-            };
+            let splits =
+                |status| self.is_split || answer.was_refused || policy.permanent_statuses.contains(&status);
             if refused.is_some_and(splits) {
                 self.is_split = true;
                 return Follow::Split;
