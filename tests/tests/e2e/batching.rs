@@ -86,6 +86,30 @@ fn a_refused_batch_is_split_until_only_the_offender_is_left() {
     assert_eq!(accepted, others);
 }
 
+/// Refuses whatever holds the event `e3`, as frameworks do that validate.
+fn does_not_validate_e3(request: &Received) -> u16 {
+    if request.ids().iter().any(|id| id == "e3") { 422 } else { 200 }
+}
+
+#[test]
+fn a_batch_refused_twice_for_one_event_loses_that_one_only() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    endpoint.script("/a", [Answer::Judge(does_not_validate_e3)]);
+    let policy = json!({ "batching": { "maxEventsPerBatch": 10 }, "retryPolicy": { "maxDeliveryAttempts": 3 } });
+    let settings = subscription_with(&endpoint.url("/a"), &policy);
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    topic.publish_batch(&events(10));
+    let letter = home.wait_for_dead_letter("orders", "billing");
+    assert_eq!((&letter["id"], &letter["deliveryattempts"]), (&json!("e3"), &json!(3)));
+    let requests = endpoint.received("/a").into_iter();
+    let mut accepted: Vec<_> =
+        requests.filter(|request| does_not_validate_e3(request) == 200).flat_map(|request| request.ids()).collect();
+    accepted.sort();
+    let others: Vec<_> = (0..10).filter(|n| *n != 3).map(|n| format!("e{n}")).collect();
+    assert_eq!(accepted, others);
+}
+
 #[test]
 fn a_batch_that_is_too_large_is_split_and_all_of_it_delivered() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
