@@ -125,6 +125,9 @@ where
                 continue;
             }
             verdicts.extend(self.judge(invocation, planned, &route, &run, &posted));
+            if follow == Follow::JudgeAll {
+                report::refuses_all(planned, &posted);
+            }
             if is_gone || follow == Follow::JudgeAll {
                 let rest = waiting.drain(..).flatten();
                 verdicts.extend(

@@ -40,6 +40,15 @@ pub(crate) fn attempt(
     );
 }
 
+/// The first single events of a batch were all refused alike, so that the rest of it is judged without being sent.
+pub(crate) fn refuses_all(planned: &Planned, posted: &Posted) {
+    let subscription = &planned.subscription;
+    tracing::info!(
+        topic = %subscription.topic, subscription = %subscription.name, status = posted.outcome.status(),
+        "the endpoint refuses each event of a batch alike, the rest is not sent one by one"
+    );
+}
+
 /// A link, or a subscription on it, went from one state to another.
 pub(crate) fn turned(target: &Target, condition: &Condition) {
     let Condition { phase, hold, until, failures, failing_since, last, .. } = condition;

@@ -96,15 +96,18 @@ fn a_batch_refused_twice_for_one_event_loses_that_one_only() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
     endpoint.script("/a", [Answer::Judge(does_not_validate_e3)]);
-    let policy = json!({ "batching": { "maxEventsPerBatch": 10 }, "retryPolicy": { "maxDeliveryAttempts": 3 } });
+    let policy =
+        json!({ "batching": { "maxEventsPerBatch": 10 }, "retryPolicy": { "maxDeliveryAttempts": 3 } });
     let settings = subscription_with(&endpoint.url("/a"), &policy);
     let topic = server.api().create_topic_with("orders", "billing", &settings);
     topic.publish_batch(&events(10));
     let letter = home.wait_for_dead_letter("orders", "billing");
     assert_eq!((&letter["id"], &letter["deliveryattempts"]), (&json!("e3"), &json!(3)));
     let requests = endpoint.received("/a").into_iter();
-    let mut accepted: Vec<_> =
-        requests.filter(|request| does_not_validate_e3(request) == 200).flat_map(|request| request.ids()).collect();
+    let mut accepted: Vec<_> = requests
+        .filter(|request| does_not_validate_e3(request) == 200)
+        .flat_map(|request| request.ids())
+        .collect();
     accepted.sort();
     let others: Vec<_> = (0..10).filter(|n| *n != 3).map(|n| format!("e{n}")).collect();
     assert_eq!(accepted, others);
