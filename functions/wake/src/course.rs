@@ -10,8 +10,10 @@ use posthaste_core::layout;
 use posthaste_core::time::Timestamp;
 
 use crate::WakeReport;
+use crate::account::SharedAccount;
 use crate::held::Holding;
 use crate::lease::Notes;
+use crate::temporary::Sweep;
 
 /// How far before the open minute a list begins: as much as the clocks of two workers may be apart, and an object be
 /// written late.
@@ -38,6 +40,10 @@ pub(crate) struct Course {
     pub(crate) swept_to: Option<String>,
     /// How far what is held was looked at; `None` once all was.
     pub(crate) held_to: Option<String>,
+    /// How far what is parked was looked at for what has expired, under pressure; `None` once all was.
+    pub(crate) expired_to: Option<String>,
+    /// What was released.
+    pub(crate) account: SharedAccount,
 }
 
 impl Course {
@@ -51,6 +57,8 @@ impl Course {
             scan_at: notes.scan_at,
             swept_to: notes.swept_to,
             held_to: notes.held_to,
+            expired_to: notes.expired_to,
+            account: SharedAccount::default(),
         }
     }
 
@@ -88,6 +96,13 @@ impl Course {
         self.held_to = holding.after;
     }
 
+    /// Temporary entities were looked at.
+    pub(crate) fn note_swept(&mut self, sweep: Sweep) {
+        self.report.deleted_topics = sweep.swept.topics;
+        self.report.deleted_subscriptions = sweep.swept.subscriptions;
+        self.swept_to = sweep.after;
+    }
+
     /// These were tried, and everything before them.
     pub(crate) fn tried(&mut self, keys: &[String]) {
         let last = keys.iter().rev().find_map(|key| layout::parked_due_minute(key));
@@ -109,6 +124,7 @@ impl Course {
             scan_at: self.scan_at,
             swept_to: self.swept_to.clone(),
             held_to: self.held_to.clone(),
+            expired_to: self.expired_to.clone(),
         }
     }
 }

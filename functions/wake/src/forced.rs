@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::error::Error;
 
 use bytes::Bytes;
+use posthaste_core::held::Amount;
 use posthaste_core::layout;
 use posthaste_ports::{
     Clock, ETag, Entropy, ErrorKind, ListPage, ObjectStore, PortError, PutCondition, QueueSender,
@@ -98,19 +99,19 @@ where
     pub(crate) async fn force_some(
         &self,
         forcing: &mut Forcing,
-        max: usize,
+        max: Amount,
         limits: Limits,
         holding: &mut Holding,
     ) -> Taken {
-        let max = max.min(FORCED_MAX.saturating_sub(holding.forced));
+        let portion = Portion { max, at_once: RELEASES_AT_ONCE };
+        let portion = portion.at_most(FORCED_MAX.saturating_sub(holding.forced));
         let mut taken = Taken::default();
-        while forcing.is_open() && taken.sent < max && self.may_begin(limits) {
+        while forcing.is_open() && !portion.after(&taken).max.is_nothing() && self.may_begin(limits) {
             let Some(first) = forcing.keys.front().cloned() else {
                 self.turn_page(forcing).await;
                 continue;
             };
-            let portion = Portion { deliveries: max - taken.sent, objects: RELEASES_AT_ONCE };
-            taken.add(self.take(&mut forcing.keys, portion, limits).await);
+            taken.add(self.take(&mut forcing.keys, portion.after(&taken), limits).await);
             if taken.is_refused {
                 forcing.end = Some(End::Left(Some(first)));
             }

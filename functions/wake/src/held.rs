@@ -14,11 +14,13 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::held::Room;
+use posthaste_core::held::{Amount, Room, Speed, Waiting, speed};
 use posthaste_core::limits::HELD_PER_OBJECT_MAX;
+use posthaste_core::pressure::PressureState;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
 
 use crate::Wake;
+use crate::account::SharedAccount;
 use crate::forced::Forcing;
 use crate::limits::{Limits, within};
 use folders::Folder;
@@ -35,7 +37,7 @@ pub(crate) const PASS_PAUSE: Duration = Duration::from_secs(1);
 const FORCED_PART: usize = 2;
 
 /// One run's way through what is held.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Holding {
     /// The key after which the folders are looked at; `None` for all of them.
     pub(crate) after: Option<String>,
@@ -47,19 +49,57 @@ pub(crate) struct Holding {
     pub(crate) left: usize,
     /// What the queue has room for.
     pub(crate) room: Room,
+    /// How fast this pass is.
+    speed: Speed,
+    /// What went in this run, of what is parked too.
+    account: SharedAccount,
     /// What went to which link.
     links: Links,
 }
 
 impl Holding {
     /// Goes on after this key.
-    pub(crate) fn after(after: Option<String>) -> Self {
-        Self { after, ..Self::default() }
+    pub(crate) fn after(after: Option<String>, account: SharedAccount) -> Self {
+        Self {
+            after,
+            sent: 0,
+            forced: 0,
+            left: 0,
+            room: Room::default(),
+            speed: Speed::Full,
+            account,
+            links: Links::default(),
+        }
     }
 
+    /// Some of what may go went.
     pub(crate) fn add(&mut self, taken: Taken) {
+        self.account.add(Waiting::Held, taken.amount());
+        self.add_expired(taken);
+    }
+
+    /// Some of what has expired went, which the pressure does not slow.
+    fn add_expired(&mut self, taken: Taken) {
         self.left += taken.left;
         self.room.take(taken.sent);
+    }
+
+    /// Whether what has expired goes in the turns of its folder. Under pressure it has gone before them.
+    fn takes_expired_in_turns(&self) -> bool {
+        self.speed == Speed::Full
+    }
+
+    /// How many deliveries the next pass may send, at this speed and by this state of the pressure.
+    fn room_in_pass(&mut self, speed: Speed, state: Option<&PressureState>) -> Amount {
+        self.speed = speed;
+        let left = self.account.left(Waiting::Held, speed);
+        match speed {
+            Speed::Full | Speed::Slow => {
+                Amount { deliveries: left.deliveries.min(self.room.in_pass(state)), ..left }
+            }
+            // It is less than any room.
+            Speed::OneObject => left,
+        }
     }
 }
 
@@ -90,7 +130,8 @@ where
         }
     }
 
-    /// Releases in passes, while there is time and room, and the queue takes it.
+    /// Releases in passes, while there is time and room, and the queue takes it. Under pressure what has expired goes
+    /// first, in half of the time, and no pass follows once the run's part has gone.
     async fn passes(
         &self,
         folders: &mut VecDeque<Folder>,
@@ -98,26 +139,53 @@ where
         limits: Limits,
         holding: &mut Holding,
     ) {
+        let mut has_slowed = false;
         while !folders.is_empty() || forcing.is_open() {
-            let Some(room) = self.room_in_pass(limits, holding).await else { return };
-            let part = if folders.is_empty() { room } else { room.div_ceil(FORCED_PART) };
-            let forced = self.force_some(forcing, part.min(OF_ONE_MAX), limits, holding).await;
-            if forced.is_refused || !self.pass(folders, room - forced.sent, limits, holding).await {
+            if !self.may_begin(limits) {
                 return;
             }
+            let state = self.ports.pressure.state().await;
+            let speed = speed(state.as_deref());
+            if speed != Speed::Full && !std::mem::replace(&mut has_slowed, true) {
+                let half = limits.half_from(self.ports.clock.monotonic());
+                if !self.release_expired(folders, half, holding).await {
+                    return;
+                }
+            }
+            let room = holding.room_in_pass(speed, state.as_deref());
+            if !self.release_in_pass(folders, forcing, room, limits, holding).await {
+                return;
+            }
+            let is_over = holding.account.left(Waiting::Held, speed).is_nothing();
             let has_more = !folders.is_empty() || forcing.is_open();
-            if has_more && !self.pause(limits).await {
+            if has_more && (is_over || !self.pause(limits).await) {
                 return;
             }
         }
     }
 
-    /// How many deliveries the next pass may send; `None` if there is none: under pressure, or out of time.
-    async fn room_in_pass(&self, limits: Limits, holding: &mut Holding) -> Option<usize> {
-        if !self.may_begin(limits) || self.is_under_pressure().await {
-            return None;
+    /// One pass: of its room half is for what is forced, or, where there is one object for all, all of it in turn. Answers
+    /// whether to go on.
+    async fn release_in_pass(
+        &self,
+        folders: &mut VecDeque<Folder>,
+        forcing: &mut Forcing,
+        room: Amount,
+        limits: Limits,
+        holding: &mut Holding,
+    ) -> bool {
+        let is_forced_last =
+            holding.speed == Speed::OneObject && !Speed::forced_first(self.ports.clock.now().minute());
+        if is_forced_last {
+            return self.pass(folders, room, limits, holding).await && {
+                let left = holding.account.left(Waiting::Held, holding.speed);
+                !self.force_some(forcing, left, limits, holding).await.is_refused
+            };
         }
-        Some(holding.room.in_pass(self.ports.pressure.state().await.as_deref()))
+        let part = if folders.is_empty() { room.deliveries } else { room.deliveries.div_ceil(FORCED_PART) };
+        let part = Amount { deliveries: part.min(OF_ONE_MAX), ..room };
+        let forced = self.force_some(forcing, part, limits, holding).await;
+        !forced.is_refused && self.pass(folders, room.minus(forced.amount()), limits, holding).await
     }
 
     /// Waits for the next pass. Answers whether there is time for one.

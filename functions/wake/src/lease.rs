@@ -28,6 +28,10 @@ pub(crate) struct Notes {
     /// The key after which a run goes on to look for held deliveries that did not come to the end of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held_to: Option<String>,
+    /// The last parked object that was looked at under pressure for what has expired, where a run did not come to the end
+    /// of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expired_to: Option<String>,
 }
 
 /// A lease as it is stored. Those of older programs have nothing but their time.

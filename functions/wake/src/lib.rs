@@ -2,9 +2,10 @@
 //! for, sweeps temporary topics and subscriptions, and tells of links that are down or up again.
 //!
 //! An object is deleted only when every one of its messages was sent, so a crash or a failed send makes copies and
-//! loses nothing. It never runs twice at once (a lease object), and it releases nothing while the pressure is Medium
-//! or High: what waits in the object store burdens nobody.
+//! loses nothing. It never runs twice at once (a lease object). Pressure of the queue slows the release and never stops it:
+//! [`posthaste_core::held::speed`].
 
+mod account;
 mod course;
 mod disabled;
 mod expire;
@@ -22,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join, join3};
+use posthaste_core::held::{Order, Waiting};
 use posthaste_core::name::TopicName;
 use posthaste_ports::{
     Clock, Entropy, LinkBook, ObjectStore, PortError, PressureReader, QueueSender, Registry,
@@ -89,8 +91,8 @@ pub struct WakeReport {
     pub deleted_subscriptions: usize,
     /// Whether another run was going on.
     pub was_busy: bool,
-    /// Whether pressure held everything back.
-    pub was_held_back: bool,
+    /// Whether pressure slowed the release of what is parked.
+    pub was_slowed: bool,
 }
 
 /// Why a run ended early. The next one goes on.
@@ -155,35 +157,54 @@ where
             return Ok(WakeReport { was_busy: true, ..WakeReport::default() });
         };
         let mut course = Course::new(lease.notes.clone(), began);
-        let mut holding = Holding::after(course.held_to.take());
-        // Side by side: a backlog that is released in passes takes all the time there is.
-        let work = Box::pin(self.work(limits, &mut course));
-        let release = Box::pin(self.release_waiting(limits, &mut holding));
+        let mut holding = Holding::after(course.held_to.take(), course.account.clone());
+        let mut sweep = Sweep::after(course.swept_to.take());
+        let release = Box::pin(self.release_all(limits, &mut course, &mut holding));
+        let others = Box::pin(self.work(limits, &mut sweep));
         let telling = join(Box::pin(self.tell_links(limits)), Box::pin(self.tell_disabled(limits)));
-        let (ended, (), _) = join3(work, release, telling).await;
+        let (ended, (), _) = join3(release, others, telling).await;
         course.note_held(holding);
+        course.note_swept(sweep);
         // If this hangs the lease lapses by itself.
         let _ = within(clock, limits.deadline, self.give_back(lease, course.notes())).await;
         course.report.log();
         ended.ok_or(WakeError::OutOfTime)?.map_err(WakeError::List).map(|()| course.report)
     }
 
-    /// All the work of a run but what is held. `None` if what is parked was not released in time.
-    async fn work(&self, limits: Limits, course: &mut Course) -> Option<Result<(), PortError>> {
+    /// Releases what is parked and what is held, side by side or in turn. `None` if what is parked was not released in time.
+    async fn release_all(
+        &self,
+        limits: Limits,
+        course: &mut Course,
+        holding: &mut Holding,
+    ) -> Option<Result<(), PortError>> {
         let clock = &self.ports.clock;
-        let mut sweep = Sweep::after(course.swept_to.take());
-        let released = within(clock, limits.work, self.release_due(limits, course));
-        // Side by side: neither may starve the other.
-        let (ended, _) = join(released, within(clock, limits.work, self.sweep(limits, &mut sweep))).await;
-        course.report.deleted_topics = sweep.swept.topics;
-        course.report.deleted_subscriptions = sweep.swept.subscriptions;
-        course.swept_to = sweep.after;
+        let speed = self.speed().await;
+        let parked = within(clock, limits.work, self.release_due(speed, limits, course));
+        let held = self.release_waiting(limits, holding);
+        match speed.order(clock.now().minute()) {
+            // A backlog that is released in passes takes all the time there is.
+            Order::Together => join(parked, held).await.0,
+            Order::First(Waiting::Parked) => {
+                let ended = parked.await;
+                held.await;
+                ended
+            }
+            Order::First(Waiting::Held) => {
+                held.await;
+                parked.await
+            }
+        }
+    }
+
+    /// All the work of a run but the release.
+    async fn work(&self, limits: Limits, sweep: &mut Sweep) {
+        let _ = within(&self.ports.clock, limits.work, self.sweep(limits, sweep)).await;
         // Last: what is replayed has waited already, and goes on in the next run.
         self.replay_all(limits).await;
         if self.deletes_payloads {
             self.expire(limits).await;
         }
-        ended
     }
 }
 

@@ -39,6 +39,11 @@ impl Limits {
             deadline,
         }
     }
+
+    /// The same, but nothing new is begun after half of the time from `now`, so that something else has the other half.
+    pub(crate) fn half_from(self, now: Duration) -> Self {
+        Self { begin: now + self.begin.saturating_sub(now) / 2, ..self }
+    }
 }
 
 /// What `work` comes to, or `None` if it has not ended by `until`. It is dropped then, and what it did last is unknown.

@@ -1,20 +1,35 @@
 //! Walking through what is parked, oldest first.
 
+use std::collections::VecDeque;
+
+use posthaste_core::held::{Speed, Waiting, speed};
 use posthaste_core::layout;
 use posthaste_core::pressure::Level;
 use posthaste_core::time::Timestamp;
 use posthaste_ports::{Clock, Entropy, ErrorKind, ListPage, ObjectStore, PortError, QueueSender};
 
 use crate::course::Course;
+use crate::held::Portion;
 use crate::limits::{Limits, within};
 use crate::release::RELEASES_AT_ONCE;
 use crate::{PAGE_MAX, Wake};
+
+/// Most objects that a run looks at under pressure for what has expired; the next run goes on after them.
+const EXPIRED_OBJECTS_MAX: usize = 1000;
 
 /// A part of the list: what lies between two keys.
 #[derive(Debug, Clone, Default)]
 struct Part {
     after: Option<String>,
     before: Option<String>,
+}
+
+/// The keys of a page that are due.
+#[derive(Debug)]
+struct DuePage {
+    due: Vec<String>,
+    /// The key after which more may be due.
+    next_after: Option<String>,
 }
 
 impl<Q, S, D, C, E> Wake<Q, S, D, C, E>
@@ -26,9 +41,16 @@ where
     E: Entropy,
 {
     /// Releases what is due, from where something may still lie; once a day from the start as well.
-    pub(crate) async fn release_due(&self, limits: Limits, course: &mut Course) -> Result<(), PortError> {
+    /// It begins at this speed.
+    pub(crate) async fn release_due(
+        &self,
+        speed: Speed,
+        limits: Limits,
+        course: &mut Course,
+    ) -> Result<(), PortError> {
         let after = course.beginning();
-        if !self.release_part(Part { after: after.clone(), before: None }, limits, course).await? {
+        let part = Part { after: after.clone(), before: None };
+        if !self.release_part(part, speed, limits, course).await? {
             return Ok(());
         }
         course.was_completed();
@@ -44,7 +66,7 @@ where
     /// deleted; nothing that was written in time depends on it.
     async fn scan(&self, part: Part, limits: Limits, course: &mut Course) {
         course.scan_begins();
-        match self.release_part(part, limits, course).await {
+        match self.release_part(part, self.speed().await, limits, course).await {
             Ok(true) => course.was_scanned(),
             Ok(false) => {}
             Err(error) => {
@@ -55,42 +77,126 @@ where
     }
 
     /// Releases what is due in a part of the list; whether it came to its end.
-    async fn release_part(&self, part: Part, limits: Limits, course: &mut Course) -> Result<bool, PortError> {
-        let clock = &self.ports.clock;
-        let mut after = part.after;
+    async fn release_part(
+        &self,
+        part: Part,
+        mut speed: Speed,
+        limits: Limits,
+        course: &mut Course,
+    ) -> Result<bool, PortError> {
+        let Part { mut after, before } = part;
         loop {
-            // Nothing could be done with a page that comes later.
-            let page = within(clock, limits.begin, self.page(after.as_deref())).await.unwrap_or_else(late)?;
-            let Some(ListPage { objects, next_after }) = page else {
-                course.report.was_held_back = true;
-                return Ok(false);
-            };
-            let now = clock.now();
-            let is_wanted =
-                |key: &String| is_due(key, now) && part.before.as_ref().is_none_or(|before| key < before);
-            let listed = objects.len();
-            let due: Vec<_> = objects.into_iter().map(|o| o.key).take_while(is_wanted).collect();
-            for some in due.chunks(RELEASES_AT_ONCE) {
-                if clock.monotonic() >= limits.begin {
-                    course.hold(some);
-                    return Ok(false);
+            let page = self.due_page(after.take(), before.as_deref(), limits).await?;
+            let is_through = match speed {
+                Speed::Full => {
+                    course.expired_to = None;
+                    self.release_page(&page.due, limits, course).await
                 }
-                self.release_some(some, limits, course).await;
+                Speed::Slow | Speed::OneObject => self.release_slowly(&page.due, speed, limits, course).await,
+            };
+            if !is_through {
+                if speed != Speed::Full {
+                    self.release_expired_parked(page, before.as_deref(), limits, course).await?;
+                }
+                return Ok(false);
             }
-            // A page may be short and yet not the last.
-            if due.len() < listed || next_after.is_none() {
+            after = page.next_after;
+            if after.is_none() {
                 return Ok(true);
             }
-            after = next_after;
+            speed = self.speed().await;
         }
     }
 
-    /// The next page, or `None` under pressure.
-    async fn page(&self, after: Option<&str>) -> Result<Option<ListPage>, PortError> {
-        if self.is_under_pressure().await {
-            return Ok(None);
+    /// Releases a page as fast as there is time; whether there was time for all of it.
+    async fn release_page(&self, due: &[String], limits: Limits, course: &mut Course) -> bool {
+        for some in due.chunks(RELEASES_AT_ONCE) {
+            if self.ports.clock.monotonic() >= limits.begin {
+                course.hold(some);
+                return false;
+            }
+            self.release_some(some, limits, course).await;
         }
-        self.ports.state.list(layout::PARKED, after, PAGE_MAX).await.map(Some)
+        true
+    }
+
+    /// Releases of a page what may go under pressure; whether that was all of it.
+    async fn release_slowly(
+        &self,
+        due: &[String],
+        speed: Speed,
+        limits: Limits,
+        course: &mut Course,
+    ) -> bool {
+        course.report.was_slowed = true;
+        let mut keys = VecDeque::from(due.to_vec());
+        let max = course.account.left(Waiting::Parked, speed);
+        let taken = self.take(&mut keys, Portion { max, at_once: RELEASES_AT_ONCE }, limits).await;
+        course.account.add(Waiting::Parked, taken.amount());
+        course.report.sent += taken.sent;
+        course.report.left += taken.left;
+        course.report.released += due.len() - keys.len() - taken.left;
+        course.tried(due);
+        let is_through = keys.is_empty() && taken.left == 0;
+        if !is_through {
+            course.hold(due);
+        }
+        is_through
+    }
+
+    /// Sends what has expired of this page and the following ones, in half of the time, from where the last run ended.
+    async fn release_expired_parked(
+        &self,
+        mut page: DuePage,
+        before: Option<&str>,
+        limits: Limits,
+        course: &mut Course,
+    ) -> Result<(), PortError> {
+        let half = limits.half_from(self.ports.clock.monotonic());
+        let from = course.expired_to.take();
+        let mut looked_at = 0;
+        loop {
+            let is_new = |key: &String| from.as_ref().is_none_or(|from| key > from);
+            let mut keys: VecDeque<_> = page.due.into_iter().filter(is_new).collect();
+            keys.truncate(EXPIRED_OBJECTS_MAX - looked_at);
+            looked_at += keys.len();
+            let last = keys.back().cloned();
+            let taken = self.take_expired(&mut keys, self.ports.clock.now(), RELEASES_AT_ONCE, half).await;
+            course.report.sent += taken.sent;
+            course.report.left += taken.left;
+            if taken.is_refused || !self.may_begin(half) || looked_at >= EXPIRED_OBJECTS_MAX {
+                course.expired_to = last.or(from);
+                return Ok(());
+            }
+            let Some(after) = page.next_after else { return Ok(()) };
+            let after = from.clone().max(Some(after));
+            page = self.due_page(after, before, half).await?;
+        }
+    }
+
+    /// The next page of what is due.
+    async fn due_page(
+        &self,
+        after: Option<String>,
+        before: Option<&str>,
+        limits: Limits,
+    ) -> Result<DuePage, PortError> {
+        let clock = &self.ports.clock;
+        let list = self.ports.state.list(layout::PARKED, after.as_deref(), PAGE_MAX);
+        // Nothing could be done with a page that comes later.
+        let ListPage { objects, next_after } =
+            within(clock, limits.begin, list).await.unwrap_or_else(late)?;
+        let now = clock.now();
+        let is_wanted = |key: &String| is_due(key, now) && before.is_none_or(|before| key.as_str() < before);
+        let listed = objects.len();
+        let due: Vec<_> = objects.into_iter().map(|object| object.key).take_while(is_wanted).collect();
+        // A page may be short and yet not the last.
+        let next_after = next_after.filter(|_| due.len() == listed);
+        Ok(DuePage { due, next_after })
+    }
+
+    pub(crate) async fn speed(&self) -> Speed {
+        speed(self.ports.pressure.state().await.as_deref())
     }
 
     pub(crate) async fn is_under_pressure(&self) -> bool {

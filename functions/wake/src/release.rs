@@ -75,6 +75,21 @@ pub(crate) struct Opened {
     pub(crate) messages: Vec<Bytes>,
 }
 
+impl Opened {
+    /// Puts the messages in front that have an expired event, and returns how many they are. One that cannot be read has
+    /// none: it goes when its turn comes.
+    pub(crate) fn put_expired_first(&mut self, now: Timestamp) -> usize {
+        let has_expired =
+            |message: &Bytes| parse_delivery(message).is_ok_and(|delivery| delivery.has_expired(now));
+        let (expired, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.messages).into_iter().partition(has_expired);
+        let count = expired.len();
+        self.messages = expired;
+        self.messages.extend(others);
+        count
+    }
+}
+
 /// What became of messages.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::batch::refuses_content;
-use crate::decide::{DeadLetterReason, Outcome};
+use crate::decide::{DeadLetterReason, Outcome, is_expired};
 use crate::event::Envelope;
 use crate::hops::Hops;
 use crate::identity::Identity;
@@ -280,6 +280,11 @@ impl Delivery {
     /// When the first of its events expires.
     pub fn expires_first(&self) -> Timestamp {
         self.events.iter().map(|entry| entry.expires_at).min().unwrap_or(self.published_at)
+    }
+
+    /// Whether one of its events has expired.
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        is_expired(self.expires_first(), now)
     }
 
     /// The `MessageGroupId`: SQS fair queues keep a noisy subscription from starving the others.

@@ -4,6 +4,7 @@
 //! how what may go is paced, is wake's matter; what becomes of a delivery that goes is decided by deliver.
 
 mod room;
+mod speed;
 
 use crate::batch::Batching;
 use crate::health::{Gate, Probed, RECOVERED_KNOWN_FOR};
@@ -12,6 +13,7 @@ use crate::time::Timestamp;
 use crate::topic::Status;
 
 pub use room::{PASS_MAX, Room};
+pub use speed::{Amount, Order, RunAccount, SLOW_RUN_MAX, Speed, Waiting, speed};
 
 /// So often what goes in a pass doubles; then it is more than a pass has.
 const DOUBLINGS_MAX: u32 = 10;

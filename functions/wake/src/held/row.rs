@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::error::Error;
 
 use futures_util::future::join_all;
-use posthaste_core::held::Release;
+use posthaste_core::held::{Amount, Release};
 use posthaste_core::time::Timestamp;
 use posthaste_ports::guard::guarded;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
@@ -16,6 +16,7 @@ use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
 use super::Holding;
 use super::folders::Folder;
 use super::links::Links;
+use super::take::Taken;
 use super::turn::{Judged, Next, Turn};
 use crate::Wake;
 use crate::limits::Limits;
@@ -37,23 +38,24 @@ where
     pub(super) async fn pass(
         &self,
         folders: &mut VecDeque<Folder>,
-        room: usize,
+        room: Amount,
         limits: Limits,
         holding: &mut Holding,
     ) -> bool {
         holding.links.begin_pass();
         let (mut room, mut to_come) = (room, folders.len());
-        while to_come > 0 && room > 0 && self.may_begin(limits) {
-            let some: VecDeque<_> = folders.drain(..TURNS_AT_ONCE.min(to_come)).collect();
+        while to_come > 0 && !room.is_nothing() && self.may_begin(limits) {
+            let at_once = TURNS_AT_ONCE.min(room.objects);
+            let some: VecDeque<_> = folders.drain(..at_once.min(to_come)).collect();
             to_come -= some.len();
-            let (row, without_room) = self.row(some, room, &mut holding.links).await;
+            let (row, without_room) = self.row(some, room, holding).await;
             to_come += without_room.len();
             without_room.into_iter().rev().for_each(|folder| folders.push_front(folder));
-            let sent_before = holding.sent;
-            if !self.take_turns(row, folders, limits, holding).await {
+            let (taken, goes_on) = self.take_turns(row, folders, limits, holding).await;
+            if !goes_on {
                 return false;
             }
-            room = room.saturating_sub(holding.sent - sent_before);
+            room = room.minus(taken.amount());
         }
         true
     }
@@ -62,38 +64,40 @@ where
     async fn row(
         &self,
         mut folders: VecDeque<Folder>,
-        room: usize,
-        links: &mut Links,
+        room: Amount,
+        holding: &mut Holding,
     ) -> (Vec<Turn>, VecDeque<Folder>) {
         let now = self.ports.clock.now();
+        let expired_by = holding.takes_expired_in_turns().then_some(now);
+        let links = &mut holding.links;
         let judged = join_all(folders.iter().map(|folder| self.judge_safely(folder, now, links))).await;
-        let (mut row, mut room) = (Vec::new(), room);
+        let (mut row, mut room) =
+            (Vec::new(), Amount { objects: room.objects / folders.len().max(1), ..room });
         for judged in judged {
-            let Some(folder) = (room > 0).then(|| folders.pop_front()).flatten() else { break };
-            let turn = Turn::begin(folder, judged, room, links, now);
-            room = room.saturating_sub(turn.room);
+            let Some(folder) = (room.deliveries > 0).then(|| folders.pop_front()).flatten() else { break };
+            let turn = Turn::begin(folder, judged, room, links, expired_by);
+            room.deliveries = room.deliveries.saturating_sub(turn.room.deliveries);
             row.push(turn);
         }
         (row, folders)
     }
 
-    /// Has these turns side by side. Answers whether to go on.
+    /// Has these turns side by side. Answers what went, and whether to go on.
     async fn take_turns(
         &self,
         mut row: Vec<Turn>,
         folders: &mut VecDeque<Folder>,
         limits: Limits,
         holding: &mut Holding,
-    ) -> bool {
-        let objects = RELEASES_AT_ONCE / row.len().max(1);
-        let turns = row.iter_mut().map(|turn| guarded(self.take_turn(turn, objects, limits)));
-        let mut goes_on = true;
+    ) -> (Taken, bool) {
+        let at_once = RELEASES_AT_ONCE / row.len().max(1);
+        let turns = row.iter_mut().map(|turn| guarded(self.take_turn(turn, at_once, limits)));
+        let (mut taken, mut goes_on) = (Taken::default(), true);
         let all_went = join_all(turns).await;
         for (turn, went) in row.into_iter().zip(all_went) {
             let has_panicked = went.is_err();
             let went = went.unwrap_or_default();
-            holding.sent += went.taken.sent;
-            holding.add(went.taken);
+            taken.add(went.taken);
             let (folder, next) = turn.end(&went, &mut holding.links);
             match next {
                 _ if has_panicked => {
@@ -104,7 +108,39 @@ where
                 Next::Stop => goes_on = false,
             }
         }
-        goes_on
+        holding.sent += taken.sent;
+        holding.add(taken);
+        (taken, goes_on)
+    }
+
+    /// Sends all that has expired in these folders, several side by side. Answers whether to go on.
+    pub(super) async fn release_expired(
+        &self,
+        folders: &mut VecDeque<Folder>,
+        limits: Limits,
+        holding: &mut Holding,
+    ) -> bool {
+        let now = self.ports.clock.now();
+        for some in folders.make_contiguous().chunks_mut(TURNS_AT_ONCE) {
+            let at_once = RELEASES_AT_ONCE / some.len();
+            let takes =
+                some.iter_mut().map(|folder| guarded(self.take_expired_from(folder, now, at_once, limits)));
+            let mut taken = Taken::default();
+            for took in join_all(takes).await {
+                match took {
+                    Ok(took) => taken.add(took),
+                    Err(error) => {
+                        tracing::error!(error = &error as &dyn Error, "releasing what has expired panicked");
+                    }
+                }
+            }
+            holding.sent += taken.sent;
+            holding.add_expired(taken);
+            if taken.is_refused {
+                return false;
+            }
+        }
+        true
     }
 
     /// What may go of a folder: nothing, where that cannot be found out.

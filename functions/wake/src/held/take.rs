@@ -6,6 +6,8 @@ use std::error::Error;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
+use posthaste_core::held::Amount;
+use posthaste_core::time::Timestamp;
 use posthaste_ports::guard::guarded;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
 
@@ -18,6 +20,8 @@ use crate::release::{Opened, ReleaseError, Sent};
 pub(crate) struct Taken {
     /// Deliveries that were sent.
     pub(crate) sent: usize,
+    /// Objects that some were sent of.
+    pub(crate) objects: usize,
     /// Objects that are tried again in the next run.
     pub(crate) left: usize,
     /// Whether the queue did not take something, or not in time.
@@ -27,18 +31,37 @@ pub(crate) struct Taken {
 /// How much is taken.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Portion {
-    /// Most deliveries.
-    pub(crate) deliveries: usize,
+    /// Most deliveries, and most objects that they are taken of.
+    pub(crate) max: Amount,
     /// Most objects that are read at once.
-    pub(crate) objects: usize,
+    pub(crate) at_once: usize,
+}
+
+impl Portion {
+    /// No more deliveries than this.
+    pub(crate) fn at_most(self, deliveries: usize) -> Self {
+        let deliveries = deliveries.min(self.max.deliveries);
+        Self { max: Amount { deliveries, ..self.max }, ..self }
+    }
+
+    /// What is left of it when so much has gone.
+    pub(crate) fn after(self, taken: &Taken) -> Self {
+        Self { max: self.max.minus(taken.amount()), ..self }
+    }
 }
 
 /// An object and how many of its messages are sent now: the first ones.
 type Share = (Opened, usize);
 
 impl Taken {
+    /// What was sent.
+    pub(crate) fn amount(&self) -> Amount {
+        Amount { deliveries: self.sent, objects: self.objects }
+    }
+
     pub(crate) fn add(&mut self, more: Self) {
         self.sent += more.sent;
+        self.objects += more.objects;
         self.left += more.left;
         self.is_refused |= more.is_refused;
     }
@@ -55,18 +78,64 @@ where
     /// Sends a portion of the deliveries of these objects, in order. Keys of objects that are done with, or are tried again in
     /// the next run, leave; one that holds more than fits stays in front.
     pub(crate) async fn take(&self, keys: &mut VecDeque<String>, portion: Portion, limits: Limits) -> Taken {
-        let Portion { deliveries: max, objects } = portion;
         let mut taken = Taken::default();
         // One object tells how many more are likely to fit.
         let mut at_once = 1;
-        while taken.sent < max && !keys.is_empty() && !taken.is_refused && self.may_begin(limits) {
-            let shares = self.open_some(keys, at_once, max - taken.sent, &mut taken).await;
+        let mut left = portion.max;
+        while !left.is_nothing() && !keys.is_empty() && !taken.is_refused && self.may_begin(limits) {
+            let shares = self.open_some(keys, at_once, left.deliveries, &mut taken).await;
             let messages: usize = shares.iter().map(|(_, count)| count).sum();
             let per_object = messages.div_ceil(shares.len().max(1)).max(1);
             taken.add(self.send_shares(shares, keys, limits).await);
-            at_once = (max.saturating_sub(taken.sent) / per_object).clamp(1, objects.max(1));
+            left = portion.after(&taken).max;
+            let at_once_max = portion.at_once.min(left.objects).max(1);
+            at_once = (left.deliveries / per_object).clamp(1, at_once_max);
         }
         taken
+    }
+
+    /// Sends what has expired of these objects, and nothing else. Keys of objects in which something is left stay, in order.
+    pub(crate) async fn take_expired(
+        &self,
+        keys: &mut VecDeque<String>,
+        now: Timestamp,
+        at_once: usize,
+        limits: Limits,
+    ) -> Taken {
+        let (mut taken, mut left) = (Taken::default(), VecDeque::new());
+        while !keys.is_empty() && !taken.is_refused && self.may_begin(limits) {
+            let shares = self.open_expired(keys, now, at_once, &mut left, &mut taken).await;
+            taken.add(self.send_shares(shares, &mut left, limits).await);
+        }
+        left.append(keys);
+        left.make_contiguous().sort_unstable();
+        *keys = left;
+        taken
+    }
+
+    /// Reads the next objects side by side. Those in which nothing has expired go to `left`.
+    async fn open_expired(
+        &self,
+        keys: &mut VecDeque<String>,
+        now: Timestamp,
+        at_once: usize,
+        left: &mut VecDeque<String>,
+        taken: &mut Taken,
+    ) -> Vec<Share> {
+        let some: Vec<_> = keys.drain(..at_once.clamp(1, keys.len())).collect();
+        let opened = join_all(some.iter().map(|key| guarded(self.open(key)))).await;
+        let mut shares = Vec::new();
+        for (key, opened) in some.into_iter().zip(opened) {
+            match opened.map_err(ReleaseError::Panicked).flatten() {
+                Ok(Some(mut object)) => match object.put_expired_first(now) {
+                    0 => left.push_back(key),
+                    count => shares.push((object, count)),
+                },
+                Ok(None) => {}
+                Err(error) => taken.fail(&key, &error),
+            }
+        }
+        shares
     }
 
     /// Reads the next objects side by side. What does not fit goes back in front.
@@ -110,9 +179,9 @@ where
             let close = self.end_object(object, own, first.clone());
             closing.push(async move { (key, has_more, guarded(close).await) });
         }
-        let mut taken =
-            Taken { sent: is_sent.iter().filter(|is_sent| **is_sent).count(), ..Taken::default() };
-        // Only the last one can have more than fits.
+        let sent = is_sent.iter().filter(|is_sent| **is_sent).count();
+        let mut taken = Taken { sent, objects: closing.len(), ..Taken::default() };
+        // Without a filter only the last one can have more than fits.
         for (key, has_more, closed) in join_all(closing).await {
             match closed.map_err(ReleaseError::Panicked).flatten() {
                 Ok(()) if has_more => keys.push_front(key),

@@ -1,7 +1,9 @@
 //! A folder's turn in a pass: what may go of it, what is set aside for that, and what went.
 
+use std::collections::VecDeque;
+
 use posthaste_core::health::{Gate, Target};
-use posthaste_core::held::{Release, Standing, at_rate, release};
+use posthaste_core::held::{Amount, Release, Standing, at_rate, release};
 use posthaste_core::layout;
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::{Status, Subscription};
@@ -30,12 +32,12 @@ pub(super) struct Turn {
     /// What it is about.
     pub(super) folder: Folder,
     /// The part of the pass that is set aside for it.
-    pub(super) room: usize,
+    pub(super) room: Amount,
     judged: Judged,
     /// How many may go; those that have expired go beside them.
     allowed: usize,
-    /// When it began.
-    now: Timestamp,
+    /// What has expired by then goes first. `None` where it has gone already.
+    expired_by: Option<Timestamp>,
 }
 
 /// What went in a turn.
@@ -76,16 +78,17 @@ impl Turn {
     pub(super) fn begin(
         folder: Folder,
         judged: Judged,
-        room: usize,
+        room: Amount,
         links: &mut Links,
-        now: Timestamp,
+        expired_by: Option<Timestamp>,
     ) -> Self {
-        let max = room.min(OF_ONE_MAX);
+        let max = room.deliveries.min(OF_ONE_MAX);
         let allowed = judged.allowed(&folder, links).min(max);
         links.reserve(judged.release, judged.target.as_ref(), allowed);
         // How many have expired is not known before they are read.
-        let room = if folder.has_expired(now) { max } else { allowed };
-        Self { folder, room, judged, allowed, now }
+        let has_expired = expired_by.is_some_and(|now| folder.has_expired(now));
+        let room = Amount { deliveries: if has_expired { max } else { allowed }, ..room };
+        Self { folder, room, judged, allowed, expired_by }
     }
 
     /// Gives back what was set aside and did not go. Answers the folder, and whether it has another turn.
@@ -104,15 +107,9 @@ impl Turn {
             Release::Probe(_) => self.judged.allowed(&self.folder, links) > 0,
             Release::Nothing => false,
         };
-        let goes_on = (has_more && !self.folder.is_empty()) || self.folder.has_expired(self.now);
+        let has_expired = self.expired_by.is_some_and(|now| self.folder.has_expired(now));
+        let goes_on = (has_more && !self.folder.is_empty()) || has_expired;
         if goes_on { Next::Again } else { Next::Done }
-    }
-}
-
-impl Portion {
-    /// What is left of it when so many deliveries have gone.
-    fn after(self, sent: usize) -> Self {
-        Self { deliveries: self.deliveries.saturating_sub(sent), ..self }
     }
 }
 
@@ -125,11 +122,13 @@ where
     E: Entropy,
 {
     /// Releases some of a folder: first what has expired, then what its subscription may have.
-    pub(super) async fn take_turn(&self, turn: &mut Turn, objects: usize, limits: Limits) -> Went {
-        let portion = Portion { deliveries: turn.room, objects };
-        let mut taken = self.take_from(&mut turn.folder, portion, Some(turn.now), limits).await;
-        let deliveries = turn.allowed.min(portion.after(taken.sent).deliveries);
-        let portion = Portion { deliveries, objects };
+    pub(super) async fn take_turn(&self, turn: &mut Turn, at_once: usize, limits: Limits) -> Went {
+        let portion = Portion { max: turn.room, at_once };
+        let mut taken = match turn.expired_by {
+            Some(_) => self.take_from(&mut turn.folder, portion, turn.expired_by, limits).await,
+            None => Taken::default(),
+        };
+        let portion = portion.after(&taken).at_most(turn.allowed);
         let released = match turn.judged.release {
             Release::Probe(_) => self.take_one_of(&mut turn.folder, portion, limits).await,
             Release::All | Release::AtMost(_) | Release::Nothing => {
@@ -185,8 +184,7 @@ where
         let mut drawn = [0; 2];
         self.ports.entropy.fill(&mut drawn);
         folder.draw(u16::from_le_bytes(drawn));
-        let one = Portion { deliveries: portion.deliveries.min(1), ..portion };
-        let taken = self.take_from(folder, one, None, limits).await;
+        let taken = self.take_from(folder, portion.at_most(1), None, limits).await;
         folder.sort();
         taken
     }
@@ -201,7 +199,7 @@ where
         limits: Limits,
     ) -> Taken {
         let mut taken = Taken::default();
-        while taken.sent < portion.deliveries && !taken.is_refused && self.may_begin(limits) {
+        while !portion.after(&taken).max.is_nothing() && !taken.is_refused && self.may_begin(limits) {
             if folder.keys.is_empty() && !self.list_more(folder, limits).await {
                 break;
             }
@@ -209,9 +207,33 @@ where
             if wanted.is_empty() {
                 break;
             }
-            taken.add(self.take(&mut wanted, portion.after(taken.sent), limits).await);
+            taken.add(self.take(&mut wanted, portion.after(&taken), limits).await);
             folder.give_back(wanted);
         }
+        taken
+    }
+
+    /// Sends all that has expired of a folder. What lies beside it stays, for the folder's turns.
+    pub(super) async fn take_expired_from(
+        &self,
+        folder: &mut Folder,
+        now: Timestamp,
+        at_once: usize,
+        limits: Limits,
+    ) -> Taken {
+        let (mut taken, mut left) = (Taken::default(), VecDeque::new());
+        while !taken.is_refused && self.may_begin(limits) {
+            if folder.keys.is_empty() && !self.list_more(folder, limits).await {
+                break;
+            }
+            let mut wanted = folder.take_wanted(Some(now));
+            if wanted.is_empty() {
+                break;
+            }
+            taken.add(self.take_expired(&mut wanted, now, at_once, limits).await);
+            left.append(&mut wanted);
+        }
+        folder.give_back(left);
         taken
     }
 }

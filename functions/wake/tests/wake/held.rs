@@ -221,15 +221,9 @@ async fn no_more_goes_out_than_the_queue_has_room_for() {
 }
 
 #[tokio::test]
-async fn nothing_goes_out_under_pressure_and_nothing_from_a_process_that_is_to_end() {
+async fn nothing_goes_out_of_a_process_that_is_to_end() {
     let world = World::new();
     hold(&world, "one", HOUR, "x", 1).await;
-    let now = world.clock.now();
-    let readings = Readings { visible: Some(20_000), drain_secs: Some(1_000), ..Readings::default() };
-    let (state, _) = evaluate(&PressureState::normal(now), &readings, &PressureSettings::default(), now);
-    world.write(PRESSURE_KEY, state.render().into()).await;
-    assert_eq!(run(&world, 5).await.held_sent, 0);
-    write_pressure(&world, 0).await;
     world.wake.stop();
     assert_eq!(run(&world, 5).await.held_sent, 0);
     assert_eq!(world.second().run().await.unwrap().held_sent, 1);

@@ -10,6 +10,7 @@ mod held;
 mod idempotency;
 mod lease;
 mod pages;
+mod pressure;
 mod queue;
 mod store;
 mod temporary;

@@ -1,0 +1,219 @@
+//! Under pressure: what waits goes on, slower where the queue itself is under pressure, and what has expired always goes.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::delivery::Delivery;
+use posthaste_core::layout;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::pressure::{
+    Level, PRESSURE_KEY, PressureSettings, PressureState, Readings, Space, Usage, evaluate,
+};
+use posthaste_core::time::Timestamp;
+use posthaste_core::wire::{parse_delivery, render_delivery, render_parked};
+use posthaste_ports::{Clock, ObjectStore};
+use posthaste_wake::WakeReport;
+
+use crate::world::World;
+
+const MINUTE: Duration = Duration::from_mins(1);
+const HOUR: Duration = Duration::from_hours(1);
+const MARK: &str = "forcing/orders.billing";
+
+/// A delivery as an older program wrote it.
+const MESSAGE: &[u8] = include_bytes!("../../../../shared/core/src/wire/fixtures/delivery-v1.json");
+
+/// Where a test puts deliveries.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Place {
+    Parked,
+    Held,
+}
+
+/// Writes the state that follows from these readings.
+async fn press(world: &World, readings: Readings) {
+    let now = world.clock.now();
+    let settings = PressureSettings::default();
+    let (state, _) = evaluate(&PressureState::normal(now), &readings, &settings, now);
+    assert_ne!(state.level(), Level::Normal, "{readings:?}");
+    world.write(PRESSURE_KEY, state.render().into()).await;
+}
+
+/// The delivery queue under this pressure.
+fn queue(visible: u64, drain_secs: u64) -> Readings {
+    Readings { visible: Some(visible), drain_secs: Some(drain_secs), ..Readings::default() }
+}
+
+/// A delivery that expires then.
+fn message(expires_at: Timestamp) -> Bytes {
+    let mut delivery: Delivery = parse_delivery(&Bytes::from_static(MESSAGE)).unwrap();
+    delivery.events.iter_mut().for_each(|entry| entry.expires_at = expires_at);
+    render_delivery(&delivery)
+}
+
+/// Puts an object of these messages where they wait since a minute ago: due, or with something that has expired.
+async fn wait(world: &World, place: Place, subscription: &str, id: &str, messages: &[Bytes]) -> String {
+    let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse(subscription).unwrap());
+    let key = match place {
+        Place::Parked => layout::parked(world.clock.now(), &topic, &name, id),
+        Place::Held => layout::held(&topic, &name, world.clock.now(), id),
+    };
+    world.write(&key, render_parked(messages)).await;
+    key
+}
+
+/// The same with so many deliveries that expire in an hour.
+async fn wait_for_an_hour(world: &World, place: Place, subscription: &str, id: &str, deliveries: usize) {
+    let messages = vec![message(world.clock.now() + HOUR); deliveries];
+    wait(world, place, subscription, id, &messages).await;
+}
+
+/// One run a minute later, in which time passes whenever it pauses.
+async fn run(world: &World) -> WakeReport {
+    world.clock.advance(MINUTE);
+    let deadline = world.clock.monotonic() + Duration::from_secs(55);
+    let time = async {
+        loop {
+            for _ in 0..1000 {
+                tokio::task::yield_now().await;
+            }
+            world.clock.advance(Duration::from_secs(1));
+        }
+    };
+    tokio::select! {
+        report = world.wake.run_until(deadline) => report.unwrap(),
+        () = time => unreachable!("time has no end"),
+    }
+}
+
+/// What a run sent: parked, forced and held deliveries.
+fn sent(report: &WakeReport) -> [usize; 3] {
+    [report.sent, report.forced_sent, report.held_sent]
+}
+
+/// How many messages an object has left.
+async fn left(world: &World, key: &str) -> usize {
+    let object = world.store.get(key).await.unwrap();
+    object.map_or(0, |object| posthaste_core::wire::parse_parked(&object.bytes).unwrap().len())
+}
+
+#[tokio::test]
+async fn a_full_disk_and_a_backlog_of_dead_letters_slow_nothing_that_waits() {
+    let full = Usage { used: 9_400 << 20, total: 10_000 << 20 };
+    let disk = Readings { database: Some(Space::Disk(full)), ..queue(0, 0) };
+    let letters = Readings { dead_letters: Some(2_000), ..queue(0, 0) };
+    for readings in [disk, letters] {
+        let world = World::new();
+        for place in [Place::Parked, Place::Held] {
+            wait_for_an_hour(&world, place, "one", "a", 700).await;
+        }
+        press(&world, readings).await;
+        assert_eq!(sent(&run(&world).await), [700, 0, 700], "{readings:?}");
+    }
+}
+
+#[tokio::test]
+async fn at_medium_of_the_drain_time_each_place_sends_a_part_in_a_run() {
+    let world = World::new();
+    for id in ["a", "b", "c"] {
+        wait_for_an_hour(&world, Place::Parked, "one", id, 300).await;
+        wait_for_an_hour(&world, Place::Held, "one", id, 200).await;
+        wait_for_an_hour(&world, Place::Held, "two", id, 200).await;
+    }
+    for expected in [[500, 0, 500], [400, 0, 500], [0, 0, 200], [0; 3]] {
+        press(&world, queue(100, 60)).await;
+        assert_eq!(sent(&run(&world).await), expected);
+    }
+    assert_eq!(world.store.under("parked/").len() + world.store.under("held/").len(), 0);
+}
+
+#[tokio::test]
+async fn at_high_of_the_queue_one_object_goes_in_a_run_and_everything_that_waits_has_its_turn() {
+    let world = World::new();
+    // The first run begins in an odd minute.
+    world.clock.advance(MINUTE);
+    let forced = world.clock.now() + 5 * HOUR;
+    let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+    for id in ["a", "b", "c"] {
+        wait_for_an_hour(&world, Place::Parked, "one", id, 2).await;
+        wait_for_an_hour(&world, Place::Held, "one", id, 3).await;
+        let key = layout::parked(forced, &topic, &name, id);
+        world.write(&key, render_parked(&vec![message(forced); 4])).await;
+    }
+    world.write(MARK, Bytes::new()).await;
+    let mut went = Vec::new();
+    for _ in 0..10 {
+        press(&world, queue(10_000, 40)).await;
+        let report = run(&world).await;
+        assert!(report.was_slowed || report.sent == 0);
+        went.push(sent(&report));
+    }
+    let (parked, forced, held) = ([2, 0, 0], [0, 4, 0], [0, 0, 3]);
+    let expected = [held, parked, forced, parked, held, parked, forced, held, forced, [0; 3]];
+    assert_eq!(went, expected);
+}
+
+#[tokio::test]
+async fn of_a_large_object_at_most_two_hundred_go_in_a_run_at_high() {
+    let world = World::new();
+    wait_for_an_hour(&world, Place::Parked, "one", "a", 450).await;
+    let mut went = Vec::new();
+    for _ in 0..4 {
+        press(&world, queue(20_000, 1_000)).await;
+        went.push(run(&world).await.sent);
+    }
+    assert_eq!(went, [200, 200, 50, 0]);
+}
+
+#[tokio::test]
+async fn what_has_expired_goes_at_high_and_what_lies_beside_it_stays() {
+    for place in [Place::Parked, Place::Held] {
+        let world = World::new();
+        let (past, later) = (world.clock.now(), world.clock.now() + HOUR);
+        let mut keys = Vec::new();
+        for n in 0..20 {
+            let messages = [message(later), message(past), message(later)];
+            keys.push(wait(&world, place, &format!("s{n:02}"), "x", &messages).await);
+        }
+        press(&world, queue(20_000, 1_000)).await;
+        let report = run(&world).await;
+        // One of each, and the two others of the one object that a run may have.
+        assert_eq!(report.sent + report.held_sent, 22, "{place:?}");
+        let mut objects = Vec::new();
+        for key in &keys {
+            objects.push(left(&world, key).await);
+        }
+        objects.sort_unstable();
+        assert_eq!(objects, [vec![0], vec![2; 19]].concat(), "{place:?}");
+        // Nothing else has expired, so the next run has one object more.
+        press(&world, queue(20_000, 1_000)).await;
+        let report = run(&world).await;
+        assert_eq!(report.sent + report.held_sent, 2, "{place:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_goes_on_looking_for_what_has_expired_where_the_last_one_ended() {
+    let world = World::new();
+    for n in 0..1_100 {
+        wait_for_an_hour(&world, Place::Parked, "one", &format!("{n:04}"), 1).await;
+    }
+    wait(&world, Place::Parked, "one", "last", &[message(world.clock.now())]).await;
+    let mut went = Vec::new();
+    for _ in 0..3 {
+        press(&world, queue(20_000, 1_000)).await;
+        went.push((run(&world).await.sent, world.lease().await.get("expiredTo").is_some()));
+    }
+    assert_eq!(went, [(1, true), (2, false), (1, true)]);
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_takes_no_other_s_place_at_high() {
+    let world = World::new();
+    let broken = wait(&world, Place::Parked, "one", "a", &[]).await;
+    world.write(&broken, Bytes::from_static(b"{")).await;
+    wait_for_an_hour(&world, Place::Parked, "one", "b", 1).await;
+    press(&world, queue(20_000, 1_000)).await;
+    assert_eq!(run(&world).await.sent, 1);
+    assert_eq!(world.store.under("parked/"), [broken]);
+}
