@@ -2,6 +2,7 @@
 //! those that stay.
 
 use posthaste_core::delivery::Delivery;
+use posthaste_core::idle::wait_noted_at;
 use posthaste_core::topic::Subscription;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
 
@@ -23,8 +24,8 @@ where
         self.before(invocation.parking_ends(), noted).await;
     }
 
-    /// Notes for a message's topic when what is tried again falls due, and what is held ends: until then the topic is not
-    /// idle.
+    /// Notes for a message's topic when what is tried again falls due, and what is held ends, and for its subscription that
+    /// something waits: until then they are not idle.
     pub(crate) async fn note_scheduled(
         &self,
         invocation: &Invocation,
@@ -35,7 +36,11 @@ where
         let Some(subscription) = &job.subscription else { return };
         let due = again.iter().map(|delivery| delivery.not_before);
         let Some(latest) = due.chain(held.iter().map(Delivery::expires_first)).max() else { return };
-        let noted = self.activity.of_its_topic(&self.ports.state, subscription, latest);
+        let state = &self.ports.state;
+        let noted = async {
+            self.activity.of_its_topic(state, subscription, latest).await;
+            self.activity.of_subscription(state, subscription, wait_noted_at(self.ports.clock.now())).await;
+        };
         self.before(invocation.parking_ends(), noted).await;
     }
 }

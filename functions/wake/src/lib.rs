@@ -158,7 +158,7 @@ where
         };
         let mut course = Course::new(lease.notes.clone(), began);
         let mut holding = Holding::after(course.held_to.take(), course.account.clone());
-        let mut sweep = Sweep::after(course.swept_to.take());
+        let mut sweep = Sweep::after(course.swept_to.take(), course.beginning());
         let release = Box::pin(self.release_all(limits, &mut course, &mut holding));
         let others = Box::pin(self.work(limits, &mut sweep));
         let telling = join(Box::pin(self.tell_links(limits)), Box::pin(self.tell_disabled(limits)));

@@ -1,8 +1,12 @@
 //! Sweeping temporary entities: subscriptions whose time is over, and subscriptions and topics that are idle, leave their
 //! records. What still waits for them is dead-lettered by deliver, which finds nobody to deliver to.
 //!
+//! A subscription that is idle by its notes stays as long as an event waits for it in the object store.
+//!
 //! Only topics that `temporary/` names are looked at. A record is changed under the condition that nobody changed it
 //! since it was read, and after a second look at what is to go: whoever uses or writes an entity meanwhile keeps it.
+
+mod waiting;
 
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -21,6 +25,7 @@ use posthaste_ports::{
 
 use crate::limits::Limits;
 use crate::{PAGE_MAX, Wake};
+use waiting::ParkedOwners;
 
 /// Topics looked at side by side.
 const TOPICS_AT_ONCE: usize = 8;
@@ -34,6 +39,8 @@ enum SweepError {
     Record(#[source] RecordError),
     #[error("failed to learn when something last happened")]
     Activity(#[source] ActivityError),
+    #[error("failed to learn whether something waits")]
+    Waiting(#[source] PortError),
 }
 
 /// What is to go.
@@ -51,12 +58,14 @@ pub(crate) struct Sweep {
     pub(crate) after: Option<String>,
     /// What was deleted.
     pub(crate) swept: Swept,
+    /// For whom something is parked.
+    parked: ParkedOwners,
 }
 
 impl Sweep {
-    /// Goes on after this one.
-    pub(crate) fn after(after: Option<String>) -> Self {
-        Self { after, swept: Swept::default() }
+    /// Goes on after this one. Nothing is parked before the key `parked_from`.
+    pub(crate) fn after(after: Option<String>, parked_from: Option<String>) -> Self {
+        Self { after, swept: Swept::default(), parked: ParkedOwners::from(parked_from) }
     }
 }
 
@@ -102,7 +111,8 @@ where
 
     /// Whether all of the page was looked at. In its order, so that one key says how far a run came.
     async fn sweep_page(&self, page: Vec<ObjectMeta>, limits: Limits, sweep: &mut Sweep) -> bool {
-        let look = |key: String| async move { (self.sweep_key(&key, limits).await, key) };
+        let parked = &sweep.parked;
+        let look = |key: String| async move { (self.sweep_key(&key, parked, limits).await, key) };
         let mut looks = stream::iter(page).map(|object| look(object.key)).buffered(TOPICS_AT_ONCE);
         while let Some((swept, key)) = looks.next().await {
             let Some(Swept { topics, subscriptions }) = swept else { return false };
@@ -114,7 +124,7 @@ where
     }
 
     /// Looks at one topic; `None` if there is no time to begin any more.
-    async fn sweep_key(&self, key: &str, limits: Limits) -> Option<Swept> {
+    async fn sweep_key(&self, key: &str, parked: &ParkedOwners, limits: Limits) -> Option<Swept> {
         if self.ports.clock.monotonic() >= limits.begin {
             return None;
         }
@@ -122,7 +132,7 @@ where
             tracing::warn!(%key, "not the name of a topic");
             return Some(Swept::default());
         };
-        Some(match guarded(self.sweep_topic(&topic)).await {
+        Some(match guarded(self.sweep_topic(&topic, parked)).await {
             Ok(Ok(swept)) => swept,
             Ok(Err(error)) => {
                 tracing::error!(%topic, error = &error as &dyn std::error::Error, "temporary topic not swept");
@@ -135,7 +145,7 @@ where
         })
     }
 
-    async fn sweep_topic(&self, topic: &TopicName) -> Result<Swept, SweepError> {
+    async fn sweep_topic(&self, topic: &TopicName, parked: &ParkedOwners) -> Result<Swept, SweepError> {
         let key = layout::topic(topic);
         let Some(object) = self.ports.state.get(&key).await.map_err(SweepError::Store)? else {
             return self.forget(topic).await;
@@ -151,9 +161,9 @@ where
         if !record.is_temporary() {
             return self.forget(topic).await;
         }
-        let doomed = self.doomed(&record, now).await?;
+        let doomed = self.doomed(&record, parked, now).await?;
         // What was used between the first look and this one stays.
-        if doomed == Doomed::Nothing || self.doomed(&record, now).await? != doomed {
+        if doomed == Doomed::Nothing || self.doomed(&record, parked, now).await? != doomed {
             return Ok(Swept::default());
         }
         match self.apply(record, object.etag, doomed, now).await {
@@ -173,7 +183,12 @@ where
     }
 
     /// What of a topic is to go by now.
-    async fn doomed(&self, record: &TopicRecord, now: Timestamp) -> Result<Doomed, SweepError> {
+    async fn doomed(
+        &self,
+        record: &TopicRecord,
+        parked: &ParkedOwners,
+        now: Timestamp,
+    ) -> Result<Doomed, SweepError> {
         if let Some(idle) = record.settings.auto_delete_on_idle {
             let key = layout::topic_activity(&record.name);
             let is_idle = |last| is_idle(idle.0, last, now);
@@ -183,7 +198,7 @@ where
         }
         let mut names = Vec::new();
         for (name, settings) in &record.settings.subscriptions {
-            if self.is_doomed(record, name, settings, now).await? {
+            if self.is_doomed(record, name, settings, parked, now).await? {
                 names.push(name.clone());
             }
         }
@@ -195,6 +210,7 @@ where
         record: &TopicRecord,
         name: &SubscriptionName,
         settings: &SubscriptionSettings,
+        parked: &ParkedOwners,
         now: Timestamp,
     ) -> Result<bool, SweepError> {
         if settings.expiration_time_utc.is_some_and(|ends_at| now >= ends_at.0) {
@@ -208,7 +224,11 @@ where
         let key = layout::subscription_activity(&record.name, name);
         // A note may have been tidied up while its topic became temporary: that write was a use.
         let last = self.last(&key).await?.unwrap_or(record.updated_at);
-        Ok(is_idle(idle.0, last, now))
+        if !is_idle(idle.0, last, now) {
+            return Ok(false);
+        }
+        let waits = self.has_waiting(&record.name, name, parked).await.map_err(SweepError::Waiting)?;
+        Ok(!waits)
     }
 
     /// When something last happened, if that was noted.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::limits::SQS_DELAY_SECS_MAX;
 use crate::time::Timestamp;
 
 /// The version of a note this program writes, and the newest it reads.
@@ -16,6 +17,11 @@ const NOTE_VERSION: u32 = 1;
 
 /// How many notes are written in one idle time, at most, by one process.
 const NOTES_PER_IDLE_TIME: u32 = 4;
+
+/// How far ahead a wait is noted for its subscription: the longest that the queue delays. With the shortest idle time
+/// (5 min) the subscription then stays for 20 minutes after a retry was scheduled, also where the queue is slow. What waits
+/// longer is found in the object store.
+const WAIT_NOTED_AHEAD: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
 
 /// How long a subscription is there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -77,6 +83,11 @@ impl ActivityNote {
     }
 }
 
+/// The time that is noted for a subscription when events begin to wait for it.
+pub fn wait_noted_at(now: Timestamp) -> Timestamp {
+    now + WAIT_NOTED_AHEAD
+}
+
 /// Whether activity at `at` is to be noted where `noted` was noted last.
 pub fn is_worth_noting(idle: Duration, noted: Option<Timestamp>, at: Timestamp) -> bool {
     noted.is_none_or(|noted| at >= noted + idle / NOTES_PER_IDLE_TIME)
@@ -91,6 +102,7 @@ pub fn is_idle(idle: Duration, noted: Timestamp, now: Timestamp) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::AUTO_DELETE_ON_IDLE_MIN;
     use proptest::prelude::*;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
@@ -137,6 +149,17 @@ mod tests {
         assert_eq!(ActivityNote::parse(&note.render()).unwrap(), note);
         assert!(matches!(ActivityNote::parse(b""), Err(NoteError::Malformed(_))));
         assert!(matches!(ActivityNote::parse(br#"{"v":2,"at":1}"#), Err(NoteError::Newer(2))));
+    }
+
+    #[test]
+    fn a_subscription_is_not_idle_for_twenty_minutes_after_a_retry_was_scheduled() {
+        let idle = AUTO_DELETE_ON_IDLE_MIN;
+        for noted_before_secs in 0..75 {
+            // A note that is young enough is not written again.
+            let noted = wait_noted_at(ago(noted_before_secs));
+            assert!(!is_worth_noting(idle, Some(noted), wait_noted_at(NOW)));
+            assert!(!is_idle(idle, noted, NOW + Duration::from_mins(20)), "{noted_before_secs} s");
+        }
     }
 
     proptest! {

@@ -284,8 +284,8 @@ fn minute_of(minute: &str) -> Option<u64> {
     Timestamp::parse(&text).ok().map(Timestamp::minute)
 }
 
-/// A subscription as keys name it. Names have no dots.
-fn folder(topic: &TopicName, subscription: &SubscriptionName) -> String {
+/// A subscription as keys name it, `topic.subscription`. Names have no dots.
+pub fn folder(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{}.{}", topic.folded(), subscription.folded())
 }
 

@@ -7,7 +7,7 @@ use posthaste_core::wire::parse_dead_letter;
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World, event};
-use serde_json::json;
+use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_hours(24);
 const MINUTE: Duration = Duration::from_mins(1);
@@ -34,6 +34,57 @@ async fn events_that_wait_when_their_subscription_s_time_is_over_are_dead_letter
     world.deliver().await;
     assert_eq!(world.endpoint.take().len(), 1);
     assert_eq!(given_up(&world).await, (DeadLetterReason::SubscriptionDeleted, 1));
+}
+
+/// A temporary subscription, as manage writes it.
+async fn subscribe_idle(world: &World, mut settings: Value) {
+    settings["autoDeleteOnIdle"] = json!("PT5M");
+    settings["status"] = json!({ "state": "Active", "since": world.clock.now().to_string() });
+    world.subscribe(settings).await;
+    world.write_state("temporary/orders", String::new()).await;
+}
+
+/// Runs wake and deliver once a minute, up to so often or until a request arrives. Answers whether one did.
+async fn arrives_within(world: &World, minutes: usize) -> bool {
+    for _ in 0..minutes {
+        world.clock.advance(MINUTE);
+        world.wake().await;
+        world.deliver_all().await;
+        if !world.endpoint.take().is_empty() {
+            return true;
+        }
+    }
+    false
+}
+
+#[tokio::test]
+async fn a_subscription_that_is_idle_stays_while_an_event_waits_for_its_retry() {
+    for wait in ["PT12M", "PT1H"] {
+        let world = World::new();
+        subscribe_idle(&world, json!({ "retryPolicy": { "schedule": [wait] } })).await;
+        world.endpoint.answer([Answer::Status(422), Answer::Status(204)]);
+        world.publish(&[event("e")], DAY).await;
+        world.deliver_all().await;
+        assert_eq!(world.endpoint.take().len(), 1);
+        assert!(arrives_within(&world, 70).await, "{wait}");
+        assert_eq!(world.record().await.settings.subscriptions.len(), 1, "{wait}");
+        // Then nothing waits any more.
+        assert!(!arrives_within(&world, 30).await, "{wait}");
+        assert_eq!(world.record().await.settings.subscriptions.len(), 0, "{wait}");
+        assert_eq!(world.delayed(QueueName::DeadLetters).await, 0);
+    }
+}
+
+#[tokio::test]
+async fn what_ends_for_a_subscription_that_is_idle_keeps_the_delay_of_its_dead_letters() {
+    let world = World::new();
+    let retries = json!({ "schedule": ["PT12M"], "maxDeliveryAttempts": 2 });
+    subscribe_idle(&world, json!({ "retryPolicy": retries, "deadLetter": { "delay": "PT0S" } })).await;
+    world.endpoint.answer([Answer::Status(422)]);
+    world.publish(&[event("e")], DAY).await;
+    world.deliver_all().await;
+    assert!(arrives_within(&world, 20).await);
+    assert_eq!(world.visible(QueueName::DeadLetters).await, 1);
 }
 
 #[tokio::test]

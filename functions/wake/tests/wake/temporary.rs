@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use posthaste_core::idle::ActivityNote;
 use posthaste_core::name::TopicName;
 use posthaste_core::record::TopicRecord;
 use posthaste_core::time::Timestamp;
+use posthaste_core::wire::render_parked;
 use posthaste_local::ManualClock;
 use posthaste_ports::{Clock, ErrorKind, Fault, ObjectStore, Operation, Plan};
 use serde_json::{Value, json};
@@ -54,6 +56,14 @@ async fn with_idle_topic(world: &World) {
     world.write(NAME, "".into()).await;
 }
 
+/// Has the subscription been in this state since the topic was made.
+async fn set_state(world: &World, state: &str) {
+    let object = world.store.get(TOPIC).await.unwrap().unwrap();
+    let mut record: Value = serde_json::from_slice(&object.bytes).unwrap();
+    record["settings"]["subscriptions"]["Billing"]["status"]["state"] = json!(state);
+    world.write(TOPIC, record.to_string().into()).await;
+}
+
 async fn note(world: &World, key: &str, at: Timestamp) {
     world.write(key, ActivityNote::new(at).render()).await;
 }
@@ -96,6 +106,33 @@ async fn a_subscription_is_deleted_when_it_is_idle_and_not_before() {
     assert_eq!(deleted_after(&world, MINUTE).await, (0, 1));
     assert_eq!(subscriptions(&world.store).await, Some(vec![]));
     assert_eq!(world.store.under("activity/"), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_subscription_is_not_idle_while_an_event_waits_for_it() {
+    for prefix in ["held/orders.billing/20260308T0405Z/", "parked/20260307T1605Z/orders.billing/"] {
+        let world = World::new();
+        with_subscription(&world, json!({ "autoDeleteOnIdle": "PT5M" })).await;
+        let key = format!("{prefix}x.json");
+        world.write(&key, render_parked(&[Bytes::from_static(b"\"x\"")])).await;
+        // Of others, in front of it: the pages are short.
+        for n in 0..5 {
+            world.write(&format!("parked/20260307T1600Z/other.s{n}/x.json"), Bytes::new()).await;
+        }
+        set_state(&world, "Paused").await;
+        for _ in 0..3 {
+            assert_eq!(deleted_after(&world, 20 * MINUTE).await, (0, 0), "{key}");
+        }
+        world.store.delete(&key).await.unwrap();
+        assert_eq!(deleted_after(&world, MINUTE).await, (0, 1), "{key}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_parked_is_not_looked_at_where_no_subscription_is_idle() {
+    let world = World::new();
+    with_subscription(&world, json!({ "autoDeleteOnIdle": "PT8M" })).await;
+    assert_eq!(world.begun_after(MINUTE).await.len(), 1);
 }
 
 #[tokio::test]
