@@ -83,6 +83,7 @@ async fn what_ends_for_a_subscription_that_is_idle_keeps_the_delay_of_its_dead_l
     world.endpoint.answer([Answer::Status(422)]);
     world.publish(&[event("e")], DAY).await;
     world.deliver_all().await;
+    assert_eq!(world.endpoint.take().len(), 1);
     assert!(arrives_within(&world, 20).await);
     assert_eq!(world.visible(QueueName::DeadLetters).await, 1);
 }
