@@ -1,5 +1,6 @@
 //! The OpenAPI document: what the handlers' attributes say, and around it the publish route, the keys and the problems.
 
+mod events;
 mod nowhere;
 mod problems;
 
@@ -9,12 +10,14 @@ use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use posthaste_core::problem::ProblemBody;
-use utoipa::openapi::OpenApi as Document;
+use utoipa::openapi::schema::AnyOf;
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
 };
-use utoipa::{OpenApi, PartialSchema};
+use utoipa::openapi::{OneOf, OpenApi as Document, RefOr, Schema};
+use utoipa::{OpenApi, PartialSchema as _};
 
+use self::events::PublishBodyDocument;
 use self::nowhere::Nowhere;
 use self::problems::Publish;
 pub(crate) use self::problems::{
@@ -29,6 +32,12 @@ const ADMIN_KEY: &str = "adminKey";
 /// The name of a topic's publish key among the security schemes.
 const PUBLISH_KEY: &str = "publishKey";
 
+/// The name of a topic's publish key as a bearer token.
+const PUBLISH_BEARER: &str = "publishBearer";
+
+/// The name of a shared access signature made with a topic's publish key.
+const PUBLISH_TOKEN: &str = "publishToken";
+
 /// The path of a dead letter as axum writes it, and as OpenAPI does: it knows no parameter with slashes.
 const WILDCARD_PATH: [&str; 2] = ["/dead-letters/{*key}", "/dead-letters/{key}"];
 
@@ -40,17 +49,17 @@ const WILDCARD_PATH: [&str; 2] = ["/dead-letters/{*key}", "/dead-letters/{key}"]
         description = "Webhook delivery: topics take events from producers, subscriptions bring them to endpoints. \
             Errors are problem details (RFC 9457)."
     ),
-    paths(publish_events)
+    paths(publish_events, metrics)
 )]
 struct Around;
 
 /// Publish events
 ///
-/// All of them or none. 200 means that the delivery to every matching subscription is durable. `Authorization: Bearer`
-/// with a publish key is accepted too, as is a shared access signature in `aeg-sas-token`; `api-version` in the query is
-/// ignored. Where the topic is shown with an
-/// `endpoint`, that is the URL to post to.
-#[utoipa::path(post, path = "/topics/{topic}/events", tag = "publish", security(("publishKey" = [])),
+/// All of them or none. 200 means that the delivery to every matching subscription is durable. A topic of CloudEvents also
+/// takes `application/cloudevents+json`, `application/cloudevents-batch+json` and the binary mode with `ce-` headers.
+/// `api-version` in the query is ignored. Where the topic is shown with an `endpoint`, that is the URL to post to.
+#[utoipa::path(post, path = "/topics/{topic}/events", tag = "publish",
+    security(("publishKey" = []), ("publishBearer" = []), ("publishToken" = [])),
     params(("topic" = String, Path, description = "The topic's name, in any case"),
         ("Idempotency-Key" = Option<String>, Header, description = "A name for this request, 1 to 255 visible ASCII \
             characters: sent again within 24 hours it is not published again. Another request of the same name is \
@@ -61,14 +70,19 @@ struct Around;
         ("Posthaste-Tier" = Option<String>, Header, description = "The tier of producers to be treated as: `bulk`, or \
             `standard` with a key of the tier `internal`. A producer can step back behind the tier of its key; what would \
             raise it changes nothing.")),
-    request_body(description = "Events in the topic's input schema: one or a batch of CloudEvents 1.0, a CloudEvent in \
-        binary mode with `ce-*` headers, or Event Grid events. At most 1,000,000 bytes.", content(
-        (serde_json::Value = "application/cloudevents+json"),
-        (Vec<serde_json::Value> = "application/cloudevents-batch+json"),
-        (Vec<serde_json::Value> = "application/json"))),
+    request_body(description = "One event, or an array of events, in the topic's input schema. At most 1,000,000 bytes.",
+        content((PublishBodyDocument = "application/json"))),
     responses(Publish))]
 #[expect(dead_code, reason = "described here, served by the publish function")]
 fn publish_events() {}
+
+/// Show the metrics
+///
+/// In Prometheus' text format. Answered by `posthaste serve`; on AWS the metrics are in CloudWatch. Needs no key.
+#[utoipa::path(get, path = "/metrics", tag = "status", security(()),
+    responses((status = 200, description = "The metrics", body = String, content_type = "text/plain")))]
+#[expect(dead_code, reason = "described here, served by the process")]
+fn metrics() {}
 
 /// The OpenAPI 3.1 document of the whole HTTP API.
 pub fn openapi() -> Document {
@@ -77,10 +91,22 @@ pub fn openapi() -> Document {
     let mut document = Around::openapi().merge_from(guarded).merge_from(open);
     let components = document.components.get_or_insert_default();
     components.schemas.insert("Problem".to_owned(), ProblemBody::schema());
+    // A CloudEvent is a custom event too, so more than one form may fit.
+    if let Some(RefOr::T(Schema::OneOf(forms))) = components.schemas.remove("PublishBody") {
+        let OneOf { items, description, .. } = forms;
+        let forms = AnyOf { items, description, ..AnyOf::default() };
+        components.schemas.insert("PublishBody".to_owned(), RefOr::T(Schema::AnyOf(forms)));
+    }
     let admin_key = Http::builder().scheme(HttpAuthScheme::Bearer).description(Some("The admin key")).build();
     components.add_security_scheme(ADMIN_KEY, SecurityScheme::Http(admin_key));
     let publish_key = ApiKeyValue::with_description("aeg-sas-key", "One of the topic's publish keys");
     components.add_security_scheme(PUBLISH_KEY, SecurityScheme::ApiKey(ApiKey::Header(publish_key)));
+    let bearer = Http::builder().scheme(HttpAuthScheme::Bearer);
+    let bearer = bearer.description(Some("One of the topic's publish keys")).build();
+    components.add_security_scheme(PUBLISH_BEARER, SecurityScheme::Http(bearer));
+    let token = "A shared access signature that was made with one of the topic's publish keys";
+    let token = ApiKeyValue::with_description("aeg-sas-token", token);
+    components.add_security_scheme(PUBLISH_TOKEN, SecurityScheme::ApiKey(ApiKey::Header(token)));
     document.security = Some(vec![SecurityRequirement::new(ADMIN_KEY, [""; 0])]);
     let [axum_path, openapi_path] = WILDCARD_PATH;
     if let Some(item) = document.paths.paths.remove(axum_path) {

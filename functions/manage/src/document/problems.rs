@@ -91,6 +91,10 @@ problems! {
         413 "The request, or an event in it, is larger than 1,000,000 bytes",
         415 "The topic does not take this content type",
         507 "No room is left on the device";
+    /// Of a publish request that its producer named.
+    PublishNamed:
+        409 "A request with the same `Idempotency-Key` is still being published; ask again after `Retry-After`",
+        422 "The `Idempotency-Key` came with another request before";
     /// Of the publish route under back pressure.
     PublishPressure:
         429 "Back pressure advises to wait for `Retry-After`",
@@ -103,12 +107,16 @@ pub(crate) struct Publish;
 impl IntoResponses for Publish {
     fn responses() -> Responses {
         let accepted = with_headers(Response::builder().description("Accepted").build(), &[PRESSURE]);
+        let named = PublishNamed::responses().into_iter().map(|(status, response)| match response {
+            RefOr::T(response) if status == "409" => (status, with_headers(response, &[RETRY_AFTER])),
+            other => (status, other),
+        });
         let pressure = PublishPressure::responses().into_iter().map(|(status, response)| match response {
             RefOr::T(response) => (status, with_headers(response, &[PRESSURE, RETRY_AFTER])),
             other @ RefOr::Ref(_) => (status, other),
         });
         let accepted = ("200".to_owned(), accepted);
-        PublishProblems::responses().into_iter().chain(pressure).chain([accepted]).collect()
+        PublishProblems::responses().into_iter().chain(named).chain(pressure).chain([accepted]).collect()
     }
 }
 

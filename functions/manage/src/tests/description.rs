@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Api;
 use crate::openapi;
 
-/// SPEC §10, as far as it is built.
+/// Every route of every function, and those of the process.
 const ROUTES: &[&str] = &[
     "delete /topics/{topic}",
     "delete /topics/{topic}/keys/{key}",
@@ -16,6 +16,7 @@ const ROUTES: &[&str] = &[
     "get /dead-letters/{key}",
     "get /health",
     "get /links",
+    "get /metrics",
     "get /openapi.json",
     "get /pressure",
     "delete /replays/{id}",

@@ -1,0 +1,93 @@
+//! The events that producers publish, as the document describes them. Publish itself reads them member by member.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use posthaste_core::api::IsoTimestamp;
+
+/// A CloudEvent 1.0 in its JSON format. Extensions are members beside these.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CloudEvent)]
+pub(super) struct CloudEventDocument {
+    /// The version of the specification: `1.0`.
+    #[schema(example = "1.0")]
+    specversion: String,
+    /// The producer's id of the event, unique within its source.
+    id: String,
+    /// Where the event comes from, as a URI reference.
+    #[schema(example = "/shop")]
+    source: String,
+    /// What happened.
+    #[serde(rename = "type")]
+    #[schema(example = "com.example.order.paid")]
+    event_type: String,
+    /// What it happened to, within the source.
+    subject: Option<String>,
+    /// When it happened.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    time: Option<IsoTimestamp>,
+    /// The media type of `data`. JSON when left out.
+    datacontenttype: Option<String>,
+    /// Where the schema of `data` is, as a URI.
+    dataschema: Option<String>,
+    /// The payload.
+    data: Option<Value>,
+    /// The payload in base64, instead of `data`.
+    data_base64: Option<String>,
+    #[serde(flatten)]
+    extensions: BTreeMap<String, Value>,
+}
+
+/// An event in Azure Event Grid's schema.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = EventGridEvent)]
+pub(super) struct EventGridEventDocument {
+    /// The producer's id of the event.
+    id: String,
+    /// What happened.
+    #[schema(example = "OrderPaid")]
+    event_type: String,
+    /// What it happened to.
+    subject: String,
+    /// When it happened.
+    #[schema(value_type = String, format = DateTime)]
+    event_time: IsoTimestamp,
+    /// The payload.
+    data: Value,
+    /// The version of the payload's schema.
+    data_version: Option<String>,
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
+}
+
+/// Any JSON object, for a topic whose `inputSchema` is `Custom`.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CustomEvent)]
+pub(super) struct CustomEventDocument {
+    #[serde(flatten)]
+    members: BTreeMap<String, Value>,
+}
+
+/// The body of a publish request in `application/json`: one event, or an array of events, in the topic's schema.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = PublishBody)]
+#[expect(dead_code, reason = "described here, read by the publish function")]
+pub(super) enum PublishBodyDocument {
+    /// For a topic of CloudEvents.
+    CloudEvent(CloudEventDocument),
+    /// For a topic of CloudEvents.
+    CloudEvents(Vec<CloudEventDocument>),
+    /// For a topic of Event Grid events.
+    EventGridEvent(EventGridEventDocument),
+    /// For a topic of Event Grid events.
+    EventGridEvents(Vec<EventGridEventDocument>),
+    /// For a topic of custom events.
+    CustomEvent(CustomEventDocument),
+    /// For a topic of custom events.
+    CustomEvents(Vec<CustomEventDocument>),
+}
