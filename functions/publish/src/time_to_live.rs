@@ -10,7 +10,7 @@ use posthaste_core::time::parse_duration;
 pub const TIME_TO_LIVE_HEADER: &str = "posthaste-time-to-live";
 
 /// A header that is no time to live.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, thiserror::Error, PartialEq, Eq)]
 #[error("expected one ISO 8601 duration of at least a millisecond, such as PT10M or P1D")]
 pub struct TimeToLiveError;
 

@@ -215,6 +215,7 @@ impl<'de> Deserialize<'de> for Identity {
 }
 
 #[cfg(test)]
+#[expect(clippy::unnecessary_wraps, reason = "the helpers make what the fields hold")]
 mod tests {
     use super::*;
     use std::time::Duration;
@@ -307,8 +308,8 @@ mod tests {
         // The second one was there without an identity. The third one takes the name of one that is gone.
         let mut stale = first.clone();
         stale.subscriptions.insert(names[2].clone(), born(9, AT).unwrap());
-        let named = [(&names[0], false), (&names[1], false), (&names[2], true)];
-        let second = stale.after_write(false, named.into_iter(), later, &mut random);
+        let given = [(&names[0], false), (&names[1], false), (&names[2], true)];
+        let second = stale.after_write(false, given.into_iter(), later, &mut random);
         assert_eq!(second.topic, born(1, AT));
         let creations: Vec<_> = names.iter().map(|name| Some(second.subscriptions[name])).collect();
         assert_eq!(creations, [born(2, AT), adopted(3), born(4, later)]);

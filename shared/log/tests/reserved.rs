@@ -98,7 +98,9 @@ fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
 fn no_line_has_a_field_under_a_name_of_the_writers_own() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
-    FOLDERS.iter().for_each(|folder| sources(&root.join(folder), &mut files));
+    for folder in FOLDERS {
+        sources(&root.join(folder), &mut files);
+    }
     let mut names = Vec::new();
     let mut refused = Vec::new();
     // The writer's own tests are about what it does with such names.

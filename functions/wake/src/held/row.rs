@@ -126,9 +126,9 @@ where
             let takes =
                 some.iter_mut().map(|folder| guarded(self.take_expired_from(folder, now, at_once, limits)));
             let mut taken = Taken::default();
-            for took in join_all(takes).await {
-                match took {
-                    Ok(took) => taken.add(took),
+            for result in join_all(takes).await {
+                match result {
+                    Ok(more) => taken.add(more),
                     Err(error) => {
                         tracing::error!(error = &error as &dyn Error, "releasing what has expired panicked");
                     }
