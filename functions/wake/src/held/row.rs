@@ -125,18 +125,18 @@ where
             let at_once = RELEASES_AT_ONCE / some.len();
             let takes =
                 some.iter_mut().map(|folder| guarded(self.take_expired_from(folder, now, at_once, limits)));
-            let mut taken = Taken::default();
+            let mut all = Taken::default();
             for result in join_all(takes).await {
                 match result {
-                    Ok(more) => taken.add(more),
+                    Ok(more) => all.add(more),
                     Err(error) => {
                         tracing::error!(error = &error as &dyn Error, "releasing what has expired panicked");
                     }
                 }
             }
-            holding.sent += taken.sent;
-            holding.add_expired(taken);
-            if taken.is_refused {
+            holding.sent += all.sent;
+            holding.add_expired(all);
+            if all.is_refused {
                 return false;
             }
         }
