@@ -7,6 +7,7 @@ pub mod environment;
 mod launch;
 pub mod resting;
 pub mod sampling;
+mod unwinding;
 pub mod webhooks;
 pub mod wiring;
 

@@ -7,6 +7,7 @@ import json
 import unittest
 
 import case
+import panic_probe
 from case import cloud_event, delivery
 from rie import Rie
 
@@ -43,9 +44,9 @@ class Binaries(unittest.TestCase):
     def publish(self):
         return self.run_function("publish", DELIVERIES_QUEUE_URL=self.urls["deliveries"])
 
-    def deliver(self):
+    def deliver(self, program="deliver"):
         return self.run_function(
-            "deliver", DELIVERIES_QUEUE_URL=self.urls["deliveries"], DEADLETTERS_QUEUE_URL=self.urls["deadletters"],
+            program, DELIVERIES_QUEUE_URL=self.urls["deliveries"], DEADLETTERS_QUEUE_URL=self.urls["deadletters"],
             ALLOW_ENDPOINTS="127.0.0.0/8", DNS_SERVER="127.0.0.1:53", LINK_SETTINGS=LINK_SETTINGS,
         )
 
@@ -57,7 +58,10 @@ class Binaries(unittest.TestCase):
 
     def put_topic(self, path, **subscription):
         """A topic with one subscription, made by the manage function: its answer, and a key to publish."""
-        settings = {"subscriptions": {"all": {"endpoint": {"url": case.SINK.url(path)}, **subscription}}}
+        return self.put_subscriptions(all={"endpoint": {"url": case.SINK.url(path)}, **subscription})
+
+    def put_subscriptions(self, **subscriptions):
+        settings = {"subscriptions": subscriptions}
         with self.manage() as manage:
             made = manage.invoke(http_event("PUT", "/topics/orders", settings, authorization=f"Bearer {ADMIN_KEY}"))
             keys = manage.invoke(http_event("GET", "/topics/orders/keys", authorization=f"Bearer {ADMIN_KEY}"))
@@ -126,6 +130,22 @@ class Binaries(unittest.TestCase):
         self.assertEqual(json.loads(retried["body"])["attempts"], 1)
         [kept] = self.received("deadletters", 1)["Records"]
         self.assertEqual(kept["body"], "garbage")
+
+    def test_a_panic_in_one_record_of_a_batch_takes_no_neighbour_along(self):
+        _, key = self.put_subscriptions(**{
+            kind: {"endpoint": {"url": case.SINK.url(path)}, "filter": {"includedEventTypes": [kind]}}
+            for kind, path in (("good", "/rie-neighbours"), ("bad", "/panic-probe"))
+        })
+        with self.publish() as publish:
+            for kind in ("good", "bad", "good"):
+                publish.invoke(event_of_producer("orders", key, cloud_event("1", type=kind)))
+        batch = self.received("deliveries", 3)
+        panicking = [one["messageId"] for one in batch["Records"] if json.loads(one["body"])["subscription"] == "bad"]
+        with self.deliver(panic_probe.built()) as deliver:
+            answer = deliver.invoke(batch)
+            self.assertIn("the endpoint asks for a panic", deliver.logged())
+        self.assertEqual(answer, {"batchItemFailures": [{"itemIdentifier": name} for name in panicking]})
+        self.assertEqual((len(panicking), case.SINK.left("/rie-neighbours"), case.SINK.left("/panic-probe")), (1, 2, 0))
 
     def test_deadletter_answers_both_its_queues(self):
         self.sqs.send_message(QueueUrl=self.urls["deadletters"], MessageBody="garbage")

@@ -219,7 +219,7 @@ BREAKS = {
     ],
     "each-function-is-built-from-its-program": [
         put("Resources WakeFunction Metadata BuildProperties Binary", "deliver"),
-        put("Resources WakeFunction Metadata BuildProperties Flags", []),
+        put("Resources WakeFunction Metadata BuildProperties Flags", ["--release"]),
         put("Globals Function CodeUri", "."),
     ],
     "timeouts-are-those-the-code-counts-with": [property_of("ManageFunction", "Timeout", 29)],

@@ -41,12 +41,13 @@ class OurRules(unittest.TestCase):
         self.assertEqual(sorted(rules.RULES), sorted([*breaks.BREAKS, "what-sam-builds-is-what-was-measured"]))
 
     def test_a_build_that_would_abort_on_a_panic_is_named(self):
-        original = rules.program.SAM_BUILD
-        self.addCleanup(setattr, rules.program, "SAM_BUILD", original)
-        with tempfile.TemporaryDirectory() as folder:
-            rules.program.SAM_BUILD = pathlib.Path(folder, "sam-build.toml")
-            rules.program.SAM_BUILD.write_text(original.read_text().replace('"unwind"', '"abort"'))
-            self.assertEqual(set(dict(problems(stack.read()))), {"what-sam-builds-is-what-was-measured"})
+        original = rules.program.CARGO_LAMBDA
+        self.addCleanup(setattr, rules.program, "CARGO_LAMBDA", original)
+        for right, wrong in (('"unwind"', '"abort"'), ("disable_optimizations = true", "")):
+            with self.subTest(right=right), tempfile.TemporaryDirectory() as folder:
+                rules.program.CARGO_LAMBDA = pathlib.Path(folder, "CargoLambda.toml")
+                rules.program.CARGO_LAMBDA.write_text(original.read_text().replace(right, wrong))
+                self.assertEqual(set(dict(problems(stack.read()))), {"what-sam-builds-is-what-was-measured"})
 
 
 class OtherPeoplesRules(unittest.TestCase):

@@ -6,7 +6,7 @@ from rules import rule
 from stack import ROOT
 
 LAMBDA = ROOT / "infra/lambda"
-SAM_BUILD = LAMBDA / "sam-build.toml"
+CARGO_LAMBDA = LAMBDA / "CargoLambda.toml"
 
 
 @rule
@@ -16,7 +16,8 @@ def each_function_is_built_from_its_program(stack):
             continue
         build = one.get("Metadata", {})
         binary = name.removesuffix("Function").lower()
-        properties = {"Binary": binary, "Flags": ["--disable-optimizations", "--config", "sam-build.toml"]}
+        # SAM reads `Binary` and forgets the rest without a word.
+        properties = {"Binary": binary}
         if (build.get("BuildMethod"), build.get("BuildProperties")) != ("rust-cargolambda", properties):
             yield f"{name}: built with {build}, expected {properties}"
         elif not (LAMBDA / f"src/bin/{binary}.rs").is_file():
@@ -29,12 +30,15 @@ def each_function_is_built_from_its_program(stack):
 @rule
 def what_sam_builds_is_what_was_measured(stack):
     """`sam build` knows the profile `release` alone, so its settings are written twice."""
-    sam = tomllib.loads(SAM_BUILD.read_text())["profile"]["release"]
+    build = tomllib.loads(CARGO_LAMBDA.read_text())["build"]
+    if build.get("disable_optimizations") is not True:
+        yield f"{CARGO_LAMBDA.name}: cargo-lambda adds settings of its own"
+    sam = tomllib.loads("\n".join(build.get("config", [])))["profile"]["release"]
     profile = tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]["lambda"]
     expected = {**profile, "panic": "unwind"}
     expected.pop("inherits", None)
     if sam != expected:
-        yield f"{SAM_BUILD.name} says {sam}, the profile `lambda` of Cargo.toml {expected}"
+        yield f"{CARGO_LAMBDA.name} says {sam}, the profile `lambda` of Cargo.toml {expected}"
 
 
 @rule
