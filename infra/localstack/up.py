@@ -1,6 +1,7 @@
 """The program behind `up`."""
 
 import argparse
+import hashlib
 import pathlib
 import secrets
 import signal
@@ -68,7 +69,9 @@ def programs(options):
 
 def deployed(cloud, options, binaries):
     """Deploys, and says where everything is."""
-    given = {"AdminKey": secrets.token_urlsafe(32), "AllowEndpoints": options.allow_endpoints}
+    key = secrets.token_urlsafe(32)
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    given = {"AdminKeySha256": digest, "AllowEndpoints": options.allow_endpoints}
     given |= dict(options.parameter)
     tell("uploading the functions")
     cloud.upload(binaries, given)
@@ -79,7 +82,7 @@ def deployed(cloud, options, binaries):
     # A topic's `endpoint` must be an address that works here.
     cloud.set_variable(stack["resources"]["ManageFunction"], "PUBLISH_URL", publish)
     environment = {
-        "POSTHASTE_URL": manage, "POSTHASTE_KEY": given["AdminKey"], "AWS_ENDPOINT_URL": cloud.url,
+        "POSTHASTE_URL": manage, "POSTHASTE_KEY": key, "AWS_ENDPOINT_URL": cloud.url,
         "AWS_ACCESS_KEY_ID": emulator.ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": emulator.SECRET_KEY,
         "AWS_DEFAULT_REGION": emulator.REGION, "PUBLISH_URL": publish,
         "DEAD_LETTER_BUCKET": stack["outputs"]["DeadLetterBucketName"],

@@ -37,7 +37,7 @@ use axum::http::HeaderValue;
 use axum::middleware::from_fn_with_state;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::secret::Secret;
+use posthaste_core::secret::KeyDigest;
 use posthaste_ports::{Activity, Clock, Entropy, LinkBook, ObjectStore, WebhookClient};
 use url::Url;
 use utoipa_axum::router::OpenApiRouter;
@@ -64,8 +64,8 @@ pub struct Manage<S, D, W, C, E> {
     pub clock: C,
     /// Chance, for keys and secrets.
     pub entropy: E,
-    /// The key that opens the API.
-    pub admin_key: Secret,
+    /// The digest of the key that opens the API.
+    pub admin_key: KeyDigest,
     /// Where endpoints may be.
     pub address_policy: AddressPolicy,
     /// Where the publish function is, if that is elsewhere: on AWS the two have a URL each. Shown as every topic's

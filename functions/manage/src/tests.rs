@@ -29,7 +29,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::health::HealthSettings;
-use posthaste_core::secret::Secret;
+use posthaste_core::secret::KeyDigest;
 use posthaste_ports::{Activity, LinkBook};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -38,7 +38,7 @@ use self::endpoint::Endpoint;
 use self::memory::{FixedClock, Memory, Numbers};
 use crate::{Manage, router};
 
-pub(crate) const ADMIN_KEY: &str = "the-admin-key";
+pub(crate) const ADMIN_KEY: &str = "the-admin-key-of-tests";
 
 pub(crate) struct Api {
     pub(crate) state: Memory,
@@ -62,15 +62,20 @@ impl Api {
 
     /// An API over stores that others may use at the same moment.
     pub(crate) fn over(state: Memory, dead_letters: Memory) -> Self {
-        Self::wire(state, dead_letters, None)
+        Self::wire(state, dead_letters, None, ADMIN_KEY)
     }
 
     /// An API beside which events are published elsewhere.
     pub(crate) fn publishing_at(url: &str) -> Self {
-        Self::wire(Memory::default(), Memory::default(), Some(url.parse().unwrap()))
+        Self::wire(Memory::default(), Memory::default(), Some(url.parse().unwrap()), ADMIN_KEY)
     }
 
-    fn wire(state: Memory, dead_letters: Memory, publish_url: Option<url::Url>) -> Self {
+    /// An API with another admin key.
+    pub(crate) fn opened_by(key: &str) -> Self {
+        Self::wire(Memory::default(), Memory::default(), None, key)
+    }
+
+    fn wire(state: Memory, dead_letters: Memory, publish_url: Option<url::Url>, admin_key: &str) -> Self {
         let (clock, endpoint) = (FixedClock::default(), Endpoint::default());
         let links = LinkBook::new(state.clone(), clock.clone(), HealthSettings::default());
         let manage = Manage {
@@ -80,7 +85,7 @@ impl Api {
             webhooks: endpoint.clone(),
             clock: clock.clone(),
             entropy: Numbers::default(),
-            admin_key: Secret::new(ADMIN_KEY),
+            admin_key: KeyDigest::of(admin_key),
             activity: Activity::default(),
             address_policy: AddressPolicy::default(),
             publish_url,

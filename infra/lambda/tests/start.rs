@@ -36,7 +36,8 @@ fn a_program_without_an_environment_names_what_it_needs() {
     let deliveries = "DELIVERIES_QUEUE_URL is not set, expected the URL of a queue";
     let dead_letters = "DEADLETTERS_QUEUE_URL is not set, expected the URL of a queue";
     let redrive = "REDRIVE_QUEUE_URL is not set, expected the URL of a queue";
-    let key = "ADMIN_KEY is not set, expected 16 or more visible ASCII characters";
+    let key =
+        "ADMIN_KEY_SHA256 is not set, expected the SHA-256 digest of the admin key, as 64 hexadecimal digits";
     check(env!("CARGO_BIN_EXE_publish"), &[], &[state, deliveries]);
     check(env!("CARGO_BIN_EXE_deliver"), &[], &[state, deliveries, dead_letters]);
     check(env!("CARGO_BIN_EXE_wake"), &[], &[state, bucket, deliveries]);
@@ -81,7 +82,8 @@ fn a_value_that_is_not_utf_8_is_refused_by_its_name() {
 
 #[test]
 fn a_secret_that_is_refused_is_not_logged() {
-    let environment = [("STATE_BUCKET", "state"), ("DEAD_LETTER_BUCKET", "dead"), ("ADMIN_KEY", "hunter2")];
+    let environment =
+        [("STATE_BUCKET", "state"), ("DEAD_LETTER_BUCKET", "dead"), ("ADMIN_KEY_SHA256", "hunter2")];
     let refusal = refusal(env!("CARGO_BIN_EXE_manage"), &environment);
-    assert!(refusal.contains("ADMIN_KEY is not usable") && !refusal.contains("hunter2"), "{refusal}");
+    assert!(refusal.contains("ADMIN_KEY_SHA256 is not usable") && !refusal.contains("hunter2"), "{refusal}");
 }

@@ -14,7 +14,7 @@ use axum::http::HeaderValue;
 use common::{failure, posthaste, run_with};
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::health::HealthSettings;
-use posthaste_core::secret::Secret;
+use posthaste_core::secret::KeyDigest;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{FileStore, Local, LocalOptions, SystemClock, SystemEntropy};
 use posthaste_manage::Manage;
@@ -25,7 +25,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-const ADMIN_KEY: &str = "the-admin-key";
+const ADMIN_KEY: &str = "the-admin-key-of-tests";
 const EVENT: &str = r#"{"specversion":"1.0","id":"1","source":"/t","type":"a.b"}"#;
 const TOPICS: &str =
     "topics:\n  orders:\n    subscriptions:\n      billing: { endpoint: { url: 'https://a.example/' } }\n";
@@ -53,7 +53,7 @@ impl Deployed {
             webhooks: HyperWebhookClient::new(ClientSettings::default(), SystemClock).unwrap(),
             clock: SystemClock,
             entropy: SystemEntropy,
-            admin_key: Secret::new(ADMIN_KEY),
+            admin_key: KeyDigest::of(ADMIN_KEY),
             activity: Activity::default(),
             address_policy: AddressPolicy::default(),
             publish_url: Some(publish_url.parse().unwrap()),

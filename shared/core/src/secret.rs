@@ -1,7 +1,9 @@
-//! Text that must not leak: its `Debug` is redacted and it is compared in constant time.
+//! Text that must not leak: its `Debug` is redacted and it is compared in constant time; and the digest of a key, for
+//! a program that must recognise a key and need not know it.
 
 use std::fmt;
 
+use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 /// A key or secret. It has no `Display`; [`Secret::expose`] is the only way to its text.
@@ -31,9 +33,86 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// Shortest key of the management API, in characters: one that is guessed opens everything.
+pub const ADMIN_KEY_CHARS_MIN: usize = 16;
+
+/// Bytes of a SHA-256 digest.
+const DIGEST_BYTES: usize = 32;
+
+/// The SHA-256 digest of a key: enough to recognise the key, and not to learn it if it is random. The default is all
+/// zeroes, the digest of no key that is known.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct KeyDigest([u8; DIGEST_BYTES]);
+
+impl KeyDigest {
+    /// The digest of a key.
+    pub fn of(key: &str) -> Self {
+        Self(Sha256::digest(key.as_bytes()).into())
+    }
+
+    /// Reads 64 hexadecimal digits, in any case, as `sha256sum` writes them. `None` for anything else, and for the
+    /// digest of nothing, which is what a shell makes of a variable that is not set.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        if pairs.len() != DIGEST_BYTES || !rest.is_empty() {
+            return None;
+        }
+        let mut bytes = [0; DIGEST_BYTES];
+        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+            *byte = hexadecimal(*high)? << 4 | hexadecimal(*low)?;
+        }
+        let digest = Self(bytes);
+        (digest != Self::of("")).then_some(digest)
+    }
+
+    /// Whether `offered` is the key, in a time that says nothing about the key.
+    pub fn is_of(&self, offered: &str) -> bool {
+        self.0.ct_eq(&Self::of(offered).0).into()
+    }
+}
+
+fn hexadecimal(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+impl fmt::Debug for KeyDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What `printf %s abc | sha256sum` prints.
+    const OF_ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+    #[test]
+    fn a_digest_recognises_its_key_alone() {
+        for text in [OF_ABC, &OF_ABC.to_uppercase()] {
+            let digest = KeyDigest::parse(text).unwrap();
+            assert!(digest.is_of("abc"));
+            assert!(
+                !digest.is_of("abd") && !digest.is_of("") && !digest.is_of("abc\n") && !digest.is_of(OF_ABC)
+            );
+        }
+        assert_eq!(KeyDigest::parse(OF_ABC).unwrap(), KeyDigest::of("abc"));
+    }
+
+    #[test]
+    fn what_is_no_digest_of_a_key_is_refused() {
+        let of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        let with_a_newline = format!("{OF_ABC}\n");
+        for text in ["", "abc", &OF_ABC[1..], &OF_ABC.replace('b', "g"), &with_a_newline, of_nothing] {
+            assert!(KeyDigest::parse(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_digest() {
+        assert_eq!(format!("{:?}", KeyDigest::of("abc")), "[redacted]");
+    }
 
     #[test]
     fn debug_shows_nothing_of_it() {

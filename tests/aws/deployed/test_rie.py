@@ -3,6 +3,7 @@ buckets of its own."""
 
 import base64
 import datetime
+import hashlib
 import json
 import unittest
 
@@ -12,6 +13,7 @@ from case import cloud_event, delivery
 from rie import Rie
 
 ADMIN_KEY = "an-admin-key-for-the-tests-of-one-binary"
+ADMIN_KEY_SHA256 = hashlib.sha256(ADMIN_KEY.encode()).hexdigest()
 ACCOUNT = "000000000000"
 LINK_SETTINGS = '{"glitches":4}'
 SCHEDULED = {"version": "0", "source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
@@ -37,8 +39,9 @@ class Binaries(unittest.TestCase):
 
     def manage(self):
         return self.run_function(
-            "manage", DEAD_LETTER_BUCKET=self.dead, ADMIN_KEY=ADMIN_KEY, PUBLISH_URL="https://publish.example/",
-            ALLOW_ENDPOINTS="127.0.0.0/8", DNS_SERVER="127.0.0.1:53", LINK_SETTINGS=LINK_SETTINGS,
+            "manage", DEAD_LETTER_BUCKET=self.dead, ADMIN_KEY_SHA256=ADMIN_KEY_SHA256,
+            PUBLISH_URL="https://publish.example/", ALLOW_ENDPOINTS="127.0.0.0/8", DNS_SERVER="127.0.0.1:53",
+            LINK_SETTINGS=LINK_SETTINGS,
         )
 
     def publish(self):

@@ -208,10 +208,12 @@ BREAKS = {
         put("Rules FullBatchesNeedAWindow Assertions 0 Assert Fn::Contains 0", ["1"]),
     ],
     "the-admin-key-stays-secret": [
-        drop("Parameters AdminKey NoEcho"),
-        put("Parameters AdminKey MinLength", 8),
-        property_of("PublishFunction", "Environment Variables ADMIN_KEY", {"Ref": "AdminKey"}),
-        put("Outputs Key", {"Value": {"Ref": "AdminKey"}}),
+        drop("Parameters AdminKeySha256 NoEcho"),
+        put("Parameters AdminKeySha256 Default", "5c1e" * 16),
+        put("Parameters AdminKeySha256 AllowedPattern", ".*"),
+        drop("Rules AdminKeyIsNotEmpty"),
+        property_of("PublishFunction", "Environment Variables ADMIN_KEY_SHA256", {"Ref": "AdminKeySha256"}),
+        put("Outputs Key", {"Value": {"Ref": "AdminKeySha256"}}),
     ],
     "outputs-say-where-everything-is": [
         drop("Outputs ManageUrl"),

@@ -23,7 +23,7 @@ PSEUDO = {
 
 # Values for texts that have no list of allowed ones, where everything optional is set.
 TEXTS = {
-    "AdminKey": "an-admin-key-of-32-characters-01",
+    "AdminKeySha256": "5c1e" * 16,
     "AlarmTopicArn": "arn:aws:sns:us-east-1:123456789012:alarms",
     "AllowEndpoints": "10.0.0.0/8",
     "DnsServer": "10.0.0.2:53",

@@ -77,6 +77,7 @@ fn named_by_aws(variable: &str) -> &'static str {
         "STATE_BUCKET" | "DEAD_LETTER_BUCKET" => "posthaste-bucket-1a2b3c4d5e6f",
         "PUBLISH_URL" => "https://abcdefghijklmnop.lambda-url.eu-central-1.on.aws/",
         "METRICS_NAMESPACE" => "posthaste",
+        "ADMIN_KEY_SHA256" => "5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e5c1e",
         _ => "https://sqs.eu-central-1.amazonaws.com/123456789012/posthaste-queue",
     }
 }

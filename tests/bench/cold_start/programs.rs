@@ -73,7 +73,7 @@ impl World {
             ("DEADLETTERS_QUEUE_URL", queue("deadletters")),
             ("REDRIVE_QUEUE_URL", queue("redrive")),
             ("ALLOW_ENDPOINTS", "127.0.0.0/8".to_owned()),
-            ("ADMIN_KEY", "a-key-that-is-long-enough-for-anybody".to_owned()),
+            ("ADMIN_KEY_SHA256", "5".repeat(64)),
             ("PUBLISH_URL", "https://abcdefgh.lambda-url.us-east-1.on.aws/".to_owned()),
         ]);
         variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

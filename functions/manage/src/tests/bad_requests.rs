@@ -2,6 +2,7 @@ use axum::body::Body;
 use axum::http::Request;
 use posthaste_core::limits::MANAGE_REQUEST_BYTES_MAX;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::{ADMIN_KEY, Api, billing};
 
@@ -46,6 +47,21 @@ async fn without_the_admin_key_nothing_is_shown_or_done() {
         }
     }
     assert_eq!(api.state.read("topics/orders.json"), before);
+}
+
+#[tokio::test]
+async fn a_key_that_is_too_short_or_its_digest_opens_nothing() {
+    let digest_of =
+        |key: &str| Sha256::digest(key).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    for (key, offered, expected) in [
+        ("0123456789abcde", "0123456789abcde", 401),
+        ("0123456789abcdef", "0123456789abcdef", 200),
+        ("0123456789abcdef", &digest_of("0123456789abcdef"), 401),
+    ] {
+        let api = Api::opened_by(key);
+        let request = Request::get("/topics").header("authorization", format!("Bearer {offered}"));
+        assert_eq!(api.send(request.body(Body::empty()).unwrap()).await.status, expected, "{offered}");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use axum::http::HeaderValue;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::api::SecretText;
 use posthaste_core::health::HealthSettings;
-use posthaste_core::secret::Secret;
+use posthaste_core::secret::KeyDigest;
 use posthaste_ports::{Activity, LinkBook};
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ fn debug_shows_no_admin_key() {
         webhooks: super::endpoint::Endpoint::default(),
         clock: FixedClock::default(),
         entropy: Numbers::default(),
-        admin_key: Secret::new(super::ADMIN_KEY),
+        admin_key: KeyDigest::of(super::ADMIN_KEY),
         activity: Activity::default(),
         address_policy: AddressPolicy::default(),
         publish_url: None,

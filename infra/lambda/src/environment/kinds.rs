@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use posthaste_aws::telemetry::MetricsBy;
 use posthaste_core::name::TopicName;
 use posthaste_core::pressure::{PressureSettings, Profile};
+use posthaste_core::secret::KeyDigest;
 use posthaste_http::parse_dns_server;
 use posthaste_publish::Tarpit;
 use tracing::level_filters::LevelFilter;
@@ -16,9 +17,6 @@ use url::Url;
 /// Shortest and longest name of a bucket, in characters.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html>
 const BUCKET_CHARS: RangeInclusive<usize> = 3..=63;
-
-/// Shortest admin key, in characters: the same as in a file of `posthaste serve`.
-const ADMIN_KEY_CHARS_MIN: usize = 16;
 
 /// Longest namespace of metrics, in characters.
 /// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDatum.html>
@@ -54,8 +52,10 @@ pub(crate) const DNS_SERVER: Kind<SocketAddr> =
 
 pub(crate) const PUBLIC_URL: Kind<Url> = Kind::new("a URL that begins with https:// or http://", web_url);
 
-pub(crate) const ADMIN_KEY: Kind<String> =
-    Kind { is_secret: true, ..Kind::new("16 or more visible ASCII characters", admin_key) };
+pub(crate) const KEY_DIGEST: Kind<KeyDigest> = Kind {
+    is_secret: true,
+    ..Kind::new("the SHA-256 digest of the admin key, as 64 hexadecimal digits", KeyDigest::parse)
+};
 
 pub(crate) const TARPIT: Kind<Tarpit> = Kind::new("advise or delay", tarpit);
 
@@ -98,20 +98,12 @@ fn networks(text: &str) -> Option<Vec<IpNet>> {
     text.split(',').map(|network| network.trim().parse().ok()).collect()
 }
 
-fn admin_key(text: &str) -> Option<String> {
-    (text.len() >= ADMIN_KEY_CHARS_MIN && is_visible_ascii(text)).then(|| text.to_owned())
-}
-
 fn tarpit(text: &str) -> Option<Tarpit> {
     match text {
         "advise" => Some(Tarpit::Advise),
         "delay" => Some(Tarpit::Delay),
         _ => None,
     }
-}
-
-fn is_visible_ascii(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn namespace(text: &str) -> Option<String> {

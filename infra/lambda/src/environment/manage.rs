@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use http::HeaderValue;
 use ipnet::IpNet;
 use posthaste_core::health::HealthSettings;
-use posthaste_core::secret::Secret;
+use posthaste_core::secret::KeyDigest;
 use posthaste_deliver::DeliverSettings;
 use url::Url;
 
 use super::{
-    ADMIN_KEY, ALLOW_ENDPOINTS, CommonEnvironment, DEAD_LETTER_BUCKET, DNS_SERVER, Environment,
+    ADMIN_KEY_SHA256, ALLOW_ENDPOINTS, CommonEnvironment, DEAD_LETTER_BUCKET, DNS_SERVER, Environment,
     EnvironmentError, MANAGE_URL, PUBLISH_URL, Variables, WEBHOOK_ORIGIN, kinds,
 };
 
@@ -21,8 +21,8 @@ pub struct ManageEnvironment {
     pub common: CommonEnvironment,
     /// The bucket of dead letters.
     pub dead_letter_bucket: String,
-    /// The key of the management API.
-    pub admin_key: Secret,
+    /// The digest of the key of the management API.
+    pub admin_key: KeyDigest,
     /// Where events are published, as a topic's `endpoint` shows it.
     pub publish_url: Option<Url>,
     /// Where manage itself is reached from outside. A function cannot be told its own URL when it is made.
@@ -43,7 +43,7 @@ impl Environment for ManageEnvironment {
         let environment = Self {
             common: CommonEnvironment::read(&mut variables),
             dead_letter_bucket: variables.required(DEAD_LETTER_BUCKET, &kinds::BUCKET),
-            admin_key: Secret::new(variables.required(ADMIN_KEY, &kinds::ADMIN_KEY)),
+            admin_key: variables.required(ADMIN_KEY_SHA256, &kinds::KEY_DIGEST),
             publish_url: variables.optional(PUBLISH_URL, &kinds::PUBLIC_URL),
             public_url: variables.optional(MANAGE_URL, &kinds::PUBLIC_URL),
             origin: variables

@@ -16,6 +16,7 @@ const DELIVERIES: &str = "https://sqs.eu-central-1.amazonaws.com/123456789012/de
 const DEAD_LETTERS: &str = "https://sqs.eu-central-1.amazonaws.com/123456789012/deadletters";
 const REDRIVE: &str = "http://127.0.0.1:4566/000000000000/redrive";
 const KEY: &str = "0123456789abcdef";
+const KEY_SHA256: &str = "9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f";
 
 /// What must be set, over all functions.
 const REQUIRED: [(&str, &str); 6] = [
@@ -24,7 +25,7 @@ const REQUIRED: [(&str, &str); 6] = [
     (DELIVERIES_QUEUE_URL, DELIVERIES),
     (DEADLETTERS_QUEUE_URL, DEAD_LETTERS),
     (REDRIVE_QUEUE_URL, REDRIVE),
-    (ADMIN_KEY, KEY),
+    (ADMIN_KEY_SHA256, KEY_SHA256),
 ];
 
 /// Reads what is required, with these changes.
@@ -62,7 +63,7 @@ fn each_function_reads_its_own_variables_and_no_others() {
         ("manage", ManageEnvironment::variables()),
     ];
     let table = [
-        (ADMIN_KEY, "manage"),
+        (ADMIN_KEY_SHA256, "manage"),
         (ALLOW_ENDPOINTS, "deliver manage"),
         (DEADLETTERS_QUEUE_URL, "deliver deadletter monitor"),
         (DEAD_LETTER_BUCKET, "wake deadletter manage"),
@@ -129,7 +130,7 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
 
     let manage: ManageEnvironment = read(&[]).unwrap();
     assert_eq!(manage.dead_letter_bucket, "dead-letters");
-    assert!(manage.admin_key.matches(KEY));
+    assert!(manage.admin_key.is_of(KEY));
     assert_eq!((manage.publish_url, manage.public_url), (None, None));
     assert_eq!(manage.origin, "posthaste");
     assert_eq!((manage.allow_endpoints, manage.dns_server), (vec![], None));
@@ -359,8 +360,9 @@ fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
     check::<DeadLetterEnvironment>(DEAD_LETTER_BUCKET, bucket);
     check::<ManageEnvironment>(DEAD_LETTER_BUCKET, bucket);
     check::<WakeEnvironment>(DEAD_LETTER_BUCKET, bucket);
-    let key = "ADMIN_KEY is not set, expected 16 or more visible ASCII characters";
-    check::<ManageEnvironment>(ADMIN_KEY, key);
+    let key =
+        "ADMIN_KEY_SHA256 is not set, expected the SHA-256 digest of the admin key, as 64 hexadecimal digits";
+    check::<ManageEnvironment>(ADMIN_KEY_SHA256, key);
 }
 
 #[test]
@@ -453,16 +455,20 @@ fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
 
 #[test]
 fn a_secret_that_is_refused_is_not_shown() {
-    for key in ["short-key-12345", "a key of more than sixteen", "schlüsselschlüssel"] {
-        let expected = "ADMIN_KEY is not usable, expected 16 or more visible ASCII characters";
-        assert_eq!(refused::<ManageEnvironment>(ADMIN_KEY, key), expected);
+    // The last one is the digest of nothing: what a shell makes of a key that is not set.
+    let of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    for digest in [KEY, &KEY_SHA256[1..], &KEY_SHA256.replace('f', "g"), of_nothing] {
+        let expected = "ADMIN_KEY_SHA256 is not usable, expected the SHA-256 digest of the admin key, as 64 \
+                        hexadecimal digits";
+        assert_eq!(refused::<ManageEnvironment>(ADMIN_KEY_SHA256, digest), expected);
     }
 }
 
 #[test]
 fn no_secret_is_seen_in_debug() {
     let manage: ManageEnvironment = read(&[]).unwrap();
-    assert!(!format!("{manage:?}").contains(KEY));
+    let shown = format!("{manage:?}");
+    assert!(!shown.contains(KEY) && !shown.contains(KEY_SHA256));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use posthaste_core::address::AddressPolicy;
-use posthaste_core::secret::Secret;
+use posthaste_core::secret::{KeyDigest, Secret};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::{ClientSettings, HyperWebhookClient};
@@ -108,7 +108,7 @@ impl<'a> Adapters<'a> {
             links: self.links.clone(),
             clock: SystemClock,
             entropy: SystemEntropy,
-            admin_key: admin_key.clone(),
+            admin_key: KeyDigest::of(admin_key.expose()),
             activity: Activity::default(),
             address_policy: self.addresses.clone(),
             // One server is both.

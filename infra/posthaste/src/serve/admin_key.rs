@@ -7,16 +7,13 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use posthaste_core::secret::Secret;
+use posthaste_core::secret::{ADMIN_KEY_CHARS_MIN, Secret};
 use posthaste_ports::Entropy;
 
 use crate::commands::ADMIN_KEY_FILE;
 
 /// Random bytes in a key that is made here.
 const KEY_BYTES: usize = 32;
-
-/// Shortest key that is read back, in characters: an operator may write one of their own.
-const KEY_CHARS_MIN: usize = 16;
 
 /// Why there is no admin key.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +37,7 @@ pub enum AdminKeyError {
         source: io::Error,
     },
     /// The file holds something else.
-    #[error("{} holds no key: expected one line of {KEY_CHARS_MIN} or more visible ASCII characters", path.display())]
+    #[error("{} holds no key: expected one line of {ADMIN_KEY_CHARS_MIN} or more visible ASCII characters", path.display())]
     NotAKey {
         /// The file.
         path: PathBuf,
@@ -65,7 +62,7 @@ pub fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, A
 
 fn parse(text: &str) -> Option<Secret> {
     let key = text.trim_end_matches(['\r', '\n']);
-    let is_key = key.len() >= KEY_CHARS_MIN && key.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_key = key.len() >= ADMIN_KEY_CHARS_MIN && key.bytes().all(|byte| byte.is_ascii_graphic());
     is_key.then(|| Secret::new(key))
 }
 

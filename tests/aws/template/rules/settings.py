@@ -3,6 +3,9 @@
 from rules import rule
 from stack import Stack
 
+# SHA-256 of no bytes.
+DIGEST_OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
 
 @rule
 def parameters_are_described_and_in_one_group(stack):
@@ -36,15 +39,20 @@ def what_lambda_would_refuse_is_refused_at_once(stack):
 
 @rule
 def the_admin_key_stays_secret(stack):
-    parameter = stack.written["Parameters"]["AdminKey"]
-    if parameter.get("NoEcho") is not True or parameter.get("MinLength", 0) < 32 or "Default" in parameter:
-        yield "AdminKey: shown, short or known"
-    key = stack.parameters["AdminKey"]
-    holders = [name for name, one in stack.resources.items() if key in str(one)]
+    name = "AdminKeySha256"
+    parameter = stack.written["Parameters"][name]
+    if parameter.get("NoEcho") is not True or "Default" in parameter:
+        yield f"{name}: shown or known"
+    if parameter.get("AllowedPattern") != "[0-9A-Fa-f]{64}":
+        yield f"{name}: takes more than a digest"
+    if not Stack(stack.written, {**stack.parameters, name: DIGEST_OF_NOTHING}).refusals():
+        yield f"{name}: takes the digest of an empty key"
+    digest = stack.parameters[name]
+    holders = [name for name, one in stack.resources.items() if digest in str(one)]
     if holders != ["ManageFunction"]:
-        yield f"AdminKey: told to {holders}"
+        yield f"{name}: told to {holders}"
     if "AdminKey" in str(stack.transformed.get("Outputs")):
-        yield "AdminKey: among the outputs"
+        yield f"{name}: among the outputs"
 
 
 @rule

@@ -1,0 +1,12 @@
+"""README.md as a newcomer uses it: blocks of shell, copied."""
+
+import re
+
+from checkout import ROOT
+
+
+def block(heading, containing):
+    """The first block of shell under a heading that contains a text."""
+    section = (ROOT / "README.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    return next(one for one in blocks if containing in one)

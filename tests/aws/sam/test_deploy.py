@@ -1,0 +1,95 @@
+"""README.md's way onto AWS, word by word, up to an emulator that takes the stack: nothing is asked, the function that
+needs the admin key is given its digest alone, and later deployments keep what was given."""
+
+import hashlib
+import sys
+import tempfile
+import tomllib
+import unittest
+
+import boto3
+
+import readme
+from checkout import ROOT, Checkout
+
+sys.path.append(str(ROOT / "infra" / "localstack"))
+
+import emulator  # noqa: E402
+
+STACK = "posthaste"
+
+
+class Deploy(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.checkout = cls.enterClassContext(Checkout())
+        folder = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="posthaste-sam-emulator-"))
+        machine = emulator.Emulator(folder)
+        machine.start(0)
+        cls.addClassCleanup(machine.stop)
+        cls.environment = {
+            "AWS_ENDPOINT_URL": machine.url, "AWS_ACCESS_KEY_ID": emulator.ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": emulator.SECRET_KEY, "AWS_DEFAULT_REGION": emulator.REGION,
+        }
+        commands = readme.block("On AWS", "sam deploy --parameter-overrides AdminKeySha256=")
+        told = cls.checkout.run(f'{commands}\nprintf "\\n%s" "$POSTHASTE_KEY"', **cls.environment)
+        cls.key = told.splitlines()[-1]
+
+    def client(self, service):
+        session = boto3.Session(emulator.ACCESS_KEY, emulator.SECRET_KEY, region_name=emulator.REGION)
+        return session.client(service, endpoint_url=self.environment["AWS_ENDPOINT_URL"])
+
+    def functions(self):
+        """The functions of the stack, by their names in the template."""
+        resources = self.client("cloudformation").describe_stack_resources(StackName=STACK)["StackResources"]
+        return {
+            one["LogicalResourceId"]: self.client("lambda").get_function_configuration(
+                FunctionName=one["PhysicalResourceId"]
+            )
+            for one in resources if one["ResourceType"] == "AWS::Lambda::Function"
+        }
+
+    def variables(self, function):
+        return self.functions()[function]["Environment"]["Variables"]
+
+    def test_what_is_installed_is_what_was_tested(self):
+        wanted = (ROOT / "tests" / "aws" / "requirements" / "sam.txt").read_text().split()
+        self.assertEqual((self.checkout.path / "pip").read_text().split(), ["install", *wanted])
+
+    def test_all_functions_are_there(self):
+        self.assertEqual(len(self.functions()), 6)
+
+    def test_the_digest_of_the_key_is_all_that_a_function_is_given(self):
+        self.assertEqual(len(self.key), 64)
+        digest = hashlib.sha256(self.key.encode()).hexdigest()
+        for name, function in self.functions().items():
+            variables = function["Environment"]["Variables"]
+            self.assertEqual(variables.get("ADMIN_KEY_SHA256"), digest if name == "ManageFunction" else None)
+            self.assertNotIn(self.key, str(function))
+
+    def test_later_deployments_keep_what_they_do_not_name(self):
+        before = self.variables("ManageFunction")
+        self.checkout.run("sam deploy --parameter-overrides PublishMemory=512", **self.environment)
+        after = self.functions()
+        self.assertEqual(after["ManageFunction"]["Environment"]["Variables"], before)
+        self.assertEqual(after["PublishFunction"]["MemorySize"], 512)
+        # The code is another, so that there is something to deploy.
+        for program in self.checkout.path.glob(".aws-sam/build/*/bootstrap"):
+            program.write_text("another")
+        self.checkout.run("sam deploy", **self.environment)
+        after = self.functions()
+        self.assertEqual(after["ManageFunction"]["Environment"]["Variables"], before)
+        self.assertEqual(after["PublishFunction"]["MemorySize"], 512)
+
+    def test_samconfig_has_no_environment_that_is_not_tried_here(self):
+        # The way onto an emulator that delivers is infra/localstack/up, which tests/aws/deployed tries.
+        written = tomllib.loads((ROOT / "samconfig.toml").read_text())
+        self.assertEqual(written.keys(), {"version", "default"})
+
+    def test_nothing_is_written_where_git_would_see_it(self):
+        for name in ("samconfig.toml", "template.yaml"):
+            self.assertEqual((self.checkout.path / name).read_bytes(), (ROOT / name).read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main()
