@@ -11,6 +11,7 @@ mod intake;
 mod read;
 mod trouble;
 mod unreadable;
+mod unwritten;
 mod write;
 
 #[cfg(test)]
@@ -31,6 +32,7 @@ use posthaste_ports::{
 };
 
 use intake::{Sorted, Work, sort};
+use unwritten::Unwritten;
 
 /// Objects that are worked on side by side. It bounds the payloads that are read at once, to eight times as many, and
 /// what is held of them: an object's records and the object made of them, 8 MiB as preferred, so 64 MiB in all. Besides
@@ -70,6 +72,7 @@ pub struct DeadLetterPorts<Q, S, D, C, E> {
 #[derive(Debug)]
 pub struct DeadLetters<Q, S, D, C, E> {
     ports: DeadLetterPorts<Q, S, D, C, E>,
+    unwritten: Unwritten,
 }
 
 /// A message that was understood.
@@ -89,7 +92,7 @@ where
 {
     /// Wires the function up.
     pub fn new(ports: DeadLetterPorts<Q, S, D, C, E>) -> Self {
-        Self { ports }
+        Self { ports, unwritten: Unwritten::default() }
     }
 
     /// Works on a batch until `deadline`, a time of the clock's `monotonic`. The answer names the messages for which
@@ -102,6 +105,10 @@ where
         let mut failed = pin!(stream::iter(parts).buffer_unordered(WORK_AT_ONCE_MAX));
         while let Some(failed) = failed.next().await {
             failures.extend(failed);
+        }
+        // What the redrive queue brings and the bucket refuses goes on in the dead-letter queue.
+        if self.ports.source == QueueName::DeadLetters {
+            self.unwritten.report(self.ports.clock.now());
         }
         BatchResponse { failures }
     }

@@ -49,6 +49,7 @@ where
             );
             return false;
         }
+        self.unwritten.ended(&read.letter.dead);
         dropped(&read.letter.dead.delivery);
         true
     }

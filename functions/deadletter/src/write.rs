@@ -49,10 +49,12 @@ where
         match self.in_time(deadline, put).await {
             Ok(_) => {
                 count(&letters);
+                letters.iter().for_each(|read| self.unwritten.ended(&read.letter.dead));
                 tracing::info!(%key, events, "dead letters written");
                 Box::pin(self.end_written(letters, Fate::Written(&key), deadline)).await
             }
             Err(error) => {
+                self.unwritten.refused(&letters, self.ports.clock.now());
                 tracing::error!(%key, events, error = &error as &dyn std::error::Error, "dead letters not written");
                 Box::pin(self.put_off(letters, deadline)).await
             }
@@ -84,6 +86,7 @@ where
                 None
             }
             Err(error) => {
+                self.unwritten.refused(&[], self.ports.clock.now());
                 tracing::error!(%key, error = &error as &dyn std::error::Error, "unreadable message not written");
                 Some(message.id)
             }

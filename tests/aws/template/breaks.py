@@ -188,10 +188,16 @@ BREAKS = {
     ],
     "every-trouble-has-its-alarm": [
         drop("Resources WakeErrorsAlarm"),
+        drop("Resources DeadLettersRefusedAlarm"),
         drop("Resources MonitorSilentAlarm"),
         property_of("DrainTimePressureAlarm", "Dimensions 0 Value", "log-disk"),
     ],
+    "what-is-told-in-tries-is-looked-for-as-long-as-a-try-may-take": [
+        property_of("DeadLettersRefusedAlarm", "EvaluationPeriods", 1),
+        without("DeadLettersRefusedAlarm", "DatapointsToAlarm"),
+    ],
     "our-metrics-are-those-that-the-code-sends": [
+        property_of("DeadLettersRefusedAlarm", "Dimensions", [{"Name": "topic", "Value": "orders"}]),
         property_of("DrainTimePressureAlarm", "MetricName", "PressureLevels"),
         property_of("DrainTimePressureAlarm", "Dimensions 0 Value", "drain"),
         property_of("Dashboard", "DashboardBody", '{"widgets": []}'),

@@ -1,5 +1,7 @@
 //! deadletter: objects a person can read, and a bucket that refuses.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -93,6 +95,45 @@ fn giving_up_is_counted_once_for_each_event() {
     let expected =
         r#"DroppedEventCount{topic="orders",subscription="billing",reason="DeadLetterStorageUnavailable"} 2"#;
     assert_eq!(dropped, [expected]);
+}
+
+/// A bucket that refuses every write until the flag is cleared.
+fn refusing_until_mended() -> (Plan, Arc<AtomicBool>) {
+    let refuses = Arc::new(AtomicBool::new(true));
+    let flag = Arc::clone(&refuses);
+    let plan = Plan::by(move |effect| {
+        let is_refused = effect.operation == Operation::Put && flag.load(Ordering::Relaxed);
+        is_refused.then_some(Fault::Before(ErrorKind::Denied))
+    });
+    (plan, refuses)
+}
+
+#[test]
+fn a_bucket_that_refuses_is_seen_as_the_age_of_the_oldest_letter_until_it_is_written() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let shown = |name: &str| -> Vec<String> {
+        let text = recorder.handle().render();
+        text.lines().filter_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned()).collect()
+    };
+    let (age, count) = ("OldestUnwrittenDeadLetterInSeconds ", "DeadLetterWriteRefusedCount ");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    metrics::with_local_recorder(&recorder, || {
+        runtime.block_on(async {
+            let (bucket, refuses) = refusing_until_mended();
+            let world = World::with(&Faults { bucket, ..Faults::none() });
+            world.subscribe(json!({})).await;
+            refuse(&world, &["a", "b"]).await;
+            for tries in 1..=8_u64 {
+                world.bury().await;
+                let waited = (tries - 1) * 15 * 60;
+                assert_eq!((shown(age), shown(count)), (vec![waited.to_string()], vec![tries.to_string()]));
+                world.clock.advance(Duration::from_mins(15));
+            }
+            refuses.store(false, Ordering::Relaxed);
+            world.bury().await;
+            assert_eq!((shown(age), world.buried().await.len()), (vec!["0".to_owned()], 1));
+        });
+    });
 }
 
 #[tokio::test]

@@ -1,0 +1,136 @@
+//! Dead letters that their bucket refuses: since when the oldest of them waits, as a gauge, and how often a write was
+//! refused, as a counter. Each try makes a fresh message, so the queue's own age of its oldest message shows nothing.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use posthaste_core::delivery::DeadLetter;
+use posthaste_core::time::Timestamp;
+
+use crate::read::ReadLetter;
+
+/// Most letters that are remembered. Beyond them the oldest is among those that are.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// How long a letter is remembered that is not seen again: longer than the queue delays it (15 min) and gathers it with
+/// others (5 min). Then another process has written it.
+const REMEMBERED_FOR: Duration = Duration::from_mins(30);
+
+/// The letters that this process saw refused and not yet written.
+#[derive(Debug, Default)]
+pub(crate) struct Unwritten {
+    refused: Mutex<Refused>,
+}
+
+#[derive(Debug, Default)]
+struct Refused {
+    letters: HashMap<String, Letter>,
+    /// Whether the gauge shows something else than zero.
+    is_shown: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Letter {
+    since: Timestamp,
+    seen_at: Timestamp,
+}
+
+impl Unwritten {
+    /// One write of these was refused.
+    pub(crate) fn refused(&self, letters: &[ReadLetter], now: Timestamp) {
+        metrics::counter!("DeadLetterWriteRefusedCount").increment(1);
+        for read in letters {
+            self.note(&read.letter.dead, now);
+        }
+    }
+
+    fn note(&self, dead: &DeadLetter, now: Timestamp) {
+        let mut refused = self.lock();
+        let key = key(dead);
+        if refused.letters.len() < REMEMBERED_MAX || refused.letters.contains_key(&key) {
+            let since = dead.storage.map_or(now, |trouble| trouble.since);
+            refused.letters.insert(key, Letter { since, seen_at: now });
+        }
+    }
+
+    /// This one was written, or given up.
+    pub(crate) fn ended(&self, dead: &DeadLetter) {
+        let mut refused = self.lock();
+        if !refused.letters.is_empty() {
+            refused.letters.remove(&key(dead));
+        }
+    }
+
+    /// Sets the gauge, and once to zero when the trouble ends: CloudWatch bills each metric that is sent.
+    pub(crate) fn report(&self, now: Timestamp) {
+        let mut refused = self.lock();
+        let oldest = refused.oldest(now);
+        if oldest.is_some() || refused.is_shown {
+            let age = oldest.map_or(Duration::ZERO, |since| now.since(since));
+            metrics::gauge!("OldestUnwrittenDeadLetterInSeconds").set(age.as_secs_f64());
+        }
+        refused.is_shown = oldest.is_some();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Refused> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Refused {
+    /// Since when the oldest waits.
+    fn oldest(&mut self, now: Timestamp) -> Option<Timestamp> {
+        self.letters.retain(|_, letter| now.since(letter.seen_at) < REMEMBERED_FOR);
+        self.letters.values().map(|letter| letter.since).min()
+    }
+}
+
+/// The name of a letter over all its messages: what identifies its first event towards its subscription.
+fn key(dead: &DeadLetter) -> String {
+    let event = dead.delivery.events.first().map_or("", |entry| entry.key.as_str());
+    format!("{}/{event}", dead.delivery.group())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::letter;
+    use posthaste_core::delivery::StorageTrouble;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    fn dead(event: &str, since: Option<Timestamp>) -> DeadLetter {
+        let mut dead = letter("a", vec![crate::tests::stored("payloads/x", 1)]).dead;
+        dead.delivery.events[0].key = event.to_owned();
+        dead.storage = since.map(|since| StorageTrouble { since, failures: 1 });
+        dead
+    }
+
+    fn oldest(unwritten: &Unwritten, now: Timestamp) -> Option<Timestamp> {
+        unwritten.lock().oldest(now)
+    }
+
+    #[test]
+    fn the_oldest_counts_until_it_is_written() {
+        let unwritten = Unwritten::default();
+        let (old, young) = (dead("old", Some(Timestamp::EPOCH)), dead("young", None));
+        assert_eq!(oldest(&unwritten, NOW), None);
+        unwritten.note(&young, NOW);
+        unwritten.note(&old, NOW);
+        assert_eq!(oldest(&unwritten, NOW + MINUTE), Some(Timestamp::EPOCH));
+        unwritten.ended(&old);
+        assert_eq!(oldest(&unwritten, NOW + MINUTE), Some(NOW));
+        unwritten.ended(&young);
+        assert_eq!(oldest(&unwritten, NOW + MINUTE), None);
+    }
+
+    #[test]
+    fn what_is_not_seen_again_was_written_by_another() {
+        let unwritten = Unwritten::default();
+        unwritten.note(&dead("a", None), NOW);
+        assert_eq!(oldest(&unwritten, NOW + 29 * MINUTE), Some(NOW));
+        assert_eq!(oldest(&unwritten, NOW + 30 * MINUTE), None);
+    }
+}
