@@ -1,9 +1,10 @@
-//! Dead letters: found by subscription, hour and reason, and shown as they lie in the bucket.
+//! Dead letters: found by subscription, time and reason, and shown as they lie in the bucket.
 
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::{DeadLetterObject, DeadLetterPage, IsoTimestamp};
+use posthaste_core::dead_letter::WrittenIn;
 use posthaste_core::decide::DeadLetterReason;
 use posthaste_core::layout;
 use posthaste_core::problem::{Problem, ProblemKind};
@@ -31,10 +32,10 @@ const READS_MAX: usize = 50;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeadLetterQuery {
-    /// Only objects of this hour and later. An object lies under the hour in which it was written.
+    /// Only objects written at this time or later. Of an object that was copied, the hour in its key counts.
     #[param(value_type = Option<String>, format = DateTime)]
     from: Option<IsoTimestamp>,
-    /// Only objects of hours that began before this.
+    /// Only objects written before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     to: Option<IsoTimestamp>,
     /// Only objects with an event that was given up for this reason. Objects are read to tell, so pages are shorter.
@@ -146,9 +147,7 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
                     return Ok(page(found, search.after.as_deref()));
                 }
                 let key = object.key.clone();
-                if search.is_in_time(&object.key)
-                    && self.has_reason(&search, &object, &mut reads_left).await?
-                {
+                if search.is_in_time(&object) && self.has_reason(&search, &object, &mut reads_left).await? {
                     found.push(shown(object));
                 }
                 search.after = Some(key);
@@ -176,13 +175,13 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
 }
 
 impl Search {
-    fn is_in_time(&self, key: &str) -> bool {
-        if self.query.from.is_none() && self.query.to.is_none() {
+    fn is_in_time(&self, object: &ObjectMeta) -> bool {
+        let DeadLetterQuery { from, to, .. } = self.query;
+        if from.is_none() && to.is_none() {
             return true;
         }
-        let Some(hour) = layout::dead_letter_hour(&self.prefix, key) else { return false };
-        self.query.from.is_none_or(|from| from.0 < hour.end)
-            && self.query.to.is_none_or(|to| hour.start < to.0)
+        let written = WrittenIn { from: from.map(|from| from.0), to: to.map(|to| to.0) };
+        written.takes(&self.prefix, &object.key, object.modified_at)
     }
 }
 

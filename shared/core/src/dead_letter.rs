@@ -8,6 +8,9 @@ use crate::schema::Schema;
 use crate::time::Timestamp;
 
 mod restore;
+mod written;
+
+pub use written::WrittenIn;
 
 pub use restore::{NotDeadLetters, RestoreError, Restored, restore, restore_all};
 

@@ -50,7 +50,27 @@ async fn a_name_that_is_written_wrong_is_no_empty_list() {
 }
 
 #[tokio::test]
-async fn they_are_found_by_the_hour_without_being_read() {
+async fn they_are_found_by_the_time_at_which_they_were_written() {
+    let api = Api::new();
+    // Written at ten o'clock, as its hour says, and a copy of an older one.
+    write(&api, "11/21/10", "a", "EndpointGone");
+    write(&api, "11/21/9", "copied", "EndpointGone");
+    assert_eq!(MODIFIED_AT, "2026-11-21T10:00:00.000Z");
+    let check = async |query: &str, expected: &[&str]| {
+        let mut found = names(&api.get(&format!("{LIST}?{query}")).await.json());
+        found.sort();
+        assert_eq!(found, expected, "{query}");
+    };
+    check("from=2026-11-21T10:00:00Z", &["a"]).await;
+    check("from=2026-11-21T10:00:00.001Z", &[]).await;
+    check("from=2026-11-21T10:30:00Z&to=2026-11-21T10:45:00Z", &[]).await;
+    check("to=2026-11-21T10:00:00Z", &["copied"]).await;
+    check("to=2026-11-21T10:00:00.001Z", &["a", "copied"]).await;
+    check("from=2026-11-21T09:30:00Z&to=2026-11-21T09:45:00Z", &["copied"]).await;
+}
+
+#[tokio::test]
+async fn copies_are_found_by_the_hour_without_being_read() {
     let api = Api::new();
     for (hour, name) in [("3/7/4", "a"), ("3/7/5", "b"), ("11/1/0", "c"), ("3/10/23", "d")] {
         write(&api, hour, name, "EndpointGone");

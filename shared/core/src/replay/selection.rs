@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::api::ReplayRequest;
-use crate::dead_letter::Restored;
+use crate::dead_letter::{Restored, WrittenIn};
 use crate::layout;
 use crate::limits::{REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX};
 use crate::name::{SubscriptionName, TopicName};
@@ -114,16 +114,14 @@ impl Selection {
         self.keys.as_ref().map(|keys| keys.iter().map(String::as_str).filter(is_after))
     }
 
-    /// Whether an object that a list shows was written in the time that was asked for. Its key tells the hour; its own
-    /// time is more exact, unless somebody copied it later. An object that was named is wanted whenever it was written.
+    /// Whether an object that a list shows was written in the time that was asked for. An object that was named is wanted
+    /// whenever it was written.
     pub fn takes_object(&self, key: &str, modified_at: Timestamp) -> bool {
         if self.keys.is_some() {
             return true;
         }
-        let Some(hour) = layout::dead_letter_hour(&self.prefix, key) else { return false };
-        let written = if hour.contains(&modified_at) { modified_at..modified_at } else { hour };
-        let is_late = self.from.is_some_and(|from| written.end <= from && written.start < from);
-        written.start < self.to && !is_late
+        let written = WrittenIn { from: self.from, to: Some(self.to) };
+        written.takes(&self.prefix, key, modified_at)
     }
 
     /// Whether an event was asked for.
