@@ -243,5 +243,5 @@ async fn a_replay_which_would_bring_payloads_into_messages_waits_meanwhile() {
     assert_eq!(host.poll().await.level(), Level::High);
     host.world.wake().await;
     let progress = host.world.replayed(&id).await.progress;
-    assert_eq!((progress.replayed, host.world.visible(QueueName::Deliveries).await), (0, 4));
+    assert_eq!((progress.queued, host.world.visible(QueueName::Deliveries).await), (0, 4));
 }

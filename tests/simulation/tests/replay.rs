@@ -46,10 +46,10 @@ fn medium(world: &World) -> Bytes {
     state.render().into()
 }
 
-/// The state, the events found, replayed and failed of a replay.
+/// The state, the events found, queued and failed of a replay.
 async fn standing(world: &World, id: &str) -> (ReplayState, [u64; 3]) {
     let record = world.replayed(id).await;
-    (record.state, [record.progress.found, record.progress.replayed, record.progress.failed])
+    (record.state, [record.progress.found, record.progress.queued, record.progress.failed])
 }
 
 /// The ids of what the endpoint received since the last time, in order.

@@ -36,9 +36,31 @@ fn a_dead_letter_is_replayed_after_its_endpoint_was_mended_also_over_a_restart()
         let replay = home.run_json(&server, &["replays", "show", &id]);
         (replay["state"] == "Done").then_some(replay)
     });
-    assert_eq!((&done["found"], &done["replayed"], &done["failed"]), (&json!(1), &json!(1), &json!(0)));
+    assert_eq!((&done["found"], &done["queued"], &done["failed"]), (&json!(1), &json!(1), &json!(0)));
     assert_eq!(home.run_json(&server, &["replays"])["replays"][0]["id"], *id);
     assert_eq!(home.dead_letters("orders", "billing").len(), 1);
+}
+
+#[test]
+fn a_replay_that_was_waited_for_says_that_its_events_are_queued_and_not_that_they_arrived() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let settings = subscription(&endpoint.on("/a", &[400]));
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    topic.publish(&cloud_event("1"));
+    home.wait_for_dead_letter("orders", "billing");
+    let id = home.run_json(&server, &["dead-letters", "replay", "orders", "billing"])["id"].clone();
+    // wake runs as a server starts, and else once a minute. The endpoint refuses the event once more.
+    server.stop();
+    let server = home.serve();
+    endpoint.wait_for("/a", 2);
+    let waited = wait_until("the replay to be done", || {
+        let shown = home.run(&server, &["replays", "show", id.as_str().unwrap()]);
+        let text = String::from_utf8(shown.stdout).unwrap();
+        text.contains("Done").then_some(text)
+    });
+    assert!(waited.contains("QUEUED") && !waited.contains("REPLAYED"), "{waited}");
+    assert!(waited.contains("What the endpoint answered is not known here"), "{waited}");
 }
 
 #[test]

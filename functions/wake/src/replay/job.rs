@@ -53,7 +53,7 @@ where
         let progress = &job.record.progress;
         tracing::info!(
             replay = job.record.id, topic = %job.record.topic, subscription = %job.record.subscription, ?state, ?reason,
-            found = progress.found, replayed = progress.replayed, failed = progress.failed, "a replay turned"
+            found = progress.found, queued = progress.queued, failed = progress.failed, "a replay turned"
         );
         (job.record.state, job.record.reason) = (state, reason);
         self.save(job).await

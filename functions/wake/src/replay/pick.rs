@@ -76,7 +76,7 @@ impl Picked {
         let end = failed.as_ref().map_or(self.end, |(first, _)| *first);
         let before_end = |index: usize| index < end;
         progress.found += count(self.events.iter().filter(|event| before_end(event.index)));
-        progress.replayed += count(queued.into_iter().filter(|index: &usize| before_end(*index)));
+        progress.queued += count(queued.into_iter().filter(|index: &usize| before_end(*index)));
         for (index, why) in self.broken.into_iter().chain(refused).filter(|(index, _)| before_end(*index)) {
             progress.fail(key, Some(index), why);
         }

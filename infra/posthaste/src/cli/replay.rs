@@ -32,7 +32,8 @@ pub struct ReplayArgs {
     /// Events per second, 1 to 1000 [default: 100].
     #[arg(long, value_name = "N")]
     pub rate: Option<u32>,
-    /// Wait for the end, and fail if it was cancelled or something could not be replayed.
+    /// Wait until everything is queued, and fail if it was cancelled or something could not be queued. What the endpoint
+    /// answers is not waited for.
     #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
 }

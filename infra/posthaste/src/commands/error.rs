@@ -46,11 +46,11 @@ pub enum CommandError {
         source: ClientError,
     },
     /// A replay that was waited for did not bring everything on its way.
-    #[error("the replay {id} is {state:?}, and {failed} could not be replayed")]
+    #[error("the replay {id} is {state:?}, and {failed} could not be queued")]
     Replay {
         /// Its id.
         id: String,
-        /// How many events or objects could not be replayed.
+        /// How many events or objects could not be queued.
         failed: u64,
         /// How it ended.
         state: ReplayState,

@@ -15,7 +15,7 @@ use crate::output::Reply;
 /// How often `--wait` looks. A replay makes progress once a minute.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-const HEADER: [&str; 7] = ["replay", "topic", "subscription", "state", "found", "replayed", "failed"];
+const HEADER: [&str; 7] = ["replay", "topic", "subscription", "state", "found", "queued", "not-queued"];
 
 pub(super) fn run(session: &Session, command: Option<ReplaysCommand>) -> Result<Reply, CommandError> {
     match command.unwrap_or(ReplaysCommand::List) {
@@ -43,7 +43,7 @@ pub(super) fn begin(session: &Session, arguments: &ReplayArgs) -> Result<Reply, 
         rest();
         replay = ask(session, Method::GET, &replay.id)?;
     }
-    let ended = shown(&replay);
+    let ended = waited(&replay);
     if replay.state == ReplayState::Done && replay.failed == 0 {
         return Ok(ended);
     }
@@ -88,12 +88,30 @@ fn list(session: &Session) -> Result<Reply, CommandError> {
     Ok(Reply::new(json!({ "replays": replays })).table(HEADER, rows))
 }
 
+/// How a replay ended that was waited for, and what that means.
+fn waited(replay: &ReplayView) -> Reply {
+    shown(replay).line("Waited until everything was queued, not until it was delivered.")
+}
+
 fn shown(replay: &ReplayView) -> Reply {
     let mut answer = Reply::new(json!(replay)).table(HEADER, vec![row(replay)]);
     if let Some(reason) = replay.reason {
         answer = answer.line(format!("{:?}: {reason:?}", replay.state));
     }
+    if replay.queued > 0 {
+        answer = answer.line(outcome_unknown(replay));
+    }
     failures(answer, &replay.failures)
+}
+
+/// What is known of events that were queued, and where to look for the rest.
+fn outcome_unknown(replay: &ReplayView) -> String {
+    let ReplayView { topic, subscription, created_at, .. } = replay;
+    format!(
+        "What the endpoint answered is not known here. What it refuses again is a new dead letter:\n\
+         posthaste dead-letters list {topic} {subscription} --from {}",
+        created_at.0
+    )
 }
 
 fn row(replay: &ReplayView) -> [String; 7] {
@@ -103,7 +121,7 @@ fn row(replay: &ReplayView) -> [String; 7] {
         replay.subscription.to_string(),
         format!("{:?}", replay.state),
         replay.found.to_string(),
-        replay.replayed.to_string(),
+        replay.queued.to_string(),
         replay.failed.to_string(),
     ]
 }
@@ -126,10 +144,42 @@ fn failures(reply: Reply, failures: &[ReplayFailure]) -> Reply {
     }
     let index = |failure: &ReplayFailure| failure.index.map(|index| index.to_string()).unwrap_or_default();
     let row = |failure: &ReplayFailure| [failure.key.clone(), index(failure), failure.detail.clone()];
-    reply.table(["cannot be replayed", "event", "why"], failures.iter().map(row).collect())
+    reply.table(["cannot be queued", "event", "why"], failures.iter().map(row).collect())
 }
 
 #[expect(clippy::disallowed_methods, reason = "a person waits, and their time is real")]
 fn rest() {
     thread::sleep(LOOK_EVERY);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Style;
+
+    fn replay(queued: u64) -> ReplayView {
+        let view = json!({
+            "id": "x", "topic": "orders", "subscription": "billing", "state": "Done", "objects": 1, "found": 20,
+            "replayed": queued, "failed": 0, "createdAt": "2026-11-21T10:15:00Z", "updatedAt": "2026-11-21T10:15:00Z",
+            "request": {},
+        });
+        serde_json::from_value(view).unwrap()
+    }
+
+    #[test]
+    fn what_was_waited_for_is_said_and_that_the_answers_are_not_known() {
+        let text = waited(&replay(20)).render(Style::Plain);
+        assert!(text.contains("QUEUED") && !text.contains("REPLAYED"), "{text}");
+        let last = [
+            "What the endpoint answered is not known here. What it refuses again is a new dead letter:",
+            "posthaste dead-letters list orders billing --from 2026-11-21T10:15:00.000Z",
+            "Waited until everything was queued, not until it was delivered.",
+        ];
+        assert!(text.ends_with(&(last.join("\n") + "\n")), "{text}");
+    }
+
+    #[test]
+    fn a_replay_of_nothing_names_no_dead_letters() {
+        assert!(!shown(&replay(0)).render(Style::Plain).contains("dead-letters list"));
+    }
 }

@@ -44,7 +44,8 @@ pub enum ReplayState {
     Running,
     /// It goes on by itself once its `reason` is over.
     Waiting,
-    /// Everything that was asked for was looked at.
+    /// Everything that was asked for was looked at, and is queued or counted as failed. What endpoints answered is not known
+    /// here.
     Done,
     /// It ended before.
     Cancelled,
@@ -65,7 +66,7 @@ pub enum ReplayReason {
     SubscriptionDeleted,
 }
 
-/// What could not be replayed.
+/// What could not be queued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayFailure {
@@ -100,9 +101,11 @@ pub struct ReplayView {
     pub objects: u64,
     /// How many events in them were asked for.
     pub found: u64,
-    /// How many of those are on their way again.
-    pub replayed: u64,
-    /// How many events, or whole objects, could not be sent again.
+    /// How many of those were queued to be delivered again. One that the endpoint refuses again is a new dead letter, written
+    /// after `createdAt`.
+    #[serde(alias = "replayed")]
+    pub queued: u64,
+    /// How many events, or whole objects, could not be queued. It does not count what the endpoint refuses.
     pub failed: u64,
     /// The first of those.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

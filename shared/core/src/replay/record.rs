@@ -55,8 +55,9 @@ pub struct ReplayProgress {
     pub objects: u64,
     /// How many events were asked for in what was looked at.
     pub found: u64,
-    /// How many of those were queued.
-    pub replayed: u64,
+    /// How many of those were queued. Its name in the record is that of older programs.
+    #[serde(rename = "replayed")]
+    pub queued: u64,
     /// How many events, or whole objects, could not be.
     pub failed: u64,
     /// The first of those.
@@ -103,7 +104,7 @@ impl ReplayRecord {
             paced_until: now,
             objects: 0,
             found: 0,
-            replayed: 0,
+            queued: 0,
             failed: 0,
             failures: Vec::new(),
         };
@@ -168,7 +169,7 @@ impl ReplayRecord {
             reason: self.reason,
             objects: progress.objects,
             found: progress.found,
-            replayed: progress.replayed,
+            queued: progress.queued,
             failed: progress.failed,
             failures: progress.failures.clone(),
             created_at: IsoTimestamp(self.created_at),
