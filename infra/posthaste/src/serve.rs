@@ -67,7 +67,7 @@ impl App {
         let mut tasks = JoinSet::new();
         functions.spawn_work(&mut tasks, &stage.stage());
         let upkeep = metrics.clone();
-        let router = functions.router().merge(http::metrics_route(metrics));
+        let router = functions.router().merge(http::metrics_route(metrics, local.state()));
         tasks.spawn(http::serve(listener, router, SystemClock, stage.stage()));
         tasks.spawn(schedule::every(
             "metrics",

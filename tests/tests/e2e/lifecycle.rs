@@ -154,3 +154,24 @@ fn a_key_of_a_topic_is_accepted_right_after_it_was_made() {
         answer.unwrap().expect(200);
     }
 }
+
+#[test]
+fn metrics_forget_topics_that_are_deleted() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    for name in ["orders", "Bills"] {
+        let topic =
+            server.api().create_topic_with(name, "billing", &subscription(&endpoint.on("/a", &[200])));
+        topic.publish(&cloud_event("1"));
+    }
+    endpoint.wait_for("/a", 2);
+    let text = || String::from_utf8(server.api().manage("GET", "/metrics", None).expect(200).body).unwrap();
+    let of = |topic: &str| text().lines().filter(|line| line.contains(&format!("topic=\"{topic}\""))).count();
+    wait_until("both deliveries to be counted", || {
+        (server.api().metric("DeliverySuccessCount") >= 2.0).then_some(())
+    });
+    assert!(of("orders") > 1 && of("Bills") > 1, "{}", text());
+    server.api().manage("DELETE", "/topics/bills", None).expect(204);
+    wait_until("the deleted topic to be forgotten", || (of("Bills") == 0).then_some(()));
+    assert!(of("orders") > 1, "{}", text());
+}

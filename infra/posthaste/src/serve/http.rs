@@ -11,14 +11,14 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use metrics_exporter_prometheus::PrometheusHandle;
 use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_ports::Clock;
+use posthaste_ports::{Clock, ObjectStore};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tower::ServiceExt;
 
+use super::metrics::{self, Series};
 use super::stage::Stage;
 
 /// How long a client has to send the head of a request, from the connection or its last answer on.
@@ -39,9 +39,11 @@ const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// How long accepting rests after it failed, for want of file descriptors for example.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// `GET /metrics`, to be merged with the functions' routes.
-pub fn metrics_route(handle: PrometheusHandle) -> Router {
-    let text = move || async move { ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], handle.render()) };
+/// `GET /metrics`, to be merged with the functions' routes. `state` knows which topics there are.
+pub fn metrics_route(series: Series, state: impl ObjectStore + Clone + 'static) -> Router {
+    let text = move || async move {
+        ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], metrics::text(&series, &state).await)
+    };
     Router::new().route("/metrics", get(text).fallback(method_not_allowed))
 }
 

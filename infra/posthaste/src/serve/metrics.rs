@@ -1,31 +1,71 @@
 //! The metrics of the process, as Prometheus text. Names are SPEC §9's, as the functions write them.
 
+mod exposition;
+mod series;
+
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusRecorder};
+use posthaste_core::layout;
+use posthaste_ports::{ObjectStore, PortError};
+
+pub use series::{SERIES_MAX, Series};
 
 /// Upper bounds of the histograms whose names end in `InMs`, in milliseconds: from a memory copy to the longest
 /// attempt.
 const MILLISECONDS_BUCKETS: [f64; 14] =
     [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 5_000.0, 10_000.0, 30_000.0, 60_000.0];
 
-/// There is one recorder in a process, whatever runs in it.
-static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+/// Most topics listed at a time.
+const PAGE_MAX: usize = 1000;
 
-/// Installs the recorder, the first time, and answers the way to its text.
-pub fn install() -> Result<PrometheusHandle, BuildError> {
-    if let Some(handle) = RECORDER.get() {
-        return Ok(handle.clone());
+/// There is one recorder in a process, whatever runs in it.
+static SERIES: OnceLock<Series> = OnceLock::new();
+
+/// Installs the recorder, the first time, and answers its series.
+pub fn install() -> Result<Series, BuildError> {
+    if let Some(series) = SERIES.get() {
+        return Ok(series.clone());
     }
-    let recorder = PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Suffix("InMs".to_owned()), &MILLISECONDS_BUCKETS)?
-        .build_recorder();
-    let handle = recorder.handle();
-    if metrics::set_global_recorder(recorder).is_ok() {
-        return Ok(RECORDER.get_or_init(|| handle).clone());
+    let series = Series::new(SERIES_MAX)?;
+    if metrics::set_global_recorder(series.clone()).is_ok() {
+        return Ok(SERIES.get_or_init(|| series).clone());
     }
     // Somebody else was first, in this process's tests for example: theirs is the one that counts.
-    Ok(RECORDER.get().cloned().unwrap_or(handle))
+    Ok(SERIES.get().cloned().unwrap_or(series))
+}
+
+/// The text of all series. Those of topics that are not in the state store any more are forgotten; while it does not
+/// answer, none are.
+pub async fn text(series: &Series, state: &impl ObjectStore) -> String {
+    let topics = topics(state).await;
+    if let Err(error) = &topics {
+        tracing::warn!(error = error as &dyn std::error::Error, "topics not listed, no metrics forgotten");
+    }
+    series.render(|topic| topics.as_ref().map_or(true, |topics| topics.contains(topic)))
+}
+
+/// The names of all topics, in lower case.
+async fn topics(state: &impl ObjectStore) -> Result<HashSet<String>, PortError> {
+    let (mut names, mut after) = (HashSet::new(), None);
+    loop {
+        let page = state.list(layout::TOPICS, after.as_deref(), PAGE_MAX).await?;
+        let name = |key: &str| Some(key.strip_prefix(layout::TOPICS)?.strip_suffix(".json")?.to_owned());
+        names.extend(page.objects.iter().filter_map(|object| name(&object.key)));
+        after = page.next_after;
+        if after.is_none() {
+            return Ok(names);
+        }
+    }
+}
+
+/// A recorder with the buckets of ours.
+fn recorder() -> Result<PrometheusRecorder, BuildError> {
+    let builder = PrometheusBuilder::new();
+    Ok(builder
+        .set_buckets_for_metric(Matcher::Suffix("InMs".to_owned()), &MILLISECONDS_BUCKETS)?
+        .build_recorder())
 }
 
 #[cfg(test)]
@@ -34,12 +74,12 @@ mod tests {
 
     #[test]
     fn names_are_kept_as_they_are() {
-        let handle = install().unwrap();
+        let series = install().unwrap();
         metrics::counter!("DeliverySuccessCount", "topic" => "orders").increment(3);
         metrics::histogram!("DestinationProcessingDurationInMs").record(3.0);
-        let text = install().unwrap().render();
+        let text = install().unwrap().render(|_| true);
         assert!(text.contains("DeliverySuccessCount{topic=\"orders\"} 3"), "{text}");
         assert!(text.contains("DestinationProcessingDurationInMs_bucket{le=\"5\"} 1"), "{text}");
-        handle.run_upkeep();
+        series.run_upkeep();
     }
 }

@@ -1,0 +1,187 @@
+//! The series of the process: those of each topic in a recorder of their own, so that they can be forgotten with it, and no
+//! more in all than [`SERIES_MAX`]. The exporter itself forgets nothing by name.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+use metrics_exporter_prometheus::{BuildError, PrometheusRecorder};
+
+use super::{exposition, recorder};
+
+/// Most series at once; a histogram is one. At about a kilobyte of text each that is a scrape of 20 MB.
+pub const SERIES_MAX: usize = 20_000;
+
+/// The label that says whose a series is.
+const TOPIC: &str = "topic";
+
+/// How many measurements had no place because there were too many series.
+const REFUSED: &str = "MetricSeriesRefusedCount";
+
+/// All series of the process; clones share them.
+#[derive(Clone)]
+pub struct Series(Arc<Shared>);
+
+struct Shared {
+    series_max: usize,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Series of no topic.
+    others: Part,
+    /// Series by topic, in lower case.
+    topics: HashMap<String, Part>,
+    count: usize,
+}
+
+/// Some of the series, in a recorder of their own.
+struct Part {
+    recorder: PrometheusRecorder,
+    keys: HashSet<Key>,
+    /// Whether something was measured since they were shown last.
+    is_touched: bool,
+}
+
+impl Series {
+    /// None yet, and at most so many.
+    pub(super) fn new(series_max: usize) -> Result<Self, BuildError> {
+        let state = State { others: Part::new()?, topics: HashMap::new(), count: 0 };
+        Ok(Self(Arc::new(Shared { series_max, state: Mutex::new(state) })))
+    }
+
+    /// The text of all series. Those of a topic that `is_there` denies are forgotten, once everything that was measured
+    /// has been shown: what a deletion ends is counted after it.
+    pub fn render(&self, is_there: impl Fn(&str) -> bool) -> String {
+        let mut state = self.lock();
+        state.topics.retain(|topic, part| part.is_touched || is_there(topic));
+        state.count =
+            state.others.keys.len() + state.topics.values().map(|part| part.keys.len()).sum::<usize>();
+        let State { others, topics, .. } = &mut *state;
+        let parts = std::iter::once(others).chain(topics.values_mut());
+        exposition::merge(parts.map(|part| {
+            part.is_touched = false;
+            part.recorder.handle().render()
+        }))
+    }
+
+    /// Keeps histograms small. To be called now and then.
+    pub fn run_upkeep(&self) {
+        let state = self.lock();
+        for part in std::iter::once(&state.others).chain(state.topics.values()) {
+            part.recorder.handle().run_upkeep();
+        }
+    }
+
+    /// Registers a series where it belongs; `None` where there are too many.
+    fn register<T>(&self, key: &Key, register: impl FnOnce(&PrometheusRecorder) -> T) -> Option<T> {
+        let topic = key.labels().find(|label| label.key() == TOPIC).map(|label| label.value());
+        let topic = topic.map(str::to_ascii_lowercase);
+        let mut state = self.lock();
+        let State { others, topics, count } = &mut *state;
+        let part = topic.as_ref().map_or(Some(&*others), |topic| topics.get(topic));
+        if !part.is_some_and(|part| part.keys.contains(key)) {
+            if *count >= self.0.series_max {
+                others.recorder.register_counter(&Key::from_static_name(REFUSED), &METADATA).increment(1);
+                return None;
+            }
+            *count += 1;
+        }
+        let part = match topic {
+            None => others,
+            Some(topic) => match topics.entry(topic) {
+                std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+                std::collections::hash_map::Entry::Vacant(entry) => entry.insert(Part::new().ok()?),
+            },
+        };
+        part.is_touched = true;
+        if !part.keys.contains(key) {
+            part.keys.insert(key.clone());
+        }
+        Some(register(&part.recorder))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the exporter wants to know of the one series made here; it looks at nothing of it.
+const METADATA: Metadata<'static> = Metadata::new(module_path!(), metrics::Level::INFO, Some(module_path!()));
+
+impl Part {
+    fn new() -> Result<Self, BuildError> {
+        Ok(Self { recorder: recorder()?, keys: HashSet::new(), is_touched: false })
+    }
+}
+
+/// Units follow from names (`InMs`), so descriptions are not kept.
+impl Recorder for Series {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
+        let counter = self.register(key, |recorder| recorder.register_counter(key, metadata));
+        counter.unwrap_or_else(Counter::noop)
+    }
+
+    fn register_gauge(&self, key: &Key, metadata: &Metadata<'_>) -> Gauge {
+        self.register(key, |recorder| recorder.register_gauge(key, metadata)).unwrap_or_else(Gauge::noop)
+    }
+
+    fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
+        let histogram = self.register(key, |recorder| recorder.register_histogram(key, metadata));
+        histogram.unwrap_or_else(Histogram::noop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(series: &Series, topic: &str) {
+        metrics::with_local_recorder(series, || {
+            metrics::counter!("PublishSuccessCount", "topic" => topic.to_owned()).increment(1);
+        });
+    }
+
+    /// The samples without their headers.
+    fn samples(text: &str) -> Vec<&str> {
+        text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+    }
+
+    #[test]
+    fn series_of_a_topic_that_is_gone_are_forgotten_once_they_were_shown() {
+        let series = Series::new(SERIES_MAX).unwrap();
+        count(&series, "Orders");
+        count(&series, "bills");
+        metrics::with_local_recorder(&series, || metrics::gauge!("PressureTarpitInMs").set(1.0));
+        assert_eq!(samples(&series.render(|_| false)).len(), 3);
+        let text = series.render(|topic| topic == "bills");
+        assert_eq!(samples(&text), [r#"PressureTarpitInMs 1"#, r#"PublishSuccessCount{topic="bills"} 1"#]);
+        // A topic that is made again begins at 0.
+        count(&series, "orders");
+        assert!(series.render(|_| true).contains(r#"PublishSuccessCount{topic="orders"} 1"#));
+    }
+
+    #[test]
+    fn there_are_no_more_series_than_the_bound_and_what_has_no_place_is_counted() {
+        let series = Series::new(3).unwrap();
+        for n in 0..10 {
+            count(&series, &format!("t{n}"));
+            count(&series, "t0");
+        }
+        let text = series.render(|_| true);
+        let shown = samples(&text);
+        assert_eq!(shown.len(), 4, "{shown:?}");
+        assert!(text.contains("MetricSeriesRefusedCount 7"), "{text}");
+        assert!(text.contains(r#"PublishSuccessCount{topic="t0"} 11"#), "{text}");
+        // There is room again when topics are gone.
+        series.render(|_| false);
+        count(&series, "new");
+        assert!(series.render(|_| true).contains(r#"topic="new""#));
+    }
+}
