@@ -3,7 +3,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::delivery::{DeadLetter, Entry};
-use crate::event::with_members;
+use crate::event::{set_aside, with_members};
 use crate::schema::Schema;
 use crate::time::Timestamp;
 
@@ -44,21 +44,42 @@ const CLOUD_EVENTS: Names = Names {
     last_attempt: "lastdeliveryattempttime",
 };
 
-/// The dead letter of `entry`, whose text is `event`. A custom event lies in its envelope, under `data`. An event that
-/// was never tried has no time of a last attempt, and no outcome unless it expired.
-pub fn record(letter: &DeadLetter, entry: &Entry, event: &Bytes) -> Bytes {
-    let members = members(letter);
-    match &entry.envelope {
-        Some(envelope) => envelope.around(event, &members),
-        None => with_members(event, &members),
+/// The member that keeps the event's own members of the names above, whole: a text of JSON. It has the same name in every
+/// schema (SPEC §4).
+const ORIGINAL_ATTRIBUTES: &str = "originalattributes";
+
+impl Names {
+    /// The names, and the one that keeps the event's own members of these names.
+    fn reserved(&self) -> [&'static str; 7] {
+        let Self { reason, attempts, outcome, status, published, last_attempt } = self;
+        [reason, attempts, outcome, status, published, last_attempt, ORIGINAL_ATTRIBUTES]
+    }
+
+    fn of(schema: Schema) -> Self {
+        match schema {
+            Schema::EventGrid | Schema::Custom => EVENT_GRID,
+            Schema::CloudEvents => CLOUD_EVENTS,
+        }
     }
 }
 
-fn members(letter: &DeadLetter) -> Vec<(&'static str, String)> {
-    let names = match letter.delivery.schema {
-        Schema::EventGrid | Schema::Custom => EVENT_GRID,
-        Schema::CloudEvents => CLOUD_EVENTS,
+/// The dead letter of `entry`, whose text is `event`. A custom event lies in its envelope, under `data`. An event that
+/// was never tried has no time of a last attempt, and no outcome unless it expired. Members of the event's own that have
+/// a name of the dead letter's are kept in one member beside them.
+pub fn record(letter: &DeadLetter, entry: &Entry, event: &Bytes) -> Bytes {
+    let mut members = members(letter);
+    if let Some(envelope) = &entry.envelope {
+        return envelope.around(event, &members);
+    }
+    let Some(own) = set_aside(event, &Names::of(letter.delivery.schema).reserved()) else {
+        return with_members(event, &members);
     };
+    members.push((ORIGINAL_ATTRIBUTES, serde_json::Value::from(own.members).to_string()));
+    with_members(&own.event, &members)
+}
+
+fn members(letter: &DeadLetter) -> Vec<(&'static str, String)> {
+    let names = Names::of(letter.delivery.schema);
     let time = |at: Timestamp| format!("\"{}\"", at.to_event_grid());
     let delivery = &letter.delivery;
     let mut members = vec![
@@ -181,6 +202,15 @@ mod tests {
             &letter(Schema::CloudEvents, None),
             "{}",
             r#"{"deadletterreason":"MaxDeliveryAttemptsExceeded","deliveryattempts":1,"lastdeliveryoutcome":"NotFound","publishtime":"2020-08-13T17:18:14.0260000Z","lastdeliveryattempttime":"2020-08-13T17:18:14.0460000Z"}"#,
+        );
+    }
+
+    #[test]
+    fn the_event_s_own_members_of_these_names_are_kept_in_one() {
+        check(
+            &letter(Schema::CloudEvents, None),
+            r#"{"id":"1", "deadletterreason": "mine","lasthttpstatuscode":7 ,"x":1}"#,
+            r#"{"id":"1","x":1,"deadletterreason":"MaxDeliveryAttemptsExceeded","deliveryattempts":1,"lastdeliveryoutcome":"NotFound","publishtime":"2020-08-13T17:18:14.0260000Z","lastdeliveryattempttime":"2020-08-13T17:18:14.0460000Z","originalattributes":"{ \"deadletterreason\": \"mine\",\"lasthttpstatuscode\":7 ,\"places\":[1,2]}"}"#,
         );
     }
 

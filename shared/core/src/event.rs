@@ -14,10 +14,10 @@ mod members;
 mod object;
 pub mod output;
 mod request;
+mod set_aside;
 mod splice;
 mod text;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -28,14 +28,15 @@ pub use self::custom::Made;
 pub use self::envelope::Envelope;
 pub use self::error::{EventError, Expected, PublishInputError};
 pub use self::request::{Input, PublishRequest, parse_request};
+pub use self::set_aside::{SetAside, put_back, set_aside, value_behind};
 pub use self::splice::{with_members, without_members};
+pub use self::text::fits_into_a_message;
 use crate::schema::Schema;
 use crate::time::Timestamp;
 
 /// An event that is valid in its schema.
 ///
-/// The text is the producer's, byte for byte, with these exceptions: U+FFFE and U+FFFF are escaped, because SQS refuses
-/// them raw; Event Grid's `topic`, `dataVersion` and `metadataVersion` are added where absent; an event that came in
+/// The text is the producer's, byte for byte, with these exceptions: Event Grid's `topic`, `dataVersion` and `metadataVersion` are added where absent; an event that came in
 /// binary mode is rendered once, its JSON data as written. Besides a custom event lies its [`Envelope`].
 #[derive(Debug, Clone)]
 pub struct Event {
@@ -55,14 +56,6 @@ struct Attributes {
     time: Option<Timestamp>,
     expirytime: Option<Timestamp>,
     traceparent: Option<Box<str>>,
-}
-
-/// A kept text with what SQS refuses in it escaped, as it is in a producer's.
-pub(crate) fn without_refused(json: Bytes) -> Bytes {
-    match std::str::from_utf8(&json).map(text::escape_refused) {
-        Ok(Cow::Owned(escaped)) => Bytes::from(escaped),
-        _ => json,
-    }
 }
 
 impl Event {
@@ -89,8 +82,7 @@ impl Event {
         self.envelope.as_ref()
     }
 
-    /// An event of our own making, a custom one with its envelope. What SQS refuses in its text is escaped, as it is in
-    /// a producer's.
+    /// An event of our own making, a custom one with its envelope. What SQS refuses in its text is escaped.
     pub fn made(schema: Schema, text: &str, envelope: Option<Envelope>) -> Result<Self, EventError> {
         let json = Bytes::from(text::escape_refused(text).into_owned());
         match envelope {

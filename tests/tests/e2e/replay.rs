@@ -1,10 +1,10 @@
 //! Dead letters delivered again, asked for with the command line and through the API.
 
-use posthaste_tests::endpoint::Endpoint;
+use posthaste_tests::endpoint::{Endpoint, Received};
 use posthaste_tests::events::{cloud_event, subscription};
 use posthaste_tests::home::Home;
 use posthaste_tests::patience::wait_until;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn a_dead_letter_is_replayed_after_its_endpoint_was_mended_also_over_a_restart() {
@@ -39,6 +39,31 @@ fn a_dead_letter_is_replayed_after_its_endpoint_was_mended_also_over_a_restart()
     assert_eq!((&done["found"], &done["queued"], &done["failed"]), (&json!(1), &json!(1), &json!(0)));
     assert_eq!(home.run_json(&server, &["replays"])["replays"][0]["id"], *id);
     assert_eq!(home.dead_letters("orders", "billing").len(), 1);
+}
+
+/// Attributes of its own that have the dead letter's names, and characters that no message in a queue may hold, raw and as
+/// escapes.
+const AWKWARD: &str = "{ \"specversion\":\"1.0\", \"deadletterreason\" : \"mine\",\"id\":\"1\",\"source\":\"/s\",\
+    \"type\":\"t\",\"publishtime\":\"soon\" , \"data\":[\"\u{fffe}\u{ffff}\\uffff\\uFFFE\", 1.00] }";
+
+#[test]
+fn an_awkward_event_is_delivered_kept_and_replayed_byte_for_byte() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let settings = subscription(&endpoint.on("/a", &[400]));
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    topic.send("application/cloudevents+json", AWKWARD.as_bytes()).unwrap().expect(200);
+    let text = |request: &Received| String::from_utf8(request.body.clone()).unwrap();
+    assert_eq!(text(&endpoint.wait_for_one("/a")), AWKWARD);
+    let letter = home.wait_for_dead_letter("orders", "billing");
+    assert_eq!(letter["deadletterreason"], "UndeliverableDueToClientError");
+    let own: Value = serde_json::from_str(letter["originalattributes"].as_str().unwrap()).unwrap();
+    assert_eq!((&own["deadletterreason"], &own["publishtime"]), (&json!("mine"), &json!("soon")));
+    home.run_json(&server, &["dead-letters", "replay", "orders", "billing"]);
+    // wake runs as a server starts, and else once a minute.
+    server.stop();
+    let _server = home.serve();
+    assert_eq!(text(&endpoint.wait_for("/a", 2)[1]), AWKWARD);
 }
 
 #[test]

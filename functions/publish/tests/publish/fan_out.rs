@@ -42,6 +42,18 @@ async fn every_event_goes_where_a_filter_lets_it() {
 }
 
 #[tokio::test]
+async fn an_event_that_no_message_may_hold_is_stored_as_it_was_written() {
+    let world = World::new(one()).await;
+    let event = MINIMAL.replace('}', ",\"data\":\"\u{fffe}\u{ffff}\\uffff\"}");
+    assert_eq!(world.post(&[STRUCTURED], event.clone()).await.status, 200);
+    let deliveries = world.deliveries();
+    let [(key, stored)] = world.store.under("payloads/").try_into().unwrap();
+    assert_eq!(stored, event);
+    let digest = Some(PayloadDigest::of(event.as_bytes()));
+    assert_eq!(deliveries[0].events[0].payload, Payload::Stored { key, bytes: event.len(), digest });
+}
+
+#[tokio::test]
 async fn without_batching_ten_events_share_a_message() {
     assert_eq!(packed(one(), 100).await, messages("a", &[10; 10]));
     assert_eq!(packed(one(), 11).await, messages("a", &[10, 1]));

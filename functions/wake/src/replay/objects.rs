@@ -8,7 +8,8 @@ use posthaste_core::replay::{Pace, Replay, ReplayMessage, Selection};
 use posthaste_core::topic::{Subscription, Topic};
 use posthaste_ports::replay::{LetterObject, letter_objects};
 use posthaste_ports::{
-    Clock, Entropy, ErrorKind, Object, ObjectStore, OutgoingMessage, PortError, QueueSender, send_all,
+    Clock, Entropy, ErrorKind, Object, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender,
+    send_all,
 };
 
 use super::job::Job;
@@ -182,11 +183,29 @@ where
             group: Some(message.group.clone()),
             delay_secs: message.delay_secs,
         };
-        let sending = send_all(&self.ports.deliveries, messages.iter().map(outgoing).collect());
+        let sending = async {
+            let stored = join_all(messages.iter().map(|message| self.store_payloads(message))).await;
+            let is_stored = stored.iter().map(Result::is_ok);
+            let sent = messages.iter().zip(is_stored).filter(|(_, is_stored)| *is_stored);
+            let sent = sent.map(|(message, _)| outgoing(message)).collect();
+            let mut sent = send_all(&self.ports.deliveries, sent).await.into_iter();
+            let unsent = || Err(PortError::new("queue an event", ErrorKind::Other));
+            let result =
+                |stored: Result<(), PortError>| stored.and_then(|()| sent.next().unwrap_or_else(unsent));
+            stored.into_iter().map(result).collect()
+        };
         within(&self.ports.clock, limits.send, sending).await.unwrap_or_else(|| {
             let late = |_| Err(PortError::new("queue the events in time", ErrorKind::TimedOut));
             messages.iter().map(late).collect()
         })
+    }
+
+    /// Stores what a message refers to.
+    async fn store_payloads(&self, message: &ReplayMessage) -> Result<(), PortError> {
+        for (key, text) in &message.payloads {
+            self.ports.state.put(key, text.clone(), PutCondition::Always).await?;
+        }
+        Ok(())
     }
 }
 

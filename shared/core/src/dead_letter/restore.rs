@@ -8,8 +8,8 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{CLOUD_EVENTS, EVENT_GRID, Names};
-use crate::event::{Envelope, Event, EventError, without_members, without_refused};
+use super::{CLOUD_EVENTS, EVENT_GRID, Names, ORIGINAL_ATTRIBUTES};
+use crate::event::{Envelope, Event, EventError, put_back, value_behind, without_members};
 use crate::limits::{MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX};
 use crate::schema::Schema;
 
@@ -18,8 +18,8 @@ use crate::schema::Schema;
 pub struct Restored {
     /// Why it was given up, as it is written.
     pub reason: Box<str>,
-    /// The event, byte for byte as it was. A member of the producer's own that had the name of one of ours is gone: the
-    /// record replaced it.
+    /// The event, byte for byte as it was. In a record of a version before [`ORIGINAL_ATTRIBUTES`], a member of the
+    /// producer's own that had the name of one of ours is gone.
     pub event: Event,
 }
 
@@ -86,7 +86,7 @@ pub fn restore_all(
 pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError> {
     let written: Reason<'_> = serde_json::from_slice(record).map_err(|_| RestoreError::NotADeadLetter)?;
     let (reason, names, schema) = written.read().ok_or(RestoreError::NotADeadLetter)?;
-    let text = without_refused(without_members(record, names.reason, &names.all()));
+    let text = original(record, &names);
     let event = match (schema, output) {
         (Schema::EventGrid, Schema::Custom) => custom(&text)?,
         _ => Event::parse(schema, text).map_err(RestoreError::Event)?,
@@ -95,6 +95,16 @@ pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError>
         return Err(RestoreError::TooLarge);
     }
     Ok(Restored { reason: reason.into(), event })
+}
+
+/// The record without our members, and with those of the producer's own that were kept beside them. What is not as we
+/// write it is a member of the producer's own itself.
+fn original(record: &Bytes, names: &Names) -> Bytes {
+    let kept = value_behind(record, names.reason, ORIGINAL_ATTRIBUTES);
+    let kept = kept.and_then(|json| serde_json::from_str::<String>(json).ok());
+    let whole = kept
+        .and_then(|members| put_back(&without_members(record, names.reason, &names.reserved()), &members));
+    whole.unwrap_or_else(|| without_members(record, names.reason, &names.all()))
 }
 
 /// The members of Event Grid's that lie around a custom event.
@@ -180,6 +190,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn members_of_the_producer_s_own_that_have_a_name_of_ours_come_back() {
+        let attributes = r#""deadletterreason" :"mine", "deliveryattempts":3, "originalattributes":"{}""#;
+        for status in [None, Some(404)] {
+            check(Schema::CloudEvents, status, &CLOUD_EVENT.replacen(',', &format!(",{attributes} ,"), 1));
+            check(Schema::CloudEvents, status, &CLOUD_EVENT.replace("} }", &format!("}} ,{attributes}}}")));
+            let own =
+                EVENT_GRID_EVENT.replacen('{', r#"{"deadLetterReason":7,"lastHttpStatusCode":null,"#, 1);
+            check(Schema::EventGrid, status, &own);
+        }
+    }
+
+    #[test]
+    fn a_kept_member_that_is_not_ours_is_the_producer_s() {
+        let event = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
+        let laid = r#","deadletterreason":"x","originalattributes":"hello"}"#;
+        let record = Bytes::from(event.replace('}', laid));
+        let restored = restore(&record, Schema::CloudEvents).unwrap().event;
+        assert_eq!(restored.json(), &event.replace('}', r#","originalattributes":"hello"}"#));
+    }
+
     /// What becomes of a request's only event in `output`.
     fn published(input: Input<'_>, body: String, output: Schema) -> Bytes {
         let (topic, headers) = (TopicName::parse("orders").unwrap(), HeaderMap::new());
@@ -210,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sqs_refuses_is_escaped_and_names_stay_as_they_were_written() {
+    fn what_sqs_refuses_and_names_stay_as_they_were_written() {
         let check = |record: &str, expected: &str| {
             let restored = restore(&Bytes::from(record.to_owned()), Schema::EventGrid).unwrap();
             assert_eq!(restored.event.json(), expected);
@@ -218,7 +249,7 @@ mod tests {
         let rest = r#""id":"1","eventType":"t","subject":"","eventTime":"2026-11-21T10:00:00Z","data":"#;
         check(
             &format!("{{\"deadLetterReason\":\"x\",\"\\u0061\\uffff\":1,{rest}\"\u{ffff}\"}}"),
-            &format!("{{\"\\u0061\\uffff\":1,{rest}\"\\uffff\"}}"),
+            &format!("{{\"\\u0061\\uffff\":1,{rest}\"\u{ffff}\"}}"),
         );
     }
 
@@ -304,7 +335,11 @@ mod tests {
 
         #[test]
         fn recording_and_restoring_changes_nothing(
-            extensions in prop::collection::btree_map("x[a-z0-9]{0,4}", "[ -~é\u{1F600}]{0,8}", 0..5),
+            extensions in prop::collection::btree_map(
+                "x[a-z0-9]{0,4}|deadletterreason|publishtime|lasthttpstatuscode|originalattributes",
+                "[ -~é\u{1F600}]{0,8}",
+                0..5,
+            ),
             space in "[ \t\n]{0,2}",
             status in prop::option::of(200_u16..600),
         ) {

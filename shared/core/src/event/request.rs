@@ -201,33 +201,29 @@ impl<'a> PublishRequest<'a> {
     fn accept(&self, index: usize, json: &str, within: &Bytes) -> Result<Event, PublishInputError> {
         let refused =
             |error| PublishInputError::Event { index, error: self.of_another_schema(json).unwrap_or(error) };
-        let text = text::escape_refused(json);
-        let bytes = text.len();
+        let bytes = json.len();
         if bytes > EVENT_BYTES_MAX {
             return Err(PublishInputError::EventTooLarge { index, bytes });
         }
-        if !text::is_shallow(&text) {
+        if !text::is_shallow(json) {
             return Err(PublishInputError::Event { index, error: EventError::whole(Expected::Depth) });
         }
         let (mut envelope, mut completed) = (None, None);
         let attributes = match self.input {
-            Input::CloudEvents => cloud_events::read(&text).map_err(refused)?,
+            Input::CloudEvents => cloud_events::read(json).map_err(refused)?,
             Input::EventGrid => {
                 let attributes;
-                (attributes, completed) = event_grid::accept(&text, self.topic).map_err(refused)?;
+                (attributes, completed) = event_grid::accept(json, self.topic).map_err(refused)?;
                 attributes
             }
             Input::Custom { mapping, made } => {
-                let accepted = custom::accept(&text, mapping, self.topic, made, index);
+                let accepted = custom::accept(json, mapping, self.topic, made, index);
                 let (attributes, made) = accepted.map_err(refused)?;
                 envelope = Some(Arc::new(made));
                 attributes
             }
         };
-        let json = match (completed, text) {
-            (Some(changed), _) | (None, Cow::Owned(changed)) => Bytes::from(changed),
-            (None, Cow::Borrowed(slice)) => within.slice_ref(slice.as_bytes()),
-        };
+        let json = completed.map_or_else(|| within.slice_ref(json.as_bytes()), Bytes::from);
         Ok(Event { json, schema: self.input.schema(), attributes, envelope })
     }
 

@@ -1,4 +1,4 @@
-//! What is done to an event's JSON text as a whole: its nesting is measured, and what SQS refuses is escaped.
+//! What is done to an event's JSON text as a whole: its nesting is measured, and what SQS refuses is found, or escaped.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,17 @@ const REFUSED: [(char, &str); 2] = [('\u{fffe}', "\\ufffe"), ('\u{ffff}', "\\uff
 /// The first byte of either of them in UTF-8.
 const REFUSED_LEAD: u8 = 0xef;
 
-/// The text with every character that SQS refuses escaped. In valid JSON such a character lies in a string, so the
-/// escape means the same. Text without any, nearly all there is, costs one scan for a byte.
+/// Whether a message can hold this JSON text as it is. Text without any refused character, nearly all there is, costs one
+/// scan for a byte.
+pub fn fits_into_a_message(json: &[u8]) -> bool {
+    let is_refused = |bytes: &[u8]| matches!(bytes, [REFUSED_LEAD, 0xbf, 0xbe | 0xbf]);
+    !json.contains(&REFUSED_LEAD) || !json.windows(3).any(is_refused)
+}
+
+/// The text with every character that SQS refuses escaped, for a text of our own making. In valid JSON such a character
+/// lies in a string, so the escape means the same.
 pub(super) fn escape_refused(json: &str) -> Cow<'_, str> {
-    if !json.as_bytes().contains(&REFUSED_LEAD) || !json.contains(REFUSED.map(|(refused, _)| refused)) {
+    if fits_into_a_message(json.as_bytes()) {
         return Cow::Borrowed(json);
     }
     let mut escaped = json.to_owned();
@@ -87,7 +94,9 @@ mod tests {
             let json = serde_json::to_string(&text).unwrap();
             let escaped = escape_refused(&json);
             prop_assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), text);
-            prop_assert_eq!(escaped.find(REFUSED.map(|(refused, _)| refused)), None);
+            prop_assert!(fits_into_a_message(escaped.as_bytes()));
+            let refused = json.contains(REFUSED.map(|(refused, _)| refused));
+            prop_assert_eq!(fits_into_a_message(json.as_bytes()), !refused);
         }
     }
 }

@@ -9,8 +9,10 @@ use super::pace::Pace;
 use crate::batch::{EventSize, Pack};
 use crate::dead_letter::Restored;
 use crate::decide::expires_at;
-use crate::delivery::{Delivery, Entry, Marks, Payload};
+use crate::delivery::{Delivery, Entry, Marks, Payload, PayloadDigest};
+use crate::event::fits_into_a_message;
 use crate::hops::Hops;
+use crate::layout;
 use crate::schema::Schema;
 use crate::settle::{Wait, wait};
 use crate::time::Timestamp;
@@ -48,6 +50,8 @@ pub struct ReplayMessage {
     pub delay_secs: u16,
     /// The places of its events in their object.
     pub indexes: Vec<usize>,
+    /// What must be stored before it is sent: each payload's key and text.
+    pub payloads: Vec<(String, Bytes)>,
 }
 
 impl Replay<'_> {
@@ -105,7 +109,13 @@ impl Replay<'_> {
             // The pace does not reach that far.
             Wait::Parked => 0,
         };
+        let stored = |(entry, event): (&Entry, &Sendable)| match &entry.payload {
+            Payload::Stored { key, .. } => Some((key.clone(), event.letter.event.json().clone())),
+            Payload::Inline(_) => None,
+        };
+        let payloads = delivery.events.iter().zip(events).filter_map(stored).collect();
         ReplayMessage {
+            payloads,
             body: render_delivery(&delivery),
             group: delivery.group(),
             delay_secs,
@@ -115,8 +125,10 @@ impl Replay<'_> {
 
     fn entry(&self, key: &str, event: &Sendable, now: Timestamp) -> Entry {
         let replayed = &event.letter.event;
+        let key = self.key(key, event.index);
         Entry {
-            key: self.key(key, event.index),
+            payload: payload(replayed.json(), &key, now),
+            key,
             expires_at: expires_at(
                 now,
                 // Who asks for a replay wants an attempt: a time of the event's own that is over does not count.
@@ -127,7 +139,6 @@ impl Replay<'_> {
             traceparent: replayed.traceparent().map(str::to_owned),
             marks: Marks { replayed: true, ..Marks::default() },
             envelope: replayed.envelope().cloned(),
-            payload: Payload::Inline(replayed.json().clone()),
         }
     }
 
@@ -137,6 +148,15 @@ impl Replay<'_> {
         let digest = Sha256::new().chain_update(self.id).chain_update([0]).chain_update(object).finalize();
         format!("{:032x}-{index}", u128::from_be_bytes(std::array::from_fn(|at| digest[at])))
     }
+}
+
+/// An event's text in its message or, where a message cannot hold it as it is, in an object beside it.
+fn payload(json: &Bytes, key: &str, now: Timestamp) -> Payload {
+    if fits_into_a_message(json) {
+        return Payload::Inline(json.clone());
+    }
+    let (key, digest) = (layout::payload(now, key), Some(PayloadDigest::of(json)));
+    Payload::Stored { key, bytes: json.len(), digest }
 }
 
 /// Cuts events into runs of one schema. In an object of ours all have the same.
@@ -202,6 +222,23 @@ mod tests {
         assert_eq!(entry.expires_at, NOW + Duration::from_mins(30));
         let Payload::Inline(text) = &entry.payload else { panic!("the event itself") };
         assert!(text.starts_with(b"{\"specversion\"") && text.ends_with(b"2020-01-01T00:00:00Z\"}"));
+    }
+
+    #[test]
+    fn what_a_message_cannot_hold_is_stored_beside_it() {
+        let billing = subscription(json!({}));
+        let replay = Replay { id: "r", subscription: &billing, default_time_to_live: None };
+        let event = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":"#;
+        let text = format!("{event}\"\u{ffff}\"");
+        let record = Bytes::from(format!("{text},\"deadletterreason\":\"x\"}}"));
+        let event = Sendable { index: 0, letter: restore(&record, Schema::CloudEvents).unwrap() };
+        let mut pace = Pace::new(100, Timestamp::EPOCH, NOW);
+        let [message] = &replay.messages("k", &[event], &mut pace, NOW)[..] else { panic!("one message") };
+        let [(key, stored)] = &message.payloads[..] else { panic!("one payload") };
+        assert_eq!(stored, &format!("{text}}}"));
+        let entry = &parse_delivery(&message.body).unwrap().events[0];
+        let digest = Some(PayloadDigest::of(stored));
+        assert_eq!(entry.payload, Payload::Stored { key: key.clone(), bytes: stored.len(), digest });
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The texts that go out: one for each event and schema that somebody receives it in, converted once, and stored once
-//! where that is cheaper than a copy in each message.
+//! where that is cheaper than a copy in each message, or where a message cannot hold it as it is.
 
 use futures_util::future::try_join_all;
 use posthaste_core::delivery::{Payload, PayloadDigest};
-use posthaste_core::event::{Event, converted};
+use posthaste_core::event::{Event, converted, fits_into_a_message};
 use posthaste_core::layout;
 use posthaste_core::schema::Schema;
 use posthaste_core::time::Timestamp;
@@ -61,7 +61,9 @@ where
                     continue;
                 }
                 let text = converted(event, schema).map_err(unconvertible)?;
-                if !plan.stores(index, schema, text.len(), dehydrate) {
+                let is_stored =
+                    plan.stores(index, schema, text.len(), dehydrate) || !fits_into_a_message(&text);
+                if !is_stored {
                     payloads.push(Payload::Inline(text));
                     continue;
                 }
