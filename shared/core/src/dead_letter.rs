@@ -44,8 +44,8 @@ const CLOUD_EVENTS: Names = Names {
     last_attempt: "lastdeliveryattempttime",
 };
 
-/// The member that keeps the event's own members of the names above, whole: a text of JSON. It has the same name in every
-/// schema (SPEC §4).
+/// The member that keeps the event's own members of the names above, whole: a text of JSON. It has the same
+/// name in every schema (SPEC §4).
 const ORIGINAL_ATTRIBUTES: &str = "originalattributes";
 
 impl Names {
@@ -63,9 +63,9 @@ impl Names {
     }
 }
 
-/// The dead letter of `entry`, whose text is `event`. A custom event lies in its envelope, under `data`. An event that
-/// was never tried has no time of a last attempt, and no outcome unless it expired. Members of the event's own that have
-/// a name of the dead letter's are kept in one member beside them.
+/// The dead letter of `entry`, whose text is `event`. A custom event lies in its envelope, under `data`. An
+/// event that was never tried has no time of a last attempt, and no outcome unless it expired. Members of the
+/// event's own that have a name of the dead letter's are kept in one member beside them.
 pub fn record(letter: &DeadLetter, entry: &Entry, event: &Bytes) -> Bytes {
     let mut members = members(letter);
     if let Some(envelope) = &entry.envelope {

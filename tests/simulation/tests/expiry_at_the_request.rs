@@ -1,5 +1,5 @@
-//! Time to live is looked at once more right before a request begins: it may have waited for its lane, its turn or the
-//! other half of its batch.
+//! Time to live is looked at once more right before a request begins: it may have waited for its lane, its
+//! turn or the other half of its batch.
 
 use std::time::Duration;
 

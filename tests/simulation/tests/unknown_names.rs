@@ -1,4 +1,5 @@
-//! Host names that do not exist: one retry after five minutes, then a dead letter, whatever is known of the link.
+//! Host names that do not exist: one retry after five minutes, then a dead letter, whatever is known of the
+//! link.
 
 use std::time::Duration;
 

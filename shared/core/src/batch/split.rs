@@ -1,11 +1,11 @@
-//! Splitting: a batch that is refused for its content is sent again in halves, down to single events, so that one bad
-//! event never costs its neighbours.
+//! Splitting: a batch that is refused for its content is sent again in halves, down to single events, so that
+//! one bad event never costs its neighbours.
 
 use crate::decide::Outcome;
 use crate::retry::RetryPolicy;
 
-/// Single events that are refused alike, the first of a batch, before the refusal is the endpoint's own: it would refuse
-/// every event. (SPEC §2)
+/// Single events that are refused alike, the first of a batch, before the refusal is the endpoint's own: it
+/// would refuse every event. (SPEC §2)
 pub const SINGLES_REFUSED_ALIKE_MAX: usize = 8;
 
 /// One answer to a batch, or to a part of it.
@@ -40,14 +40,15 @@ pub struct Splitting {
     alike: Option<(u16, usize)>,
 }
 
-/// Whether a status refuses the content of a request: every client error but those that speak of the endpoint.
+/// Whether a status refuses the content of a request: every client error but those that speak of the
+/// endpoint.
 pub fn refuses_content(status: u16) -> bool {
     matches!(status, 400..=499) && !matches!(status, 401 | 403 | 404 | 408 | 410 | 429)
 }
 
 impl Splitting {
-    /// Decides after an answer. A permanent refusal splits a batch at once, a retried one on the second in a row; a part
-    /// of a batch was refused with it before.
+    /// Decides after an answer. A permanent refusal splits a batch at once, a retried one on the second in a
+    /// row; a part of a batch was refused with it before.
     pub fn follow(&mut self, answer: BatchAnswer, policy: &RetryPolicy) -> Follow {
         let refused = answer.outcome.status().filter(|status| refuses_content(*status));
         if answer.events > 1 {

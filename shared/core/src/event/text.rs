@@ -1,4 +1,5 @@
-//! What is done to an event's JSON text as a whole: its nesting is measured, and what SQS refuses is found, or escaped.
+//! What is done to an event's JSON text as a whole: its nesting is measured, and what SQS refuses is found,
+//! or escaped.
 
 use std::borrow::Cow;
 
@@ -11,15 +12,15 @@ const REFUSED: [(char, &str); 2] = [('\u{fffe}', "\\ufffe"), ('\u{ffff}', "\\uff
 /// The first byte of either of them in UTF-8.
 const REFUSED_LEAD: u8 = 0xef;
 
-/// Whether a message can hold this JSON text as it is. Text without any refused character, nearly all there is, costs one
-/// scan for a byte.
+/// Whether a message can hold this JSON text as it is. Text without any refused character, nearly all there
+/// is, costs one scan for a byte.
 pub fn fits_into_a_message(json: &[u8]) -> bool {
     let is_refused = |bytes: &[u8]| matches!(bytes, [REFUSED_LEAD, 0xbf, 0xbe | 0xbf]);
     !json.contains(&REFUSED_LEAD) || !json.windows(3).any(is_refused)
 }
 
-/// The text with every character that SQS refuses escaped, for a text of our own making. In valid JSON such a character
-/// lies in a string, so the escape means the same.
+/// The text with every character that SQS refuses escaped, for a text of our own making. In valid JSON such a
+/// character lies in a string, so the escape means the same.
 pub(super) fn escape_refused(json: &str) -> Cow<'_, str> {
     if fits_into_a_message(json.as_bytes()) {
         return Cow::Borrowed(json);
