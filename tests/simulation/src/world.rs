@@ -114,12 +114,18 @@ impl World {
 
     /// A world with faults, in which what is known of a topic is asked for again only after so long, as on AWS.
     pub fn remembering(faults: &Faults, topic_max_age: Duration) -> Self {
-        Self::wired(faults, topic_max_age, DeliverSettings::default())
+        Self::wired(faults, topic_max_age, DeliverSettings::default(), LocalOptions::default())
     }
 
     /// A world with faults, in which deliver has other bounds.
     pub fn bounded(faults: &Faults, settings: DeliverSettings) -> Self {
-        Self::wired(faults, Duration::ZERO, settings)
+        Self::wired(faults, Duration::ZERO, settings, LocalOptions::default())
+    }
+
+    /// A world in which so many messages of the delivery queue may be in flight.
+    pub fn with_in_flight_max(deliveries_in_flight_max: usize) -> Self {
+        let options = LocalOptions { deliveries_in_flight_max, ..LocalOptions::default() };
+        Self::wired(&Faults::none(), Duration::ZERO, DeliverSettings::default(), options)
     }
 
     /// The same, in which wake tells the subscribers of `ops` of links.
@@ -128,11 +134,16 @@ impl World {
         Self { wake: self.wake.telling(TopicName::parse("ops").ok()), ..self }
     }
 
-    fn wired(faults: &Faults, topic_max_age: Duration, settings: DeliverSettings) -> Self {
+    fn wired(
+        faults: &Faults,
+        topic_max_age: Duration,
+        settings: DeliverSettings,
+        options: LocalOptions,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (clock, entropy, calls) = (ManualClock::new(start()), SeededEntropy::new(7), Calls::default());
-        let local = Local::open(folder.path(), LocalOptions::default(), clock.clone(), entropy.clone())
-            .expect("an embedded store");
+        let local =
+            Local::open(folder.path(), options, clock.clone(), entropy.clone()).expect("an embedded store");
         let bucket = FileStore::open(&folder.path().join("dead-letters")).expect("a folder of files");
         let queue = |name: QueueName| queue(&local, name, &calls, faults);
         let state = || Faulty::new(Recorded::new(local.state(), "state", &calls), "state", &faults.state);
