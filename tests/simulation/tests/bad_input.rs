@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::limits::{MAX_RECEIVE_COUNT, SQS_RETENTION};
+use posthaste_core::wire::WIRE_VERSION;
 use posthaste_ports::faulty::{Effect, Fault, Plan};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
@@ -123,7 +124,7 @@ async fn what_a_newer_program_wrote_waits_for_it_in_every_queue() {
     let queues = [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive];
     for (queue, body) in queues.into_iter().zip([&delivery, &letter, &letter]) {
         let world = world(Faults::none()).await;
-        let newer = Bytes::from(body.replace("\"v\":1", "\"v\":3"));
+        let newer = Bytes::from(body.replace("\"v\":1", &format!("\"v\":{}", WIRE_VERSION + 1)));
         world.send(queue, newer.clone()).await;
         for _ in 0..60 {
             let responses = [world.deliver().await, world.bury().await, world.bury_redriven().await];
