@@ -124,7 +124,9 @@ async fn what_a_newer_program_wrote_waits_for_it_in_every_queue() {
     let queues = [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive];
     for (queue, body) in queues.into_iter().zip([&delivery, &letter, &letter]) {
         let world = world(Faults::none()).await;
-        let newer = Bytes::from(body.replace("\"v\":1", &format!("\"v\":{}", WIRE_VERSION + 1)));
+        let version = |v: u32| format!("\"v\":{v},");
+        let newer = |body: String, v| body.replace(&version(v), &version(WIRE_VERSION + 1));
+        let newer = Bytes::from((1..=WIRE_VERSION).fold(body.clone(), newer));
         world.send(queue, newer.clone()).await;
         for _ in 0..60 {
             let responses = [world.deliver().await, world.bury().await, world.bury_redriven().await];
