@@ -8,6 +8,7 @@
 mod announce;
 mod gather;
 mod intake;
+mod late;
 mod read;
 mod trouble;
 mod unreadable;
@@ -32,6 +33,7 @@ use posthaste_ports::{
 };
 
 use intake::{Sorted, Work, sort};
+use late::Remaining;
 use unwritten::Unwritten;
 
 /// Objects that are worked on side by side. It bounds the payloads that are read at once, to eight times as many, and
@@ -139,8 +141,10 @@ where
 
     /// Reads the letters of one object and writes it.
     async fn bury(&self, letters: Vec<Letter>, deadline: Duration) -> Vec<MessageId> {
-        let read = self.read_letters(letters, deadline.saturating_sub(WRITING_TIME)).await;
-        let mut failures = read.failures;
+        let until = deadline.saturating_sub(WRITING_TIME);
+        let Remaining { letters, mut failures } = self.without_late(letters, until).await;
+        let read = self.read_letters(letters, until).await;
+        failures.extend(read.failures);
         failures.extend(self.write(read.letters, deadline).await);
         for message in read.raw {
             let id = message.id.clone();

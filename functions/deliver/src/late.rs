@@ -17,6 +17,7 @@ use posthaste_core::limits::{LATE_ANSWER_MAX, LATE_ANSWERS_MAX, LATE_ANSWERS_PER
 use posthaste_core::partial::{Acknowledged, AnswerBody, BatchEvent, acknowledged};
 use posthaste_core::topic::Subscription;
 use posthaste_ports::guard::guarded;
+use posthaste_ports::late::answered_late;
 use posthaste_ports::{
     Clock, Entropy, LateAnswer, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
     WebhookClient, WebhookResponse,
@@ -33,12 +34,6 @@ use crate::texts::Loaded;
 
 /// Notes written, or removed, at once.
 const NOTES_AT_ONCE: usize = 8;
-
-/// Pages of notes looked through for the events of one message.
-const PAGES_MAX: usize = 10;
-
-/// Notes on one page.
-const PAGE_MAX: usize = 1000;
 
 /// The requests that go on.
 #[derive(Debug)]
@@ -211,39 +206,13 @@ where
         if !delivery.timed_out {
             return BTreeSet::new();
         }
-        let found = match delivery.events.as_slice() {
-            [event] => self
-                .is_noted(delivery, &event.key)
-                .await
-                .map(|is_noted| is_noted.then(|| event.key.clone()).into_iter().collect()),
-            _ => self.noted(delivery).await,
-        };
+        let keys = delivery.events.iter().map(|event| event.key.as_str()).collect();
+        let (topic, subscription) = (&delivery.topic, &delivery.subscription);
+        let found = answered_late(&self.ports.state, topic, subscription, &keys).await;
         found.unwrap_or_else(|error| {
             tracing::warn!(topic = %delivery.topic, subscription = %delivery.subscription, error = &error as &dyn std::error::Error, "late answers not looked up");
             BTreeSet::new()
         })
-    }
-
-    async fn is_noted(&self, delivery: &Delivery, key: &str) -> Result<bool, PortError> {
-        let key = layout::late(&delivery.topic, &delivery.subscription, key);
-        Ok(self.ports.state.get(&key).await?.is_some())
-    }
-
-    /// Those of a message's events that are noted. One list is cheaper than a look for every event.
-    async fn noted(&self, delivery: &Delivery) -> Result<BTreeSet<String>, PortError> {
-        let keys: BTreeSet<&str> = delivery.events.iter().map(|event| event.key.as_str()).collect();
-        let prefix = layout::late_of(&delivery.topic, &delivery.subscription);
-        let (mut found, mut after) = (BTreeSet::new(), None);
-        for _ in 0..PAGES_MAX {
-            let page = self.ports.state.list(&prefix, after.as_deref(), PAGE_MAX).await?;
-            let noted = page.objects.iter().filter_map(|object| object.key.strip_prefix(&prefix));
-            found.extend(noted.filter(|key| keys.contains(key)).map(str::to_owned));
-            after = page.next_after;
-            if after.is_none() {
-                break;
-            }
-        }
-        Ok(found)
     }
 
     /// Removes the notes of a message that is settled. What stays is removed when it is old.

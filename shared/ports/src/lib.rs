@@ -13,6 +13,7 @@ pub mod fan_out;
 pub mod faulty;
 pub mod flights;
 pub mod guard;
+pub mod late;
 pub mod links;
 #[cfg(test)]
 mod memory;

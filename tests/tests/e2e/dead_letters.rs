@@ -1,6 +1,6 @@
 //! Where dead letters are found: in files, through the API, and with the command line.
 
-use posthaste_tests::endpoint::Endpoint;
+use posthaste_tests::endpoint::{Answer, Endpoint};
 use posthaste_tests::events::{cloud_event, event_grid_event, subscription, subscription_with};
 use posthaste_tests::home::Home;
 use posthaste_tests::patience::wait_until;
@@ -90,6 +90,28 @@ fn deleting_a_topic_ends_what_waits_for_its_subscriptions() {
     assert_eq!((&line["topic"], &line["subscription"]), (&json!("orders"), &json!("billing")));
     let refused = topic.send("application/cloudevents+json", cloud_event("2").to_string().as_bytes());
     refused.unwrap().problem(404);
+}
+
+#[test]
+fn an_event_whose_endpoint_answers_late_to_the_last_attempt_is_none() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    endpoint.script("/a", [Answer::Held(204)]);
+    let once = json!({
+        "endpoint": { "timeout": "PT1S" },
+        "retryPolicy": { "maxDeliveryAttempts": 1 },
+        "deadLetter": { "delay": "PT10S" },
+    });
+    let settings = subscription_with(&endpoint.url("/a"), &once);
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    topic.publish(&cloud_event("1"));
+    let says =
+        |what: &str| wait_until(what, || server.log().iter().any(|it| it.contains(what)).then_some(()));
+    says("events on their way to the dead letters");
+    endpoint.open();
+    says("not dead-lettered, the endpoint answered late");
+    assert!(home.dead_letter_files("orders", "billing").is_empty());
+    assert_eq!(endpoint.received("/a").len(), 1);
 }
 
 #[test]
