@@ -6,6 +6,7 @@
 //! that has just failed are not sent to it.
 
 mod note;
+mod pauses;
 mod ramps;
 mod route;
 
@@ -18,6 +19,7 @@ use posthaste_core::topic::Subscription;
 
 use crate::invocation::lock;
 pub(crate) use note::Made;
+use pauses::Pauses;
 use ramps::Ramps;
 pub(crate) use route::Route;
 
@@ -26,6 +28,7 @@ pub(crate) use route::Route;
 pub(crate) struct Health {
     streaks: Mutex<Streaks>,
     ramps: Ramps,
+    pauses: Pauses,
 }
 
 impl Health {

@@ -60,6 +60,9 @@ pub(crate) fn turned(target: &Target, condition: &Condition) {
         (Phase::Recovering, _) => {
             tracing::info!(link = %target, %failing_since, failures, "endpoint answers again, what waits is let through");
         }
+        _ if condition.is_pause() => {
+            tracing::info!(link = %target, %until, ?outcome, status = last.status, "the endpoint asked for a pause, its subscription waits");
+        }
         (Phase::Glitch | Phase::Retry, Target::Link(_)) => tracing::warn!(
             id = LINK_FAILED, link = %target, ?phase, hold, %until, failures, ?outcome,
             "delivery to the link failed, it is left alone"

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::limits::RETRY_AFTER_MAX;
 use crate::outcome::{OutcomeName, SendFailure};
 use crate::retry::{Jitter, RetryPolicy, WAIT_UNKNOWN_NAME};
 use crate::time::Timestamp;
@@ -166,7 +167,7 @@ fn wait(attempt: u16, outcome: Outcome, policy: &RetryPolicy) -> Duration {
     let step = policy.step(attempt);
     let floor = policy.wait_floors.after(outcome.status());
     let asked = match outcome {
-        Outcome::Answered { status: 429 | 503, retry_after: Some(asked) } => asked.min(policy.longest_step()),
+        Outcome::Answered { status: 429 | 503, retry_after: Some(asked) } => asked.min(RETRY_AFTER_MAX),
         Outcome::Failed(_) if outcome.is_unknown_name() => WAIT_UNKNOWN_NAME,
         _ => Duration::ZERO,
     };
@@ -317,8 +318,12 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_a_floor_capped_at_the_longest_step() {
+    fn retry_after_is_a_floor_capped_at_12_hours_whatever_the_schedule() {
         let asked = |status, secs| Outcome::Answered { status, retry_after: Some(Duration::from_secs(secs)) };
+        let soon = RetryPolicy { schedule: vec![Duration::from_secs(1)], ..RetryPolicy::default() };
+        for secs in [60, 12 * 3600] {
+            assert_eq!(decide(&state(1), asked(503, secs), &soon, Jitter::NONE, NOW), retry_in(secs));
+        }
         check(1, asked(503, 3600), retry_in(3600));
         check(1, asked(429, 5), retry_in(30));
         check(1, asked(503, 1_000_000), retry_in(12 * 3600));

@@ -12,13 +12,17 @@
 //! | Glitch, Retry | a success, force, or a probe whose host name does not exist | Recovering: 1, 2, 4 … requests at once | let through |
 //! | Recovering | a streak of failures | Glitch, 60 s | in the queue |
 //! | Recovering | the ramp has ended | well | – |
+//! | well, Recovering | its endpoint asks for a pause (`Retry-After`) | a pause: a Glitch that does not count | in the queue |
+//! | Glitch, Retry | the same | the same hold, until then at least | as before |
+//! | pause | its probe fails, or the tenth answer in a row asks for another | Glitch, 60 s at least | in the queue |
 //!
-//! Everything else changes nothing. `observe` decides the table, `gate` what becomes of a delivery, `news` what is told.
+//! A success ends a hold, but not one whose end was asked for. Everything else changes nothing. `observe` decides the table, `gate` what becomes of a delivery, `news` what is told.
 
 mod condition;
 mod gate;
 mod news;
 mod observe;
+mod pause;
 mod problem;
 mod reach;
 mod settings;
@@ -28,9 +32,10 @@ mod streaks;
 mod target;
 
 pub use condition::{Condition, Failure, Phase, ProbeLease};
-pub use gate::{Gate, PROBE_LOOK_AGAIN, Probed, gate};
+pub use gate::{Gate, PROBE_LOOK_AGAIN, Probed, gate, stricter};
 pub use news::{News, RECOVERED_KNOWN_FOR, is_over, news, told};
-pub use observe::{Observation, observe};
+pub use observe::{Asked, Observation, observe};
+pub use pause::{Pause, brief, pause};
 pub use problem::is_problem;
 pub use reach::{Reach, reach};
 pub use settings::{HealthSettings, HealthSettingsError};

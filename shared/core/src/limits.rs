@@ -210,6 +210,17 @@ pub const DNS_NAME_BYTES_MAX: usize = 253;
 /// subscription waits for it, and on AWS manage has 30 s.
 pub const HANDSHAKE_TIMEOUT_MAX: Duration = Duration::from_secs(10);
 
+/// Longest wait that an endpoint may ask for by `Retry-After` for one event (SPEC §2): the longest step of the default
+/// schedule.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(12);
+
+/// Longest of it for which the whole subscription pauses (SPEC §2): what waits meanwhile waits in the queue, which delays
+/// by [`SQS_DELAY_SECS_MAX`] at most.
+pub const PAUSE_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
+
+/// Shortest pause that all workers are told of (SPEC §2). A shorter one is kept by the worker that was asked.
+pub const PAUSE_SHARED_MIN: Duration = Duration::from_secs(10);
+
 /// How long after its timeout an endpoint's answer still takes an event out of the retry queue (Event Grid: 3 minutes).
 /// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
 pub const LATE_ANSWER_MAX: Duration = Duration::from_mins(3);

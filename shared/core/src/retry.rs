@@ -134,7 +134,7 @@ impl RetryPolicy {
         self.schedule.get(index).or(self.schedule.last()).copied().unwrap_or(WAIT_FLOOR_DEFAULT)
     }
 
-    /// The longest wait of the schedule: the cap on what an endpoint may ask for by `Retry-After`.
+    /// The longest wait of the schedule.
     pub fn longest_step(&self) -> Duration {
         self.schedule.iter().max().copied().unwrap_or(WAIT_FLOOR_DEFAULT)
     }

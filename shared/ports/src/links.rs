@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_core::health::{
-    Condition, Gate, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard, ShardError, Target,
-    shard_index, shard_key,
+    Asked, Condition, Gate, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard, ShardError,
+    Target, shard_index, shard_key,
 };
 use posthaste_core::layout;
 use posthaste_core::time::Timestamp;
@@ -118,20 +118,31 @@ impl<S: ObjectStore, C: Clock> LinkBook<S, C> {
     pub async fn observe(&self, seen: &[(Target, Observation)]) -> Result<Vec<Target>, LinksError> {
         let Some((first, _)) = seen.first() else { return Ok(Vec::new()) };
         let index = shard_index(first.link());
-        let known = self.known(index);
+        let (known, now) = (self.known(index), self.clock.now());
         // Of a target that is well, or is known to answer again, one more success is no news.
         let is_left_alone = |target: &Target| {
-            known.shard.condition(target).is_some_and(|it| it.phase != Phase::Recovering || it.forced)
+            known.shard.condition(target).is_some_and(|it| match it.phase {
+                Phase::Recovering => it.forced,
+                Phase::Glitch | Phase::Retry => !it.is_asked(now),
+            })
         };
-        let says_something = |(target, observation): &&(Target, Observation)| {
-            *observation != Observation::Succeeded || is_left_alone(target)
+        // Of many that were under way, the first that is asked to wait says it for all.
+        let is_known = |target: &Target, asked: &Asked| {
+            let ends_later = |it: &Condition| it.phase == Phase::Glitch && it.until >= asked.until;
+            let waits = matches!(self.gate_of(&known, target), Gate::Delay { .. });
+            waits && asked.probe.is_none() && known.shard.condition(target).is_some_and(ends_later)
+        };
+        let says_something = |(target, observation): &&(Target, Observation)| match observation {
+            Observation::Succeeded => is_left_alone(target),
+            Observation::Asked(asked) => !is_known(target, asked),
+            _ => true,
         };
         let seen: Vec<_> = seen.iter().filter(says_something).collect();
         let mut changed = Vec::new();
         if seen.is_empty() {
             return Ok(changed);
         }
-        let (now, settings) = (self.clock.now(), &*self.settings);
+        let settings = &*self.settings;
         let note = |shard: &mut Shard| {
             changed.clear();
             for (target, observation) in &seen {

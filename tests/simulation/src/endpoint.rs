@@ -35,6 +35,8 @@ pub enum Answer {
     Late(Duration, u16),
     /// A status after the clock has moved on by so much.
     After(Duration, u16),
+    /// A status with a header, after so long.
+    LateWith(Duration, u16, &'static str, &'static str),
     /// 204, after so long where the URL has this in it, and at once elsewhere.
     SlowAt(&'static str, Duration),
     /// Nothing, ever: whoever asks must give up.
@@ -199,6 +201,10 @@ impl WebhookClient for ScriptedEndpoint {
             Answer::Late(length, status) => {
                 self.clock.sleep(length).await;
                 Ok(response(status, None))
+            }
+            Answer::LateWith(length, status, name, value) => {
+                self.clock.sleep(length).await;
+                Ok(response(status, Some((name, value))))
             }
             Answer::SlowAt(place, length) => {
                 if is_at(place) {

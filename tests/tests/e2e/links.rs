@@ -5,6 +5,7 @@
 use std::fs;
 use std::net::TcpListener;
 
+use posthaste_tests::endpoint::{Answer, Endpoint};
 use posthaste_tests::events::{cloud_event, subscription};
 use posthaste_tests::home::Home;
 use posthaste_tests::patience::wait_until;
@@ -80,6 +81,29 @@ fn the_log_names_the_link_that_fails() {
         lines.into_iter().find(|line| line["id"] == 4000)
     });
     assert_eq!([&line["link"], &line["target"]], [REFUSING, "posthaste_deliver::report"], "{line}");
+}
+
+#[test]
+fn a_pause_that_an_endpoint_asks_for_is_shown_and_ends_by_force() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    endpoint.script("/a", [Answer::With(429, "retry-after", "600".to_owned()), Answer::Status(204)]);
+    let settings = subscription(&endpoint.url("/a"));
+    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    topic.publish(&cloud_event("1"));
+    let row = wait_until("a subscription that pauses", || links(&home, &server).into_iter().next());
+    assert_eq!(
+        [&row["scope"], &row["subscription"], &row["state"]],
+        ["subscription", "billing", "retryAfter"]
+    );
+    assert_eq!((&row["lastHttpStatusCode"], &row["failures"]), (&json!(429), &json!(1)));
+    let (_, shown) = text(&home, &server, &["links"]);
+    assert!(shown.contains("retryAfter"), "{shown}");
+    let waits = |line: &String| line.contains("the endpoint asked for a pause");
+    wait_until("a line of the log that says so", || server.log().iter().any(waits).then_some(()));
+    home.run_json(&server, &["subscriptions", "force", "orders", "billing"]);
+    topic.publish(&cloud_event("2"));
+    endpoint.wait_for("/a", 2);
 }
 
 #[test]

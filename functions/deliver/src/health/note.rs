@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use posthaste_core::decide::Outcome;
-use posthaste_core::health::{Failure, Observation, Phase, Sign, Target, signs};
+use posthaste_core::health::{Asked, Failure, Observation, Phase, Sign, Signs, Target, brief, pause, signs};
 use posthaste_core::time::Timestamp;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
 
@@ -38,16 +38,37 @@ where
         let Some(signs) = signs(made.outcome) else { return self.give_up_probe(invocation, route).await };
         let probe = route.probe.take();
         let link = Target::Link(route.target.link().clone());
+        let asked = self.asked(route, signs, made);
         let of_both = [(link, signs.link), (route.target.clone(), signs.subscription)];
         let seen = of_both.into_iter().filter_map(|(target, sign)| {
-            let seen = match probe.as_ref().filter(|probe| probe.asks(&target)) {
-                Some(probe) => answer(probe, &target, sign, made),
-                None => self.count(invocation, &target, sign, made)?,
+            let probe = probe.as_ref().filter(|probe| probe.asks(&target));
+            let seen = match (&asked, probe) {
+                (Some(asked), probe) if target == route.target => {
+                    Observation::Asked(Asked { probe: probe.map(|probe| probe.by.clone()), ..asked.clone() })
+                }
+                (_, Some(probe)) => answer(probe, &target, sign, made),
+                (_, None) => self.count(invocation, &target, sign, made)?,
             };
             Some((target, seen))
         });
         let seen: Vec<_> = seen.collect();
         self.tell(invocation, &seen).await;
+    }
+
+    /// The pause that the endpoint asked for, if others are to be told of it. A brief one stays here.
+    fn asked(&self, route: &Route<'_>, signs: Signs, made: Made<'_>) -> Option<Asked> {
+        let (now, pauses) = (self.ports.clock.now(), &self.health.pauses);
+        if matches!(signs.subscription, Sign::Good | Sign::Answers) {
+            pauses.succeeded(&route.target, now);
+        }
+        let pause = pause(made.outcome, now)?;
+        if pause.is_brief {
+            tracing::debug!(link = %route.target, until = %pause.until, "the endpoint asked for a brief pause");
+            pauses.begin(&route.target, pause.until, now);
+            return None;
+        }
+        let last = Failure::of(made.outcome)?;
+        Some(Asked { until: pause.until, last, began: made.began, probe: None })
     }
 
     /// Lets somebody else probe: this request was not made, or says nothing.
@@ -101,7 +122,9 @@ where
         let end = invocation.parking_ends().min(self.ports.clock.monotonic() + TELL_TIME);
         match self.before(end, links.observe(seen)).await {
             Some(Ok(changed)) => {
-                let is_failing = |it: &&(Target, Observation)| matches!(it.1, Observation::Failing { .. });
+                let is_failing = |it: &&(Target, Observation)| {
+                    matches!(it.1, Observation::Failing { .. } | Observation::Asked(_))
+                };
                 for (target, _) in seen.iter().filter(is_failing) {
                     self.health.begin_anew(target);
                     invocation.end_tally(target);
@@ -112,8 +135,22 @@ where
             }
             Some(Err(error)) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "state of an endpoint not noted");
+                self.pause_here(seen);
             }
-            None => tracing::warn!("state of an endpoint not noted in time"),
+            None => {
+                tracing::warn!("state of an endpoint not noted in time");
+                self.pause_here(seen);
+            }
+        }
+    }
+
+    /// A pause that others could not be told of is kept here for a moment; the next answer is told again.
+    fn pause_here(&self, seen: &[(Target, Observation)]) {
+        let now = self.ports.clock.now();
+        for (target, observation) in seen {
+            if let Observation::Asked(asked) = observation {
+                self.health.pauses.begin(target, brief(asked.until, now), now);
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use posthaste_core::endpoint::EndpointUrl;
-use posthaste_core::health::{Gate, PROBE_LOOK_AGAIN, Phase, Probed, Target};
+use posthaste_core::health::{Gate, PROBE_LOOK_AGAIN, Phase, Probed, Target, stricter};
 use posthaste_core::retry::Jitter;
 use posthaste_core::settle::EntryVerdict;
 use posthaste_core::time::Timestamp;
@@ -141,10 +141,11 @@ where
     async fn look(&self, target: &Target, is_suspected: bool) -> Gate {
         let end = self.ports.clock.monotonic() + LOOK_TIME;
         let gate = self.before(end, self.ports.links.gate(target, is_suspected)).await;
-        gate.unwrap_or_else(|| {
+        let gate = gate.unwrap_or_else(|| {
             tracing::warn!(link = %target, "links not looked up in time, they count as well");
             Gate::Open
-        })
+        });
+        stricter(gate, self.health.pauses.gate(target, self.ports.clock.now()))
     }
 
     async fn claim(&self, target: &Target) -> Claimed {

@@ -71,6 +71,7 @@ fn whose(view: &LinkView) -> String {
 fn state(state: LinkState) -> &'static str {
     match state {
         LinkState::Glitch => "glitch",
+        LinkState::RetryAfter => "retryAfter",
         LinkState::Retry => "retry",
         LinkState::Recovering => "recovering",
         LinkState::Paused => "paused",

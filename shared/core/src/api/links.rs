@@ -87,6 +87,8 @@ pub enum LinkScope {
 pub enum LinkState {
     /// It failed just now, and is left alone for a minute at a time; what comes waits in the queue.
     Glitch,
+    /// Its endpoint asked for a pause, by `Retry-After`: what comes waits in the queue until the next probe.
+    RetryAfter,
     /// It has been failing for minutes, and is left alone for longer; what comes is held.
     Retry,
     /// It answered again, or was forced: what waits is let through little by little.
@@ -134,7 +136,7 @@ impl LinkView {
             scope,
             topic,
             subscription,
-            state: condition.phase.into(),
+            state: state(condition),
             since: Some(IsoTimestamp(condition.since)),
             failing_since: Some(IsoTimestamp(condition.failing_since)),
             failures: Some(condition.failures),
@@ -176,13 +178,12 @@ impl LinkView {
     }
 }
 
-impl From<Phase> for LinkState {
-    fn from(phase: Phase) -> Self {
-        match phase {
-            Phase::Glitch => Self::Glitch,
-            Phase::Retry => Self::Retry,
-            Phase::Recovering => Self::Recovering,
-        }
+fn state(condition: &Condition) -> LinkState {
+    match condition.phase {
+        Phase::Glitch if condition.asked => LinkState::RetryAfter,
+        Phase::Glitch => LinkState::Glitch,
+        Phase::Retry => LinkState::Retry,
+        Phase::Recovering => LinkState::Recovering,
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Condition {
     pub since: Timestamp,
     /// Since when it has been failing: the first Glitch of this spell.
     pub failing_since: Timestamp,
-    /// Which hold of its phase this is; the first is 1.
+    /// Which hold of its phase this is; the first is 1. A pause that was asked for is 0.
     pub hold: u32,
     /// When the hold ends; while it is recovering, since when it is known to answer.
     pub until: Timestamp,
@@ -47,6 +47,10 @@ pub struct Condition {
     /// Whether it was told that it is down, and not yet that it is up again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told_down: bool,
+    /// Whether its endpoint asked for this end of its hold, by `Retry-After`. A program that does not know this member
+    /// takes it for a Glitch, or a hold in Retry, of this length.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked: bool,
     /// Whether it is recovering because an operator wants it, or because its host name does not exist, and no request has
     /// succeeded since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -85,9 +89,25 @@ impl Condition {
         self.probe.as_ref().is_some_and(|probe| now < probe.until && probe.until <= now + LEASE_AHEAD_MAX)
     }
 
+    /// Whether its last probe has this lease.
+    pub fn is_probed_by(&self, by: &str) -> bool {
+        self.probe.as_ref().is_some_and(|probe| probe.by == by)
+    }
+
     /// Whether it is left alone no longer, and nobody has asked it yet.
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.phase != Phase::Recovering && now >= self.until && !self.is_probed(now)
+    }
+
+    /// Whether it is left alone because its endpoint asked for that: a success of a request that was under way does not
+    /// end it.
+    pub fn is_asked(&self, now: Timestamp) -> bool {
+        self.asked && now < self.until
+    }
+
+    /// Whether nothing keeps it but a pause that its endpoint asked for.
+    pub fn is_pause(&self) -> bool {
+        self.asked && self.phase == Phase::Glitch && self.hold == 0
     }
 
     /// When the next probe may be made; `None` while it is recovering.

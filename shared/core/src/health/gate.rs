@@ -78,7 +78,8 @@ fn ramp(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> Gat
     }
 }
 
-fn stricter(one: Gate, other: Gate) -> Gate {
+/// The stricter of two answers.
+pub fn stricter(one: Gate, other: Gate) -> Gate {
     match (one, other) {
         (Gate::Hold, _) | (_, Gate::Hold) => Gate::Hold,
         (Gate::Delay { until }, Gate::Delay { until: other }) => Gate::Delay { until: until.max(other) },

@@ -14,6 +14,9 @@ pub const RECOVERED_KNOWN_FOR: Duration = Duration::from_mins(5);
 /// or moved.
 const FORGOTTEN_AFTER: Duration = Duration::from_hours(48);
 
+/// A subscription that only paused is forgotten so long after its pause, if nothing was sent to it.
+const PAUSE_KNOWN_FOR: Duration = Duration::from_hours(1);
+
 /// What is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
@@ -48,6 +51,7 @@ pub fn is_over(condition: &Condition, now: Timestamp, settings: &HealthSettings)
             let is_told = !condition.told_down || settings.suppress_state_changes;
             now >= condition.since + if is_told { known_for } else { FORGOTTEN_AFTER }
         }
+        Phase::Glitch if condition.is_pause() => now >= condition.until + PAUSE_KNOWN_FOR,
         Phase::Glitch | Phase::Retry => now >= condition.until + FORGOTTEN_AFTER,
     }
 }

@@ -7,6 +7,19 @@ use super::condition::{Condition, Failure, Phase};
 use super::settings::HealthSettings;
 use crate::time::Timestamp;
 
+/// A pause that an endpoint asked for, by `Retry-After`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// When it ends.
+    pub until: Timestamp,
+    /// How the request ended that was answered so.
+    pub last: Failure,
+    /// When that request was begun.
+    pub began: Timestamp,
+    /// The lease of the probe that it was, if it was one.
+    pub probe: Option<String>,
+}
+
 /// What was seen of a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Observation {
@@ -19,6 +32,8 @@ pub enum Observation {
         /// When that one's request was begun: what a target has done since is news that it does not change.
         began: Timestamp,
     },
+    /// Its endpoint asked for a pause.
+    Asked(Asked),
     /// The probe of this lease failed.
     ProbeFailed {
         /// Whose it was.
@@ -63,25 +78,26 @@ pub fn observe(
                 let again = || Condition { told_down, ..first(*failures, *last, now, settings) };
                 (*began >= it.since).then(again)
             }
-            // Requests that were under way fail for a while. What was begun after the hold, by one who did not know of it,
-            // is as good as a probe.
+            // Requests that were under way fail for a while.
             Phase::Glitch | Phase::Retry => {
-                let is_answer = it.is_due(now) && *began >= it.until;
-                is_answer.then(|| next(it, *failures, *last, now, settings))
+                is_as_good_as_a_probe(it, *began, now).then(|| next(it, *failures, *last, now, settings))
             }
         },
+        (_, Observation::Asked(asked)) => paused(before, asked, now, settings),
         (Some(it), Observation::ProbeFailed { by, last }) => {
-            let is_its_probe = it.probe.as_ref().is_some_and(|probe| probe.by == *by);
-            is_its_probe.then(|| next(it, 1, *last, now, settings))
+            it.is_probed_by(by).then(|| next(it, 1, *last, now, settings))
         }
         (Some(it), Observation::ProbeGivenUp { by }) => {
-            let is_its_probe = it.probe.as_ref().is_some_and(|probe| probe.by == *by);
-            is_its_probe.then(|| Condition { probe: None, ..it.clone() })
+            it.is_probed_by(by).then(|| Condition { probe: None, ..it.clone() })
         }
         (Some(it), Observation::ProbeFoundNoName { by }) => {
-            let is_its_probe = it.probe.as_ref().is_some_and(|probe| probe.by == *by);
-            is_its_probe.then(|| released(it, now))
+            it.is_probed_by(by).then(|| released(it, now))
         }
+        // Meanwhile its endpoint asked for a pause.
+        (Some(it), Observation::ProbeSucceeded { by }) if it.is_asked(now) => {
+            it.is_probed_by(by).then(|| Condition { probe: None, ..it.clone() })
+        }
+        (Some(it), Observation::Succeeded) if it.is_asked(now) => None,
         (Some(it), Observation::ProbeSucceeded { .. } | Observation::Succeeded) => match it.phase {
             Phase::Recovering => it.forced.then(|| Condition { forced: false, until: now, ..it.clone() }),
             Phase::Glitch | Phase::Retry => Some(recovering(it, now)),
@@ -89,6 +105,41 @@ pub fn observe(
         (Some(it), Observation::Forced) => (it.phase != Phase::Recovering).then(|| released(it, now)),
         (None, _) => None,
     }
+}
+
+/// A request that was begun after the hold, by a worker that did not know of it, is as good as a probe.
+fn is_as_good_as_a_probe(condition: &Condition, began: Timestamp, now: Timestamp) -> bool {
+    condition.is_due(now) && began >= condition.until
+}
+
+/// What becomes of a target whose endpoint asked for a pause. The latest end wins. One pause after the other is no Glitch
+/// until so many requests have failed in a row.
+fn paused(
+    before: Option<&Condition>,
+    asked: &Asked,
+    now: Timestamp,
+    settings: &HealthSettings,
+) -> Option<Condition> {
+    let Asked { until, last, began, .. } = *asked;
+    let Some(it) = before.filter(|it| it.phase != Phase::Recovering) else {
+        let told_down = before.is_some_and(|it| it.told_down);
+        let pause = || Condition { until, hold: 0, asked: true, told_down, ..first(1, last, now, settings) };
+        return before.is_none_or(|it| began >= it.since).then(pause);
+    };
+    let is_probe = asked.probe.as_deref().is_some_and(|by| it.is_probed_by(by));
+    if !is_probe && !is_as_good_as_a_probe(it, began, now) {
+        return (until > it.until).then(|| Condition { last, ..not_before(until, it.clone()) });
+    }
+    let failures = it.failures.saturating_add(1);
+    if it.is_pause() && failures < settings.failures_in_a_row {
+        return Some(not_before(until, Condition { failures, last, probe: None, ..it.clone() }));
+    }
+    Some(not_before(until, next(it, 1, last, now, settings)))
+}
+
+/// The same hold, but no shorter than its endpoint asks for.
+fn not_before(asked: Timestamp, hold: Condition) -> Condition {
+    if asked > hold.until { Condition { until: asked, asked: true, ..hold } } else { hold }
 }
 
 fn first(failures: u32, last: Failure, now: Timestamp, settings: &HealthSettings) -> Condition {
@@ -102,6 +153,7 @@ fn first(failures: u32, last: Failure, now: Timestamp, settings: &HealthSettings
         last,
         probe: None,
         told_down: false,
+        asked: false,
         forced: false,
     }
 }
@@ -115,8 +167,8 @@ fn next(
     settings: &HealthSettings,
 ) -> Condition {
     let failures = before.failures.saturating_add(failures);
-    let same = Condition { failures, last, probe: None, ..before.clone() };
-    match before.phase {
+    let same = Condition { failures, last, probe: None, asked: false, ..before.clone() };
+    let next = match before.phase {
         Phase::Glitch if before.hold < settings.glitches => {
             Condition { hold: before.hold + 1, until: now + settings.glitch_hold, ..same }
         }
@@ -127,7 +179,8 @@ fn next(
             let hold = before.hold.saturating_add(1);
             Condition { hold, until: now + settings.hold(hold), ..same }
         }
-    }
+    };
+    if before.is_asked(now) { not_before(before.until, next) } else { next }
 }
 
 /// Let through without a success: nothing says that it is up again until a request succeeds.
@@ -136,5 +189,6 @@ fn released(before: &Condition, now: Timestamp) -> Condition {
 }
 
 fn recovering(before: &Condition, now: Timestamp) -> Condition {
-    Condition { phase: Phase::Recovering, since: now, hold: 1, until: now, probe: None, ..before.clone() }
+    let phase = Phase::Recovering;
+    Condition { phase, since: now, hold: 1, until: now, probe: None, asked: false, ..before.clone() }
 }

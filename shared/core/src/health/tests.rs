@@ -34,6 +34,26 @@ fn probe_failed(by: &str) -> Observation {
     Observation::ProbeFailed { by: by.to_owned(), last: BUSY }
 }
 
+/// A request that was begun now was answered with so many seconds of `Retry-After`.
+fn asked(pause: u64, probe: Option<&str>) -> Observation {
+    Observation::Asked(Asked {
+        until: NOW + secs(pause),
+        last: BUSY,
+        began: NOW,
+        probe: probe.map(str::to_owned),
+    })
+}
+
+/// The last of so many pauses in a row.
+fn pause(failures: u32, until: Timestamp) -> Condition {
+    Condition { failures, ..as_asked(condition(Phase::Glitch, 0, until)) }
+}
+
+/// The same hold, but its endpoint asked for its end.
+fn as_asked(condition: Condition) -> Condition {
+    Condition { asked: true, ..condition }
+}
+
 fn condition(phase: Phase, hold: u32, until: Timestamp) -> Condition {
     Condition {
         phase,
@@ -45,6 +65,7 @@ fn condition(phase: Phase, hold: u32, until: Timestamp) -> Condition {
         last: BUSY,
         probe: None,
         told_down: false,
+        asked: false,
         forced: false,
     }
 }

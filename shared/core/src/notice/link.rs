@@ -82,6 +82,7 @@ mod tests {
             last: Failure { outcome: OutcomeName::Busy, status: Some(503) },
             probe: None,
             told_down: false,
+            asked: false,
             forced: false,
         }
     }

@@ -103,6 +103,28 @@ async fn of_a_target_that_is_well_nobody_is_asked() {
 }
 
 #[tokio::test]
+async fn a_pause_is_written_once_for_all_that_were_under_way() {
+    let (calls, clock) = (Calls::default(), SetClock::default());
+    let store = Recorded::new(MemoryStore::default(), "state", &calls);
+    let book = LinkBook::new(store, clock.clone(), HealthSettings::default());
+    let mine = target("https://a.example:443 orders.billing");
+    let asked = |secs| {
+        let until = clock.now() + Duration::from_secs(secs);
+        Observation::Asked(Asked { until, last: BUSY, began: clock.now(), probe: None })
+    };
+    let changed = async |seen| book.observe(&[(mine.clone(), seen)]).await.unwrap().len();
+    assert_eq!(changed(asked(60)).await, 1);
+    let written = calls.all().len();
+    for known in [asked(60), asked(30), Observation::Succeeded] {
+        assert_eq!(changed(known).await, 0);
+    }
+    assert_eq!(calls.all().len(), written);
+    // The latest end wins.
+    assert_eq!(changed(asked(90)).await, 1);
+    assert_eq!(calls.all().len(), written + 1);
+}
+
+#[tokio::test]
 async fn what_cannot_be_read_counts_as_well() {
     let (clock, store) = (SetClock::default(), MemoryStore::default());
     let sound = LinkBook::new(store.clone(), clock.clone(), HealthSettings::default());

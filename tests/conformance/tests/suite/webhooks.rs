@@ -153,8 +153,8 @@ fn the_retry_after_of_a_429_is_observed() {
     let world = World::new();
     let later = Answer::With(429, "retry-after", "1".to_owned());
     world.endpoint.script(HOOK, [later, Answer::Status(200)]);
-    // Its own schedule would try again at once; a cap on what is asked for is the schedule's longest step.
-    let more = json!({ "retryPolicy": { "schedule": ["PT0S", "PT2S"] } });
+    // Its own schedule would try again at once.
+    let more = json!({ "retryPolicy": { "schedule": ["PT0S"] } });
     world.topic("CloudEvents", &more).publish(&cloud_event("1"));
     let requests = world.endpoint.wait_for(HOOK, 2);
     assert!(requests[1].at >= requests[0].at + Duration::from_secs(1));

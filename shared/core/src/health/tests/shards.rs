@@ -38,6 +38,13 @@ fn a_part_is_read_as_it_was_written() {
 }
 
 #[test]
+fn a_pause_is_a_glitch_to_a_program_that_knows_none() {
+    let shard = with(&[(subscription("a.example", "billing"), asked(900, None))]);
+    assert_eq!(Shard::parse(&shard.render()).unwrap(), shard);
+    insta::assert_snapshot!(String::from_utf8(shard.render().to_vec()).unwrap());
+}
+
+#[test]
 fn what_is_not_one_is_refused_and_a_newer_one_is_told_apart() {
     assert!(matches!(Shard::parse(b"{}"), Err(ShardError::Malformed(_))));
     assert!(matches!(Shard::parse(br#"{"v":2,"targets":{}}"#), Err(ShardError::Newer(2))));

@@ -22,13 +22,21 @@ fn states() -> Vec<(&'static str, Option<Condition>)> {
         ("retry 1 probed by another", Some(probed(condition(retry, 1, NOW), "another", ahead))),
         ("retry 1 lapsed lease", Some(probed(condition(retry, 1, NOW), "me", NOW))),
         ("recovering", Some(condition(Phase::Recovering, 1, NOW))),
+        ("paused", Some(pause(1, ahead))),
+        ("paused due", Some(pause(1, NOW))),
+        ("paused probed", Some(probed(pause(1, NOW), "me", ahead))),
+        ("paused again while probed", Some(probed(pause(1, NOW + mins(2)), "me", ahead))),
+        ("the ninth pause probed", Some(probed(pause(9, NOW), "me", ahead))),
+        ("glitch 1 until asked", Some(as_asked(condition(glitch, 1, ahead)))),
+        ("retry 1 until asked", Some(as_asked(condition(retry, 1, ahead)))),
     ]
 }
 
 fn shown(condition: Option<&Condition>) -> String {
     let Some(it) = condition else { return "well".to_owned() };
     let probe = if it.is_probed(NOW) { " probed" } else { "" };
-    format!("{:?} {} {:?}{probe}", it.phase, it.hold, it.until.since(NOW))
+    let asked = if it.asked { " asked" } else { "" };
+    format!("{:?} {} {:?}{probe}{asked}", it.phase, it.hold, it.until.since(NOW))
 }
 
 #[test]
@@ -41,6 +49,10 @@ fn every_state_and_observation() {
         ("no such name", Observation::ProbeFoundNoName { by: "me".to_owned() }),
         ("success", Observation::Succeeded),
         ("force", Observation::Forced),
+        ("asked 10 s", asked(10, None)),
+        ("asked 900 s", asked(900, None)),
+        ("probe asked", asked(900, Some("me"))),
+        ("probe success", Observation::ProbeSucceeded { by: "me".to_owned() }),
     ];
     let mut table = String::new();
     for (name, state) in states() {
@@ -125,6 +137,9 @@ fn nothing_is_kept_of_what_is_over() {
     let check = |condition: &Condition, after, expected| {
         assert_eq!(is_over(condition, NOW + after, &settings), expected, "{condition:?} {after:?}");
     };
+    check(&pause(1, NOW), mins(60).saturating_sub(secs(1)), false);
+    check(&pause(1, NOW), mins(60), true);
+    check(&as_asked(condition(Phase::Glitch, 1, NOW)), mins(60), false);
     let recovering = condition(Phase::Recovering, 1, NOW);
     check(&recovering, mins(5).saturating_sub(secs(1)), false);
     check(&recovering, mins(5), true);

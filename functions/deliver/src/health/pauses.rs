@@ -1,0 +1,102 @@
+//! Brief pauses that endpoints asked for: kept by this worker alone, because they are over before another would know.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use posthaste_core::health::{Gate, PROBE_LOOK_AGAIN, Target};
+use posthaste_core::time::Timestamp;
+
+use crate::invocation::lock;
+
+/// Most targets that are noted. Beyond it, what is over is forgotten, and then all.
+const PAUSES_MAX: usize = 4096;
+
+/// So long after its pause one request at a time is sent to a target, unless one succeeds before.
+const ONE_AT_A_TIME: Duration = Duration::from_mins(1);
+
+/// The ends of pauses, by target. A target that asked for none takes no room.
+#[derive(Debug, Default)]
+pub(crate) struct Pauses(Mutex<HashMap<Target, Timestamp>>);
+
+impl Pauses {
+    /// Notes a pause. The latest end wins.
+    pub(crate) fn begin(&self, target: &Target, until: Timestamp, now: Timestamp) {
+        let mut pauses = lock(&self.0);
+        if pauses.len() >= PAUSES_MAX && !pauses.contains_key(target) {
+            pauses.retain(|_, until| now < *until + ONE_AT_A_TIME);
+            if pauses.len() >= PAUSES_MAX {
+                pauses.clear();
+            }
+        }
+        let end = pauses.entry(target.clone()).or_insert(until);
+        *end = until.max(*end);
+    }
+
+    /// A request succeeded: one at a time is no longer the bound. A pause that goes on stays.
+    pub(crate) fn succeeded(&self, target: &Target, now: Timestamp) {
+        let mut pauses = lock(&self.0);
+        if pauses.get(target).is_some_and(|until| *until <= now) {
+            pauses.remove(target);
+        }
+    }
+
+    /// What becomes of a delivery to a target.
+    pub(crate) fn gate(&self, target: &Target, now: Timestamp) -> Gate {
+        let mut pauses = lock(&self.0);
+        match pauses.get(target).copied() {
+            None => Gate::Open,
+            Some(until) if now < until => Gate::Delay { until },
+            Some(until) if now < until + ONE_AT_A_TIME => {
+                Gate::Ramp { at_once: 1, until: now + PROBE_LOOK_AGAIN }
+            }
+            Some(_) => {
+                pauses.remove(target);
+                Gate::Open
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_millis(secs * 1000)
+    }
+
+    fn target(host: &str) -> Target {
+        Target::parse(&format!("https://{host}:443 orders.billing")).unwrap()
+    }
+
+    #[test]
+    fn after_a_pause_one_at_a_time_goes_until_one_succeeds() {
+        let (pauses, a) = (Pauses::default(), target("a.example"));
+        let check = |secs, expected| assert_eq!(pauses.gate(&a, at(secs)), expected, "{secs}");
+        check(100, Gate::Open);
+        pauses.begin(&a, at(105), at(100));
+        pauses.begin(&a, at(103), at(100));
+        check(100, Gate::Delay { until: at(105) });
+        // Another that was under way does not end it.
+        pauses.succeeded(&a, at(104));
+        check(104, Gate::Delay { until: at(105) });
+        check(105, Gate::Ramp { at_once: 1, until: at(115) });
+        assert_eq!(pauses.gate(&target("b.example"), at(104)), Gate::Open);
+        pauses.succeeded(&a, at(106));
+        check(106, Gate::Open);
+    }
+
+    #[test]
+    fn what_nobody_asked_after_its_pause_is_forgotten_and_no_room_is_taken_for_ever() {
+        let (pauses, a) = (Pauses::default(), target("a.example"));
+        pauses.begin(&a, at(105), at(100));
+        assert_eq!(pauses.gate(&a, at(165)), Gate::Open);
+        assert!(lock(&pauses.0).is_empty());
+        for index in 0..PAUSES_MAX {
+            pauses.begin(&target(&format!("h{index}.example")), at(105), at(100));
+        }
+        pauses.begin(&a, at(205), at(200));
+        assert_eq!(lock(&pauses.0).len(), 1);
+    }
+}
