@@ -90,9 +90,7 @@ pub fn observe(
         (Some(it), Observation::ProbeGivenUp { by }) => {
             it.is_probed_by(by).then(|| Condition { probe: None, ..it.clone() })
         }
-        (Some(it), Observation::ProbeFoundNoName { by }) => {
-            it.is_probed_by(by).then(|| released(it, now))
-        }
+        (Some(it), Observation::ProbeFoundNoName { by }) => it.is_probed_by(by).then(|| released(it, now)),
         // Meanwhile its endpoint asked for a pause.
         (Some(it), Observation::ProbeSucceeded { by }) if it.is_asked(now) => {
             it.is_probed_by(by).then(|| Condition { probe: None, ..it.clone() })
