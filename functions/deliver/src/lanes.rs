@@ -2,17 +2,21 @@
 //! for, so that one whose endpoint hangs leaves room on its link for the others there.
 
 mod lane;
+mod link;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use posthaste_core::endpoint::Link;
 use posthaste_core::health::Target;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::invocation::lock;
 pub(crate) use lane::Bound;
 use lane::{Lane, Place};
+pub(crate) use link::shared;
+use link::{LinkLane, LinkPlace};
 
 /// Above so many, lanes nobody is in are forgotten.
 const LANES_KEPT_MAX: usize = 4096;
@@ -22,8 +26,9 @@ const LANES_KEPT_MAX: usize = 4096;
 pub(crate) struct Lanes {
     all: Arc<Semaphore>,
     per_subscription: Bound,
-    per_link: Bound,
+    per_link_max: usize,
     targets: Mutex<BTreeMap<Target, Arc<Lane>>>,
+    links: Mutex<BTreeMap<Link, Arc<LinkLane>>>,
     is_closed: AtomicBool,
 }
 
@@ -31,23 +36,24 @@ pub(crate) struct Lanes {
 #[derive(Debug)]
 pub(crate) struct Permit {
     _subscription: Option<Place>,
-    _link: Place,
+    _link: LinkPlace,
     _all: OwnedSemaphorePermit,
 }
 
 impl Lanes {
-    pub(crate) fn new(all_max: usize, per_subscription: Bound, per_link: Bound) -> Self {
+    pub(crate) fn new(all_max: usize, per_subscription: Bound, per_link_max: usize) -> Self {
         let all = Arc::new(Semaphore::new(all_max.max(1)));
-        let (targets, is_closed) = (Mutex::default(), AtomicBool::new(false));
-        Self { all, per_subscription, per_link, targets, is_closed }
+        let (targets, links) = (Mutex::default(), Mutex::default());
+        Self { all, per_subscription, per_link_max, targets, links, is_closed: AtomicBool::new(false) }
     }
 
     /// Nobody enters any more; who waits is turned away.
     pub(crate) fn close(&self) {
-        let lanes = lock(&self.targets);
+        let (lanes, links) = (lock(&self.targets), lock(&self.links));
         self.is_closed.store(true, Ordering::Relaxed);
         self.all.close();
         lanes.values().for_each(|lane| lane.close());
+        links.values().for_each(|lane| lane.close());
     }
 
     /// Whether nobody enters any more.
@@ -62,7 +68,7 @@ impl Lanes {
             Target::Subscription { .. } => Some(self.lane(target, self.per_subscription).enter().await?),
             Target::Link(_) => None,
         };
-        let link = self.link(target).enter().await?;
+        let link = self.link(target).enter(target).await?;
         let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
         Some(Permit { _subscription: subscription, _link: link, _all: all })
     }
@@ -73,13 +79,25 @@ impl Lanes {
             Target::Subscription { .. } => Some(self.lane(target, self.per_subscription).try_enter()?),
             Target::Link(_) => None,
         };
-        let link = self.link(target).try_enter()?;
+        let link = self.link(target).try_enter(target)?;
         let all = Arc::clone(&self.all).try_acquire_owned().ok()?;
         Some(Permit { _subscription: subscription, _link: link, _all: all })
     }
 
-    fn link(&self, target: &Target) -> Arc<Lane> {
-        self.lane(&Target::Link(target.link().clone()), self.per_link)
+    fn link(&self, target: &Target) -> Arc<LinkLane> {
+        let mut links = lock(&self.links);
+        if let Some(lane) = links.get(target.link()) {
+            return Arc::clone(lane);
+        }
+        if links.len() >= LANES_KEPT_MAX {
+            links.retain(|_, lane| Arc::strong_count(lane) > 1);
+        }
+        let lane = Arc::new(LinkLane::new(self.per_link_max));
+        if self.is_closed() {
+            lane.close();
+        }
+        links.insert(target.link().clone(), Arc::clone(&lane));
+        lane
     }
 
     fn lane(&self, target: &Target, bound: Bound) -> Arc<Lane> {
@@ -91,7 +109,7 @@ impl Lanes {
             lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
         }
         let lane = Arc::new(Lane::new(bound));
-        if self.is_closed.load(Ordering::Relaxed) {
+        if self.is_closed() {
             lane.close();
         }
         lanes.insert(target.clone(), Arc::clone(&lane));
@@ -120,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_full_link_leaves_the_others_free() {
-        let lanes = Lanes::new(10, Bound::fixed(1), Bound::fixed(1));
+        let lanes = Lanes::new(10, Bound::fixed(1), 1);
         let Poll::Ready(Some(held)) = poll(lanes.enter(&link("slow"))) else { panic!("expected a permit") };
         assert!(poll(lanes.enter(&link("slow"))).is_pending());
         assert!(poll(lanes.enter(&link("other"))).is_ready());
@@ -130,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_subscription_that_hangs_leaves_room_on_its_link() {
-        let lanes = Lanes::new(10, Bound::fixed(2), Bound::fixed(3));
+        let lanes = Lanes::new(10, Bound::fixed(2), 3);
         let (hangs, other) = (subscription("a", "hangs"), subscription("a", "other"));
         let held = [poll(lanes.enter(&hangs)), poll(lanes.enter(&hangs))];
         assert!(held.iter().all(Poll::is_ready) && poll(lanes.enter(&hangs)).is_pending());
@@ -141,7 +159,7 @@ mod tests {
 
     #[test]
     fn closed_lanes_turn_away_who_waits_and_who_comes() {
-        let lanes = Lanes::new(10, Bound::fixed(1), Bound::fixed(1));
+        let lanes = Lanes::new(10, Bound::fixed(1), 1);
         let slow = link("slow");
         let held = poll(lanes.enter(&slow));
         let mut waiting = pin!(lanes.enter(&slow));
@@ -154,7 +172,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_a_link_holds_nothing_others_need() {
-        let lanes = Lanes::new(2, Bound::fixed(1), Bound::fixed(1));
+        let lanes = Lanes::new(2, Bound::fixed(1), 1);
         let held = poll(lanes.enter(&link("slow")));
         let slow = link("slow");
         let mut waiting = pin!(lanes.enter(&slow));

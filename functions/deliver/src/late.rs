@@ -89,8 +89,8 @@ impl LateEvent {
 
 impl LateAnswers {
     pub(crate) fn new() -> Self {
-        let per_link = Bound::fixed(LATE_ANSWERS_PER_LINK_MAX);
-        let lanes = Lanes::new(LATE_ANSWERS_MAX, per_link, per_link);
+        let per_subscription = Bound::fixed(LATE_ANSWERS_PER_LINK_MAX);
+        let lanes = Lanes::new(LATE_ANSWERS_MAX, per_subscription, LATE_ANSWERS_PER_LINK_MAX);
         Self { lanes, listener: Mutex::default() }
     }
 

@@ -33,7 +33,7 @@ use posthaste_ports::{
 
 use health::Health;
 use invocation::Invocation;
-use lanes::{Bound, Lanes};
+use lanes::{Bound, Lanes, shared};
 use late::LateAnswers;
 use payloads::PayloadBudget;
 use rates::Rates;
@@ -125,11 +125,8 @@ impl Default for DeliverSettings {
 
 impl DeliverSettings {
     fn per_subscription(&self) -> Bound {
-        Bound::new(self.requests_per_link_start, self.waiting_per_connection, self.requests_per_link_max)
-    }
-
-    fn per_link(&self) -> Bound {
-        Bound::fixed(self.requests_per_link_max)
+        let max = shared(self.requests_per_link_max);
+        Bound::new(self.requests_per_link_start, self.waiting_per_connection, max)
     }
 }
 
@@ -143,7 +140,8 @@ where
 {
     /// Wires the function up.
     pub fn new(ports: DeliverPorts<Q, S, W, C, E>, settings: DeliverSettings) -> Self {
-        let lanes = Lanes::new(settings.requests_max, settings.per_subscription(), settings.per_link());
+        let lanes =
+            Lanes::new(settings.requests_max, settings.per_subscription(), settings.requests_per_link_max);
         let payloads = PayloadBudget::new(settings.payload_bytes_max, settings.payload_reads_max);
         let (rates, late) = (Rates::default(), LateAnswers::new());
         Self {

@@ -58,7 +58,7 @@ async fn come(world: &World) -> (usize, usize) {
 #[tokio::test]
 async fn a_slow_endpoint_holds_its_share_and_keeps_nobody() {
     let settings =
-        DeliverSettings { requests_max: 40, requests_per_link_max: 16, ..DeliverSettings::default() };
+        DeliverSettings { requests_max: 40, requests_per_link_max: 20, ..DeliverSettings::default() };
     let world = world(settings).await;
     publish(&world, 1, 100).await;
     let script = async {

@@ -4,11 +4,12 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::time::Duration;
 
 use posthaste_tests::endpoint::{Answer, Endpoint};
-use posthaste_tests::events::{cloud_event, subscription};
+use posthaste_tests::events::{cloud_event, subscription, subscription_with};
 use posthaste_tests::home::Home;
-use posthaste_tests::patience::wait_until;
+use posthaste_tests::patience::{now, wait_until};
 use posthaste_tests::server::Server;
 use serde_json::{Value, json};
 
@@ -128,4 +129,27 @@ fn settings_that_break_a_rule_end_the_start_by_line_and_name() {
         log.contains("links.yaml:2:13") && log.contains("glitchHold is 3600s; expected 1s to 900s"),
         "{log}"
     );
+}
+
+#[test]
+fn a_path_that_hangs_leaves_room_for_a_newcomer_on_its_host_and_port() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    endpoint.script("/hangs", [Answer::Never]);
+    // Longer than the test, so that no timeout makes room.
+    let patient = json!({ "endpoint": { "timeout": "PT60S" } });
+    let hangs = subscription_with(&endpoint.url("/hangs"), &patient);
+    let hanging = server.api().create_topic_with("orders", "billing", &hangs);
+    let well = server.api().create_topic_with("bills", "crm", &subscription(&endpoint.url("/well")));
+    for batch in 0..30 {
+        let events: Vec<_> = (0..100).map(|number| cloud_event(&format!("{batch}-{number}"))).collect();
+        hanging.publish_batch(&events);
+    }
+    // All places but the sixteen that are kept.
+    endpoint.wait_for("/hangs", 48);
+    let published = now();
+    well.publish(&cloud_event("1"));
+    let began = endpoint.wait_for_one("/well").at.saturating_sub(published);
+    assert!(began < Duration::from_secs(15), "{began:?}");
+    assert_eq!(endpoint.received("/hangs").len(), 48);
 }
