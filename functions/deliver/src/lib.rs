@@ -69,7 +69,8 @@ pub struct DeliverSettings {
     pub requests_per_link_start: usize,
     /// For every so many requests that wait for a link, one more is open at once.
     pub waiting_per_connection: usize,
-    /// Most requests open at once to one link however many wait, so that a slow one cannot take all.
+    /// Most requests open at once to one link however many wait, so that a slow one cannot take all. A quarter of them is
+    /// kept for subscriptions that have none open.
     pub requests_per_link_max: usize,
     /// Most bytes of stored payloads held at once, over all requests. A request that needs more is made alone. Its
     /// body takes as much again.

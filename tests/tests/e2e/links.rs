@@ -150,6 +150,6 @@ fn a_path_that_hangs_leaves_room_for_a_newcomer_on_its_host_and_port() {
     let published = now();
     well.publish(&cloud_event("1"));
     let began = endpoint.wait_for_one("/well").at.saturating_sub(published);
+    // At once; a busy machine takes a while, but not as long as a timeout.
     assert!(began < Duration::from_secs(15), "{began:?}");
-    assert_eq!(endpoint.received("/hangs").len(), 48);
 }

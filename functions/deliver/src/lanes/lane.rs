@@ -1,4 +1,4 @@
-//! One link's lane: how many requests to it are open at once, which grows with those that wait for it.
+//! One subscription's lane on a link: how many of its requests are open at once, which grows with those that wait.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,7 +6,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::invocation::lock;
 
-/// How many requests to one link are open at once.
+/// How many requests of one subscription are open at once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bound {
     start: usize,
@@ -31,7 +31,7 @@ impl Bound {
     }
 }
 
-/// The lane to one link. Who waits first enters first.
+/// The lane of one subscription. The request that waits first enters first.
 #[derive(Debug)]
 pub(super) struct Lane {
     bound: Bound,
