@@ -1,4 +1,5 @@
-"""Where a local stack keeps its things: options that `up` and `down` share, and the files by which others find it."""
+"""Where a local stack keeps its things: options that `up` and `down` share, and the files by which others find it.
+Keys and payloads lie there, so all of it is for its owner alone."""
 
 import json
 import os
@@ -21,11 +22,20 @@ def add_option(parser):
 
 
 def write(folder, stack):
-    """`stack.json` for programs and `env` for shells. Both hold the admin key, and only their owner may read them."""
+    """`stack.json` for programs and `env` for shells. Both hold the admin key."""
     for name, text in (("stack.json", json.dumps(stack, indent=2)), ("env", exports(stack))):
-        path = folder / name
-        path.touch(mode=0o600)
-        path.write_text(text)
+        (folder / name).write_text(text)
+
+
+def narrow(folder):
+    """Makes the folder and all that this program and what it starts will make its owner's alone. What an earlier
+    version left open to others is narrowed."""
+    os.umask(0o077)
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    for path in folder.iterdir():
+        if path.is_file() and not path.is_symlink():
+            path.chmod(0o600)
 
 
 def exports(stack):

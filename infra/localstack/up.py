@@ -111,6 +111,7 @@ def main():
     binaries = programs(options)
     # An interrupt, a SIGTERM or any other trouble: nothing half made stays behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    folder.narrow(options.folder)
     try:
         machine.start(options.port)
         tell(f"the emulator runs on {machine.url}")

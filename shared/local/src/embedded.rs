@@ -40,6 +40,8 @@ pub use queue::LocalQueue;
 pub use store::StateStore;
 use versions::Versions;
 
+use crate::private;
+
 /// Names the lock file inside the data folder.
 const LOCK_FILE: &str = "lock";
 
@@ -137,11 +139,15 @@ impl<C: Clock> Local<C> {
         entropy: impl Entropy,
     ) -> Result<Self, OpenError> {
         let folder = |source| OpenError::Folder { path: dir.to_owned(), source };
-        disk::make_folder(dir).map_err(folder)?;
-        let lock = FolderLock::take(dir)?;
+        disk::make_folder(dir).and_then(|()| private::narrow(dir)).map_err(folder)?;
+        let mut lock = FolderLock::take(dir)?;
         let disk = FolderDisk::new(dir.to_owned());
-        Self::open_disk(Box::new(disk), lock, &options, clock, &entropy)
-            .map_err(|source| OpenError::Engine { path: dir.to_owned(), source: Box::new(source) })
+        let engine = |source| OpenError::Engine { path: dir.to_owned(), source: Box::new(source) };
+        if !disk.exists().map_err(folder)? {
+            Engine::make(&disk, new_folder_id(&entropy)).map_err(engine)?;
+        }
+        lock.take_engine(dir)?;
+        Self::open_disk(Box::new(disk), lock, &options, clock, &entropy).map_err(engine)
     }
 
     /// The seam for tests: the same over any disk.
@@ -152,9 +158,7 @@ impl<C: Clock> Local<C> {
         clock: C,
         entropy: &impl Entropy,
     ) -> Result<Self, EngineError> {
-        let mut folder_id = [0; 8];
-        entropy.fill(&mut folder_id);
-        let (engine, begin) = Engine::open(disk, options.engine_cache_bytes, u64::from_le_bytes(folder_id))?;
+        let (engine, begin) = Engine::open(disk, options.engine_cache_bytes, new_folder_id(entropy))?;
         let queues = QUEUES.map(|name| Queue::new(name, options));
         let now = clock.now();
         let live_bytes = engine.scan(|sequence, record| {
@@ -220,6 +224,12 @@ impl<C: Clock> Caches for Local<C> {
         let bodies = self.handle.shared.bodies().take_all();
         bodies.held()
     }
+}
+
+fn new_folder_id(entropy: &impl Entropy) -> u64 {
+    let mut id = [0; 8];
+    entropy.fill(&mut id);
+    u64::from_le_bytes(id)
 }
 
 fn now_of(clock: &impl Clock) -> Now {

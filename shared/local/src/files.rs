@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 
 use self::disk::Temporary;
 use self::folders::Folders;
+use crate::private;
 
 /// Names that begin so are the store's own: no key has such a segment and no listing shows one.
 const HIDDEN_PREFIX: &str = ".posthaste-";
@@ -58,6 +59,7 @@ impl FileStore {
         let temporary = root.join(TEMPORARY_FOLDER);
         disk::absent_is_fine(std::fs::remove_dir_all(&temporary))
             .and_then(|()| folders.ensure(&temporary))
+            .and_then(|()| private::narrow_all(&root))
             .map_err(|e| disk::error(doing, e))?;
         let shared = Shared { root, temporaries_ever: AtomicU64::new(0), folders: Mutex::new(folders) };
         Ok(Self { shared: Arc::new(shared) })

@@ -5,6 +5,7 @@ pub mod clock;
 pub mod embedded;
 pub mod entropy;
 pub mod files;
+pub mod private;
 pub mod probe;
 
 pub use clock::{ManualClock, SystemClock};

@@ -1,5 +1,6 @@
 """`infra/localstack/up` and `down`, as a user has them."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -27,6 +28,16 @@ class LocalStack(Case):
         wrong = self.stack.up("--parameter", "MaxEventAge=1", stderr=subprocess.PIPE)
         self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
         self.assertIn("'MaxEventAge' is no parameter of template.yaml", wrong.stderr)
+
+    def test_what_up_makes_is_for_its_owner_alone(self):
+        self.apply()
+        place = pathlib.Path(self.stack.folder.name)
+        made = [place, *place.rglob("*")]
+        self.assertIn(place / "stack.json", made)
+        for one in made:
+            # What the emulator has removed meanwhile is no longer open to anybody.
+            with contextlib.suppress(FileNotFoundError):
+                self.assertTrue(one.is_symlink() or one.stat().st_mode & 0o077 == 0, one)
 
     def test_nothing_of_the_caller_s_environment_reaches_a_function(self):
         self.apply()

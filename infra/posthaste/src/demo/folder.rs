@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use posthaste_local::private;
+
 /// The file that says that a folder was made by the demo, and may be removed by the next one.
 const MARKER: &str = ".posthaste-demo";
 
@@ -37,8 +39,8 @@ pub(super) fn prepare(path: &Path) -> Result<(), FolderError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
-    fs::create_dir_all(path).map_err(failed)?;
-    fs::write(path.join(MARKER), "posthaste demo made this folder; the next demo removes it\n")
+    private::make_folders(path).map_err(failed)?;
+    private::write(&path.join(MARKER), b"posthaste demo made this folder; the next demo removes it\n")
         .map_err(failed)
 }
 

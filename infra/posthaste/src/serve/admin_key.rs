@@ -2,12 +2,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use posthaste_core::secret::{ADMIN_KEY_CHARS_MIN, Secret};
+use posthaste_local::private;
 use posthaste_ports::Entropy;
 
 use crate::commands::ADMIN_KEY_FILE;
@@ -36,6 +36,15 @@ pub enum AdminKeyError {
         #[source]
         source: io::Error,
     },
+    /// The file is open to others and cannot be narrowed.
+    #[error("failed to take others' rights away from {}", path.display())]
+    Narrow {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
     /// The file holds something else.
     #[error("{} holds no key: expected one line of {ADMIN_KEY_CHARS_MIN} or more visible ASCII characters", path.display())]
     NotAKey {
@@ -48,7 +57,10 @@ pub enum AdminKeyError {
 pub fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, AdminKeyError> {
     let path = data_dir.join(ADMIN_KEY_FILE);
     match fs::read_to_string(&path) {
-        Ok(text) => parse(&text).ok_or(AdminKeyError::NotAKey { path }),
+        Ok(text) => {
+            private::narrow(&path).map_err(|source| AdminKeyError::Narrow { path: path.clone(), source })?;
+            parse(&text).ok_or(AdminKeyError::NotAKey { path })
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut bytes = [0; KEY_BYTES];
             entropy.fill(&mut bytes);
@@ -69,8 +81,7 @@ fn parse(text: &str) -> Option<Secret> {
 /// Writes the whole file or none of it, so that a crash never leaves half a key behind.
 fn write(path: &Path, key: &str) -> io::Result<()> {
     let unfinished = path.with_extension("key.new");
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    let mut file = private::open(OpenOptions::new().write(true).create(true).truncate(true), &unfinished)?;
     file.write_all(format!("{key}\n").as_bytes())?;
     file.sync_all()?;
     fs::rename(&unfinished, path)?;

@@ -12,10 +12,14 @@ use redb::StorageBackend;
 use redb::backends::FileBackend;
 
 use super::ENGINE_FILE;
+use crate::private;
+
+/// Names the engine's file while a new folder is made.
+const NEW_ENGINE_FILE: &str = "posthaste.redb.new";
 
 /// A place for the engine's one file.
 pub(super) trait Disk: fmt::Debug + Send + Sync {
-    /// Opens the file, making it if need be. Called again after a failure, when the one before is closed.
+    /// Opens the file. Called again after a failure, when the one before is closed.
     fn open(&self) -> io::Result<Box<dyn StorageBackend>>;
 
     /// Bytes that can still be written on the device.
@@ -33,7 +37,7 @@ pub(super) fn make_folder(dir: &Path) -> io::Result<()> {
     // An empty path is what lies above the first folder of a relative one.
     let missing = dir.ancestors().take_while(|folder| *folder != Path::new("") && !folder.is_dir());
     let parents: Vec<_> = missing.map(|folder| folder.parent().unwrap_or(folder)).collect();
-    std::fs::create_dir_all(dir)?;
+    private::make_folders(dir)?;
     parents.into_iter().try_for_each(sync_folder)
 }
 
@@ -52,20 +56,39 @@ impl FolderDisk {
     pub(super) fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
+
+    /// Whether there is a file.
+    pub(super) fn exists(&self) -> io::Result<bool> {
+        self.dir.join(ENGINE_FILE).try_exists()
+    }
+
+    /// Begins the file of a new folder, under another name: a file of the right name was whole once, so one that is
+    /// empty is damaged and not new.
+    pub(super) fn begin(&self) -> io::Result<Box<dyn StorageBackend>> {
+        let options = OpenOptions::new().create(true).read(true).write(true).truncate(true).clone();
+        backend(private::open(&options, &self.dir.join(NEW_ENGINE_FILE))?)
+    }
+
+    /// Gives the file that was begun its name, which survives a power cut as its bytes do.
+    pub(super) fn finish(&self) -> io::Result<()> {
+        std::fs::rename(self.dir.join(NEW_ENGINE_FILE), self.dir.join(ENGINE_FILE))?;
+        sync_folder(&self.dir)
+    }
+}
+
+fn backend(file: File) -> io::Result<Box<dyn StorageBackend>> {
+    let backend = FileBackend::new(file).map_err(|error| io::Error::other(redb::Error::from(error)))?;
+    Ok(Box::new(backend))
 }
 
 impl Disk for FolderDisk {
     fn open(&self) -> io::Result<Box<dyn StorageBackend>> {
-        let path = self.dir.join(ENGINE_FILE);
-        let options = OpenOptions::new().create(true).read(true).write(true).truncate(false).clone();
-        let is_new = !path.exists();
-        let file = options.open(path)?;
-        if is_new {
-            // The file's name must survive a power cut as its bytes do.
-            sync_folder(&self.dir)?;
+        let file = private::open(OpenOptions::new().read(true).write(true), &self.dir.join(ENGINE_FILE))?;
+        if file.metadata()?.len() == 0 {
+            // The engine would take it for a new one.
+            return Err(io::Error::other("the file is empty"));
         }
-        let backend = FileBackend::new(file).map_err(|error| io::Error::other(redb::Error::from(error)))?;
-        Ok(Box::new(backend))
+        backend(file)
     }
 
     fn free_bytes(&self) -> io::Result<u64> {

@@ -7,10 +7,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bytes::Bytes;
 use posthaste_core::time::Timestamp;
 use posthaste_ports::ErrorKind;
-use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{
+    Database, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
+    WriteTransaction,
+};
 
 use super::bodies::Content;
-use super::disk::{AnyBackend, Disk};
+use super::disk::{AnyBackend, Disk, FolderDisk};
 use super::record::Header;
 
 /// Messages of all queues by sequence number: [`Header`] and body.
@@ -106,6 +109,17 @@ impl Engine {
         Ok((Self { disk, cache_bytes, database: RwLock::new(Some(database)), syncs }, begin))
     }
 
+    /// Makes the file of a new folder.
+    pub(super) fn make(disk: &FolderDisk, folder_id: u64) -> Result<(), EngineError> {
+        /// Enough for what a new file holds.
+        const CACHE_BYTES: usize = 1 << 20;
+        let backend = disk.begin().map_err(EngineError::Disk)?;
+        let database = on_backend(backend, CACHE_BYTES, &Arc::default())?;
+        begin_opening(&database, folder_id)?;
+        drop(database);
+        disk.finish().map_err(EngineError::Disk)
+    }
+
     /// Visits every message in the order of sending, and answers how many bytes all records and objects have.
     pub(super) fn scan(&self, mut visit: impl FnMut(u64, Header<'_>)) -> Result<u64, EngineError> {
         let transaction = self.begin_read()?;
@@ -181,7 +195,15 @@ fn open_database(
     cache_bytes: usize,
     syncs: &Arc<AtomicU64>,
 ) -> Result<Database, EngineError> {
-    let backend = AnyBackend { backend: disk.open().map_err(EngineError::Disk)?, syncs: syncs.clone() };
+    on_backend(disk.open().map_err(EngineError::Disk)?, cache_bytes, syncs)
+}
+
+fn on_backend(
+    backend: Box<dyn StorageBackend>,
+    cache_bytes: usize,
+    syncs: &Arc<AtomicU64>,
+) -> Result<Database, EngineError> {
+    let backend = AnyBackend { backend, syncs: syncs.clone() };
     Database::builder().set_cache_size(cache_bytes).create_with_backend(backend).map_err(failed)
 }
 

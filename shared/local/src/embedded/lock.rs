@@ -1,39 +1,62 @@
-//! One process per data folder: a lock file that the operating system frees when the process ends, however it ends.
+//! One process per data folder: locks that the operating system frees when the process ends, however it ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 
-use super::{LOCK_FILE, OpenError};
+use super::{ENGINE_FILE, LOCK_FILE, OpenError};
+use crate::private;
 
-/// The lock, held until it is dropped.
+/// The locks, held until this is dropped.
 #[derive(Debug)]
 pub(super) struct FolderLock {
-    _file: Option<File>,
+    lock: Option<File>,
+    /// The engine's file is locked too: the lock file may be deleted by a person who tidies up.
+    engine: Option<File>,
 }
 
 impl FolderLock {
     /// Takes the lock of an existing folder.
     pub(super) fn take(dir: &Path) -> Result<Self, OpenError> {
-        let folder = |source| OpenError::Folder { path: dir.to_owned(), source };
         let options = OpenOptions::new().create(true).read(true).write(true).truncate(false).clone();
-        let mut file = options.open(dir.join(LOCK_FILE)).map_err(folder)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(OpenError::Locked { path: dir.to_owned(), pid: written_pid(&mut file) });
-            }
-            Err(TryLockError::Error(source)) => return Err(folder(source)),
+        let mut file = private::open(&options, &dir.join(LOCK_FILE)).map_err(|error| folder(dir, error))?;
+        if try_lock(dir, &file)? {
+            return Ok(Self { lock: Some(file), engine: None });
         }
-        // Only for the error message of the next one, so it is no error if the process id cannot be written.
-        let _ = write_pid(&mut file);
-        Ok(Self { _file: Some(file) })
+        Err(OpenError::Locked { path: dir.to_owned(), pid: written_pid(&mut file) })
+    }
+
+    /// Takes the lock of the engine's file, which exists, and writes down which process has both.
+    pub(super) fn take_engine(&mut self, dir: &Path) -> Result<(), OpenError> {
+        let engine = File::open(dir.join(ENGINE_FILE)).map_err(|error| folder(dir, error))?;
+        if !try_lock(dir, &engine)? {
+            return Err(OpenError::Locked { path: dir.to_owned(), pid: None });
+        }
+        self.engine = Some(engine);
+        if let Some(lock) = &mut self.lock {
+            // Only for the error message of the next one, so it is no error if the process id cannot be written.
+            let _ = write_pid(lock);
+        }
+        Ok(())
     }
 
     /// No lock, for disks that are no folder.
     #[cfg(test)]
     pub(super) fn none() -> Self {
-        Self { _file: None }
+        Self { lock: None, engine: None }
+    }
+}
+
+fn folder(dir: &Path, source: std::io::Error) -> OpenError {
+    OpenError::Folder { path: dir.to_owned(), source }
+}
+
+/// Whether the file was free.
+fn try_lock(dir: &Path, file: &File) -> Result<bool, OpenError> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(source)) => Err(folder(dir, source)),
     }
 }
 

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use posthaste_ports::{ErrorKind, PortError};
 
+use crate::private;
+
 /// A file system's error by what a caller can do about it.
 pub(super) fn error(doing: &'static str, error: io::Error) -> PortError {
     let kind = match error.kind() {
@@ -72,7 +74,7 @@ pub(super) struct Temporary {
 impl Temporary {
     /// Writes a new file and makes its content durable.
     pub(super) fn write(path: PathBuf, bytes: &[u8]) -> io::Result<Self> {
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        let mut file = private::open(OpenOptions::new().write(true).create_new(true), &path)?;
         let temporary = Self { path, is_moved: false };
         file.write_all(bytes)?;
         file.sync_all()?;

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::disk;
+use crate::private;
 
 /// Most folders remembered as durable; past it the memory is cleared, which costs a sync per folder in use.
 const REMEMBERED_MAX: usize = 10_000;
@@ -55,7 +56,7 @@ impl Folders {
     }
 
     fn ensure_one(&mut self, folder: &Path) -> io::Result<()> {
-        match std::fs::create_dir(folder) {
+        match private::make_folder(folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
             other => other?,
         }

@@ -44,6 +44,19 @@ async fn a_second_opening_of_a_folder_is_refused_by_name() {
 }
 
 #[tokio::test]
+async fn a_folder_whose_lock_file_was_deleted_is_refused_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Local::open(folder.path(), LocalOptions::default(), SystemClock, SystemEntropy);
+    let first = open().unwrap();
+    std::fs::remove_file(folder.path().join(LOCK_FILE)).unwrap();
+    let error = open().unwrap_err();
+    assert!(matches!(&error, OpenError::Locked { pid: None, .. }), "{error:?}");
+    assert!(first.state().get("still/there").await.unwrap().is_none());
+    first.close().await;
+    open().unwrap().close().await;
+}
+
+#[tokio::test]
 async fn a_folder_that_cannot_be_made_or_a_file_that_is_no_store_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
