@@ -1,7 +1,8 @@
-//! Events that arrived after all: their endpoint said yes after a request had timed out, while their dead letter was on
-//! its way. They are looked for before anything is written, and count as delivered.
+//! Events that arrived after all: their endpoint said yes after a request had timed out, while their dead
+//! letter was on its way. They are looked for before anything is written, and count as delivered.
 //!
-//! The notes stay, so that a letter that comes again finds them. They are removed when they are old, as all notes are.
+//! The notes stay, so that a letter that comes again finds them. They are removed when they are old, as all
+//! notes are.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -30,8 +31,8 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Takes out of letters of one subscription the events that arrived late. Only a delivery that timed out costs a
-    /// look.
+    /// Takes out of letters of one subscription the events that arrived late. Only a delivery that timed out
+    /// costs a look.
     pub(crate) async fn without_late(&self, letters: Vec<Letter>, until: Duration) -> Remaining {
         let asked: BTreeSet<&str> =
             letters.iter().filter(|it| may_have_arrived(&it.dead)).flat_map(keys).collect();

@@ -1,8 +1,8 @@
-//! Whether endpoints can be reached, and what that means for what waits for them: Exchange's queue states, for links and for
-//! subscriptions, as data and pure decisions.
+//! Whether endpoints can be reached, and what that means for what waits for them: Exchange's queue states,
+//! for links and for subscriptions, as data and pure decisions.
 //!
-//! A target that fails again and again is left alone for a while, then asked with one request, the probe. Nothing is
-//! noted of a target that is well.
+//! A target that fails again and again is left alone for a while, then asked with one request, the probe.
+//! Nothing is noted of a target that is well.
 //!
 //! | phase | observation | becomes | what waits |
 //! |---|---|---|---|
@@ -12,11 +12,12 @@
 //! | Glitch, Retry | a success, force, or a probe whose host name does not exist | Recovering: 1, 2, 4 … requests at once | let through |
 //! | Recovering | a streak of failures | Glitch, 60 s | in the queue |
 //! | Recovering | the ramp has ended | well | – |
-//! | well, Recovering | its endpoint asks for a pause (`Retry-After`) | a pause: a Glitch that does not count | in the queue |
+//! | well, Recovering | its endpoint asks for a pause (`Retry-After`) | a pause, a Glitch that is 0 | in the queue |
 //! | Glitch, Retry | the same | the same hold, until then at least | as before |
-//! | pause | its probe fails, or the tenth answer in a row asks for another | Glitch, 60 s at least | in the queue |
+//! | pause | its probe fails, or asks for the tenth in a row | Glitch, 60 s at least | in the queue |
 //!
-//! A success ends a hold, but not one whose end was asked for. Everything else changes nothing. `observe` decides the table, `gate` what becomes of a delivery, `news` what is told.
+//! A success ends a hold, but not one whose end was asked for. Everything else changes nothing. `observe`
+//! decides the table, `gate` what becomes of a delivery, `news` what is told.
 
 mod condition;
 mod gate;

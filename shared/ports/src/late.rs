@@ -1,5 +1,5 @@
-//! Notes that an endpoint said yes after a request of its had timed out. deliver writes one for each event; later attempts
-//! look for them, and deadletter before it writes.
+//! Notes that an endpoint said yes after a request of its had timed out. deliver writes one for each event;
+//! later attempts look for them, and deadletter before it writes.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ const PAGES_MAX: usize = 10;
 /// Notes on one page.
 const PAGE_MAX: usize = 1000;
 
-/// Those of a subscription's events, by key, that are noted. One event costs one read; several cost one list, which is
-/// cheaper than a read of each.
+/// Those of a subscription's events, by key, that are noted. One event costs one read; several cost one list,
+/// which is cheaper than a read of each.
 pub async fn answered_late<S: ObjectStore>(
     store: &S,
     topic: &TopicName,

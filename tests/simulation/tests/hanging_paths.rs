@@ -1,5 +1,5 @@
-//! Paths of one host and port that never answer, each with 3,000 events waiting, beside a healthy newcomer there: its
-//! requests begin at once.
+//! Paths of one host and port that never answer, each with 3,000 events waiting, beside a healthy newcomer
+//! there: its requests begin at once.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -72,8 +72,8 @@ async fn publish_many(world: &World, subscription: &str) {
     }
 }
 
-/// Lets everything go on that needs no time, and answers how many requests came since the last time: to paths that hang,
-/// and to the others.
+/// Lets everything go on that needs no time, and answers how many requests came since the last time: to paths
+/// that hang, and to the others.
 async fn come(world: &World) -> (usize, usize) {
     let mut seen = usize::MAX;
     while seen != world.endpoint.seen() {

@@ -1,4 +1,5 @@
-//! A late success on the last attempt: the event counts as delivered, also where its dead letter is on its way.
+//! A late success on the last attempt: the event counts as delivered, also where its dead letter is on its
+//! way.
 
 use std::future::Future;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Brief pauses that endpoints asked for: kept by this worker alone, because they are over before another would know.
+//! Brief pauses that endpoints asked for: kept by this worker alone, because they are over before another
+//! would know.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -1,4 +1,5 @@
-//! One subscription's lane on a link: how many of its requests are open at once, which grows with those that wait.
+//! One subscription's lane on a link: how many of its requests are open at once, which grows with those that
+//! wait.
 
 use std::sync::{Arc, Mutex};
 
@@ -85,8 +86,8 @@ impl Lane {
         Some(Place { lane: Arc::clone(self), permit: Some(permit) })
     }
 
-    /// How many places there should be. What was opened for those that wait stays until nobody waits any more: closing
-    /// it sooner would slow the end of every row.
+    /// How many places there should be. What was opened for those that wait stays until nobody waits any
+    /// more: closing it sooner would slow the end of every row.
     fn wanted(&self, count: &Count) -> usize {
         let wanted = self.bound.at_once(count.waiting);
         if count.waiting > 0 { wanted.max(count.places) } else { wanted }

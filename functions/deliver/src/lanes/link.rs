@@ -1,5 +1,5 @@
-//! One link's places: so many requests to it are open at once. A quarter of them is kept for subscriptions that have none
-//! open, so that an endpoint that hangs cannot take them all.
+//! One link's places: so many requests to it are open at once. A quarter of them is kept for subscriptions
+//! that have none open, so that an endpoint that hangs cannot take them all.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -125,8 +125,8 @@ impl Places {
         Some(given)
     }
 
-    /// The subscription that is served next, if it may: the one with the fewest open, and of equals the one that has
-    /// waited longest.
+    /// The subscription that is served next, if it may: the one with the fewest open, and of equals the one
+    /// that has waited longest.
     fn next(&mut self, max: usize) -> Option<Target> {
         self.waiting.retain(|_, row| {
             row.retain(|waiter| !waiter.place.is_closed());

@@ -8,7 +8,8 @@ use crate::decide::Outcome;
 use crate::outcome::OutcomeName;
 use crate::time::Timestamp;
 
-/// A lease that lapses later was written by a clock that was wrong: the longest that can be set is 15 minutes.
+/// A lease that lapses later was written by a clock that was wrong: the longest that can be set is 15
+/// minutes.
 const LEASE_AHEAD_MAX: Duration = Duration::from_mins(20);
 
 /// Where a target stands that is not well.
@@ -47,12 +48,12 @@ pub struct Condition {
     /// Whether it was told that it is down, and not yet that it is up again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told_down: bool,
-    /// Whether its endpoint asked for this end of its hold, by `Retry-After`. A program that does not know this member
-    /// takes it for a Glitch, or a hold in Retry, of this length.
+    /// Whether its endpoint asked for this end of its hold, by `Retry-After`. A program that does not know
+    /// this member takes it for a Glitch, or a hold in Retry, of this length.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
-    /// Whether it is recovering because an operator wants it, or because its host name does not exist, and no request has
-    /// succeeded since.
+    /// Whether it is recovering because an operator wants it, or because its host name does not exist, and no
+    /// request has succeeded since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
 }
@@ -99,8 +100,8 @@ impl Condition {
         self.phase != Phase::Recovering && now >= self.until && !self.is_probed(now)
     }
 
-    /// Whether it is left alone because its endpoint asked for that: a success of a request that was under way does not
-    /// end it.
+    /// Whether it is left alone because its endpoint asked for that: a success of a request that was under
+    /// way does not end it.
     pub fn is_asked(&self, now: Timestamp) -> bool {
         self.asked && now < self.until
     }

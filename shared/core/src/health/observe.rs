@@ -1,7 +1,7 @@
 //! What becomes of a target's condition after an observation: the table of [`super`].
 //!
-//! An observation may come late, twice, or after another worker's: whatever is read, it is applied to what stands there by
-//! then. One that no longer fits changes nothing.
+//! An observation may come late, twice, or after another worker's: whatever is read, it is applied to what
+//! stands there by then. One that no longer fits changes nothing.
 
 use super::condition::{Condition, Failure, Phase};
 use super::settings::HealthSettings;
@@ -51,8 +51,8 @@ pub enum Observation {
         /// Whose it was.
         by: String,
     },
-    /// The probe of this lease found that the host name does not exist: waiting cannot help, so what waits is let
-    /// through, each delivery to its own verdict.
+    /// The probe of this lease found that the host name does not exist: waiting cannot help, so what waits is
+    /// let through, each delivery to its own verdict.
     ProbeFoundNoName {
         /// The lease's name.
         by: String,
@@ -110,8 +110,8 @@ fn is_as_good_as_a_probe(condition: &Condition, began: Timestamp, now: Timestamp
     condition.is_due(now) && began >= condition.until
 }
 
-/// What becomes of a target whose endpoint asked for a pause. The latest end wins. One pause after the other is no Glitch
-/// until so many requests have failed in a row.
+/// What becomes of a target whose endpoint asked for a pause. The latest end wins. One pause after the other
+/// is no Glitch until so many requests have failed in a row.
 fn paused(
     before: Option<&Condition>,
     asked: &Asked,

@@ -15,8 +15,8 @@ pub struct Pause {
     pub is_brief: bool,
 }
 
-/// The pause that an answer asks for, if it asks for one. It ends with a second, so that the answers of one second are
-/// noted together, and never earlier than was asked but for [`PAUSE_MAX`].
+/// The pause that an answer asks for, if it asks for one. It ends with a second, so that the answers of one
+/// second are noted together, and never earlier than was asked but for [`PAUSE_MAX`].
 pub fn pause(outcome: Outcome, now: Timestamp) -> Option<Pause> {
     let Outcome::Answered { status: 429 | 503, retry_after: Some(asked) } = outcome else { return None };
     if asked < PAUSE_SHARED_MIN {
