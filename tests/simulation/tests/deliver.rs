@@ -7,7 +7,7 @@ use posthaste_core::api::StatusState;
 use posthaste_core::decide::DeadLetterReason;
 use posthaste_core::delivery::DeadLetter;
 use posthaste_core::outcome::SendFailure;
-use posthaste_core::wire::{parse_dead_letter, parse_delivery};
+use posthaste_core::wire::{WIRE_VERSION, parse_dead_letter, parse_delivery};
 use posthaste_ports::faulty::{Effect, Fault, Plan};
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event, start};
@@ -225,7 +225,7 @@ async fn a_foreign_message_goes_to_the_dead_letters_byte_for_byte_and_its_neighb
 #[tokio::test]
 async fn a_newer_message_waits_for_a_newer_reader() {
     let world = world(json!({})).await;
-    let newer = Bytes::from_static(b"{\"v\":3}");
+    let newer = Bytes::from(format!("{{\"v\":{}}}", WIRE_VERSION + 1));
     world.send(QueueName::Deliveries, newer.clone()).await;
     world.deliver().await;
     assert_eq!(world.visible(QueueName::Deliveries).await, 0);
