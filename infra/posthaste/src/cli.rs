@@ -99,6 +99,8 @@ pub struct AdminKey {
 pub enum Command {
     /// Run the server: publish, deliver, dead-letter and manage in one process, on one data folder.
     Serve(ServeArgs),
+    /// Read all that a data folder holds, while no server runs on it, and say what is damaged. Nothing is changed.
+    Check(CheckArgs),
     /// See it work: a server, subscribers and events of its own, on this machine, in a few seconds.
     Demo,
     /// Create or replace the topics and subscriptions that a YAML file declares. Others stay as they are.
@@ -117,6 +119,14 @@ pub enum Command {
     Links(LinksArgs),
     /// Show what the monitor measures and whether producers are held or refused.
     Pressure(PressureArgs),
+}
+
+/// `check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// The data folder [default: that of --data-dir].
+    #[arg(value_name = "DATA")]
+    pub data: Option<PathBuf>,
 }
 
 /// `apply`.

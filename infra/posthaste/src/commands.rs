@@ -1,6 +1,7 @@
 //! The commands: each loads what it needs, calls the server, and answers what to show.
 
 mod apply;
+mod check;
 mod dead_letters;
 mod error;
 mod links;
@@ -35,6 +36,7 @@ pub fn run(cli: Cli) -> Result<Reply, CommandError> {
     let Cli { global, command } = cli;
     match command {
         Command::Serve(arguments) => serve::run(&global, &arguments).map(|()| Reply::silent()),
+        Command::Check(arguments) => check::run(&arguments.data.unwrap_or_else(|| data_dir(&global))),
         Command::Demo => demo::run(&global),
         Command::Apply(arguments) => {
             let files = check_files(&arguments.files)?;

@@ -5,16 +5,21 @@
 //! while delays go on.
 
 mod bodies;
+mod check;
 mod commit;
+mod damage;
 mod disk;
 mod engine;
+mod failure;
 mod gauges;
 mod inbox;
 mod index;
 mod lock;
 mod queue;
 mod record;
+mod scan;
 mod store;
+mod unwritten;
 mod versions;
 
 use std::io;
@@ -28,6 +33,7 @@ use posthaste_ports::{Caches, Clock, Entropy, Freed, QueueName};
 use tokio::sync::{Notify, watch};
 
 use bodies::Bodies;
+pub use check::{CheckReport, check};
 use commit::Committer;
 use disk::{Disk, FolderDisk};
 use engine::{Engine, EngineError};
@@ -104,14 +110,22 @@ pub enum OpenError {
         pid: Option<u32>,
     },
     /// The engine's file cannot be opened or read.
-    #[error("the store posthaste.redb in the data folder {path} cannot be opened; it is left as it is")]
+    #[error("the store {} cannot be opened and is left where it is: {advice}", file.display())]
     Engine {
-        /// The folder.
-        path: PathBuf,
+        /// The file.
+        file: PathBuf,
+        /// What to do.
+        advice: &'static str,
         /// Why.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl OpenError {
+    fn of(dir: &Path, source: EngineError) -> Self {
+        Self::Engine { file: dir.join(ENGINE_FILE), advice: source.advice(), source: Box::new(source) }
+    }
 }
 
 fn in_process(pid: Option<u32>) -> String {
@@ -142,7 +156,7 @@ impl<C: Clock> Local<C> {
         disk::make_folder(dir).and_then(|()| private::narrow(dir)).map_err(folder)?;
         let mut lock = FolderLock::take(dir)?;
         let disk = FolderDisk::new(dir.to_owned());
-        let engine = |source| OpenError::Engine { path: dir.to_owned(), source: Box::new(source) };
+        let engine = |source| OpenError::of(dir, source);
         if !disk.exists().map_err(folder)? {
             Engine::make(&disk, new_folder_id(&entropy)).map_err(engine)?;
         }
@@ -161,14 +175,16 @@ impl<C: Clock> Local<C> {
         let (engine, begin) = Engine::open(disk, options.engine_cache_bytes, new_folder_id(entropy))?;
         let queues = QUEUES.map(|name| Queue::new(name, options));
         let now = clock.now();
-        let live_bytes = engine.scan(|sequence, record| {
-            queues[usize::from(record::number_of(record.queue))].lock().insert(
+        let visit = |sequence, header: Option<record::Header<'_>>| match header {
+            Some(header) => queues[usize::from(record::number_of(header.queue))].lock().insert(
                 sequence,
-                record.group,
-                record.due,
+                header.group,
+                header.due,
                 now,
-            );
-        })?;
+            ),
+            None => damage::set_aside(&queues, sequence, now),
+        };
+        let live_bytes = engine.read(|transaction| scan::scan(transaction, begin.first_sequence, visit))?;
         let time = clock.clone();
         let shared = Arc::new(Shared {
             engine,

@@ -9,7 +9,8 @@ pub mod private;
 pub mod probe;
 
 pub use clock::{ManualClock, SystemClock};
-pub use embedded::{Gauges, Local, LocalOptions, LocalQueue, OpenError, StateStore};
+pub use embedded::check;
+pub use embedded::{CheckReport, Gauges, Local, LocalOptions, LocalQueue, OpenError, StateStore};
 pub use entropy::{SeededEntropy, SystemEntropy};
 pub use files::FileStore;
 pub use probe::{LocalProbe, resident_bytes};

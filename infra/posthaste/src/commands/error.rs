@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use posthaste_core::api::ReplayState;
+use posthaste_local::OpenError;
 use serde_json::{Value, json};
 
 use super::apply::ApplyError;
@@ -90,6 +91,23 @@ pub enum CommandError {
         /// The state, to be shown all the same.
         done: Box<Reply>,
     },
+    /// A data folder cannot be checked.
+    #[error("failed to check the data folder")]
+    Check {
+        /// Why not.
+        #[source]
+        source: OpenError,
+    },
+    /// A data folder is damaged.
+    #[error("{damages} damages in the data folder {}", folder.display())]
+    Damaged {
+        /// The folder.
+        folder: PathBuf,
+        /// How many.
+        damages: u64,
+        /// What was read, to be shown all the same.
+        done: Box<Reply>,
+    },
     /// An input file cannot be read.
     #[error("failed to read {}", path.display())]
     Input {
@@ -136,6 +154,7 @@ impl CommandError {
             Self::Partly { done, .. }
             | Self::Replay { done, .. }
             | Self::Test { done, .. }
+            | Self::Damaged { done, .. }
             | Self::Unfinished { done, .. }
             | Self::NotConsented { done, .. } => Some(done),
             _ => None,
@@ -193,6 +212,10 @@ impl CommandError {
                 "is `posthaste serve` running there? --url or POSTHASTE_URL says where to look".to_owned(),
             ),
             (_, Some(ClientError::Refused(refusal))) => refused_hint(refusal),
+            (Self::Damaged { .. }, _) => Some(
+                "restore the folder from a backup; a server that starts on it sends nothing that is damaged"
+                    .to_owned(),
+            ),
             (Self::NoKey { .. } | Self::KeyOfAnother { .. }, _) => {
                 Some("--key or POSTHASTE_KEY, or --data-dir with the folder that the server uses".to_owned())
             }

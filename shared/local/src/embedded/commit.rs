@@ -14,6 +14,10 @@ use super::engine::{Begin, EngineError};
 use super::inbox::{Batch, Done, Failed, Job, Work};
 use super::lock::FolderLock;
 
+/// Most commits of one batch that may end by damage before the rest of it is given up: each costs an opening of the
+/// file.
+const DAMAGED_COMMITS_MAX: u32 = 64;
+
 /// What a job came to within a transaction.
 type Outcome = Result<Done, Failed>;
 
@@ -104,6 +108,12 @@ impl Committer {
 
     /// Does a batch; whether it could be done.
     fn commit(&mut self, batch: Batch) -> bool {
+        self.commit_within(batch, &mut { DAMAGED_COMMITS_MAX })
+    }
+
+    /// Does a batch. Where damage in the file ends it, its halves are done apart, down to the one job that meets the
+    /// damage, as long as `tries` lasts: its neighbours are not to fail with it.
+    fn commit_within(&mut self, batch: Batch, tries: &mut u32) -> bool {
         if let Err(error) = self.resume() {
             self.fail(batch, error);
             return false;
@@ -128,6 +138,22 @@ impl Committer {
                 let recovered = self.recover(was_refused);
                 if !matches!(recovered, Recovered::TookEffect) {
                     self.live_bytes = live_bytes;
+                }
+                let is_damage = error.is_damage() && matches!(recovered, Recovered::Undone);
+                if is_damage && batch.len() > 1 && *tries > 0 {
+                    *tries -= 1;
+                    let (first, second) = batch.halves();
+                    let is_first_done = self.commit_within(first, tries);
+                    return self.commit_within(second, tries) && is_first_done;
+                }
+                if let ([], [sequence]) = (&batch.jobs[..], &batch.deletes[..])
+                    && is_damage
+                {
+                    tracing::error!(
+                        sequence,
+                        "a settled message cannot be deleted: it comes again after a start"
+                    );
+                    return true;
                 }
                 self.settle_failure(batch, error, outcomes, &recovered);
                 false

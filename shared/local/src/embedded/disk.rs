@@ -86,7 +86,7 @@ impl Disk for FolderDisk {
         let file = private::open(OpenOptions::new().read(true).write(true), &self.dir.join(ENGINE_FILE))?;
         if file.metadata()?.len() == 0 {
             // The engine would take it for a new one.
-            return Err(io::Error::other("the file is empty"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
         }
         backend(file)
     }

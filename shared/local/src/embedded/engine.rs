@@ -1,20 +1,21 @@
 //! The engine: redb over a disk, with what this store keeps in it, and its recovery from failed writes.
 
-use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use posthaste_core::time::Timestamp;
-use posthaste_ports::ErrorKind;
 use redb::{
     Database, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
     WriteTransaction,
 };
 
 use super::bodies::Content;
+use super::damage::guarded;
 use super::disk::{AnyBackend, Disk, FolderDisk};
+pub(super) use super::failure::{EngineError, failed};
 use super::record::Header;
+use super::scan::vet;
 
 /// Messages of all queues by sequence number: [`Header`] and body.
 pub(super) const MESSAGES: TableDefinition<u64, &[u8]> = TableDefinition::new("messages");
@@ -26,58 +27,27 @@ pub(super) const OBJECTS: TableDefinition<&str, (u64, u64, u64)> = TableDefiniti
 /// The state objects' bytes.
 pub(super) const OBJECT_BYTES: TableDefinition<&str, &[u8]> = TableDefinition::new("object_bytes");
 
+/// For each state object the version that was written last by a program that knows digests, and the CRC-32 of its key
+/// and bytes. It says nothing of an object that has another version by now.
+pub(super) const OBJECT_DIGESTS: TableDefinition<&str, (u64, u32)> = TableDefinition::new("object_digests");
+
 /// Numbers about the folder itself.
 pub(super) const FOLDER: TableDefinition<&str, u64> = TableDefinition::new("folder");
 
-const FORMAT: &str = "format";
+pub(super) const FORMAT: &str = "format";
 const FOLDER_ID: &str = "id";
 const NEXT_SEQUENCE: &str = "next_sequence";
 /// Counts commits, so that after a failed one it can be told whether it took effect.
 pub(super) const COMMIT: &str = "commit";
 
 /// The layout this code reads and writes.
-const FORMAT_VERSION: u64 = 1;
+///
+/// 2: records and objects carry digests. What has none was written by version 1.
+pub(super) const FORMAT_VERSION: u64 = 2;
 
 /// Every opening takes 2^40 sequence numbers, so that no number comes twice: enough for 317 days at 40,000 messages
 /// a second, and for 16 million openings.
 pub(super) const SEQUENCES_PER_OPENING_BITS: u32 = 40;
-
-/// Why the engine could not do something.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum EngineError {
-    #[error("the engine failed")]
-    Redb(#[source] Box<redb::Error>),
-    #[error("the disk cannot be opened")]
-    Disk(#[source] io::Error),
-    #[error("the commit thread cannot be started")]
-    Thread(#[source] io::Error),
-    #[error("the store is closed")]
-    Closed,
-    #[error("message {0} is unreadable")]
-    Record(u64),
-    #[error("the folder was written by a newer version (format {0}, this one knows {FORMAT_VERSION})")]
-    NewerFormat(u64),
-}
-
-impl EngineError {
-    pub(super) fn kind(&self) -> ErrorKind {
-        let io = match self {
-            Self::Redb(error) => match &**error {
-                redb::Error::Io(io) => io.kind(),
-                _ => return ErrorKind::Other,
-            },
-            Self::Disk(io) => io.kind(),
-            _ => return ErrorKind::Other,
-        };
-        let is_full = matches!(io, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        if is_full { ErrorKind::Full } else { ErrorKind::Other }
-    }
-}
-
-/// For `map_err`: redb has an error type per operation, and all of them become one.
-pub(super) fn failed(error: impl Into<redb::Error>) -> EngineError {
-    EngineError::Redb(Box::new(error.into()))
-}
 
 /// Where an opening begins to count.
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +64,17 @@ pub(super) struct Engine {
     database: RwLock<Option<Database>>,
     /// How often it was tried to sync.
     syncs: Arc<AtomicU64>,
+    /// A read met damage that may have left the engine in any state: it is opened again before the next commit.
+    is_suspect: AtomicBool,
+}
+
+/// What was found of a message.
+#[derive(Debug)]
+pub(super) enum Found {
+    Whole(Content),
+    Missing,
+    /// Its bytes are not those that were written. There are none where the engine could not read them.
+    Damaged(Option<Bytes>),
 }
 
 impl Engine {
@@ -104,52 +85,64 @@ impl Engine {
         new_folder_id: u64,
     ) -> Result<(Self, Begin), EngineError> {
         let syncs = Arc::default();
-        let database = open_database(&*disk, cache_bytes, &syncs)?;
-        let begin = begin_opening(&database, new_folder_id)?;
-        Ok((Self { disk, cache_bytes, database: RwLock::new(Some(database)), syncs }, begin))
+        let (database, begin) = guarded(|| {
+            let backend = disk.open().map_err(EngineError::Disk)?;
+            // Only a disk of a test can be empty here.
+            let is_new = backend.len().map_err(EngineError::Disk)? == 0;
+            let database = on_backend(backend, cache_bytes, &syncs)?;
+            if !is_new {
+                vet(&database)?;
+            }
+            let begin = begin_opening(&database, new_folder_id)?;
+            Ok((database, begin))
+        })?;
+        let (database, is_suspect) = (RwLock::new(Some(database)), AtomicBool::new(false));
+        Ok((Self { disk, cache_bytes, database, syncs, is_suspect }, begin))
     }
 
     /// Makes the file of a new folder.
     pub(super) fn make(disk: &FolderDisk, folder_id: u64) -> Result<(), EngineError> {
         /// Enough for what a new file holds.
         const CACHE_BYTES: usize = 1 << 20;
-        let backend = disk.begin().map_err(EngineError::Disk)?;
-        let database = on_backend(backend, CACHE_BYTES, &Arc::default())?;
-        begin_opening(&database, folder_id)?;
-        drop(database);
+        guarded(|| {
+            let backend = disk.begin().map_err(EngineError::Disk)?;
+            let database = on_backend(backend, CACHE_BYTES, &Arc::default())?;
+            begin_opening(&database, folder_id).map(drop)
+        })?;
         disk.finish().map_err(EngineError::Disk)
     }
 
-    /// Visits every message in the order of sending, and answers how many bytes all records and objects have.
-    pub(super) fn scan(&self, mut visit: impl FnMut(u64, Header<'_>)) -> Result<u64, EngineError> {
-        let transaction = self.begin_read()?;
-        let mut bytes = 0;
-        for row in transaction.open_table(MESSAGES).map_err(failed)?.iter().map_err(failed)? {
-            let (key, record) = row.map_err(failed)?;
-            let (header, _) = Header::read(record.value()).ok_or(EngineError::Record(key.value()))?;
-            bytes += record.value().len() as u64;
-            visit(key.value(), header);
-        }
-        for row in transaction.open_table(OBJECTS).map_err(failed)?.iter().map_err(failed)? {
-            bytes += ObjectFacts::from(row.map_err(failed)?.1.value()).bytes;
-        }
-        Ok(bytes)
-    }
-
-    /// The contents of some messages; `None` where there is no such message.
-    pub(super) fn contents(&self, sequences: &[u64]) -> Result<Vec<Option<Content>>, EngineError> {
-        let messages = self.begin_read()?.open_table(MESSAGES).map_err(failed)?;
-        let content = |sequence: &u64| {
-            let Some(record) = messages.get(sequence).map_err(failed)? else { return Ok(None) };
-            let (header, body) = Header::read(record.value()).ok_or(EngineError::Record(*sequence))?;
-            Ok(Some(Content { sent_at: header.sent_at, body: Bytes::copy_from_slice(body) }))
+    /// The contents of some messages. A damaged one fails by itself.
+    pub(super) fn contents(&self, sequences: &[u64]) -> Result<Vec<Found>, EngineError> {
+        let found = |sequence: &u64| match self.read(|transaction| content(transaction, *sequence)) {
+            Err(error) if error.is_damage() => {
+                tracing::error!(
+                    sequence,
+                    error = &error as &dyn std::error::Error,
+                    "a message cannot be read"
+                );
+                Ok(Found::Damaged(None))
+            }
+            other => other,
         };
-        sequences.iter().map(content).collect()
+        sequences.iter().map(found).collect()
     }
 
-    pub(super) fn begin_read(&self) -> Result<ReadTransaction, EngineError> {
-        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
-        database.as_ref().ok_or(EngineError::Closed)?.begin_read().map_err(failed)
+    /// Reads in a transaction of its own.
+    pub(super) fn read<T>(
+        &self,
+        read: impl FnOnce(&ReadTransaction) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let result = guarded(|| {
+            let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+            let transaction = database.as_ref().ok_or(EngineError::Closed)?.begin_read().map_err(failed)?;
+            drop(database);
+            read(&transaction)
+        });
+        if result.as_ref().is_err_and(EngineError::is_damage) {
+            self.is_suspect.store(true, Ordering::Relaxed);
+        }
+        result
     }
 
     pub(super) fn begin_write(&self) -> Result<WriteTransaction, EngineError> {
@@ -171,34 +164,49 @@ impl Engine {
     /// the last commit that took effect.
     pub(super) fn reopen(&self) -> Result<u64, EngineError> {
         self.close();
-        let database = open_database(&*self.disk, self.cache_bytes, &self.syncs)?;
-        let folder = database.begin_read().map_err(failed)?.open_table(FOLDER).map_err(failed)?;
-        let commit = folder.get(COMMIT).map_err(failed)?.map_or(0, |number| number.value());
+        let (database, commit) = guarded(|| {
+            let backend = self.disk.open().map_err(EngineError::Disk)?;
+            let database = on_backend(backend, self.cache_bytes, &self.syncs)?;
+            let folder = database.begin_read().map_err(failed)?.open_table(FOLDER).map_err(failed)?;
+            let commit = folder.get(COMMIT).map_err(failed)?.map_or(0, |number| number.value());
+            Ok((database, commit))
+        })?;
+        self.is_suspect.store(false, Ordering::Relaxed);
         *self.database.write().unwrap_or_else(PoisonError::into_inner) = Some(database);
         Ok(commit)
     }
 
     /// Whether there is an engine to work with.
     pub(super) fn is_open(&self) -> bool {
-        self.database.read().unwrap_or_else(PoisonError::into_inner).is_some()
+        !self.is_suspect.load(Ordering::Relaxed)
+            && self.database.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Closes the file; everything fails from now on.
     pub(super) fn close(&self) {
         let database = self.database.write().unwrap_or_else(PoisonError::into_inner).take();
-        drop(database);
+        let closed = guarded(|| {
+            drop(database);
+            Ok(())
+        });
+        if let Err(error) = closed {
+            tracing::error!(error = &error as &dyn std::error::Error, "the store was not closed in order");
+        }
     }
 }
 
-fn open_database(
-    disk: &dyn Disk,
-    cache_bytes: usize,
-    syncs: &Arc<AtomicU64>,
-) -> Result<Database, EngineError> {
-    on_backend(disk.open().map_err(EngineError::Disk)?, cache_bytes, syncs)
+fn content(transaction: &ReadTransaction, sequence: u64) -> Result<Found, EngineError> {
+    let messages = transaction.open_table(MESSAGES).map_err(failed)?;
+    let Some(record) = messages.get(sequence).map_err(failed)? else { return Ok(Found::Missing) };
+    Ok(match Header::read(record.value()) {
+        Some((header, body)) => {
+            Found::Whole(Content { sent_at: header.sent_at, body: Bytes::copy_from_slice(body) })
+        }
+        None => Found::Damaged(Some(Bytes::copy_from_slice(record.value()))),
+    })
 }
 
-fn on_backend(
+pub(super) fn on_backend(
     backend: Box<dyn StorageBackend>,
     cache_bytes: usize,
     syncs: &Arc<AtomicU64>,
@@ -207,7 +215,7 @@ fn on_backend(
     Database::builder().set_cache_size(cache_bytes).create_with_backend(backend).map_err(failed)
 }
 
-fn begin_opening(database: &Database, new_folder_id: u64) -> Result<Begin, EngineError> {
+pub(super) fn begin_opening(database: &Database, new_folder_id: u64) -> Result<Begin, EngineError> {
     let transaction = database.begin_write().map_err(failed)?;
     let mut folder = transaction.open_table(FOLDER).map_err(failed)?;
     let number = |name| Ok(folder.get(name).map_err(failed)?.map(|number| number.value()));
@@ -222,7 +230,7 @@ fn begin_opening(database: &Database, new_folder_id: u64) -> Result<Begin, Engin
         commit: number(COMMIT)?.unwrap_or(0),
     };
     let next = begin.first_sequence.saturating_add(1 << SEQUENCES_PER_OPENING_BITS);
-    for (name, number) in [(FORMAT, format), (FOLDER_ID, begin.folder_id), (NEXT_SEQUENCE, next)] {
+    for (name, number) in [(FORMAT, FORMAT_VERSION), (FOLDER_ID, begin.folder_id), (NEXT_SEQUENCE, next)] {
         folder.insert(name, number).map_err(failed)?;
     }
     drop(folder);
@@ -230,6 +238,7 @@ fn begin_opening(database: &Database, new_folder_id: u64) -> Result<Begin, Engin
     transaction.open_table(MESSAGES).map_err(failed)?;
     transaction.open_table(OBJECTS).map_err(failed)?;
     transaction.open_table(OBJECT_BYTES).map_err(failed)?;
+    transaction.open_table(OBJECT_DIGESTS).map_err(failed)?;
     transaction.commit().map_err(failed)?;
     Ok(begin)
 }

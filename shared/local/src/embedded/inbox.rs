@@ -89,6 +89,22 @@ pub(super) struct Batch {
     pub(super) deletes: Vec<u64>,
 }
 
+impl Batch {
+    /// How many parts it has that can be done apart.
+    pub(super) fn len(&self) -> usize {
+        self.jobs.len() + self.deletes.len()
+    }
+
+    /// Its two halves, in their order.
+    pub(super) fn halves(mut self) -> (Self, Self) {
+        let half = self.len() / 2;
+        // Acknowledgements come first, as in a whole batch.
+        let deletes = self.deletes.split_off(half.min(self.deletes.len()));
+        let jobs = self.jobs.split_off(half - self.deletes.len());
+        (self, Self { jobs, deletes })
+    }
+}
+
 #[derive(Debug, Default)]
 struct Waiting {
     jobs: VecDeque<Job>,

@@ -1,4 +1,4 @@
-//! How a message lies in the engine: a small header, then the body byte for byte.
+//! How a message lies in the engine: a small header with a digest, then the body byte for byte.
 
 use posthaste_core::time::Timestamp;
 use posthaste_ports::QueueName;
@@ -6,10 +6,17 @@ use posthaste_ports::QueueName;
 use super::QUEUES;
 
 /// The layout this code writes.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+
+/// The layout before, without a digest. Still read.
+const VERSION_WITHOUT_DIGEST: u8 = 1;
 
 /// version, queue, length of the group id, sent, due.
 const FIXED_BYTES: usize = 3 + 8 + 8;
+
+/// The CRC-32 of all other bytes of the record. It finds what a disk does to bytes, not what a forger does, who could
+/// as well write a record of his own.
+const DIGEST_BYTES: usize = 4;
 
 /// A message's header; an empty group is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +30,7 @@ pub(super) struct Header<'a> {
 impl<'a> Header<'a> {
     /// The size of a record with this header.
     pub(super) fn record_bytes(&self, body_bytes: usize) -> usize {
-        FIXED_BYTES + self.group.len() + body_bytes
+        FIXED_BYTES + DIGEST_BYTES + self.group.len() + body_bytes
     }
 
     /// Fills a record of exactly `record_bytes`.
@@ -34,21 +41,55 @@ impl<'a> Header<'a> {
         head[..3].copy_from_slice(&[VERSION, number_of(self.queue), group_bytes]);
         head[3..11].copy_from_slice(&self.sent_at.as_millis().to_le_bytes());
         head[11..].copy_from_slice(&self.due.as_millis().to_le_bytes());
-        let (group, rest) = rest.split_at_mut(self.group.len());
+        let (digest, rest) = rest.split_at_mut(DIGEST_BYTES);
+        let (group, text) = rest.split_at_mut(self.group.len());
         group.copy_from_slice(self.group.as_bytes());
-        rest.copy_from_slice(body);
+        text.copy_from_slice(body);
+        digest.copy_from_slice(&crc(&[head, rest]).to_le_bytes());
     }
 
-    /// Reads a record; `None` if it is none that this version wrote.
+    /// Reads a record; `None` if it is none, or if its bytes are not those that were written.
     pub(super) fn read(record: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        has_its_digest(record).then(|| Self::read_unverified(record)).flatten()
+    }
+
+    /// The same for a look at the header alone, which must not cost a look at the body.
+    pub(super) fn read_unverified(record: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (head, rest) = record.split_at_checked(FIXED_BYTES)?;
+        let rest = match head[0] {
+            VERSION => rest.get(DIGEST_BYTES..)?,
+            VERSION_WITHOUT_DIGEST => rest,
+            _ => return None,
+        };
         let queue = *QUEUES.get(usize::from(head[1]))?;
         let (group, body) = rest.split_at_checked(usize::from(head[2]))?;
         let sent_at = Timestamp::from_millis(u64::from_le_bytes(head[3..11].try_into().ok()?));
         let due = Timestamp::from_millis(u64::from_le_bytes(head[11..].try_into().ok()?));
         let group = std::str::from_utf8(group).ok()?;
-        (head[0] == VERSION).then_some((Self { queue, group, sent_at, due }, body))
+        Some((Self { queue, group, sent_at, due }, body))
     }
+}
+
+/// Whether the record has the digest of its bytes, or is of a version without one.
+fn has_its_digest(record: &[u8]) -> bool {
+    let Some((head, rest)) = record.split_at_checked(FIXED_BYTES) else { return false };
+    if head[0] == VERSION_WITHOUT_DIGEST {
+        return true;
+    }
+    let digest = rest.split_at_checked(DIGEST_BYTES);
+    digest.is_some_and(|(digest, rest)| *digest == crc(&[head, rest]).to_le_bytes())
+}
+
+/// Whether a record carries a digest that can be checked.
+pub(super) fn is_verifiable(record: &[u8]) -> bool {
+    record.first() != Some(&VERSION_WITHOUT_DIGEST)
+}
+
+/// The digest of parts that lie one after the other.
+pub(super) fn crc(parts: &[&[u8]]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    parts.iter().for_each(|part| hasher.update(part));
+    hasher.finalize()
 }
 
 /// The place of a queue in `QUEUES`, which is also its number on disk.
@@ -65,6 +106,24 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn written(header: &Header<'_>, body: &[u8]) -> Vec<u8> {
+        let mut record = vec![0; header.record_bytes(body.len())];
+        header.write(body, &mut record);
+        record
+    }
+
+    #[test]
+    fn a_record_of_the_version_before_is_read_without_a_digest() {
+        let (sent_at, due) = (Timestamp::from_millis(1), Timestamp::from_millis(2));
+        let mut record = vec![1, 1, 1];
+        record.extend(1_u64.to_le_bytes());
+        record.extend(2_u64.to_le_bytes());
+        record.extend(b"gbody");
+        let header = Header { queue: QueueName::DeadLetters, group: "g", sent_at, due };
+        assert_eq!(Header::read(&record), Some((header, &b"body"[..])));
+        assert!(!is_verifiable(&record) && is_verifiable(&written(&header, b"body")));
+    }
+
     proptest! {
         #[test]
         fn every_record_survives_writing_and_reading(
@@ -76,16 +135,30 @@ mod tests {
         ) {
             let (sent_at, due) = (Timestamp::from_millis(sent), Timestamp::from_millis(due));
             let header = Header { queue: QUEUES[queue], group: &group, sent_at, due };
-            let mut record = vec![0; header.record_bytes(body.len())];
-            header.write(&body, &mut record);
+            let record = written(&header, &body);
             prop_assert_eq!(Header::read(&record), Some((header, &body[..])));
         }
 
         #[test]
+        fn a_record_with_a_byte_that_was_altered_is_not_read(
+            body in prop::collection::vec(any::<u8>(), 0..200),
+            at in any::<prop::sample::Index>(),
+            change in 1_u8..=255,
+        ) {
+            let (sent_at, due) = (Timestamp::EPOCH, Timestamp::from_millis(7));
+            let header = Header { queue: QueueName::Deliveries, group: "a.b", sent_at, due };
+            let mut record = written(&header, &body);
+            let at = at.index(record.len());
+            // The one byte that says that there is no digest.
+            prop_assume!(at != 0 || record[0] ^ change != VERSION_WITHOUT_DIGEST);
+            record[at] ^= change;
+            prop_assert_eq!(Header::read(&record), None);
+        }
+
+        #[test]
         fn any_bytes_are_read_without_a_panic(record in prop::collection::vec(any::<u8>(), 0..300)) {
-            if let Some((header, body)) = Header::read(&record) {
-                prop_assert_eq!(header.record_bytes(body.len()), record.len());
-            }
+            prop_assert!(Header::read(&record).is_none() || record[0] == VERSION_WITHOUT_DIGEST);
+            let _ = Header::read_unverified(&record);
         }
     }
 }

@@ -11,9 +11,12 @@ use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition, Revalidated,
 };
 
+use redb::ReadTransaction;
+
 use super::Handle;
-use super::engine::{Engine, EngineError, OBJECT_BYTES, OBJECTS, ObjectFacts, failed};
+use super::engine::{Engine, EngineError, OBJECT_BYTES, OBJECT_DIGESTS, OBJECTS, ObjectFacts, failed};
 use super::inbox::{Done, Failed, Work};
+use super::record;
 
 /// Largest state object. State objects are small; parked ones are gathered to 4 MiB.
 const OBJECT_BYTES_MAX: usize = 256 << 20;
@@ -138,7 +141,14 @@ impl ObjectStore for StateStore {
 }
 
 fn object(engine: &Engine, key: &str, known: Option<u64>) -> Result<Revalidated, EngineError> {
-    let transaction = engine.begin_read()?;
+    engine.read(|transaction| object_in(transaction, key, known))
+}
+
+fn object_in(
+    transaction: &ReadTransaction,
+    key: &str,
+    known: Option<u64>,
+) -> Result<Revalidated, EngineError> {
     let objects = transaction.open_table(OBJECTS).map_err(failed)?;
     let Some(facts) = objects.get(key).map_err(failed)?.map(|facts| ObjectFacts::from(facts.value())) else {
         return Ok(Revalidated::Missing);
@@ -147,13 +157,38 @@ fn object(engine: &Engine, key: &str, known: Option<u64>) -> Result<Revalidated,
         return Ok(Revalidated::Unchanged);
     }
     let contents = transaction.open_table(OBJECT_BYTES).map_err(failed)?;
-    let Some(bytes) = contents.get(key).map_err(failed)? else { return Ok(Revalidated::Missing) };
+    let bytes = contents.get(key).map_err(failed)?.ok_or_else(|| EngineError::Object(key.to_owned()))?;
     let bytes = Bytes::copy_from_slice(bytes.value());
+    if !is_as_written(transaction, key, facts, &bytes)? {
+        return Err(EngineError::Object(key.to_owned()));
+    }
     Ok(Revalidated::Changed(Object { bytes, etag: etag(facts.version) }))
 }
 
+/// Whether an object has the bytes that were written; those of an older program have no digest.
+pub(super) fn is_as_written(
+    transaction: &ReadTransaction,
+    key: &str,
+    facts: ObjectFacts,
+    bytes: &[u8],
+) -> Result<bool, EngineError> {
+    let known = transaction.open_table(OBJECT_DIGESTS).map_err(failed)?.get(key).map_err(failed)?;
+    let known = known.map(|digest| digest.value()).filter(|(version, _)| *version == facts.version);
+    let has_digest = known.is_none_or(|(_, crc)| crc == record::crc(&[key.as_bytes(), bytes]));
+    Ok(has_digest && facts.bytes == bytes.len() as u64)
+}
+
 fn page(engine: &Engine, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, EngineError> {
-    let objects = engine.begin_read()?.open_table(OBJECTS).map_err(failed)?;
+    engine.read(|transaction| page_in(transaction, prefix, after, max))
+}
+
+fn page_in(
+    transaction: &ReadTransaction,
+    prefix: &str,
+    after: Option<&str>,
+    max: usize,
+) -> Result<ListPage, EngineError> {
+    let objects = transaction.open_table(OBJECTS).map_err(failed)?;
     let from = match after {
         Some(after) if after >= prefix => Bound::Excluded(after),
         _ => Bound::Included(prefix),

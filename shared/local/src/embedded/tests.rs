@@ -1,6 +1,7 @@
 //! What the embedded store promises beyond the conformance suite: durability, faults, and a model.
 
 mod behaviour;
+mod damage;
 mod device;
 mod faults;
 mod model;

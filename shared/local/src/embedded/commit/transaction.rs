@@ -4,11 +4,12 @@ use posthaste_ports::{ErrorKind, PutCondition, QueueName};
 use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::{Committer, Outcome};
+use crate::embedded::damage::guarded;
 use crate::embedded::engine::{
-    COMMIT, EngineError, FOLDER, MESSAGES, OBJECT_BYTES, OBJECTS, ObjectFacts, failed,
+    COMMIT, EngineError, FOLDER, MESSAGES, OBJECT_BYTES, OBJECT_DIGESTS, OBJECTS, ObjectFacts, failed,
 };
 use crate::embedded::inbox::{Batch, Failed, NewMessage, Work};
-use crate::embedded::record::Header;
+use crate::embedded::record::{self, Header};
 use crate::embedded::store::version_of;
 
 type Messages<'t> = Table<'t, u64, &'static [u8]>;
@@ -18,7 +19,7 @@ impl Committer {
     /// that the transaction took effect all the same.
     pub(super) fn write(&mut self, batch: &Batch) -> Result<Vec<Outcome>, (EngineError, Vec<Outcome>)> {
         let mut outcomes = Vec::with_capacity(batch.jobs.len());
-        match self.try_write(batch, &mut outcomes) {
+        match guarded(|| self.try_write(batch, &mut outcomes)) {
             Ok(()) => Ok(outcomes),
             Err(error) => Err((error, outcomes)),
         }
@@ -73,6 +74,9 @@ impl Committer {
                 objects.insert(key.as_str(), facts).map_err(failed)?;
                 let mut contents = transaction.open_table(OBJECT_BYTES).map_err(failed)?;
                 contents.insert(key.as_str(), &bytes[..]).map_err(failed)?;
+                let digest = (number, record::crc(&[key.as_bytes(), bytes]));
+                let mut digests = transaction.open_table(OBJECT_DIGESTS).map_err(failed)?;
+                digests.insert(key.as_str(), digest).map_err(failed)?;
                 self.next_sequence += 1;
             }
             Work::Delete { key } => {
@@ -82,6 +86,8 @@ impl Committer {
                 self.live_bytes = self.live_bytes.saturating_sub(freed);
                 let mut contents = transaction.open_table(OBJECT_BYTES).map_err(failed)?;
                 contents.remove(key.as_str()).map_err(failed)?;
+                let mut digests = transaction.open_table(OBJECT_DIGESTS).map_err(failed)?;
+                digests.remove(key.as_str()).map_err(failed)?;
             }
         }
         Ok(Ok(number))
@@ -108,14 +114,13 @@ fn store(messages: &mut Messages<'_>, sequence: u64, message: &NewMessage) -> Re
     Ok(record_bytes as u64)
 }
 
-/// The record stays what it was, but for its queue and the time it is due: now.
+/// The record stays what it was, but for its queue and the time it is due: now. A damaged one stays as it lies: memory
+/// has it in the redrive queue, and a receive after the next start puts it there again.
 fn redrive(messages: &mut Messages<'_>, sequence: u64) -> Result<(), EngineError> {
-    let Some(old) = messages.remove(sequence).map_err(failed)?.map(|record| record.value().to_vec()) else {
-        return Ok(());
-    };
-    let (header, body) = Header::read(&old).ok_or(EngineError::Record(sequence))?;
+    let old = messages.get(sequence).map_err(failed)?.map(|record| record.value().to_vec());
+    let Some((header, body)) = old.as_deref().and_then(Header::read) else { return Ok(()) };
     let moved = Header { queue: QueueName::Redrive, due: header.sent_at, ..header };
-    let mut record = messages.insert_reserve(sequence, old.len()).map_err(failed)?;
+    let mut record = messages.insert_reserve(sequence, moved.record_bytes(body.len())).map_err(failed)?;
     moved.write(body, record.as_mut());
     Ok(())
 }

@@ -3,10 +3,14 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use posthaste_ports::{Clock, ErrorKind, PortError, ReceiveRequest, ReceivedMessage};
+use bytes::Bytes;
+use posthaste_core::time::Timestamp;
+use posthaste_ports::{Clock, ErrorKind, PortError, QueueName, ReceiveRequest, ReceivedMessage};
 
 use super::{LocalQueue, text};
 use crate::embedded::bodies::Content;
+use crate::embedded::damage;
+use crate::embedded::engine::Found;
 use crate::embedded::inbox::Work;
 use crate::embedded::index::{Now, QueueIndex, Received, Taken};
 use crate::embedded::store::answer;
@@ -61,9 +65,9 @@ impl<C: Clock> LocalQueue<C> {
         if given.is_empty() {
             return Ok(Vec::new());
         }
-        let mut contents: Vec<Option<Content>> = {
+        let mut contents: Vec<Option<Found>> = {
             let mut bodies = self.shared().bodies();
-            given.iter().map(|received| bodies.take(received.sequence)).collect()
+            given.iter().map(|received| bodies.take(received.sequence).map(Found::Whole)).collect()
         };
         let missing = given.iter().zip(&contents).filter(|(_, content)| content.is_none());
         let missing: Vec<u64> = missing.map(|(received, _)| received.sequence).collect();
@@ -72,20 +76,16 @@ impl<C: Clock> LocalQueue<C> {
             contents
                 .iter_mut()
                 .filter(|content| content.is_none())
-                .for_each(|content| *content = found.next().flatten());
+                .for_each(|content| *content = found.next());
         }
         Ok(given
             .into_iter()
             .zip(contents)
-            .filter_map(|(received, content)| self.message(received, content))
+            .filter_map(|(received, content)| self.message(received, content.unwrap_or(Found::Missing)))
             .collect())
     }
 
-    async fn read_engine(
-        &self,
-        given: &[Received],
-        missing: Vec<u64>,
-    ) -> Result<Vec<Option<Content>>, PortError> {
+    async fn read_engine(&self, given: &[Received], missing: Vec<u64>) -> Result<Vec<Found>, PortError> {
         let shared = self.handle.shared.clone();
         // Beside the async threads, because the disk may have to be asked.
         let read = tokio::task::spawn_blocking(move || shared.engine.contents(&missing)).await;
@@ -98,18 +98,38 @@ impl<C: Clock> LocalQueue<C> {
         Err(error)
     }
 
-    fn message(&self, received: Received, content: Option<Content>) -> Option<ReceivedMessage> {
-        let Some(Content { sent_at, body }) = content else {
-            // Cannot be, as the index follows the engine. Its visibility timeout keeps it out of the way.
-            tracing::error!(sequence = received.sequence, "a message of the index is not in the store");
-            return None;
+    fn message(&self, received: Received, content: Found) -> Option<ReceivedMessage> {
+        let Content { sent_at, body } = match content {
+            Found::Whole(content) => content,
+            Found::Missing => {
+                // Cannot be, as the index follows the engine. Its visibility timeout keeps it out of the way.
+                tracing::error!(sequence = received.sequence, "a message of the index is not in the store");
+                return None;
+            }
+            Found::Damaged(record) => return self.damaged(received, record.as_deref()),
         };
-        Some(ReceivedMessage {
+        Some(self.received(received, sent_at, body))
+    }
+
+    /// A damaged message leaves its queue for the one whose messages are kept byte for byte. One that cannot even be
+    /// read stays there, out of the way of others, and is looked at again after each visibility timeout.
+    fn damaged(&self, received: Received, record: Option<&[u8]>) -> Option<ReceivedMessage> {
+        let now = self.now();
+        if self.name != QueueName::Redrive {
+            self.queue().update(now, |index| index.settle(received));
+            damage::set_aside(&self.shared().queues, received.sequence, now.wall);
+            return None;
+        }
+        record.map(|record| self.received(received, now.wall, damage::kept(record)))
+    }
+
+    fn received(&self, received: Received, sent_at: Timestamp, body: Bytes) -> ReceivedMessage {
+        ReceivedMessage {
             id: text::message_id(self.shared().folder_id, received.sequence),
             receipt: text::receipt(self.shared().opening, received),
             body,
             receive_count: received.count,
             sent_at,
-        })
+        }
     }
 }

@@ -161,8 +161,8 @@ async fn a_caller_that_gives_up_leaves_whole_work() {
     let received = queue.receive(ask(1)).await.unwrap().remove(0);
     {
         let replace = queue.replace(&received.receipt, vec![to(DELIVERIES, "new")]);
-        // Polled once, then dropped: the work is with the commit thread.
-        assert!(futures_util::FutureExt::now_or_never(replace).is_none());
+        // Polled once, then dropped: the work is with the commit thread, which may even have done it by then.
+        let _ = futures_util::FutureExt::now_or_never(replace);
     }
     assert_eq!(local.gauges(), Gauges::default());
     let waiting = ReceiveRequest { wait: Duration::from_secs(20), ..ask(10) };

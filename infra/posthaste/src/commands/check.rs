@@ -1,0 +1,32 @@
+//! `check`: what a data folder holds, and what of it is damaged.
+
+use std::path::Path;
+
+use posthaste_local::CheckReport;
+use serde_json::json;
+
+use super::CommandError;
+use crate::output::Reply;
+
+pub(super) fn run(data_dir: &Path) -> Result<Reply, CommandError> {
+    let report = posthaste_local::check(data_dir).map_err(|source| CommandError::Check { source })?;
+    let done = reply(&report);
+    if report.damages == 0 {
+        return Ok(done);
+    }
+    Err(CommandError::Damaged { folder: data_dir.to_owned(), damages: report.damages, done: Box::new(done) })
+}
+
+fn reply(report: &CheckReport) -> Reply {
+    let CheckReport { messages, objects, without_digest, damages, named } = report;
+    let reply = Reply::new(json!({
+        "messages": messages, "objects": objects, "withoutDigest": without_digest,
+        "damages": damages, "named": named,
+    }));
+    let reply = reply.line(format!("{messages} messages and {objects} objects read, {damages} damages"));
+    let reply = match without_digest {
+        0 => reply,
+        some => reply.line(format!("{some} messages of an older version carry no digest")),
+    };
+    named.iter().fold(reply, |reply, damage| reply.line(format!("damaged: {damage}")))
+}

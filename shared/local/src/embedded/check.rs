@@ -1,0 +1,139 @@
+//! A look at all that a data folder holds: which messages and objects are whole. It changes nothing on disk.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
+
+use super::damage::guarded;
+use super::engine::{
+    EngineError, MESSAGES, OBJECT_BYTES, OBJECTS, ObjectFacts, begin_opening, failed, on_backend,
+};
+use super::record::{self, Header};
+use super::scan::{scan, vet};
+use super::store::is_as_written;
+use super::unwritten::Unwritten;
+use super::{ENGINE_FILE, OpenError};
+
+/// Most damages that are named one by one.
+const NAMED_MAX: usize = 1000;
+
+/// Bytes of pages kept in memory meanwhile.
+const CACHE_BYTES: usize = 64 << 20;
+
+/// What a data folder holds.
+#[derive(Debug, Default)]
+pub struct CheckReport {
+    /// Messages that were looked at.
+    pub messages: u64,
+    /// State objects that were looked at.
+    pub objects: u64,
+    /// Messages of a version before digests: whether a byte of theirs was altered cannot be told.
+    pub without_digest: u64,
+    /// How much is damaged.
+    pub damages: u64,
+    /// The first of it by name.
+    pub named: Vec<String>,
+}
+
+impl CheckReport {
+    fn damaged(&mut self, what: String) {
+        self.damages += 1;
+        if self.named.len() < NAMED_MAX {
+            self.named.push(what);
+        }
+    }
+
+    fn failed(&mut self, doing: &str, error: &EngineError) {
+        let mut text = format!("{doing}: {error}");
+        let mut cause = std::error::Error::source(error);
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        self.damaged(text);
+    }
+}
+
+/// Reads everything in a data folder that no process has open. Blocks, for as long as the disk takes to read it.
+pub fn check(dir: &Path) -> Result<CheckReport, OpenError> {
+    let folder = |source| OpenError::Folder { path: dir.to_owned(), source };
+    let file = File::open(dir.join(ENGINE_FILE)).map_err(folder)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { path: dir.to_owned(), pid: None }),
+        Err(TryLockError::Error(source)) => return Err(folder(source)),
+    }
+    let mut report = CheckReport::default();
+    if file.metadata().map_err(folder)?.len() == 0 {
+        report.damaged("the store: the file is empty".to_owned());
+        return Ok(report);
+    }
+    if let Err(error) = guarded(|| check_file(file, &mut report)) {
+        report.failed("the store", &error);
+    }
+    Ok(report)
+}
+
+fn check_file(file: File, report: &mut CheckReport) -> Result<(), EngineError> {
+    let backend = Unwritten::new(file).map_err(EngineError::Disk)?;
+    let mut database = on_backend(Box::new(backend), CACHE_BYTES, &std::sync::Arc::default())?;
+    vet(&database)?;
+    // As a start does it, but in memory alone; a folder of an older version gets its new table.
+    let begin = begin_opening(&database, 0)?;
+    read_all(&database, begin.first_sequence, report)?;
+    match guarded(|| database.check_integrity().map_err(failed)) {
+        Ok(true) => {}
+        Ok(false) => report.damaged("the store: its pages and its list of free pages disagree".to_owned()),
+        Err(error) => report.failed("the store's pages", &error),
+    }
+    Ok(())
+}
+
+fn read_all(database: &Database, next: u64, report: &mut CheckReport) -> Result<(), EngineError> {
+    let transaction = database.begin_read().map_err(failed)?;
+    if let Err(error) = guarded(|| scan(&transaction, next, |_, _| {}).map(drop)) {
+        report.failed("the store", &error);
+    }
+    if let Err(error) = guarded(|| read_messages(&transaction, report)) {
+        let doing = format!("the messages after the first {}", report.messages);
+        report.failed(&doing, &error);
+    }
+    if let Err(error) = guarded(|| read_objects(&transaction, report)) {
+        let doing = format!("the objects after the first {}", report.objects);
+        report.failed(&doing, &error);
+    }
+    Ok(())
+}
+
+fn read_messages(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), EngineError> {
+    for row in transaction.open_table(MESSAGES).map_err(failed)?.iter().map_err(failed)? {
+        let (sequence, record) = row.map_err(failed)?;
+        report.messages += 1;
+        report.without_digest += u64::from(!record::is_verifiable(record.value()));
+        if Header::read(record.value()).is_none() {
+            let sequence = sequence.value();
+            report.damaged(format!("message {sequence}: its bytes are not those that were written"));
+        }
+    }
+    Ok(())
+}
+
+fn read_objects(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), EngineError> {
+    let contents = transaction.open_table(OBJECT_BYTES).map_err(failed)?;
+    for row in transaction.open_table(OBJECTS).map_err(failed)?.iter().map_err(failed)? {
+        let (key, facts) = row.map_err(failed)?;
+        let (key, facts) = (key.value(), ObjectFacts::from(facts.value()));
+        report.objects += 1;
+        let is_whole = guarded(|| match contents.get(key).map_err(failed)? {
+            Some(bytes) => is_as_written(transaction, key, facts, bytes.value()),
+            None => Ok(false),
+        });
+        match is_whole {
+            Ok(true) => {}
+            Ok(false) => report.damaged(format!("object {key}: its bytes are not those that were written")),
+            Err(error) => report.failed(&format!("object {key}"), &error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Why the engine could not do something, and what an operator can do about it.
+
+use std::io;
+
+use posthaste_ports::ErrorKind;
+
+use super::engine::FORMAT_VERSION;
+
+/// Why the engine could not do something.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EngineError {
+    #[error("the engine failed")]
+    Redb(#[source] Box<redb::Error>),
+    #[error("the disk cannot be opened")]
+    Disk(#[source] io::Error),
+    #[error("the commit thread cannot be started")]
+    Thread(#[source] io::Error),
+    #[error("the store is closed")]
+    Closed,
+    #[error("a damaged page made the engine stop: {0}")]
+    Panicked(String),
+    #[error("of the {expected} rows of \"{table}\", {found} can be found")]
+    Lost { table: &'static str, expected: u64, found: u64 },
+    #[error("the row {row} of \"{table}\" is not where it should be")]
+    Misplaced { table: &'static str, row: String },
+    #[error("it is no store of posthaste: it has no \"{0}\"")]
+    Foreign(&'static str),
+    #[error("the object {0} is damaged on disk: its bytes are not those that were written")]
+    Object(String),
+    #[error("the folder was written by a newer version (format {0}, this one knows {FORMAT_VERSION})")]
+    NewerFormat(u64),
+}
+
+impl EngineError {
+    /// Whether the file is damaged, as far as can be told.
+    pub(super) fn is_damage(&self) -> bool {
+        match self {
+            Self::Redb(error) => matches!(&**error, redb::Error::Corrupted(_) | redb::Error::LockPoisoned(_)),
+            Self::Panicked(_) | Self::Lost { .. } | Self::Misplaced { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// What an operator can do when the folder cannot be opened.
+    pub(super) fn advice(&self) -> &'static str {
+        let io = match self {
+            Self::NewerFormat(_) => return "start the version of posthaste that wrote it, or a newer one",
+            Self::Disk(io) => Some(io),
+            Self::Redb(error) => match &**error {
+                redb::Error::Io(io) => Some(io),
+                _ => None,
+            },
+            _ => None,
+        };
+        let is_of_content = |kind| matches!(kind, io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof);
+        if io.is_some_and(|io| !is_of_content(io.kind())) {
+            return "see to the disk and its permissions, then start again";
+        }
+        "it is damaged or was not written by posthaste; restore the data folder from a backup, or move the file \
+         away to begin with an empty store (`posthaste check` says what can still be read)"
+    }
+
+    pub(super) fn kind(&self) -> ErrorKind {
+        let io = match self {
+            Self::Redb(error) => match &**error {
+                redb::Error::Io(io) => io.kind(),
+                _ => return ErrorKind::Other,
+            },
+            Self::Disk(io) => io.kind(),
+            _ => return ErrorKind::Other,
+        };
+        let is_full = matches!(io, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        if is_full { ErrorKind::Full } else { ErrorKind::Other }
+    }
+}
+
+/// For `map_err`: redb has an error type per operation, and all of them become one.
+pub(super) fn failed(error: impl Into<redb::Error>) -> EngineError {
+    EngineError::Redb(Box::new(error.into()))
+}

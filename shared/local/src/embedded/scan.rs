@@ -1,0 +1,102 @@
+//! The look at an opened file: whether it is ours, and what it holds. The engine does not verify pages when it opens a
+//! file, so what it shows is compared with itself. Bodies and digests are not looked at, which would take a look at
+//! every byte.
+
+use std::collections::BTreeSet;
+
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableHandle};
+
+use super::engine::{EngineError, FOLDER, FORMAT, MESSAGES, OBJECT_DIGESTS, OBJECTS, ObjectFacts, failed};
+use super::record::Header;
+
+/// The first format whose objects have digests, and the table that holds them.
+const FORMAT_WITH_DIGESTS: u64 = 2;
+const DIGESTS: &str = "object_digests";
+
+/// Refuses a file that another program made, or of which a table is gone: the engine would make a new one.
+pub(super) fn vet(database: &Database) -> Result<(), EngineError> {
+    let transaction = database.begin_read().map_err(failed)?;
+    let tables = transaction.list_tables().map_err(failed)?;
+    let names: Vec<String> = tables.map(|table| table.name().to_owned()).collect();
+    let missing = ["folder", "messages", "objects", "object_bytes"]
+        .into_iter()
+        .find(|wanted| !names.iter().any(|name| name == wanted));
+    if let Some(missing) = missing {
+        return Err(EngineError::Foreign(missing));
+    }
+    let folder = transaction.open_table(FOLDER).map_err(failed)?;
+    let format = folder.get(FORMAT).map_err(failed)?.map(|format| format.value());
+    let format = format.ok_or(EngineError::Foreign(FORMAT))?;
+    let has_digests = names.iter().any(|name| name == DIGESTS);
+    if format >= FORMAT_WITH_DIGESTS && !has_digests { Err(EngineError::Foreign(DIGESTS)) } else { Ok(()) }
+}
+
+/// Visits every message in the order of sending, and answers how many bytes all records and objects have. A header
+/// that cannot be read is `None`. All numbers must be less than `next`.
+pub(super) fn scan(
+    transaction: &ReadTransaction,
+    next: u64,
+    visit: impl FnMut(u64, Option<Header<'_>>),
+) -> Result<u64, EngineError> {
+    let messages = messages(transaction, next, visit)?;
+    Ok(messages.saturating_add(objects(transaction, next)?))
+}
+
+fn messages(
+    transaction: &ReadTransaction,
+    next: u64,
+    mut visit: impl FnMut(u64, Option<Header<'_>>),
+) -> Result<u64, EngineError> {
+    const TABLE: &str = "messages";
+    let table = transaction.open_table(MESSAGES).map_err(failed)?;
+    let (mut bytes, mut found, mut last) = (0_u64, 0, None);
+    for row in table.iter().map_err(failed)? {
+        let (sequence, record) = row.map_err(failed)?;
+        let sequence = sequence.value();
+        if sequence >= next || last.is_some_and(|last| sequence <= last) {
+            return Err(EngineError::Misplaced { table: TABLE, row: sequence.to_string() });
+        }
+        (found, last) = (found + 1, Some(sequence));
+        bytes = bytes.saturating_add(record.value().len() as u64);
+        visit(sequence, Header::read_unverified(record.value()).map(|(header, _)| header));
+    }
+    all_found(TABLE, table.len().map_err(failed)?, found)?;
+    Ok(bytes)
+}
+
+fn objects(transaction: &ReadTransaction, next: u64) -> Result<u64, EngineError> {
+    const TABLE: &str = "objects";
+    let table = transaction.open_table(OBJECTS).map_err(failed)?;
+    let mut missing = with_digests(transaction)?;
+    let (mut bytes, mut found, mut last) = (0_u64, 0, String::new());
+    for row in table.iter().map_err(failed)? {
+        let (key, facts) = row.map_err(failed)?;
+        let (key, facts) = (key.value(), ObjectFacts::from(facts.value()));
+        if facts.version >= next || (found > 0 && key <= last.as_str()) {
+            return Err(EngineError::Misplaced { table: TABLE, row: key.to_owned() });
+        }
+        missing.remove(key);
+        key.clone_into(&mut last);
+        (found, bytes) = (found + 1, bytes.saturating_add(facts.bytes));
+    }
+    all_found(TABLE, table.len().map_err(failed)?, found)?;
+    // A key that was altered makes an object look as if it had never been.
+    match missing.into_iter().next() {
+        Some(row) => Err(EngineError::Misplaced { table: TABLE, row }),
+        None => Ok(bytes),
+    }
+}
+
+/// The keys of objects that have a digest: those objects must be there.
+fn with_digests(transaction: &ReadTransaction) -> Result<BTreeSet<String>, EngineError> {
+    let table = transaction.open_table(OBJECT_DIGESTS).map_err(failed)?;
+    let key = |row: Result<(redb::AccessGuard<'_, &str>, _), _>| row.map(|(key, _)| key.value().to_owned());
+    let keys: BTreeSet<String> =
+        table.iter().map_err(failed)?.map(key).collect::<Result<_, _>>().map_err(failed)?;
+    all_found(DIGESTS, table.len().map_err(failed)?, keys.len() as u64)?;
+    Ok(keys)
+}
+
+fn all_found(table: &'static str, expected: u64, found: u64) -> Result<(), EngineError> {
+    if expected == found { Ok(()) } else { Err(EngineError::Lost { table, expected, found }) }
+}

@@ -1,0 +1,294 @@
+//! Damage on the disk: whatever it is, it ends in one clear error or in a store that sends nothing but what was sent
+//! to it, and says what was lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use bytes::Bytes;
+use posthaste_ports::{Entropy, ObjectStore, PutCondition, QueueName, QueueReceiver, QueueSender};
+
+use super::device::Device;
+use super::{ask, message, open, to};
+use crate::embedded::ENGINE_FILE;
+use crate::embedded::engine::MESSAGES;
+use crate::embedded::record::Header;
+use crate::{Local, LocalOptions, OpenError, SeededEntropy, SystemClock, SystemEntropy, check};
+
+const PAGE_BYTES: usize = 4096;
+
+fn open_folder(dir: &Path) -> Result<Local<SystemClock>, OpenError> {
+    Local::open(dir, LocalOptions::default(), SystemClock, SystemEntropy)
+}
+
+/// What a store was given.
+struct Given {
+    bodies: BTreeMap<&'static str, BTreeSet<String>>,
+    objects: BTreeMap<String, String>,
+}
+
+const QUEUES: [(&str, QueueName); 2] =
+    [("deliveries", QueueName::Deliveries), ("dead letters", QueueName::DeadLetters)];
+
+/// A folder with messages of all sizes and objects, closed in order.
+async fn fill(dir: &Path) -> Given {
+    let local = open_folder(dir).unwrap();
+    let mut given = Given { bodies: BTreeMap::new(), objects: BTreeMap::new() };
+    for (name, queue) in QUEUES {
+        for n in 0..60_usize {
+            let body = format!("{name} {n} {}", "x".repeat(n * n));
+            local.queue(queue).send_batch(vec![message(body.clone())]).await.unwrap().remove(0).unwrap();
+            given.bodies.entry(name).or_default().insert(body);
+        }
+    }
+    for n in 0..60_usize {
+        let (key, bytes) = (format!("topics/{n:03}.json"), format!("object {n} {}", "y".repeat(n * n)));
+        let put = Bytes::from(bytes.clone());
+        local.state().put(&key, put, PutCondition::Always).await.unwrap();
+        given.objects.insert(key, bytes);
+    }
+    local.close().await;
+    given
+}
+
+/// Does one of several damages to the bytes of a file.
+fn damage(bytes: &mut Vec<u8>, seed: u64) {
+    let chance = SeededEntropy::new(seed);
+    let below = |bound: usize| {
+        let mut number = [0; 8];
+        chance.fill(&mut number);
+        usize::try_from(u64::from_le_bytes(number) % bound as u64).unwrap()
+    };
+    let page = below(bytes.len() / PAGE_BYTES) * PAGE_BYTES;
+    match seed % 5 {
+        0 => (page..page + PAGE_BYTES).for_each(|at| bytes[at] = u8::try_from(below(256)).unwrap()),
+        1 => bytes[page..page + PAGE_BYTES].fill(0),
+        2 => bytes[page + below(PAGE_BYTES)] ^= 1 << below(8),
+        3 => {
+            let (from, len) = (page + below(PAGE_BYTES - 64), 1 + below(64));
+            (from..from + len).for_each(|at| bytes[at] = u8::try_from(below(256)).unwrap());
+        }
+        _ => bytes.truncate(below(bytes.len())),
+    }
+}
+
+/// What a store that opened shows: bodies and objects that were given, or an error, or what is kept as damaged.
+async fn is_true(local: &Local<SystemClock>, given: &Given, context: &str) {
+    let mut whole = 0;
+    for (name, queue) in QUEUES {
+        for body in drain(local, queue).await {
+            assert!(given.bodies[name].contains(&body), "{context}: {name} has {body:.60}");
+            whole += 1;
+        }
+    }
+    let kept = drain(local, QueueName::Redrive).await;
+    let kept = kept.iter().inspect(|body| {
+        assert!(body.starts_with("posthaste: this message was damaged"), "{context}: {body:.60}");
+    });
+    let all: usize = given.bodies.values().map(BTreeSet::len).sum();
+    let kept = kept.count();
+    // A due time that was altered makes a message wait; it is found damaged when it is received.
+    let waiting = waiting(local).await;
+    assert_eq!(whole + kept + waiting, all, "{context}: {whole} whole, {kept} kept, {waiting} waiting");
+    for (key, bytes) in &given.objects {
+        // An error names the object.
+        if let Ok(found) = local.state().get(key).await {
+            let found = found.unwrap_or_else(|| panic!("{context}: {key} looks as if it had never been"));
+            assert_eq!(found.bytes, bytes.as_bytes(), "{context}: {key}");
+        }
+    }
+}
+
+async fn waiting(local: &Local<SystemClock>) -> usize {
+    let mut waiting = 0;
+    for (_, queue) in QUEUES {
+        waiting += local.queue(queue).counts().await.unwrap().delayed;
+    }
+    usize::try_from(waiting).unwrap()
+}
+
+/// Receives all that is visible, as text.
+async fn drain(local: &Local<SystemClock>, queue: QueueName) -> Vec<String> {
+    let mut bodies = Vec::new();
+    loop {
+        // Damaged messages leave a receive empty that others follow.
+        let before = local.queue(queue).counts().await.unwrap().visible;
+        let received = local.queue(queue).receive(ask(10)).await.unwrap();
+        bodies.extend(received.iter().map(|message| String::from_utf8_lossy(&message.body).into_owned()));
+        if before == 0 {
+            return bodies;
+        }
+    }
+}
+
+fn write(dir: &Path, bytes: &[u8]) {
+    std::fs::create_dir_all(dir).unwrap();
+    std::fs::write(dir.join(ENGINE_FILE), bytes).unwrap();
+}
+
+#[tokio::test]
+async fn whatever_is_damaged_ends_in_a_clear_error_or_in_a_store_that_shows_only_what_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let given = fill(&folder.path().join("whole")).await;
+    let whole = std::fs::read(folder.path().join("whole").join(ENGINE_FILE)).unwrap();
+    let (mut refused, mut seen) = (0, 0);
+    for seed in 0..200 {
+        let mut bytes = whole.clone();
+        damage(&mut bytes, seed);
+        let dir = folder.path().join(seed.to_string());
+        write(&dir, &bytes);
+        let report = check(&dir).unwrap();
+        assert_eq!(std::fs::read(dir.join(ENGINE_FILE)).unwrap(), bytes, "{seed}: a check changes nothing");
+        seen += u32::from(report.damages > 0);
+        match open_folder(&dir) {
+            Err(error) => {
+                let text = error.to_string();
+                assert!(matches!(error, OpenError::Engine { .. }), "{seed}: {text}");
+                assert!(text.contains(dir.join(ENGINE_FILE).to_str().unwrap()), "{seed}: {text}");
+                assert!(text.contains("restore the data folder from a backup"), "{seed}: {text}");
+                assert!(report.damages > 0, "{seed}: a check that saw nothing, and a start that did: {text}");
+                refused += 1;
+            }
+            Ok(local) => {
+                is_true(&local, &given, &seed.to_string()).await;
+                local.close().await;
+            }
+        }
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+    // Both ways are taken, and what is damaged but never read (free pages) is no damage.
+    assert!(refused > 30 && refused < 200 && seen >= refused, "{refused} refused, {seen} seen");
+}
+
+#[tokio::test]
+async fn an_empty_or_foreign_file_is_refused_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let foreign = folder.path().join("foreign.redb");
+    let database = redb::Database::create(&foreign).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(MESSAGES).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let foreign = std::fs::read(foreign).unwrap();
+    for (name, bytes) in
+        [("empty", &b""[..]), ("short", b"x"), ("text", &[b't'; 9000]), ("foreign", &foreign)]
+    {
+        let dir = folder.path().join(name);
+        write(&dir, bytes);
+        let error = open_folder(&dir).unwrap_err().to_string();
+        assert!(error.contains("move the file away to begin with an empty store"), "{name}: {error}");
+        assert!(dir.join(ENGINE_FILE).exists());
+        assert_eq!(check(&dir).unwrap().damages, 1, "{name}");
+    }
+    assert_eq!(std::fs::metadata(folder.path().join("empty").join(ENGINE_FILE)).unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn a_whole_folder_has_no_damage_also_after_an_end_that_was_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, copy) = (folder.path().join("whole"), folder.path().join("copy"));
+    fill(&dir).await;
+    let report = check(&dir).unwrap();
+    assert_eq!((report.messages, report.objects, report.damages), (120, 60, 0), "{:?}", report.named);
+    let local = open_folder(&dir).unwrap();
+    assert!(matches!(check(&dir).unwrap_err(), OpenError::Locked { .. }));
+    local.state().put("a", Bytes::from("b"), PutCondition::Always).await.unwrap();
+    // As `kill -9` leaves it.
+    write(&copy, &std::fs::read(dir.join(ENGINE_FILE)).unwrap());
+    let report = check(&copy).unwrap();
+    assert_eq!((report.objects, report.damages), (61, 0), "{:?}", report.named);
+    local.close().await;
+}
+
+/// Alters a text in a file where it is.
+fn alter(path: &Path, from: &str, into: &str) {
+    let mut bytes = std::fs::read(path).unwrap();
+    let mut altered = 0;
+    for at in 0..bytes.len() - from.len() {
+        if bytes[at..].starts_with(from.as_bytes()) {
+            bytes[at..at + into.len()].copy_from_slice(into.as_bytes());
+            altered += 1;
+        }
+    }
+    assert!(altered > 0, "{from} is in the file");
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_payload_that_was_altered_on_disk_is_never_sent_and_kept_byte_for_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let local = open_folder(folder.path()).unwrap();
+    let queue = local.queue(QueueName::Deliveries);
+    for body in ["before", "amount: 100", "after"] {
+        queue.send_batch(vec![message(body)]).await.unwrap().remove(0).unwrap();
+    }
+    local.state().put("topics/a.json", Bytes::from("secret: old"), PutCondition::Always).await.unwrap();
+    local.close().await;
+    alter(&folder.path().join(ENGINE_FILE), "amount: 100", "amount: 999");
+    alter(&folder.path().join(ENGINE_FILE), "secret: old", "secret: new");
+    assert_eq!(check(folder.path()).unwrap().damages, 3);
+    let local = open_folder(folder.path()).unwrap();
+    assert_eq!(drain(&local, QueueName::Deliveries).await, ["before", "after"].map(String::from));
+    let kept = drain(&local, QueueName::Redrive).await;
+    assert!(kept.len() == 1 && kept[0].starts_with("posthaste: ") && kept[0].ends_with("amount: 999"));
+    let error = local.state().get("topics/a.json").await.unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(
+        cause,
+        "the object topics/a.json is damaged on disk: its bytes are not those that were written"
+    );
+    // Written again, it is whole again.
+    local.state().put("topics/a.json", Bytes::from("secret: x"), PutCondition::Always).await.unwrap();
+    assert_eq!(local.state().get("topics/a.json").await.unwrap().unwrap().bytes, "secret: x");
+    local.close().await;
+}
+
+#[tokio::test]
+async fn a_kept_message_is_gone_once_it_was_written_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let local = open_folder(folder.path()).unwrap();
+    let queue = local.queue(QueueName::DeadLetters);
+    queue.send_batch(vec![message("amount: 100")]).await.unwrap().remove(0).unwrap();
+    local.close().await;
+    alter(&folder.path().join(ENGINE_FILE), "amount: 100", "amount: 999");
+    for _ in 0..2 {
+        let local = open_folder(folder.path()).unwrap();
+        assert!(local.queue(QueueName::DeadLetters).receive(ask(10)).await.unwrap().is_empty());
+        let redrive = local.queue(QueueName::Redrive);
+        let received = redrive.receive(ask(10)).await.unwrap().remove(0);
+        redrive.acknowledge(&received.receipt).await.unwrap();
+        local.close().await;
+        let local = open_folder(folder.path()).unwrap();
+        assert_eq!(local.queue(QueueName::DeadLetters).counts().await.unwrap().visible, 0);
+        let queue = local.queue(QueueName::DeadLetters);
+        queue.send_batch(vec![message("amount: 100")]).await.unwrap().remove(0).unwrap();
+        local.close().await;
+        alter(&folder.path().join(ENGINE_FILE), "amount: 100", "amount: 999");
+    }
+}
+
+#[tokio::test]
+async fn messages_of_the_release_before_have_no_digest_and_stay_readable() {
+    let device = Device::default();
+    let local = open(&device);
+    let queue = local.queue(QueueName::Deliveries);
+    queue.send_batch(vec![message("old")]).await.unwrap().remove(0).unwrap();
+    let transaction = local.handle.shared.engine.begin_write().unwrap();
+    {
+        let mut messages = transaction.open_table(MESSAGES).unwrap();
+        let old = redb::ReadableTable::first(&messages).unwrap().unwrap();
+        let (sequence, record) = (old.0.value(), old.1.value().to_vec());
+        drop(old);
+        assert_eq!(Header::read(&record).unwrap().1, b"old");
+        // As version 1 wrote it: without the digest behind the fixed part.
+        let record = [&[1], &record[1..19], &record[23..]].concat();
+        messages.insert(sequence, &record[..]).unwrap();
+    }
+    transaction.commit().unwrap();
+    local.close().await;
+    let local = open(&device);
+    let queue = local.queue(QueueName::Deliveries);
+    let received = queue.receive(ask(1)).await.unwrap().remove(0);
+    assert_eq!(&received.body[..], b"old");
+    queue.replace(&received.receipt, vec![to(QueueName::DeadLetters, "new")]).await.unwrap();
+    local.close().await;
+}
