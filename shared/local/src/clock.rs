@@ -49,6 +49,8 @@ pub struct ManualClock {
 #[derive(Debug, Default)]
 struct Shared {
     elapsed: Duration,
+    /// How far the time of day was set back.
+    behind: Duration,
     sleepers: BTreeMap<SleeperKey, Waker>,
     sleepers_ever: u64,
 }
@@ -60,6 +62,12 @@ impl ManualClock {
     /// A clock that shows `start`.
     pub fn new(start: Timestamp) -> Self {
         Self { start, shared: Arc::default() }
+    }
+
+    /// Sets the time of day back, as an operator or a time server does. What sleeps goes on sleeping as long as it
+    /// would have.
+    pub fn set_back(&self, length: Duration) {
+        self.lock().behind += length;
     }
 
     /// Moves the clock on and wakes whoever is due by then.
@@ -75,7 +83,7 @@ impl ManualClock {
     /// Moves the clock to `time` and wakes whoever is due by then; does nothing if that is not later than now.
     pub fn advance_to(&self, time: Timestamp) {
         let mut shared = self.lock();
-        let target = shared.elapsed.max(time.since(self.start));
+        let target = shared.elapsed.max(time.since(self.start) + shared.behind);
         let due = shared.move_to(target);
         drop(shared);
         due.into_iter().for_each(Waker::wake);
@@ -83,9 +91,10 @@ impl ManualClock {
 
     /// When the earliest sleeper is due, rounded up to what a `Timestamp` can tell; `None` if nobody sleeps.
     pub fn next_due(&self) -> Option<Timestamp> {
-        let (due, _) = *self.lock().sleepers.first_key_value()?.0;
+        let shared = self.lock();
+        let (due, _) = *shared.sleepers.first_key_value()?.0;
         let ms = due.as_nanos().div_ceil(1_000_000);
-        Some(self.start + Duration::from_millis(u64::try_from(ms).unwrap_or(u64::MAX)))
+        Some(self.shown(Duration::from_millis(u64::try_from(ms).unwrap_or(u64::MAX)), shared.behind))
     }
 
     /// Moves the clock to the earliest sleeper, wakes who is due then, and answers the new time; `None` if nobody
@@ -99,6 +108,11 @@ impl ManualClock {
     /// How many are asleep.
     pub fn sleepers(&self) -> usize {
         self.lock().sleepers.len()
+    }
+
+    fn shown(&self, elapsed: Duration, behind: Duration) -> Timestamp {
+        let behind_ms = u64::try_from(behind.as_millis()).unwrap_or(u64::MAX);
+        Timestamp::from_millis((self.start + elapsed).as_millis().saturating_sub(behind_ms))
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -123,7 +137,8 @@ impl Shared {
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        self.start + self.lock().elapsed
+        let shared = self.lock();
+        self.shown(shared.elapsed, shared.behind)
     }
 
     fn monotonic(&self) -> Duration {

@@ -249,7 +249,9 @@ fn new_folder_id(entropy: &impl Entropy) -> u64 {
 }
 
 fn now_of(clock: &impl Clock) -> Now {
-    Now { wall: clock.now(), monotonic: clock.monotonic() }
+    // In this order: time that passes in between must not look as if the clock had been set back.
+    let monotonic = clock.monotonic();
+    Now { wall: clock.now(), monotonic }
 }
 
 /// What all users of a store hold; dropping the last one ends the commit thread.

@@ -2,18 +2,23 @@
 //! I/O, reads no clock, and holds no bodies: a waiting message takes some tens of bytes.
 
 mod groups;
+mod set_back;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use posthaste_core::limits::SQS_DELAY_SECS_MAX;
 use posthaste_core::time::Timestamp;
 use posthaste_ports::QueueCounts;
 
 use groups::{GroupId, Groups};
 
-/// The two times of one moment: delays end by the wall clock, because they outlast the process; visibility timeouts
-/// by the one that never jumps, because they do not.
+/// The longest delay of a message.
+const DELAY_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
+
+/// The two times of one moment: delays end by the wall clock, because they outlast the process, and a clock that is set
+/// back takes them along; visibility timeouts end by the one that never jumps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now {
     pub(super) wall: Timestamp,
@@ -70,6 +75,8 @@ pub(super) struct QueueIndex {
     visible: u64,
     in_flight_max: usize,
     receives_max: u32,
+    /// The last moment that was seen.
+    last: Option<Now>,
 }
 
 impl QueueIndex {
@@ -84,12 +91,15 @@ impl QueueIndex {
             visible: 0,
             in_flight_max,
             receives_max,
+            last: None,
         }
     }
 
-    /// Adds a message that was sent.
+    /// Adds a message that was sent. A time further ahead than any delay reaches is from a clock that was set back
+    /// since, or from a damaged disk: the message waits for the longest delay instead.
     pub(super) fn insert(&mut self, sequence: u64, group: &str, due: Timestamp, now: Timestamp) {
         let group = self.groups.id(group);
+        let due = due.min(now + DELAY_MAX);
         if due > now {
             self.delayed.insert((due, sequence), group);
             self.groups.join(group);
@@ -225,7 +235,8 @@ impl QueueIndex {
     }
 
     /// How long until a delay or a visibility timeout ends.
-    pub(super) fn until_next(&self, now: Now) -> Option<Duration> {
+    pub(super) fn until_next(&mut self, now: Now) -> Option<Duration> {
+        self.follow(now);
         let delay = self.delayed.first_key_value().map(|((due, _), _)| due.since(now.wall));
         let timeout = self.timeouts.first().map(|(until, _)| until.saturating_sub(now.monotonic));
         delay.into_iter().chain(timeout).min()
@@ -233,6 +244,9 @@ impl QueueIndex {
 
     /// Shows what has become due.
     fn pass(&mut self, now: Now) {
+        if !self.follow(now) {
+            return;
+        }
         while let Some(first) = self.delayed.first_entry()
             && first.key().0 <= now.wall
         {

@@ -30,6 +30,35 @@ fn groups_take_turns_however_long_their_backlogs() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_makes_no_delay_longer() {
+    let mut index = QueueIndex::new(1000, 50);
+    let moment = |wall: u64, monotonic: u64| Now {
+        wall: Timestamp::from_millis(wall * 1000),
+        monotonic: Duration::from_secs(monotonic),
+    };
+    index.counts(moment(100_000, 0));
+    for (sequence, secs) in [(1, 10), (2, 600)] {
+        index.insert(sequence, "g", Timestamp::from_millis((100_000 + secs) * 1000), moment(100_000, 0).wall);
+    }
+    // Five seconds later the clock is set back by ten hours.
+    assert_eq!(index.until_next(moment(64_005, 5)), Some(Duration::from_secs(5)));
+    // A moment from before that, which comes late, changes nothing.
+    assert_eq!(index.counts(moment(100_004, 4)).visible, 0);
+    assert_eq!(index.counts(moment(64_009, 9)).visible, 0);
+    assert_eq!(index.counts(moment(64_010, 10)).visible, 1);
+    assert_eq!(index.counts(moment(64_599, 599)).visible, 1);
+    assert_eq!(index.counts(moment(64_600, 600)).visible, 2);
+}
+
+#[test]
+fn a_time_further_ahead_than_any_delay_reaches_is_pulled_in() {
+    let mut index = QueueIndex::new(1000, 50);
+    index.insert(1, "g", Timestamp::from_millis(u64::MAX), Timestamp::EPOCH);
+    assert_eq!(index.until_next(at(0)), Some(DELAY_MAX));
+    assert_eq!(index.counts(at(900_000)).visible, 1);
+}
+
+#[test]
 fn a_backlog_never_takes_the_last_slots() {
     let mut index = QueueIndex::new(1000, 50);
     fill(&mut index, "busy", 0..100_000);

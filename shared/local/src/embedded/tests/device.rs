@@ -20,7 +20,9 @@ pub(super) enum Fault {
     PowerCut { after: u32 },
     /// After so many more writes, so many fail with this kind.
     Writes { after: u32, times: u32, kind: io::ErrorKind },
-    /// The next sync panics, as the engine does over what it never expects.
+    /// The next sync panics, as the engine does over a damaged page.
+    EnginePanic,
+    /// The next look at the free bytes panics, which is outside the engine.
     Panic,
     /// After so many more syncs, so many fail with this kind.
     Syncs { after: u32, times: u32, kind: io::ErrorKind },
@@ -110,7 +112,7 @@ impl State {
             Some(Fault::Syncs { after, times, kind }) if operation == Operation::Sync => {
                 step(after, times, *kind)
             }
-            Some(Fault::Panic) if operation == Operation::Sync => {
+            Some(Fault::EnginePanic) if operation == Operation::Sync => {
                 self.fault = None;
                 panic!("a fault of the engine")
             }
@@ -191,6 +193,7 @@ impl Disk for Device {
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
+        assert!(!matches!(self.state().fault.take_if(|fault| matches!(fault, Fault::Panic)), Some(_)));
         Ok(self.state().free_bytes.unwrap_or(u64::MAX))
     }
 

@@ -185,6 +185,23 @@ async fn a_receive_that_cannot_read_leaves_the_message() {
 }
 
 #[tokio::test]
+async fn a_panic_of_the_engine_is_an_error_of_its_commit_and_the_store_goes_on() {
+    let device = Device::default();
+    let local = open(&device);
+    send(&local, "before").await.unwrap();
+    device.arm(Some(Fault::EnginePanic));
+    let first = send(&local, "in the commit that panics").await;
+    assert_eq!(first, Err(ErrorKind::Other));
+    send(&local, "after").await.unwrap();
+    let queue = local.queue(DELIVERIES);
+    let received = queue.receive(ask(10)).await.unwrap();
+    queue.replace(&received[0].receipt, vec![to(QueueName::DeadLetters, "dead")]).await.unwrap();
+    local.close().await;
+    let left = drain(&open(&device), DELIVERIES).await;
+    assert!(left.contains(&"after".to_owned()) && !left.contains(&"before".to_owned()), "{left:?}");
+}
+
+#[tokio::test]
 async fn a_panic_of_the_thread_that_writes_is_seen_and_keeps_no_caller_waiting() {
     let device = Device::default();
     let local = open(&device);
