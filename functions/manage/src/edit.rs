@@ -193,7 +193,7 @@ impl<E: Entropy> Editor<'_, E> {
 
     fn check_endpoint(&self, member: &str, url: &str) -> Result<(), Problem> {
         let bad = |detail: String| Problem::new(ProblemKind::BadSettings).member(member).detail(detail);
-        let url = EndpointUrl::parse(url).map_err(|error| bad(error.to_string()))?;
+        let url = EndpointUrl::parse_written(url).map_err(|error| bad(error.to_string()))?;
         self.policy.check_link(&url.link()).map_err(|refusal| bad(refusal.to_string()))
     }
 

@@ -1,5 +1,6 @@
 //! What clients send: paths, queries and bodies, each refused with a problem that names what is wrong.
 
+use axum::body::HttpBody;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
@@ -157,14 +158,20 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 async fn read_body(request: Request) -> Result<Bytes, Problem> {
+    // One that says it is too large is not waited for.
+    if request.body().size_hint().lower() > MANAGE_REQUEST_BYTES_MAX as u64 {
+        return Err(too_large());
+    }
     match Limited::new(request.into_body(), MANAGE_REQUEST_BYTES_MAX).collect().await {
         Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let detail = format!("expected at most {MANAGE_REQUEST_BYTES_MAX} bytes");
-            Err(Problem::new(ProblemKind::TooLarge).detail(detail))
-        }
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
         Err(_) => Err(Problem::new(ProblemKind::BadRequest).detail("the body ended early")),
     }
+}
+
+fn too_large() -> Problem {
+    let detail = format!("expected at most {MANAGE_REQUEST_BYTES_MAX} bytes");
+    Problem::new(ProblemKind::TooLarge).detail(detail)
 }
 
 /// Reads settings; what is no JSON is a bad request, what is JSON but not a setting names its member.

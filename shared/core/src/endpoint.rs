@@ -4,6 +4,8 @@ use std::fmt;
 
 use url::Url;
 
+use crate::limits::URL_BYTES_MAX;
+
 /// Why a text is not an endpoint URL.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum EndpointUrlError {
@@ -19,6 +21,9 @@ pub enum EndpointUrlError {
     /// A fragment, which would never be sent.
     #[error("a fragment is never sent; remove it")]
     Fragment,
+    /// Longer than a URL may be that is written now.
+    #[error("has {0} bytes; expected at most {URL_BYTES_MAX}")]
+    TooLong(usize),
 }
 
 /// An absolute `http` or `https` URL with a host and without credentials or a fragment. Whether plain `http` and
@@ -38,6 +43,14 @@ pub struct Link {
 }
 
 impl EndpointUrl {
+    /// Parses an endpoint URL that is being written. One that was stored before there was a limit may be longer.
+    pub fn parse_written(text: &str) -> Result<Self, EndpointUrlError> {
+        if text.len() > URL_BYTES_MAX {
+            return Err(EndpointUrlError::TooLong(text.len()));
+        }
+        Self::parse(text)
+    }
+
     /// Parses an endpoint URL.
     pub fn parse(text: &str) -> Result<Self, EndpointUrlError> {
         let url = Url::parse(text).map_err(EndpointUrlError::NotAUrl)?;
@@ -117,6 +130,16 @@ mod tests {
         check("https://Billing.Example.com/hooks?a=b", "https://billing.example.com:443");
         check("http://127.0.0.1:9000", "http://127.0.0.1:9000");
         check("https://[2001:db8::1]/x", "https://[2001:db8::1]:443");
+    }
+
+    #[test]
+    fn a_url_that_is_written_has_a_limit_and_one_that_is_stored_has_not() {
+        let of =
+            |bytes: usize| format!("https://a.example/{}", "x".repeat(bytes - "https://a.example/".len()));
+        assert!(EndpointUrl::parse_written(&of(URL_BYTES_MAX)).is_ok());
+        let long = of(URL_BYTES_MAX + 1);
+        assert_eq!(EndpointUrl::parse_written(&long), Err(EndpointUrlError::TooLong(URL_BYTES_MAX + 1)));
+        assert!(EndpointUrl::parse(&long).is_ok());
     }
 
     #[test]

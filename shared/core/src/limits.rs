@@ -40,6 +40,15 @@ pub const SQS_BILLED_CHUNK_BYTES: usize = 65_536;
 /// How often a message may be received before it moves to the redrive queue; hand-backs count (DESIGN 9).
 pub const MAX_RECEIVE_COUNT: u32 = 50;
 
+// --- Addresses ---
+
+/// Longest path and query of a request, and longest URL of an endpoint, in bytes: what all clients and proxies can be
+/// relied on to take.
+pub const URL_BYTES_MAX: usize = 2_048;
+
+/// Longest id of a replay that is looked for, in bytes; those that are made are shorter.
+pub const REPLAY_ID_BYTES_MAX: usize = 128;
+
 // --- Names and the registry ---
 
 /// Longest name of a topic or subscription, in bytes.

@@ -49,6 +49,8 @@ pub enum ProblemKind {
     PreconditionFailed,
     /// The request, or an event in it, is larger than accepted (413).
     TooLarge,
+    /// The path and query are longer than accepted (414).
+    UriTooLong,
     /// A content type or encoding that is not taken here (415).
     UnsupportedMediaType,
     /// What was asked for is larger than can be answered here (422).
@@ -86,6 +88,7 @@ impl ProblemKind {
             Self::BadRequest
             | Self::NotFound
             | Self::MethodNotAllowed
+            | Self::UriTooLong
             | Self::UnsupportedMediaType
             | Self::Internal => "about:blank",
         }
@@ -110,6 +113,7 @@ impl ProblemKind {
             Self::PreconditionFailed => "It is not the version that was asked for",
             Self::TooLarge => "The request is too large",
             Self::AnswerTooLarge => "What was asked for is too large to be answered here",
+            Self::UriTooLong => "URI Too Long",
             Self::UnsupportedMediaType => "Unsupported Media Type",
             Self::Internal => "Internal Server Error",
             Self::BackPressure => "Back pressure: events are not taken at the moment",
@@ -131,6 +135,7 @@ impl ProblemKind {
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::AnswerTooLarge | Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::UriTooLong => StatusCode::URI_TOO_LONG,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::BackPressure | Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,

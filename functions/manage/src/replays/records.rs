@@ -5,6 +5,7 @@ use std::error::Error;
 use bytes::Bytes;
 use posthaste_core::api::{ReplayPage, ReplayReason, ReplayState};
 use posthaste_core::layout;
+use posthaste_core::limits::REPLAY_ID_BYTES_MAX;
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::replay::ReplayRecord;
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, PutCondition};
@@ -25,8 +26,9 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
 
     /// A replay that must be there, and its version.
     pub(super) async fn existing_replay(&self, id: &str) -> Result<(ReplayRecord, ETag), Problem> {
-        let is_id = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-        let unknown = || Problem::new(ProblemKind::NotFound).detail(format!("there is no replay {id}"));
+        let is_id = (1..=REPLAY_ID_BYTES_MAX).contains(&id.len())
+            && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        let unknown = || Problem::new(ProblemKind::NotFound).detail("there is no replay of this id");
         if !is_id {
             return Err(unknown());
         }
