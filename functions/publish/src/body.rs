@@ -10,12 +10,6 @@ use posthaste_core::limits::REQUEST_BYTES_MAX;
 use posthaste_ports::Clock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Most bytes of a refused request that are still read …
-const DISCARDED_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;
-
-/// … and for how long.
-const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// Why a body was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
@@ -104,25 +98,6 @@ async fn gather(body: &mut Body) -> Result<Bytes, BodyError> {
     Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
-/// Reads what is left of a refused request and forgets it, within bounds. A connection that is closed while its client
-/// still sends is reset, and many a client then never sees the answer.
-pub(crate) async fn discard<C: Clock>(body: &mut Body, clock: &C) {
-    let rest = async {
-        let mut bytes = 0;
-        while let Some(Ok(frame)) = body.frame().await {
-            bytes += frame.data_ref().map_or(0, Bytes::len);
-            if bytes > DISCARDED_BYTES_MAX {
-                break;
-            }
-        }
-    };
-    tokio::select! {
-        biased;
-        () = rest => {}
-        () = clock.sleep(DISCARD_TIMEOUT) => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,16 +153,6 @@ mod tests {
     async fn a_connection_that_breaks_is_no_body() {
         let broken = stream::iter([Ok("ab"), Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset))]);
         assert!(matches!(read_now(Body::from_stream(broken)).await, Err(BodyError::Broken(_))));
-    }
-
-    #[tokio::test]
-    async fn no_more_is_discarded_than_is_worth_it() {
-        let clock = ManualClock::new(Timestamp::EPOCH);
-        let mut endless =
-            Body::from_stream(stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b'x'; 4096])));
-        discard(&mut endless, &clock).await;
-        let mut silent = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
-        tokio::join!(discard(&mut silent, &clock), async { clock.advance(DISCARD_TIMEOUT) });
     }
 
     #[test]

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use http::header::EXPECT;
 use http::{HeaderMap, Request};
 use posthaste_core::event::{Event, Input, Made, PublishRequest, parse_request};
 use posthaste_core::name::TopicName;
@@ -133,12 +132,7 @@ where
         request: Request<Body>,
     ) -> Result<Published, PublishError> {
         let (head, mut body) = request.into_parts();
-        let published = self.accept(topic, &head.headers, &mut body).await;
-        // A client that asked before it sends has sent nothing yet, and learns so that it need not.
-        if published.is_err() && !head.headers.contains_key(EXPECT) {
-            body::discard(&mut body, &self.clock).await;
-        }
-        published
+        self.accept(topic, &head.headers, &mut body).await
     }
 
     async fn accept(

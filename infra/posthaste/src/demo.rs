@@ -38,6 +38,7 @@ use crate::cli::{Global, LogFormat};
 use crate::client::{Call, Client, ClientError};
 use crate::commands::{Applied, CommandError, Session, put};
 use crate::output::Reply;
+use crate::serve::http::ConnectionLimits;
 use crate::serve::{App, ServeSettings, log};
 
 /// The folder that is used where none is named.
@@ -100,6 +101,7 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
         public_url: None,
         origin: origin::DEFAULT,
         deliver: DeliverSettings::default(),
+        connections: ConnectionLimits::default(),
     };
     let app = runtime.block_on(App::start(&settings))?;
     let (story, seen) = mpsc::unbounded_channel();

@@ -68,7 +68,9 @@ impl App {
         functions.spawn_work(&mut tasks, &stage.stage());
         let upkeep = metrics.clone();
         let router = functions.router().merge(http::metrics_route(metrics, local.state()));
-        tasks.spawn(http::serve(listener, router, SystemClock, stage.stage()));
+        let limits = settings.connections.clone();
+        let front = http::Front { router, admin_key: admin_key.clone(), limits };
+        tasks.spawn(http::serve(listener, front, SystemClock, stage.stage()));
         tasks.spawn(schedule::every(
             "metrics",
             METRICS_UPKEEP_PERIOD,

@@ -3,6 +3,7 @@
 mod answers;
 mod bad_input;
 mod batching;
+mod crowds;
 mod dead_letters;
 mod expiry;
 mod fan_out;
@@ -12,6 +13,7 @@ mod hostile;
 mod lifecycle;
 mod links;
 mod names;
+mod plain_clients;
 mod publish_forms;
 mod publish_rate;
 mod real_disk;

@@ -282,7 +282,7 @@ async fn a_client_that_is_told_to_wait_is_not_listened_to() {
     let world = tarpitted().await;
     let publish = advising(&world);
     assert_eq!(advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status, 200);
-    // It asks before it sends, so what it would send is not even discarded.
+    // It asks before it sends, and is not asked to.
     let unread = Body::from_stream(stream::poll_fn(|_| -> Poll<Option<Result<Vec<u8>, std::io::Error>>> {
         panic!("the body was read")
     }));

@@ -5,8 +5,6 @@ use std::fmt::Write;
 use axum::body::Body;
 use futures_util::stream;
 use http::{Request, header};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 
 use crate::world::{Answer, BATCH, KEY, MINIMAL, STRUCTURED, World, event_of, one, request, send};
 
@@ -112,34 +110,4 @@ async fn a_topic_that_cannot_be_looked_up_is_not_unknown() {
     let world = World::new(one()).await;
     world.put_topic(serde_json::json!({ "inputSchema": 7 }), "key-one", "key-two").await;
     insta::assert_snapshot!(shown(&world.post(&[STRUCTURED], MINIMAL).await));
-}
-
-#[tokio::test]
-async fn a_client_that_sends_too_much_still_sees_the_answer() {
-    let world = World::new(one()).await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let app = posthaste_publish::router(world.publish().into());
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    for (key, status) in [("key-one", "413"), ("wrong", "401")] {
-        let mut connection = TcpStream::connect(address).await.unwrap();
-        let body = event_of(3_000_000);
-        let head = format!(
-            "POST /topics/orders/events HTTP/1.1\r\nhost: x\r\naeg-sas-key: {key}\r\nconnection: close\r\n\
-             content-type: application/cloudevents+json\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        connection.write_all(head.as_bytes()).await.unwrap();
-        for piece in body.as_bytes().chunks(100_000) {
-            // Lets the server answer and close, if it is about to.
-            for _ in 0..100 {
-                tokio::task::yield_now().await;
-            }
-            connection.write_all(piece).await.unwrap();
-        }
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).await.unwrap();
-        assert_eq!(answer.split(' ').nth(1), Some(status));
-    }
-    world.assert_untouched();
 }

@@ -51,6 +51,14 @@ pub struct ServeArgs {
     /// Most requests that are open at once to one scheme, host and port, however many wait.
     #[arg(long, env = "POSTHASTE_REQUESTS_PER_LINK_MAX", default_value_t = 64, value_name = "NUMBER", value_parser = value_parser!(u16).range(1..))]
     pub requests_per_link_max: u16,
+    /// Most requests that are answered at once. Beyond them health, metrics and requests with the admin key are still
+    /// answered, and all others get 503.
+    #[arg(long, env = "POSTHASTE_CONNECTIONS_MAX", default_value_t = 4096, value_name = "NUMBER", value_parser = value_parser!(u32).range(1..))]
+    pub connections_max: u32,
+    /// Addresses of proxies in front of this server, such as 10.0.0.0/8. Connections of any other address that have not
+    /// sent a request yet are bounded. May be given more than once, or as a list with commas.
+    #[arg(long, env = "POSTHASTE_TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',')]
+    pub trusted_proxies: Vec<IpNet>,
     /// How the log is written, on standard error [default: pretty on a terminal, else json].
     #[arg(long, env = "POSTHASTE_LOG_FORMAT", value_enum)]
     pub log: Option<LogFormat>,

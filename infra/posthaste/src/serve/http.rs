@@ -1,5 +1,10 @@
 //! The HTTP server: connections, their limits, and their end. What is answered is the functions' own.
 
+mod head;
+mod leftover;
+mod places;
+
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,20 +14,24 @@ use axum::body::Body;
 use axum::routing::get;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::secret::Secret;
 use posthaste_ports::{Clock, ObjectStore};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tower::ServiceExt;
 
+use self::leftover::Lent;
+use self::places::{Place, Places};
 use super::metrics::{self, Series};
 use super::stage::Stage;
 
-/// How long a client has to send the head of a request, from the connection or its last answer on.
-const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_mins(1);
+pub use places::ConnectionLimits;
+
+/// How long a client has to send the head of its next request, from its last answer on.
+const NEXT_HEAD_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Largest head of a request, and largest piece in which a body is read, in bytes.
 const REQUEST_HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -30,11 +39,11 @@ const REQUEST_HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Most headers in a request.
 const REQUEST_HEADERS_MAX: usize = 100;
 
-/// Most connections at once; the next ones wait in the listener's backlog.
-const CONNECTIONS_MAX: usize = 4096;
-
 /// The form of Prometheus's text.
 const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Counts requests that found no place.
+const TURNED_AWAY_COUNT: &str = "RequestTurnedAwayCount";
 
 /// How long accepting rests after it failed, for want of file descriptors for example.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
@@ -50,27 +59,63 @@ pub fn metrics_route(series: Series, state: impl ObjectStore + Clone + 'static) 
 async fn method_not_allowed() -> Response<Body> {
     let mut problem = Problem::new(ProblemKind::MethodNotAllowed);
     problem.allow = Some(HeaderValue::from_static("GET, HEAD"));
+    answered(problem)
+}
+
+fn answered(problem: Problem) -> Response<Body> {
     problem.into_response().map(Body::from)
 }
 
+/// What stands between the connections and the functions.
+#[derive(Debug)]
+pub struct Front {
+    /// The functions.
+    pub router: Router,
+    /// Whoever has it is answered also when the server is crowded.
+    pub admin_key: Secret,
+    /// How many connections there may be.
+    pub limits: ConnectionLimits,
+}
+
+impl Front {
+    /// Answers a request, if there is a place for it.
+    async fn respond(&self, place: &Arc<Place>, request: Request<Lent>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let Some(_answering) = place.begin(head::is_operators(&head, &self.admin_key)) else {
+            ::metrics::counter!(TURNED_AWAY_COUNT).increment(1);
+            return answered(head::crowded());
+        };
+        if let Some(problem) = head::check(&head) {
+            return answered(problem);
+        }
+        let request = Request::from_parts(head, Body::new(body));
+        self.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
+    }
+}
+
 /// Accepts connections until the stage is over, then ends each after the request it is at.
-pub async fn serve<C: Clock>(listener: TcpListener, router: Router, clock: C, mut stage: Stage) {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+pub async fn serve<C: Clock>(listener: TcpListener, front: Front, clock: C, mut stage: Stage) {
+    let places = Places::new(front.limits.clone());
+    let front = Arc::new(front);
     let mut connections = JoinSet::new();
     while stage.is_run() {
-        // The semaphore is never closed, so a slot always comes.
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { break };
-        let stream = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let accepted = async {
+            let (stream, peer) = listener.accept().await?;
+            Ok((stream, places.take(peer.ip()).await))
+        };
+        let accepted: std::io::Result<_> = tokio::select! {
+            accepted = accepted => accepted,
             () = stage.drained() => break,
         };
-        match stream {
-            Ok((stream, _)) => {
-                let (router, stage) = (router.clone(), stage.clone());
-                connections.spawn(async move {
-                    connection(stream, router, stage).await;
-                    drop(slot);
-                });
+        match accepted {
+            Ok((stream, place)) => {
+                connections.spawn(connection(
+                    stream,
+                    place,
+                    Arc::clone(&front),
+                    clock.clone(),
+                    stage.clone(),
+                ));
             }
             Err(error) => {
                 tracing::warn!(%error, "connection not accepted");
@@ -88,29 +133,67 @@ pub async fn serve<C: Clock>(listener: TcpListener, router: Router, clock: C, mu
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, mut stage: Stage) {
+async fn connection<C: Clock>(
+    stream: TcpStream,
+    place: Place,
+    front: Arc<Front>,
+    clock: C,
+    mut stage: Stage,
+) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "connection not set up");
         return;
     }
-    let service = router.map_request(|request: Request<Incoming>| request.map(Body::new));
+    let place = Arc::new(place);
+    let service = service_fn(|request| {
+        let (front, place, clock) = (Arc::clone(&front), Arc::clone(&place), clock.clone());
+        async move { Ok::<_, Infallible>(answer(&front, &place, &clock, request).await) }
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(REQUEST_HEAD_TIMEOUT)
+        .header_read_timeout(NEXT_HEAD_TIMEOUT)
         .max_buf_size(REQUEST_HEAD_BYTES_MAX)
         .max_headers(REQUEST_HEADERS_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
+    let mut cut = std::pin::pin!(place.cut(&clock));
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
+        // A request that is here already is seen before anything else.
+        biased;
+        ended = connection.as_mut() => Some(ended),
+        () = cut.as_mut() => None,
         () = stage.drained() => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            tokio::select! {
+                biased;
+                ended = connection.as_mut() => Some(ended),
+                () = cut.as_mut() => None,
+            }
         }
     };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "connection ended");
+    match ended {
+        Some(Ok(())) => {}
+        Some(Err(error)) => tracing::debug!(%error, "connection ended"),
+        None => tracing::debug!("connection closed: it sent no request, and others wait or its time is over"),
     }
+}
+
+/// Answers one request, and sees to what it leaves of its body.
+async fn answer<C: Clock>(
+    front: &Front,
+    place: &Arc<Place>,
+    clock: &C,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let asks_first = request.headers().contains_key(header::EXPECT);
+    let (head, body) = request.into_parts();
+    let (lent, mut back) = leftover::lend(body);
+    let mut response = front.respond(place, Request::from_parts(head, lent)).await;
+    // An error means that the body was read to its end.
+    if let Ok(left) = back.try_recv() {
+        leftover::settle(left, asks_first, &mut response, clock);
+    }
+    response
 }
 
 /// A fault of ours takes its own connection with it, and no other.

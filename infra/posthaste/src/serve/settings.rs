@@ -13,6 +13,7 @@ use posthaste_deliver::DeliverSettings;
 use url::Url;
 
 use super::ServeError;
+use super::http::ConnectionLimits;
 use crate::cli::{Global, ServeArgs};
 use crate::commands::data_dir;
 
@@ -41,6 +42,8 @@ pub struct ServeSettings {
     pub origin: HeaderValue,
     /// How deliver goes about its work.
     pub deliver: DeliverSettings,
+    /// How many connections there may be.
+    pub connections: ConnectionLimits,
 }
 
 impl ServeSettings {
@@ -76,6 +79,10 @@ impl ServeSettings {
             public_url: arguments.public_url.clone(),
             origin,
             deliver,
+            connections: ConnectionLimits {
+                requests_max: usize::try_from(arguments.connections_max).unwrap_or(usize::MAX),
+                trusted_proxies: arguments.trusted_proxies.clone(),
+            },
         })
     }
 }

@@ -23,6 +23,7 @@ async fn started(folder: &tempfile::TempDir) -> App {
         public_url: None,
         origin: origin::DEFAULT,
         deliver: DeliverSettings::default(),
+        connections: http::ConnectionLimits::default(),
     };
     App::start(&settings).await.unwrap()
 }

@@ -1,0 +1,105 @@
+//! What is left of a request's body when it is answered: read and forgotten within bounds. A connection that is closed
+//! while its client still sends is reset, and many a client then never sees the answer.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use ::http::{HeaderValue, Response, header};
+use axum::body::{Body, Bytes, HttpBody};
+use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use posthaste_ports::Clock;
+use tokio::sync::oneshot;
+
+/// Most bytes that are read after the answer …
+const LEFTOVER_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// … and for how long.
+const LEFTOVER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A body that comes back when its reader is done with it.
+#[derive(Debug)]
+pub(super) struct Lent {
+    body: Option<Incoming>,
+    owner: Option<oneshot::Sender<Leftover>>,
+    was_read: bool,
+}
+
+/// What a reader left of a body.
+#[derive(Debug)]
+pub(super) struct Leftover {
+    body: Incoming,
+    /// Whether any of it was asked for: until then a client that expects `100 Continue` has not sent it.
+    was_read: bool,
+}
+
+/// Lends a body, and says where it comes back.
+pub(super) fn lend(body: Incoming) -> (Lent, oneshot::Receiver<Leftover>) {
+    let (owner, back) = oneshot::channel();
+    (Lent { body: Some(body), owner: Some(owner), was_read: false }, back)
+}
+
+impl HttpBody for Lent {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        self.was_read = true;
+        self.body.as_mut().map_or(Poll::Ready(None), |body| Pin::new(body).poll_frame(context))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map(HttpBody::size_hint).unwrap_or_default()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let body = self.body.take().filter(|body| !body.is_end_stream());
+        if let (Some(body), Some(owner)) = (body, self.owner.take()) {
+            // An error means that the connection is gone, and the rest of the body with it.
+            let _ = owner.send(Leftover { body, was_read: self.was_read });
+        }
+    }
+}
+
+/// Reads what is left of a body while its answer is on the way. The answer says that the connection closes where the rest
+/// is, or may be, too much to be read.
+pub(super) fn settle<C: Clock>(left: Leftover, asks_first: bool, response: &mut Response<Body>, clock: &C) {
+    let Leftover { body, was_read } = left;
+    let is_within = body.size_hint().exact().is_some_and(|bytes| bytes <= LEFTOVER_BYTES_MAX);
+    // A client that asked before it sends, and was not told to go on, may send its body or its next request.
+    let is_unsent = asks_first && !was_read;
+    if is_unsent || !is_within {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if !is_unsent {
+        tokio::spawn(discard(body, clock.clone()));
+    }
+}
+
+async fn discard<C: Clock>(mut body: Incoming, clock: C) {
+    let rest = async {
+        let mut bytes = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+            if bytes > LEFTOVER_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        () = rest => {}
+        () = clock.sleep(LEFTOVER_TIMEOUT) => {}
+    }
+}

@@ -1,0 +1,181 @@
+//! Which connection goes when there are too many, on a clock that is moved by hand.
+
+use super::*;
+use posthaste_core::time::Timestamp;
+use posthaste_local::ManualClock;
+use std::net::Ipv4Addr;
+
+const MAX: usize = 3;
+
+fn address(last: u8) -> Option<IpAddr> {
+    Some(Ipv4Addr::new(192, 0, 2, last).into())
+}
+
+/// A table with so many connections, one from each address.
+fn table(count: u8) -> (Table, Vec<u64>) {
+    let mut table = Table::default();
+    let ids = (0..count).map(|n| table.admit(address(n), MAX).unwrap().0).collect();
+    (table, ids)
+}
+
+fn numbers(table: &Table) -> Vec<u64> {
+    table.connections.keys().copied().collect()
+}
+
+#[test]
+fn the_oldest_silent_connection_goes_when_all_places_are_taken() {
+    let (mut table, ids) = table(3);
+    assert!(table.begin(ids[0], false, MAX));
+    let (newest, _, cut) = table.admit(address(9), MAX).unwrap();
+    assert_eq!((cut, numbers(&table)), (Some(Cut::Full), vec![ids[0], ids[2], newest]));
+}
+
+#[test]
+fn one_that_has_sent_a_request_goes_after_all_that_have_not() {
+    let (mut table, ids) = table(3);
+    for id in [ids[1], ids[0]] {
+        assert!(table.begin(id, false, MAX));
+        table.end(id);
+    }
+    let (first, _, _) = table.admit(address(8), MAX).unwrap();
+    assert_eq!(numbers(&table), [ids[0], ids[1], first]);
+    assert!(table.begin(first, false, MAX));
+    // Of those that may send another one, the one that has waited for longest.
+    let (second, _, _) = table.admit(address(9), MAX).unwrap();
+    assert_eq!(numbers(&table), [ids[0], first, second]);
+}
+
+#[test]
+fn one_that_is_being_answered_is_never_closed_for_another() {
+    let (mut table, ids) = table(3);
+    assert!(ids.iter().all(|id| table.begin(*id, false, MAX)));
+    assert!(table.admit(address(9), MAX).is_none());
+    table.end(ids[1]);
+    table.admit(address(9), MAX).unwrap();
+    assert!(!table.connections.contains_key(&ids[1]));
+}
+
+#[test]
+fn operators_are_answered_when_every_place_for_requests_is_taken() {
+    let (mut table, ids) = table(3);
+    assert!(table.begin(ids[0], false, 1));
+    assert!(!table.begin(ids[1], false, 1));
+    assert!(table.begin(ids[1], true, 1));
+    table.end(ids[1]);
+    assert!(!table.begin(ids[2], false, 1));
+    // The place comes back with the end of its request, and with that of its connection.
+    table.end(ids[0]);
+    assert!(table.begin(ids[2], false, 1));
+    table.leave(ids[2]);
+    assert!(table.begin(ids[0], false, 1));
+    table.leave(ids[0]);
+    assert_eq!((table.ordinary, numbers(&table)), (0, vec![ids[1]]));
+}
+
+#[test]
+fn one_that_was_closed_begins_nothing_any_more() {
+    let (mut table, ids) = table(3);
+    table.admit(address(9), MAX).unwrap();
+    assert!(!table.begin(ids[0], false, MAX));
+    assert_eq!(table.ordinary, 0);
+}
+
+/// How many silent connections each of two addresses keeps of so many.
+fn kept(from: [Option<IpAddr>; 2], counts: [usize; 2]) -> [usize; 2] {
+    let mut table = Table::default();
+    for (from, count) in from.iter().zip(counts) {
+        for _ in 0..count {
+            let id = table.admit(*from, 10_000).unwrap().0;
+            table.turn_silent(id);
+        }
+    }
+    let of = |from| table.connections.values().filter(|it| it.from == from).count();
+    from.map(of)
+}
+
+#[test]
+fn silent_connections_of_one_address_have_a_bound_and_those_of_others_are_not_touched() {
+    let most = SILENT_PER_ADDRESS_MAX;
+    assert_eq!(kept([address(1), address(2)], [most, most + 1]), [most, most]);
+    assert_eq!(kept([address(1), address(2)], [1, 1000]), [1, most]);
+    // A trusted proxy's address is none.
+    assert_eq!(kept([None, address(2)], [1000, 1000]), [1000, most]);
+}
+
+#[test]
+fn one_that_has_spoken_is_not_silent() {
+    let (mut table, ids) = table(1);
+    assert!(table.begin(ids[0], false, MAX));
+    assert_eq!(table.turn_silent(ids[0]), None);
+    table.end(ids[0]);
+    assert_eq!(table.turn_silent(ids[0]), None);
+    assert_eq!(table.connections[&ids[0]].state, State::Idle);
+}
+
+#[test]
+fn an_address_is_a_network_of_one_subscriber() {
+    let check = |text: &str, expected: &str| {
+        assert_eq!(network(text.parse().unwrap()), expected.parse::<IpAddr>().unwrap());
+    };
+    check("192.0.2.7", "192.0.2.7");
+    check("::ffff:192.0.2.7", "192.0.2.7");
+    check("2a00:1450:4001:82f:1:2:3:4", "2a00:1450:4001:82f::");
+}
+
+fn places(trusted: &[&str]) -> Arc<Places> {
+    let trusted_proxies = trusted.iter().map(|text| text.parse().unwrap()).collect();
+    Places::new(ConnectionLimits { requests_max: MAX, trusted_proxies })
+}
+
+#[test]
+fn proxies_are_trusted_by_their_networks() {
+    let places = places(&["10.0.0.0/8", "fd00::/8"]);
+    let check =
+        |text: &str, expected| assert_eq!(places.is_trusted(text.parse().unwrap()), expected, "{text}");
+    check("10.1.2.3", true);
+    check("::ffff:10.1.2.3", true);
+    check("fd00::1", true);
+    check("192.0.2.7", false);
+}
+
+#[tokio::test]
+async fn a_first_head_has_seconds_and_a_connection_that_spoke_has_no_such_end() {
+    let (places, clock) = (places(&[]), ManualClock::new(Timestamp::EPOCH));
+    let place = Arc::new(places.take(Ipv4Addr::LOCALHOST.into()).await);
+    let speaks = Arc::new(places.take(Ipv4Addr::LOCALHOST.into()).await);
+    drop(speaks.begin(false).unwrap());
+    let ends = |place: &Arc<Place>| {
+        let (place, clock) = (Arc::clone(place), clock.clone());
+        tokio::spawn(async move { place.cut(&clock).await })
+    };
+    let (silent, speaking) = (ends(&place), ends(&speaks));
+    for rest in [SILENT_AFTER, FIRST_HEAD_TIMEOUT.saturating_sub(SILENT_AFTER)] {
+        assert!(!silent.is_finished());
+        while clock.sleepers() != 1 {
+            tokio::task::yield_now().await;
+        }
+        clock.advance(rest);
+    }
+    silent.await.unwrap();
+    assert!(!speaking.is_finished());
+    speaking.abort();
+}
+
+#[tokio::test]
+async fn who_comes_while_all_are_being_answered_waits_for_the_first_that_is_not() {
+    let places = places(&[]);
+    let take = || places.take(Ipv4Addr::LOCALHOST.into());
+    let mut answering = Vec::new();
+    for _ in 0..MAX + OPERATORS_MAX {
+        let place = Arc::new(take().await);
+        answering.push(place.begin(answering.len() >= MAX).unwrap());
+    }
+    let waiting = {
+        let places = Arc::clone(&places);
+        tokio::spawn(async move { places.take(Ipv4Addr::LOCALHOST.into()).await })
+    };
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    drop(answering.pop());
+    drop(waiting.await.unwrap());
+}

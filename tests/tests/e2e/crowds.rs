@@ -1,0 +1,154 @@
+//! Connections without end: those that say nothing keep nobody out, and whoever operates the server always gets in.
+
+use std::io::{ErrorKind, Read, Write};
+use std::iter::repeat_n;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use posthaste_tests::api::CLOUD_EVENT;
+use posthaste_tests::events::cloud_event;
+use posthaste_tests::home::Home;
+use posthaste_tests::patience::wait_until;
+use posthaste_tests::server::Server;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+use tokio::net::TcpSocket;
+use tokio::runtime::Runtime;
+
+/// Most connections of a server that is not told otherwise, with those that are kept for operators.
+const CONNECTIONS_MAX: usize = 4096 + 64;
+
+/// Most silent connections of one address.
+const SILENT_PER_ADDRESS_MAX: usize = 64;
+
+/// The answer to a client that asks before it sends.
+const GO_ON: &[u8; 25] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// Connections that say nothing, each address having so many.
+fn silent(server: &Server, addresses: impl Iterator<Item = Ipv4Addr>, each: usize) -> Vec<TcpStream> {
+    raise_limit();
+    let to: SocketAddr =
+        server.url().strip_prefix("http://").and_then(|to| to.parse().ok()).expect("an address");
+    let runtime = Runtime::new().expect("a runtime starts");
+    let connect = |from: Ipv4Addr| {
+        runtime.block_on(async move {
+            let socket = TcpSocket::new_v4().expect("there are descriptors left");
+            socket.bind((from, 0).into()).expect("all of 127.0.0.0/8 is this machine");
+            let stream = socket.connect(to).await.expect("the server takes connections");
+            let stream = stream.into_std().expect("a socket is one without a runtime");
+            stream.set_nonblocking(false).expect("a socket can block");
+            stream
+        })
+    };
+    addresses.flat_map(|from| repeat_n(from, each)).map(connect).collect()
+}
+
+/// Every socket is a descriptor of this process.
+fn raise_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+        .expect("a limit may be raised to its maximum");
+}
+
+fn from(third: u8) -> impl Iterator<Item = Ipv4Addr> {
+    (1..=70).map(move |fourth| Ipv4Addr::new(127, 9, third, fourth))
+}
+
+/// How often a metric counted for this reason.
+fn cut(server: &Server, reason: &str) -> usize {
+    let text =
+        server.api().send("GET", "/metrics", &[], b"").expect("metrics are always answered").expect(200);
+    let text = String::from_utf8(text.body).expect("metrics are text");
+    let name = format!("ConnectionCutCount{{reason=\"{reason}\"}} ");
+    text.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn silent_connections_keep_nobody_out() {
+    let home = Home::new();
+    let server = home.serve();
+    let topic = server.api().create_topic("orders", &json!({}));
+    // Each address has no more than it may have, and all of them more than there are places.
+    let sockets = silent(&server, from(0), 62);
+    assert!(sockets.len() > CONNECTIONS_MAX);
+    for _ in 0..10 {
+        // A connection of its own each time: what is kept open already proves nothing.
+        let fresh = posthaste_tests::api::Api::new(server.url().to_owned(), "none");
+        fresh.send("GET", "/health", &[], b"").expect("health is answered").expect(200);
+    }
+    server.api().show("/topics/orders");
+    topic.publish(&cloud_event("1"));
+    // They went for others, or, where it took seconds to open them all, because they said nothing.
+    let went = [cut(&server, "full"), cut(&server, "head")];
+    assert!(went.iter().sum::<usize>() >= sockets.len() - CONNECTIONS_MAX, "{went:?}");
+    drop(sockets);
+}
+
+#[test]
+fn silent_connections_of_one_address_are_bounded_and_end_within_seconds() {
+    let home = Home::new();
+    let server = Server::start(home.path(), &["--trusted-proxies", "127.9.3.0/24"]);
+    let proxies = silent(&server, from(3).take(1), 200);
+    let crowd = silent(&server, from(2).take(1), 200);
+    let expected = crowd.len() - SILENT_PER_ADDRESS_MAX;
+    wait_until("connections that are closed for their address's sake", || {
+        (cut(&server, "address") >= expected).then_some(())
+    });
+    // The rest, those of the proxy included, have seconds.
+    wait_until("connections that are closed because they said nothing", || {
+        (cut(&server, "head") == proxies.len() + SILENT_PER_ADDRESS_MAX).then_some(())
+    });
+    assert_eq!((cut(&server, "address"), cut(&server, "full")), (expected, 0));
+    for mut socket in proxies.into_iter().chain(crowd) {
+        let end = socket.read(&mut [0]);
+        let is_closed =
+            matches!(&end, Ok(0)) || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);
+        assert!(is_closed);
+    }
+}
+
+#[test]
+fn operators_are_answered_while_every_place_for_requests_is_taken() {
+    let home = Home::new();
+    let server = Server::start(home.path(), &["--connections-max", "3"]);
+    let topic = server.api().create_topic("orders", &json!({}));
+    let event = cloud_event("1").to_string();
+    // Requests whose bodies do not come. Each has a place when it is asked to send on.
+    let begin = |_| {
+        let address = server.url().strip_prefix("http://").expect("it is plain http");
+        let mut stream = TcpStream::connect(address).expect("the server listens");
+        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a timeout is no zero");
+        let (key, length) = (&topic.keys[0], event.len());
+        let head = format!(
+            "POST /topics/orders/events HTTP/1.1\r\nhost: h\r\naeg-sas-key: {key}\r\n\
+             content-type: {CLOUD_EVENT}\r\ncontent-length: {length}\r\nexpect: 100-continue\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).expect("the server reads");
+        let mut go_on = [0; GO_ON.len()];
+        stream.read_exact(&mut go_on).expect("the server answers");
+        assert_eq!(&go_on, GO_ON);
+        stream
+    };
+    let held: Vec<TcpStream> = (0..3).map(begin).collect();
+    let publish = || topic.send(CLOUD_EVENT, event.as_bytes()).expect("the server answers");
+    let refused =
+        wait_until("a publish that finds no place", || Some(publish()).filter(|it| it.status == 503));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    let problem = refused.problem(503);
+    assert_eq!(problem["type"], "urn:posthaste:problem:back-pressure");
+    assert!(
+        problem["detail"].as_str().is_some_and(|detail| detail.contains("--connections-max")),
+        "{problem}"
+    );
+    server.api().send("GET", "/health", &[], b"").expect("health is answered").expect(200);
+    assert!(server.api().metric("RequestTurnedAwayCount") >= 1.0);
+    server.api().show("/topics/orders");
+    server.api().send("GET", "/topics", &[("authorization", "Bearer wrong")], b"").unwrap().problem(503);
+    for mut stream in held {
+        stream.write_all(event.as_bytes()).expect("the server reads");
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).expect("the server answers");
+        assert_eq!(&answer, b"HTTP/1.1 200");
+    }
+    publish().expect(200);
+}
