@@ -58,7 +58,8 @@ where
     /// nothing is given up.
     async fn give_up_after(&self, letter: &DeadLetter) -> Option<Duration> {
         let topic = self.ports.registry.topic(&letter.delivery.topic).await.ok()??;
-        topic.subscription(&letter.delivery.subscription)?.dead_letter.give_up_after
+        let subscription = topic.subscription(&letter.delivery.subscription)?;
+        subscription.dead_letter.give_up_after.filter(|_| letter.delivery.is_for(subscription))
     }
 }
 

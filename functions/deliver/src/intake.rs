@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use posthaste_core::batch::Pack;
 use posthaste_core::decide::{DeadLetterReason, is_expired};
 use posthaste_core::delivery::Delivery;
+use posthaste_core::identity::Identity;
 use posthaste_core::limits::SQS_DELAY_SECS_MAX;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::retry::Jitter;
@@ -56,7 +57,10 @@ pub(crate) struct Planned {
 }
 
 /// What the events of one request have in common.
-type GroupKey<'a> = (&'a TopicName, &'a SubscriptionName, Schema, u16, bool, bool, bool);
+type GroupKey<'a> = (Owner<'a>, Schema, u16, bool, bool, bool);
+
+/// The creation of a subscription that events were accepted for.
+type Owner<'a> = (&'a TopicName, &'a SubscriptionName, Option<Identity>);
 
 impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
 where
@@ -122,7 +126,7 @@ where
     /// What is to be done for a message, unless it was put elsewhere or is handed back.
     async fn take_in_one(&self, invocation: &Invocation, message: ReceivedMessage) -> Option<Job> {
         match parse_delivery(&message.body) {
-            Ok(delivery) => self.look_up(message, delivery).await,
+            Ok(delivery) => self.look_up(invocation, message, delivery).await,
             Err(error) => {
                 self.put_elsewhere(invocation, message, &error).await;
                 None
@@ -139,11 +143,11 @@ where
             let unknown = delivery.last.is_some_and(|last| last.name_was_unknown);
             let problem = self.is_problem(job);
             let (topic, subscription, schema) = (&delivery.topic, &delivery.subscription, delivery.schema);
+            let own = (topic, subscription, delivery.identity);
             for (entry, event) in delivery.events.iter().enumerate().filter(|(entry, _)| job.is_open(*entry))
             {
                 // What is replayed travels under a header of its own.
-                let key =
-                    (topic, subscription, schema, delivery.attempts, unknown, event.marks.replayed, problem);
+                let key = (own, schema, delivery.attempts, unknown, event.marks.replayed, problem);
                 groups.entry(key).or_default().push(EntryRef { job: index, entry });
             }
         }
@@ -182,9 +186,14 @@ where
         self.health.is_problem(&job.delivery, subscription, self.ports.links.settings())
     }
 
-    async fn look_up(&self, message: ReceivedMessage, delivery: Delivery) -> Option<Job> {
+    async fn look_up(
+        &self,
+        invocation: &Invocation,
+        message: ReceivedMessage,
+        delivery: Delivery,
+    ) -> Option<Job> {
         self.note_wait(message.receive_count, &delivery);
-        match self.receiver(&delivery).await {
+        match self.receiver(&delivery, invocation.began).await {
             Ok(subscription) => {
                 let late = self.answered_late(&delivery).await;
                 Some(Job::new(message.id, message.receipt, delivery, subscription, late))
@@ -208,15 +217,28 @@ where
     ///
     /// Nobody is found missing, gone or waiting by what was known before the message was published, or was released: a
     /// subscription made, or made active again, in the seconds between is not in it.
-    async fn receiver(&self, delivery: &Delivery) -> Result<Option<Arc<Subscription>>, RegistryError> {
+    ///
+    /// A subscription of another identity is looked up again, past every cache: perhaps this process does not know yet
+    /// that it was created again. `began` is when the invocation did, by the clock's `monotonic`.
+    async fn receiver(
+        &self,
+        delivery: &Delivery,
+        began: Duration,
+    ) -> Result<Option<Arc<Subscription>>, RegistryError> {
         let (registry, topic) = (&self.ports.registry, &delivery.topic);
         let now = self.ports.clock.now();
+        let is_for = |subscription: &Arc<Subscription>| delivery.is_for(subscription);
         let known = subscription(registry.topic(topic).await?, delivery, now);
-        if known.as_ref().is_some_and(|subscription| subscription.status == Status::Active) {
+        if known.as_ref().is_some_and(|it| it.status == Status::Active && is_for(it)) {
             return Ok(known);
         }
         let sent = delivery.published_at.max(delivery.not_before.min(now));
-        Ok(subscription(registry.topic_seen_after(topic, sent).await?, delivery, now))
+        let seen = subscription(registry.topic_seen_after(topic, sent).await?, delivery, now);
+        if seen.as_ref().is_none_or(is_for) {
+            return Ok(seen);
+        }
+        let found = subscription(registry.topic_asked_after(topic, began).await?, delivery, now);
+        Ok(found.filter(is_for))
     }
 
     /// A newer message waits for a newer reader; what is not ours goes, byte for byte, where it is kept.

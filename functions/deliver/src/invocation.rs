@@ -18,6 +18,8 @@ use crate::park::Place;
 pub(crate) struct Invocation {
     /// When it must have ended, by the clock's `monotonic`.
     pub(crate) deadline: Duration,
+    /// When it began, by the same clock.
+    pub(crate) began: Duration,
     /// The messages that were understood.
     pub(crate) jobs: Vec<Job>,
     /// All messages, understood or not.
@@ -66,9 +68,10 @@ pub(crate) struct Parking {
 }
 
 impl Invocation {
-    pub(crate) fn new(deadline: Duration, batch: &[ReceivedMessage]) -> Self {
+    pub(crate) fn new(began: Duration, deadline: Duration, batch: &[ReceivedMessage]) -> Self {
         Self {
             deadline,
+            began,
             jobs: Vec::new(),
             ids: batch.iter().map(|message| message.id.clone()).collect(),
             settled: Mutex::default(),

@@ -170,7 +170,7 @@ where
     /// Each message is settled by itself as soon as its last event has a verdict. The answer names those for which
     /// nothing durable could be done in time.
     pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
-        let mut invocation = Invocation::new(deadline, &batch);
+        let mut invocation = Invocation::new(self.ports.clock.monotonic(), deadline, &batch);
         if self.before(deadline, self.work(&mut invocation, batch)).await.is_none() {
             tracing::error!("out of time, messages handed back that are not settled yet");
         }

@@ -65,10 +65,14 @@ where
 fn disabled(object: &Object, subscription: &Subscription, since: Timestamp) -> Option<TopicRecord> {
     let mut record = TopicRecord::parse(&object.bytes).ok()?;
     let folded = subscription.name.folded();
-    let (_, settings) = record.settings.subscriptions.iter_mut().find(|(name, _)| name.folded() == folded)?;
+    let (name, _) = record.settings.subscriptions.iter().find(|(name, _)| name.folded() == folded)?;
+    let name = name.clone();
+    // It was created again: the answer was to another one.
+    let is_other = !record.created(&name).accepted(subscription.created.identity(), since);
+    let settings = record.settings.subscriptions.get_mut(&name)?;
     let is_disabled = settings.status.as_ref().is_some_and(|status| status.state == StatusState::Disabled);
     let is_same_endpoint = EndpointUrl::parse(&settings.endpoint.url).as_ref() == Ok(&subscription.endpoint);
-    if is_disabled || !is_same_endpoint {
+    if is_disabled || !is_same_endpoint || is_other {
         return None;
     }
     let reason = Some(REASON.to_owned());

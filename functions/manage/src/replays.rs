@@ -53,13 +53,14 @@ pub(crate) async fn replay<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy
     let name = spelling(&record.settings, &path.name).ok_or_else(|| unknown_subscription(&path))?;
     let (topic, settings, now) = (&record.name, &record.settings.subscriptions[name], manage.clock.now());
     let selection = Selection::new(topic, name, &request, now).map_err(|error| bad_settings(&error))?;
+    let created = record.created(name);
     if request.dry_run {
         let output = settings.delivery_schema.unwrap_or(record.settings.input_schema);
-        let preview: ReplayPreview = manage.preview(&selection, output).await?;
+        let preview: ReplayPreview = manage.preview(&selection, (output, &created)).await?;
         return Ok(Shown::new(preview).into_response());
     }
     let id = layout::replay_id(now, &manage.entropy.uuid().to_string());
-    let mut replay = ReplayRecord::new(id, topic.clone(), name.clone(), request, now);
+    let mut replay = ReplayRecord::new(id, topic.clone(), (name.clone(), &created), request, now);
     if settings.status.as_ref().is_some_and(|status| status.state != StatusState::Active) {
         replay = replay.turned(ReplayState::Waiting, Some(ReplayReason::SubscriptionNotActive), now);
     }

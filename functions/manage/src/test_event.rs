@@ -13,6 +13,7 @@ use bytes::Bytes;
 use posthaste_core::api::{MASKED, SubscriptionSettings, TestAttempt, TestRequest, TestResponse};
 use posthaste_core::attempt::{AttemptContext, Outgoing, request};
 use posthaste_core::decide::Outcome;
+use posthaste_core::hops::Hops;
 use posthaste_core::partial::{Acknowledged, AnswerBody, BatchEvent, acknowledged};
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::test_event::{TestEventError, given, sample};
@@ -71,6 +72,7 @@ pub(crate) async fn test_event<S: Store, D: Store, W: Webhooks, C: Clock, E: Ent
         schema,
         attempts_before: 0,
         replayed: false,
+        hops: Hops::default(),
         at: now,
         origin: &manage.origin,
     };

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use posthaste_core::event::PublishInputError;
+use posthaste_core::hops::{HOPS_HEADER, HopsError};
 use posthaste_core::idempotency::IdempotencyKeyError;
 use posthaste_core::pressure::{ResourceState, explain};
 use posthaste_core::problem::{Problem, ProblemKind};
@@ -55,6 +56,9 @@ pub enum PublishError {
     /// The request does not carry valid events.
     #[error("the request is not valid")]
     Input(#[source] PublishInputError),
+    /// The hops are no number, or say that the endpoints form a loop.
+    #[error("the hops are refused")]
+    Hops(#[source] HopsError),
     /// The tier that the producer says it is of is none.
     #[error("there is no such tier")]
     Tier,
@@ -109,6 +113,14 @@ impl PublishError {
             Self::Input(error) => input_problem(error),
             Self::Key(error) => {
                 Problem::new(ProblemKind::BadRequest).member(IDEMPOTENCY_KEY_HEADER).detail(error.to_string())
+            }
+            Self::Hops(error) => {
+                let kind = match error {
+                    HopsError::Loop => ProblemKind::LoopDetected,
+                    HopsError::NotANumber => ProblemKind::BadRequest,
+                };
+                let problem = Problem::new(kind).member(HOPS_HEADER);
+                problem.detail(format!("{error}; nothing was accepted"))
             }
             Self::Tier => Problem::new(ProblemKind::BadRequest)
                 .member(TIER_HEADER)

@@ -20,6 +20,7 @@ use std::time::Duration;
 use axum::body::Body;
 use http::{HeaderMap, Request};
 use posthaste_core::event::{Event, Input, Made, PublishRequest, parse_request};
+use posthaste_core::hops::Hops;
 use posthaste_core::name::TopicName;
 use posthaste_core::pressure::Tier;
 use posthaste_core::schema::Schema;
@@ -100,6 +101,8 @@ struct Received {
     events: Vec<Event>,
     /// The name its producer gave it, if any.
     name: Option<Name>,
+    /// How many deliveries of posthaste they came through.
+    hops: Hops,
     pressure: Option<String>,
     dehydrate: bool,
     /// How long its events live at most, where its producer says so.
@@ -171,7 +174,8 @@ where
             received.events.iter_mut().for_each(|event| event.expire_by(end));
         }
         let fan_out = FanOut { deliveries, payloads, clock, entropy };
-        let written = fan_out.write(topic, &received.events, received.dehydrate, Origin::default()).await;
+        let origin = Origin { hops: received.hops, ..Origin::default() };
+        let written = fan_out.write(topic, &received.events, received.dehydrate, origin).await;
         self.end_turn(turn, written.is_ok()).await;
         let written = written.map_err(|error| failed(name, events, PublishError::Write(error)))?;
         meter::published(name, events, written.matched, self.clock.monotonic().saturating_sub(started));
@@ -203,6 +207,7 @@ where
     ) -> Result<Received, PublishError> {
         let opened = self.opened(topic, headers)?;
         let tier = opened.stepping_back(declared_tier(headers)?);
+        let hops = Hops::of_request(headers).map_err(PublishError::Hops)?;
         let key = once::key(headers).map_err(PublishError::Key)?;
         let time_to_live = time_to_live::time_to_live(headers).map_err(PublishError::TimeToLive)?;
         let admitted = self.pressure.admit(tier).await;
@@ -221,7 +226,7 @@ where
         if let Some(place) = place {
             place.keep();
         }
-        Ok(Received { events, name, pressure, dehydrate, time_to_live, _room: room })
+        Ok(Received { events, name, hops, pressure, dehydrate, time_to_live, _room: room })
     }
 
     /// What the topic takes. Chance is asked for only where something is made of it.

@@ -8,6 +8,7 @@ use std::error::Error;
 
 use bytes::Bytes;
 use posthaste_core::held::Amount;
+use posthaste_core::identity::Identity;
 use posthaste_core::layout;
 use posthaste_ports::{
     Clock, ETag, Entropy, ErrorKind, ListPage, ObjectStore, PortError, PutCondition, QueueSender,
@@ -39,6 +40,9 @@ struct MarkObject {
     /// The last key that was looked at.
     #[serde(default)]
     after: Option<String>,
+    /// The creation of the subscription that was forced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    identity: Option<Identity>,
 }
 
 /// A mark that was read.
@@ -48,6 +52,7 @@ struct Mark {
     folder: String,
     etag: ETag,
     after: Option<String>,
+    identity: Option<Identity>,
 }
 
 /// One run's walk through what is parked, for all marks together.
@@ -167,10 +172,25 @@ where
             let Some(object) = self.ports.state.get(&listed.key).await? else { continue };
             let folder = listed.key.trim_start_matches(layout::FORCING).to_owned();
             // Whatever else it says, the walk begins anew.
-            let MarkObject { after } = serde_json::from_slice(&object.bytes).unwrap_or_default();
-            marks.push(Mark { key: listed.key, folder, etag: object.etag, after });
+            let MarkObject { after, identity } = serde_json::from_slice(&object.bytes).unwrap_or_default();
+            let mark = Mark { key: listed.key, folder, etag: object.etag, after, identity };
+            if self.is_of_another(&mark).await {
+                self.end_marks(&[mark]).await?;
+            } else {
+                marks.push(mark);
+            }
         }
         Ok(marks)
+    }
+
+    /// Whether the subscription that was forced is another one than is there now: what is parked for this one waits for its
+    /// own minute. What waits for one that is gone may go.
+    async fn is_of_another(&self, mark: &Mark) -> bool {
+        let Some((topic, subscription)) = layout::folder_owner(&mark.folder) else { return false };
+        let Some(identity) = mark.identity else { return false };
+        let Ok(Some(topic)) = self.ports.registry.topic(&topic).await else { return false };
+        let created = topic.subscription(&subscription).map(|subscription| subscription.created);
+        created.is_some_and(|created| !created.accepted(Some(identity), self.ports.clock.now()))
     }
 
     /// Removes the marks whose walk has ended, but not one that was written again meanwhile.
@@ -185,8 +205,8 @@ where
 
     /// Writes down how far the walk came. A mark that was written again meanwhile begins anew.
     async fn note_marks(&self, marks: Vec<Mark>, reached: Option<String>) -> Result<(), PortError> {
-        for Mark { key, etag, after, .. } in marks {
-            let object = MarkObject { after: reached.clone().max(after) };
+        for Mark { key, etag, after, identity, .. } in marks {
+            let object = MarkObject { after: reached.clone().max(after), identity };
             let bytes = Bytes::from(serde_json::to_vec(&object).unwrap_or_default());
             match self.ports.state.put(&key, bytes, PutCondition::IfMatch(etag)).await {
                 Err(error) if error.kind != ErrorKind::PreconditionFailed => return Err(error),

@@ -103,7 +103,8 @@ where
         }
         let topic = self.ports.registry.topic(&job.record.topic).await.map_err(ReplayError::Registry)?;
         let subscription = topic.as_ref().and_then(|topic| topic.subscription(&job.record.subscription));
-        let (Some(topic), Some(subscription)) = (&topic, subscription) else {
+        let own = subscription.filter(|subscription| job.record.is_for(&subscription.created));
+        let (Some(topic), Some(subscription)) = (&topic, own) else {
             self.turn(&mut job, ReplayState::Cancelled, Some(ReplayReason::SubscriptionDeleted)).await?;
             return self.close(id).await;
         };

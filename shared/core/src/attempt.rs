@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::delivery_header;
 use crate::event::output::{OutputBody, OutputError, binary_request, request_body};
+use crate::hops::{HOPS_HEADER, Hops};
 use crate::schema::{ContentMode, Schema};
 use crate::signature;
 use crate::time::Timestamp;
@@ -51,6 +52,8 @@ pub struct AttemptContext<'a> {
     pub attempts_before: u16,
     /// Whether the events are replayed dead letters.
     pub replayed: bool,
+    /// How many deliveries of posthaste the events came through before they were accepted: the most of any.
+    pub hops: Hops,
     /// When the attempt is made.
     pub at: Timestamp,
     /// Who asks, for `WebHook-Request-Origin` and `Origin`: a name without a scheme.
@@ -96,6 +99,7 @@ pub fn request(
     if subscription.endpoint.has_access_token() {
         headers.insert(CACHE_CONTROL, NO_STORE);
     }
+    headers.insert(HOPS_HEADER, u16::from(context.hops.next().get()).into());
     if context.replayed {
         headers.insert(POSTHASTE_REPLAYED, HeaderValue::from_static("true"));
     }
@@ -166,6 +170,7 @@ mod tests {
             schema: subscription.delivery_schema,
             attempts_before: 2,
             replayed: false,
+            hops: Hops::default(),
             at: Timestamp::from_millis(1_614_265_330_123),
             origin: &HeaderValue::from_static("posthaste.example"),
         };
@@ -237,6 +242,7 @@ mod tests {
             schema: Schema::CloudEvents,
             attempts_before: 0,
             replayed: false,
+            hops: Hops::default(),
             at: Timestamp::EPOCH,
             origin: &HeaderValue::from_static("posthaste.example"),
         };
@@ -253,6 +259,7 @@ mod tests {
                 schema: Schema::CloudEvents,
                 attempts_before: 0,
                 replayed,
+                hops: Hops::default(),
                 at: Timestamp::EPOCH,
                 origin: &HeaderValue::from_static("posthaste.example"),
             };

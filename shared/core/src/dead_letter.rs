@@ -22,6 +22,7 @@ struct Names {
     status: &'static str,
     published: &'static str,
     last_attempt: &'static str,
+    identity: &'static str,
 }
 
 /// Event Grid's names.
@@ -32,6 +33,7 @@ const EVENT_GRID: Names = Names {
     status: "lastHttpStatusCode",
     published: "publishTime",
     last_attempt: "lastDeliveryAttemptTime",
+    identity: "subscriptionIdentity",
 };
 
 /// CloudEvents allows only lower case in attribute names.
@@ -42,6 +44,7 @@ const CLOUD_EVENTS: Names = Names {
     status: "lasthttpstatuscode",
     published: "publishtime",
     last_attempt: "lastdeliveryattempttime",
+    identity: "subscriptionidentity",
 };
 
 /// The member that keeps the event's own members of the names above, whole: a text of JSON. It has the same
@@ -50,9 +53,9 @@ const ORIGINAL_ATTRIBUTES: &str = "originalattributes";
 
 impl Names {
     /// The names, and the one that keeps the event's own members of these names.
-    fn reserved(&self) -> [&'static str; 7] {
-        let Self { reason, attempts, outcome, status, published, last_attempt } = self;
-        [reason, attempts, outcome, status, published, last_attempt, ORIGINAL_ATTRIBUTES]
+    fn reserved(&self) -> [&'static str; 8] {
+        let Self { reason, attempts, outcome, status, published, last_attempt, identity } = self;
+        [reason, attempts, outcome, status, published, last_attempt, identity, ORIGINAL_ATTRIBUTES]
     }
 
     fn of(schema: Schema) -> Self {
@@ -91,6 +94,7 @@ fn members(letter: &DeadLetter) -> Vec<(&'static str, String)> {
         .extend(delivery.last.and_then(|last| last.status).map(|status| (names.status, status.to_string())));
     members.push((names.published, time(delivery.published_at)));
     members.extend(delivery.last.map(|last| (names.last_attempt, time(last.at))));
+    members.extend(delivery.identity.map(|identity| (names.identity, format!("\"{identity}\""))));
     members
 }
 

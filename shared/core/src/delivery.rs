@@ -15,6 +15,7 @@ use crate::name::{SubscriptionName, TopicName};
 use crate::outcome::OutcomeName;
 use crate::schema::Schema;
 use crate::time::Timestamp;
+use crate::topic::Subscription;
 
 /// Events of one subscription that wait for, or are in, the same attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -269,6 +270,11 @@ impl Delivery {
             hops: self.hops,
             events,
         }
+    }
+
+    /// Whether its events were accepted for this creation of their subscription.
+    pub fn is_for(&self, subscription: &Subscription) -> bool {
+        subscription.created.accepted(self.identity, self.published_at)
     }
 
     /// Whether it was tried before, or waited for something: its endpoint may not be well, also where the worker that has

@@ -10,8 +10,10 @@ mod link;
 mod pressure;
 
 use crate::event::{Event, EventError};
+use crate::hops::Hops;
 use crate::pressure::PressureChange;
 use crate::schema::Schema;
+use crate::topic::Topic;
 
 pub use self::disabled::{Disabled, DisabledMark};
 pub use self::failed::Failed;
@@ -47,6 +49,26 @@ pub enum Notice<'a> {
 }
 
 impl Notice<'_> {
+    /// Whether it tells of something of this creation of the topic: what was accepted by an earlier topic of its name may be
+    /// somebody else's.
+    pub fn is_about(&self, topic: &Topic) -> bool {
+        match self {
+            Self::Failed(Failed { letter, .. }) => {
+                topic.accepted(letter.delivery.identity, letter.delivery.published_at)
+            }
+            Self::Disabled(_) | Self::Pressure(_) | Self::Link(_) => true,
+        }
+    }
+
+    /// How many deliveries of posthaste led to it: as many as the event came through that it tells of, so that endpoints
+    /// that publish their notices end their loop.
+    pub fn hops(&self) -> Hops {
+        match self {
+            Self::Failed(failed) => failed.letter.delivery.hops,
+            Self::Disabled(_) | Self::Pressure(_) | Self::Link(_) => Hops::default(),
+        }
+    }
+
     /// The notice as an event of this schema, at most [`NOTICE_BYTES_MAX`](crate::limits::NOTICE_BYTES_MAX) long. The
     /// same news makes the same `id`, however often it is told. An error would be a defect of ours.
     pub fn event(&self, schema: Schema) -> Result<Event, EventError> {

@@ -25,6 +25,8 @@ pub enum ProblemKind {
     BadSettings,
     /// A path, query or body that cannot be read (400).
     BadRequest,
+    /// An event came back through the endpoint that it was delivered to (400).
+    LoopDetected,
     /// No key, or a wrong one (401).
     Unauthorized,
     /// There is no topic of this name (404).
@@ -71,6 +73,7 @@ impl ProblemKind {
         match self {
             Self::BadEvent => "urn:posthaste:problem:bad-event",
             Self::BadSettings => "urn:posthaste:problem:bad-settings",
+            Self::LoopDetected => "urn:posthaste:problem:loop-detected",
             Self::Unauthorized => "urn:posthaste:problem:unauthorized",
             Self::UnknownTopic => "urn:posthaste:problem:unknown-topic",
             Self::UnknownSubscription => "urn:posthaste:problem:unknown-subscription",
@@ -100,6 +103,7 @@ impl ProblemKind {
             Self::BadEvent => "An event is not as its schema says",
             Self::BadSettings => "A setting cannot be accepted",
             Self::BadRequest => "Bad Request",
+            Self::LoopDetected => "The endpoints form a loop",
             Self::Unauthorized => "The key is missing or wrong",
             Self::UnknownTopic => "There is no such topic",
             Self::UnknownSubscription => "There is no such subscription",
@@ -125,7 +129,9 @@ impl ProblemKind {
     /// The status it usually has.
     pub const fn status(self) -> StatusCode {
         match self {
-            Self::BadEvent | Self::BadSettings | Self::BadRequest => StatusCode::BAD_REQUEST,
+            Self::BadEvent | Self::BadSettings | Self::BadRequest | Self::LoopDetected => {
+                StatusCode::BAD_REQUEST
+            }
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::UnknownTopic | Self::UnknownSubscription | Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,

@@ -10,7 +10,7 @@ use crate::batch::Batching;
 use crate::delivery_header::DeliveryHeader;
 use crate::endpoint::EndpointUrl;
 use crate::filter::{Filter, FilterSet};
-use crate::identity::{Created, Creation};
+use crate::identity::{Created, Creation, Identity};
 use crate::idle::Lifetime;
 use crate::mapping::InputMapping;
 use crate::name::{SubscriptionName, TopicName};
@@ -152,5 +152,11 @@ impl Topic {
     /// The subscription of this name, without regard to case.
     pub fn subscription(&self, name: &SubscriptionName) -> Option<&Arc<Subscription>> {
         self.subscriptions.get(&name.folded())
+    }
+
+    /// Whether it is this creation of the topic that accepted what has this identity, at that time.
+    pub fn accepted(&self, identity: Option<Identity>, accepted_at: Timestamp) -> bool {
+        let created = Created { topic: self.creation, subscription: None, topic_at: self.created_at };
+        created.topic_accepted(identity, accepted_at)
     }
 }

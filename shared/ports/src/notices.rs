@@ -25,7 +25,7 @@ use crate::{
 const NOTICES_BYTES_PREFERRED: usize = 1024 * 1024;
 
 /// What every notice is marked with, so that there is none about it.
-const ORIGIN: Origin = Origin { marks: Marks { notice: true, replayed: false }, hops: Hops::new(0) };
+const MARKS: Marks = Marks { notice: true, replayed: false };
 
 /// What telling notices needs from outside.
 #[derive(Debug)]
@@ -74,9 +74,32 @@ where
 {
     /// Tells whoever the topic `about` names. When this returns `Ok`, each notice is durable or was counted as not sent.
     pub async fn tell(&self, about: &TopicName, notices: &[Notice<'_>]) -> Result<(), NoticeError> {
-        let to = self.addressee(about).await?;
+        let Some(topic) = self.topic_of(about, notices).await? else { return Ok(()) };
+        let to = self.addressee_of(&topic).await?;
+        let own: Vec<_> = notices.iter().copied().filter(|notice| notice.is_about(&topic)).collect();
+        if to.is_named() && own.len() < notices.len() {
+            let left_out = notices.len() - own.len();
+            count_not_sent(Some(about), left_out);
+            tracing::warn!(topic = %about, notices = left_out, "notices not sent: they tell of an earlier topic of this name");
+        }
         // Boxed, here and below: of the futures around it all, the compiler would find the layout too deep otherwise.
-        Box::pin(self.send(about, &to, notices)).await
+        Box::pin(self.send(about, &to, &own)).await
+    }
+
+    /// The topic that notices are about, read again where it seems to be another one than they are about.
+    async fn topic_of(
+        &self,
+        about: &TopicName,
+        notices: &[Notice<'_>],
+    ) -> Result<Option<Arc<Topic>>, NoticeError> {
+        let known = self.topic(about).await?;
+        match &known {
+            Some(topic) if !notices.iter().all(|notice| notice.is_about(topic)) => {
+                let now = self.fan_out.clock.monotonic();
+                self.registry.topic_asked_after(about, now).await.map_err(NoticeError::Topic)
+            }
+            _ => Ok(known),
+        }
     }
 
     /// Tells the subscribers of the topic `name` of what is about no topic.
@@ -88,6 +111,10 @@ where
     /// Who is to be told of what befalls the topic `about`.
     pub async fn addressee(&self, about: &TopicName) -> Result<Addressee, NoticeError> {
         let Some(topic) = self.topic(about).await? else { return Ok(Addressee::Nobody) };
+        self.addressee_of(&topic).await
+    }
+
+    async fn addressee_of(&self, topic: &Topic) -> Result<Addressee, NoticeError> {
         let Some(name) = &topic.notices_topic else { return Ok(Addressee::Nobody) };
         self.named(name).await
     }
@@ -122,17 +149,18 @@ where
             }
             Addressee::Topic(topic) => topic,
         };
+        let hops = notices.iter().map(Notice::hops).max().unwrap_or_default();
         let (mut events, mut bytes) = (Vec::new(), 0);
         for notice in notices {
             let Some(event) = render(about, topic, notice) else { continue };
             bytes += event.json().len();
             events.push(event);
             if bytes >= NOTICES_BYTES_PREFERRED {
-                self.write(about, topic, &std::mem::take(&mut events)).await?;
+                self.write(about, topic, &std::mem::take(&mut events), hops).await?;
                 bytes = 0;
             }
         }
-        self.write(about, topic, &events).await
+        self.write(about, topic, &events, hops).await
     }
 
     async fn write(
@@ -140,11 +168,12 @@ where
         about: Option<&TopicName>,
         to: &Topic,
         events: &[Event],
+        hops: Hops,
     ) -> Result<(), NoticeError> {
         if events.is_empty() {
             return Ok(());
         }
-        match Box::pin(self.fan_out.write(to, events, false, ORIGIN)).await {
+        match Box::pin(self.fan_out.write(to, events, false, Origin { marks: MARKS, hops })).await {
             Ok(_) => {
                 metrics::counter!("NoticeSentCount", labels(about)).increment(events.len() as u64);
                 tracing::info!(topic = about.map(tracing::field::display), notices_topic = %to.name, notices = events.len(), "notices sent");

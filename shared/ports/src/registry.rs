@@ -131,6 +131,21 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         }
     }
 
+    /// The topic as the store shows it after `moment`, a time of the clock's `monotonic`. For a message of another identity
+    /// than what is known: clocks of other machines say nothing of that. An `Err` as above.
+    pub async fn topic_asked_after(
+        &self,
+        name: &TopicName,
+        moment: Duration,
+    ) -> Result<Option<Arc<Topic>>, RegistryError> {
+        let key = layout::topic(name);
+        let known = self.lock().get(&key).cloned();
+        match known {
+            Some(known) if known.asked_at > moment && !known.is_only_copy => Ok(known.topic()),
+            known => self.ask(&key, known.and_then(|known| known.topic)).await,
+        }
+    }
+
     /// What is known of a topic, if it is young enough.
     fn fresh(&self, key: &str) -> Option<Known> {
         let now = self.clock.monotonic();

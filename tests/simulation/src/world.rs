@@ -1,5 +1,6 @@
 //! Everything wired up, with the handles a test needs.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,7 +8,7 @@ use posthaste_core::api::{SecretText, SubscriptionSettings, TierKeys, TopicSetti
 use posthaste_core::delivery::{Delivery, Entry, Marks, Payload, PayloadDigest, group};
 use posthaste_core::health::HealthSettings;
 use posthaste_core::hops::Hops;
-use posthaste_core::identity::{CREATION_ID_BYTES, CreationId, Creations, Identity};
+use posthaste_core::identity::{CREATION_ID_BYTES, Creation, CreationId, Creations, Identity};
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::pressure::Drained;
@@ -72,14 +73,19 @@ pub struct World {
     dead_letters: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
     redrive: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
     wake: Wake<Queue, State, Bucket, ManualClock, SeededEntropy>,
+    created: Mutex<Created>,
     _folder: tempfile::TempDir,
 }
 
 /// The longest that is waited for: wake's pauses, and answers that take a moment. Limits are further off.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// The identity of the topic and of its subscription, however often they are written.
-const CREATION: CreationId = CreationId::new([7; CREATION_ID_BYTES]);
+/// The creations of the topic and its subscription.
+#[derive(Debug, Clone, Copy)]
+struct Created {
+    topic: u8,
+    subscription: u8,
+}
 
 /// As many turns as others need to go on with what needs no port.
 const TURNS: usize = 100;
@@ -212,6 +218,7 @@ impl World {
             links,
             drain,
             chance,
+            created: Mutex::new(Created { topic: 1, subscription: 1 }),
             _folder: folder,
         }
     }
@@ -245,6 +252,31 @@ impl World {
         record.settings.subscriptions.insert(SubscriptionName::parse("pager").expect("a name"), subscription);
         let key = layout::topic(&ops);
         self.local.state().put(&key, record.render(), PutCondition::Always).await.expect("a write");
+    }
+
+    /// Deletes the subscription and creates it again with these settings.
+    pub async fn subscribe_again(&self, settings: Value) {
+        self.created.lock().expect("no panic").subscription += 1;
+        self.subscribe(settings).await;
+    }
+
+    /// Deletes the topic and creates it again, with a subscription of these settings.
+    pub async fn create_topic_again(&self, settings: Value) {
+        self.created.lock().expect("no panic").topic += 1;
+        self.subscribe_again(settings).await;
+    }
+
+    /// The identity of the subscription as it is now.
+    pub fn identity(&self) -> Identity {
+        let Created { topic, subscription } = *self.created.lock().expect("no panic");
+        Identity { topic: creation_id(topic), subscription: creation_id(subscription) }
+    }
+
+    /// What a record says of it when it was created at this time.
+    fn creations(&self, at: Timestamp) -> Creations {
+        let Identity { topic, subscription } = self.identity();
+        let [topic, subscription] = [topic, subscription].map(|id| Creation { id, at: Some(at) });
+        Creations { topic: Some(topic), subscriptions: [(subscription_name(), subscription)].into() }
     }
 
     /// Deletes the subscription.
@@ -284,8 +316,7 @@ impl World {
             creations: Creations::default(),
             settings,
         };
-        let record = record.identified(None, now, || CREATION);
-        self.write_record(record.render()).await;
+        self.write_record(TopicRecord { creations: self.creations(now), ..record }.render()).await;
     }
 
     /// Puts one delivery of these events into the queue, as publish does.
@@ -341,7 +372,7 @@ impl World {
             attempts: 0,
             last: None,
             timed_out: false,
-            identity: Some(Identity { topic: CREATION, subscription: CREATION }),
+            identity: Some(self.identity()),
             hops: Hops::default(),
             events: payloads.into_iter().enumerate().map(entry).collect(),
         }
@@ -498,7 +529,8 @@ impl World {
         let request = serde_json::from_value(request).expect("a request to replay");
         let (now, state) = (self.clock.now(), self.local.state());
         let id = layout::replay_id(now, "0b8b9c5e-6a0c");
-        let record = ReplayRecord::new(id.clone(), topic_name(), subscription_name(), request, now);
+        let subscription = (subscription_name(), &self.record().await.created(&subscription_name()));
+        let record = ReplayRecord::new(id.clone(), topic_name(), subscription, request, now);
         for (key, bytes) in [(layout::replaying(&id), Bytes::new()), (layout::replay(&id), record.render())] {
             state.put(&key, bytes, PutCondition::Always).await.expect("a write");
         }
@@ -552,6 +584,10 @@ fn queue(local: &Local<ManualClock>, name: QueueName, calls: &Calls, faults: &Fa
 fn message(body: Bytes) -> OutgoingMessage {
     let group = Some(group(&topic_name(), &subscription_name()));
     OutgoingMessage { body, group, delay_secs: 0 }
+}
+
+fn creation_id(number: u8) -> CreationId {
+    CreationId::new([number; CREATION_ID_BYTES])
 }
 
 fn topic_name() -> TopicName {

@@ -9,6 +9,7 @@ use futures_util::{StreamExt, stream};
 use posthaste_core::api::{EndpointSettings, LinkView};
 use posthaste_core::endpoint::{EndpointUrl, Link};
 use posthaste_core::health::{Observation, Shard, Target, shard_index};
+use posthaste_core::identity::Identity;
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::problem::{Problem, ProblemKind};
@@ -30,8 +31,8 @@ const WRITES_AT_ONCE: usize = 32;
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
     parts: BTreeMap<usize, Part>,
-    /// Subscriptions that wake is to release.
-    marks: BTreeSet<String>,
+    /// Subscriptions that wake is to release, each with the creation that is meant.
+    marks: BTreeMap<String, Option<Identity>>,
 }
 
 #[derive(Debug, Default)]
@@ -54,7 +55,8 @@ impl Holds {
             ended.insert(Target::on(link.clone(), subscription));
             ended.insert(Target::Link(link));
         }
-        self.marks.insert(layout::forcing(&subscription.topic, &subscription.name));
+        let mark = layout::forcing(&subscription.topic, &subscription.name);
+        self.marks.insert(mark, subscription.created.identity());
     }
 
     /// Forgets what is known of a subscription alone on these links: it left them, or is another one by now.
@@ -81,7 +83,7 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         // Gathered first: the compiler finds no bound for a closure over references that is kept while others wait.
         let parts: Vec<_> = holds.parts.iter().map(|(index, part)| self.settle_part(*index, part)).collect();
         let parts: Vec<_> = stream::iter(parts).buffered(WRITES_AT_ONCE).collect().await;
-        let marks: Vec<_> = holds.marks.iter().map(|mark| self.mark(mark)).collect();
+        let marks: Vec<_> = holds.marks.iter().map(|(mark, identity)| self.mark(mark, *identity)).collect();
         let marks: Vec<_> = stream::iter(marks).buffered(WRITES_AT_ONCE).collect().await;
         let ended: Vec<Vec<_>> = parts.into_iter().collect::<Result<_, _>>()?;
         marks.into_iter().collect::<Result<(), _>>()?;
@@ -122,8 +124,9 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         Ok(ended)
     }
 
-    async fn mark(&self, mark: &str) -> Result<(), Problem> {
-        let marked = self.state.put(mark, Bytes::from_static(b"{}"), PutCondition::Always).await;
+    async fn mark(&self, mark: &str, identity: Option<Identity>) -> Result<(), Problem> {
+        let object = identity.map_or_else(|| "{}".to_owned(), |it| format!(r#"{{"identity":"{it}"}}"#));
+        let marked = self.state.put(mark, Bytes::from(object), PutCondition::Always).await;
         marked.map(drop).map_err(|error| store_problem(&error))
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use posthaste_core::api::{ReplayFailure, ReplayPreview};
 use posthaste_core::dead_letter::restore_all;
+use posthaste_core::identity::Created;
 use posthaste_core::limits::REPLAY_FAILURES_SHOWN_MAX;
 use posthaste_core::problem::Problem;
 use posthaste_core::replay::Selection;
@@ -23,12 +24,15 @@ const OBJECTS_MAX: u64 = 10_000;
 /// Ids that are shown.
 const IDS_MAX: usize = 10;
 
+/// A subscription as a replay sees it: the schema in which it receives events, and its creation.
+type Receiver<'a> = (Schema, &'a Created);
+
 impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
     /// Counts what a replay would send now.
     pub(super) async fn preview(
         &self,
         selection: &Selection,
-        output: Schema,
+        subscription: Receiver<'_>,
     ) -> Result<ReplayPreview, Problem> {
         let end = self.clock.monotonic() + COUNTING_TIME;
         let (mut preview, mut after, mut read) = (ReplayPreview::default(), None, 0);
@@ -40,7 +44,7 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
                     return Ok(preview);
                 }
                 read += 1;
-                self.count(&object, selection, output, &mut preview).await?;
+                self.count(&object, selection, subscription, &mut preview).await?;
             }
             match page.next_after {
                 Some(next) if self.clock.monotonic() < end => after = Some(next),
@@ -55,7 +59,7 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         &self,
         object: &LetterObject,
         selection: &Selection,
-        output: Schema,
+        (output, created): Receiver<'_>,
         preview: &mut ReplayPreview,
     ) -> Result<(), Problem> {
         let key = &object.key;
@@ -77,7 +81,7 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         let before = preview.events;
         for (index, letter) in letters.into_iter().enumerate() {
             match letter {
-                Ok(letter) if selection.takes_event(&letter) => {
+                Ok(letter) if selection.takes_event(&letter, created) => {
                     preview.events += 1;
                     *preview.by_reason.entry(letter.reason.into()).or_default() += 1;
                     if preview.ids.len() < IDS_MAX {

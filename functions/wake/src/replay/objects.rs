@@ -158,8 +158,8 @@ where
                 return Ok(());
             }
         };
-        let (output, done) = (course.subscription.delivery_schema, progress.done_of(key));
-        let picked = match pick(&bytes, output, &course.selection, done, course.pace.room()) {
+        let done = progress.done_of(key);
+        let picked = match pick(&bytes, course.subscription, &course.selection, done, course.pace.room()) {
             Ok(picked) => picked,
             Err(error) => {
                 progress.fail(key, None, chain(&error));

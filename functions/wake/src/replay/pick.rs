@@ -5,7 +5,7 @@ use std::error::Error;
 use bytes::Bytes;
 use posthaste_core::dead_letter::{NotDeadLetters, restore_all};
 use posthaste_core::replay::{ReplayMessage, ReplayProgress, Selection, Sendable};
-use posthaste_core::schema::Schema;
+use posthaste_core::topic::Subscription;
 use posthaste_ports::{ErrorKind, PortError};
 
 /// A part of an object's events, in order.
@@ -24,15 +24,17 @@ pub(super) struct Picked {
 /// Picks from the events after `done` until as many were found as there is room for.
 pub(super) fn pick(
     object: &Bytes,
-    output: Schema,
+    subscription: &Subscription,
     selection: &Selection,
     done: usize,
     room: usize,
 ) -> Result<Picked, NotDeadLetters> {
     let mut picked = Picked { end: done, is_whole: true, ..Picked::default() };
-    for (index, letter) in restore_all(object, output)?.into_iter().enumerate().skip(done) {
+    for (index, letter) in
+        restore_all(object, subscription.delivery_schema)?.into_iter().enumerate().skip(done)
+    {
         match letter {
-            Ok(letter) if selection.takes_event(&letter) => {
+            Ok(letter) if selection.takes_event(&letter, &subscription.created) => {
                 if picked.events.len() == room {
                     picked.is_whole = false;
                     break;

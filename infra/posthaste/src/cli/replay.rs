@@ -26,6 +26,9 @@ pub struct ReplayArgs {
     /// Only this object, by its key as `list` shows it. May be given more than once. (--key is the admin key.)
     #[arg(long = "object", value_name = "OBJECT")]
     pub objects: Vec<String>,
+    /// Also what was accepted for an earlier subscription of this name that was deleted and created again.
+    #[arg(long)]
+    pub include_former: bool,
     /// Only count what would be delivered.
     #[arg(long)]
     pub dry_run: bool,

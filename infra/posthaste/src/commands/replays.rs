@@ -62,6 +62,7 @@ fn request(arguments: &ReplayArgs) -> Value {
         ("reason", arguments.reason.as_ref().map(|reason| json!(reason))),
         ("types", Some(json!(arguments.types))),
         ("keys", Some(json!(arguments.objects))),
+        ("includeFormer", Some(json!(arguments.include_former))),
         ("dryRun", Some(json!(arguments.dry_run))),
         ("ratePerSecond", arguments.rate.map(|rate| json!(rate))),
     ];

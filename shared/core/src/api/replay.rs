@@ -28,6 +28,10 @@ pub struct ReplayRequest {
     /// Only these objects, by their keys as a list shows them. They must be the subscription's own. At most 1000.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
+    /// Also what was accepted for an earlier subscription of this name, or on an earlier topic of its name, that was
+    /// deleted and created again. False when left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub include_former: bool,
     /// Only count: nothing is written, and the answer is a preview.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,

@@ -10,14 +10,20 @@ use serde_json::value::RawValue;
 
 use super::{CLOUD_EVENTS, EVENT_GRID, Names, ORIGINAL_ATTRIBUTES};
 use crate::event::{Envelope, Event, EventError, put_back, value_behind, without_members};
+use crate::identity::{Created, Identity};
 use crate::limits::{MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX};
 use crate::schema::Schema;
+use crate::time::Timestamp;
 
 /// A dead letter as it was read from its object.
 #[derive(Debug, Clone)]
 pub struct Restored {
     /// Why it was given up, as it is written.
     pub reason: Box<str>,
+    /// For which creation of its subscription it was accepted; `None` where an older program gave it up, or another's.
+    pub identity: Option<Identity>,
+    /// When it was accepted, where it says so.
+    pub published_at: Option<Timestamp>,
     /// The event, byte for byte as it was. In a record of a version before [`ORIGINAL_ATTRIBUTES`], a member of the
     /// producer's own that had the name of one of ours is gone.
     pub event: Event,
@@ -55,9 +61,46 @@ struct Reason<'a> {
     cloud_events: Option<&'a RawValue>,
 }
 
+/// The members that say for whom an event was accepted, and when, under both their names.
+#[derive(Deserialize)]
+struct Accepted<'a> {
+    #[serde(rename = "subscriptionIdentity", borrow)]
+    event_grid_identity: Option<&'a RawValue>,
+    #[serde(rename = "subscriptionidentity", borrow)]
+    cloud_events_identity: Option<&'a RawValue>,
+    #[serde(rename = "publishTime", borrow)]
+    event_grid_time: Option<&'a RawValue>,
+    #[serde(rename = "publishtime", borrow)]
+    cloud_events_time: Option<&'a RawValue>,
+}
+
+/// A member's text, if it is one.
+fn text(raw: Option<&RawValue>) -> Option<String> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+impl Accepted<'_> {
+    /// What the members of this schema say.
+    fn read(&self, schema: Schema) -> (Option<Identity>, Option<Timestamp>) {
+        let (identity, time) = match schema {
+            Schema::EventGrid | Schema::Custom => (self.event_grid_identity, self.event_grid_time),
+            Schema::CloudEvents => (self.cloud_events_identity, self.cloud_events_time),
+        };
+        let identity = text(identity).and_then(|text| Identity::parse(&text));
+        (identity, text(time).and_then(|text| Timestamp::parse(&text).ok()))
+    }
+}
+
+impl Restored {
+    /// Whether it was accepted for this creation of its subscription. Where it does not say when it was accepted, only
+    /// its identity tells.
+    pub fn is_for(&self, created: &Created) -> bool {
+        created.accepted(self.identity, self.published_at.unwrap_or(Timestamp::from_millis(u64::MAX)))
+    }
+}
+
 impl Reason<'_> {
     fn read(self) -> Option<(String, Names, Schema)> {
-        let text = |raw: Option<&RawValue>| serde_json::from_str::<String>(raw?.get()).ok();
         match (text(self.event_grid), text(self.cloud_events)) {
             (Some(reason), _) => Some((reason, EVENT_GRID, Schema::EventGrid)),
             (None, Some(reason)) => Some((reason, CLOUD_EVENTS, Schema::CloudEvents)),
@@ -67,8 +110,9 @@ impl Reason<'_> {
 }
 
 impl Names {
-    fn all(&self) -> [&'static str; 6] {
-        [self.reason, self.attempts, self.outcome, self.status, self.published, self.last_attempt]
+    fn all(&self) -> [&'static str; 7] {
+        let Self { reason, attempts, outcome, status, published, last_attempt, identity } = self;
+        [reason, attempts, outcome, status, published, last_attempt, identity]
     }
 }
 
@@ -86,6 +130,9 @@ pub fn restore_all(
 pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError> {
     let written: Reason<'_> = serde_json::from_slice(record).map_err(|_| RestoreError::NotADeadLetter)?;
     let (reason, names, schema) = written.read().ok_or(RestoreError::NotADeadLetter)?;
+    // Members of the producer's own may have these names: they say nothing, and cost nothing.
+    let accepted = serde_json::from_slice::<Accepted<'_>>(record);
+    let (identity, published_at) = accepted.map(|accepted| accepted.read(schema)).unwrap_or_default();
     let text = original(record, &names);
     let event = match (schema, output) {
         (Schema::EventGrid, Schema::Custom) => custom(&text)?,
@@ -94,7 +141,7 @@ pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError>
     if event.json().len() > RESTORED_EVENT_BYTES_MAX {
         return Err(RestoreError::TooLarge);
     }
-    Ok(Restored { reason: reason.into(), event })
+    Ok(Restored { reason: reason.into(), identity, published_at, event })
 }
 
 /// The record without our members, and with those of the producer's own that were kept beside them. What is not as we
@@ -146,6 +193,7 @@ mod tests {
     use super::super::tests::{entry, letter};
     use super::*;
     use crate::event::{Input, Made, PublishRequest, converted, parse_request};
+    use crate::identity::{Creation, CreationId};
     use crate::limits::EVENT_BYTES_MAX;
     use crate::mapping::InputMapping;
     use crate::name::TopicName;
@@ -251,6 +299,39 @@ mod tests {
             &format!("{{\"deadLetterReason\":\"x\",\"\\u0061\\uffff\":1,{rest}\"\u{ffff}\"}}"),
             &format!("{{\"\\u0061\\uffff\":1,{rest}\"\u{ffff}\"}}"),
         );
+    }
+
+    #[test]
+    fn a_dead_letter_says_for_whom_it_was_accepted_and_when() {
+        for (schema, event) in [
+            (Schema::CloudEvents, CLOUD_EVENT),
+            (Schema::EventGrid, &EVENT_GRID_EVENT.replace("publishtime", "subscriptionidentity")),
+        ] {
+            let event = Bytes::from(event.to_owned());
+            let mut letter = letter(schema, None);
+            letter.delivery.identity = Identity::parse("a1b2c3d4e5f60102030405ff");
+            let restored = restore(&record(&letter, &entry(None), &event), schema).unwrap();
+            let published_at = Some(letter.delivery.published_at);
+            assert_eq!((restored.identity, restored.published_at), (letter.delivery.identity, published_at));
+            assert_eq!(restored.event.json(), &event);
+        }
+    }
+
+    #[test]
+    fn where_nothing_says_when_it_was_accepted_only_its_identity_tells() {
+        let text = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"x"#;
+        let now = Timestamp::from_millis(1_795_256_100_000);
+        let creation = |byte| Some(Creation { id: CreationId::new([byte; 6]), at: Some(now) });
+        let created = Created { topic: creation(1), subscription: creation(2), topic_at: now };
+        for (more, expected) in [
+            ("", true),
+            (r#"","subscriptionidentity":"010101010101020202020202"#, true),
+            (r#"","subscriptionidentity":"010101010101030303030303"#, false),
+            (r#"","publishtime":"2020-08-13T17:18:14.0260000Z"#, false),
+        ] {
+            let record = Bytes::from(format!("{text}{more}\"}}"));
+            assert_eq!(restore(&record, Schema::CloudEvents).unwrap().is_for(&created), expected, "{more}");
+        }
     }
 
     #[test]

@@ -5,12 +5,20 @@ use serde::{Deserialize, Serialize};
 
 use super::selection::{ReplayRequestError, Selection};
 use crate::api::{IsoTimestamp, ReplayFailure, ReplayReason, ReplayRequest, ReplayState, ReplayView};
+use crate::identity::{Created, Identity};
 use crate::limits::REPLAY_FAILURES_SHOWN_MAX;
 use crate::name::{SubscriptionName, TopicName};
 use crate::time::Timestamp;
 
-/// The version this program writes, and the newest it reads.
-const REPLAY_VERSION: u32 = 1;
+/// The newest version this program reads.
+const REPLAY_VERSION: u32 = 2;
+
+/// The version of a replay without an identity that leaves out what is former: one of an older program.
+const VERSION_1: u32 = 1;
+
+/// The version of one with an identity. An older program would send on what was accepted for another creation of the
+/// subscription: it leaves such a replay to a newer one.
+const VERSION_2: u32 = 2;
 
 /// A replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +32,10 @@ pub struct ReplayRecord {
     pub topic: TopicName,
     /// The subscription.
     pub subscription: SubscriptionName,
+    /// The creation of the subscription for which it was asked; `None` where an older program wrote it down, or the
+    /// subscription had no identity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
     /// What was asked for.
     pub request: ReplayRequest,
     /// When it was asked for.
@@ -94,10 +106,12 @@ impl ReplayRecord {
     pub fn new(
         id: String,
         topic: TopicName,
-        subscription: SubscriptionName,
+        (subscription, created): (SubscriptionName, &Created),
         request: ReplayRequest,
         now: Timestamp,
     ) -> Self {
+        let identity = created.identity();
+        let is_version_1 = identity.is_none() && !request.include_former;
         let progress = ReplayProgress {
             after: None,
             part: None,
@@ -109,10 +123,11 @@ impl ReplayRecord {
             failures: Vec::new(),
         };
         Self {
-            v: REPLAY_VERSION,
+            v: if is_version_1 { VERSION_1 } else { VERSION_2 },
             id,
             topic,
             subscription,
+            identity,
             request,
             created_at: now,
             updated_at: now,
@@ -145,6 +160,11 @@ impl ReplayRecord {
     /// What is to be replayed.
     pub fn selection(&self) -> Result<Selection, ReplayRequestError> {
         Selection::new(&self.topic, &self.subscription, &self.request, self.created_at)
+    }
+
+    /// Whether it was asked for by the subscription of this creation.
+    pub fn is_for(&self, created: &Created) -> bool {
+        created.accepted(self.identity, self.created_at)
     }
 
     /// Whether nothing more will be done for it.
@@ -218,17 +238,27 @@ impl ReplayProgress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::{Creation, CreationId};
     use serde_json::json;
 
     /// Version 1 as it was first written. Never edited.
     const V1: &str = include_str!("../wire/fixtures/replay-v1.json");
+
+    /// Version 2 as it was first written. Never edited.
+    const V2: &str = include_str!("../wire/fixtures/replay-v2.json");
 
     fn record() -> ReplayRecord {
         let request = json!({ "from": "2026-11-21T09:00:00Z", "reason": "EndpointGone", "types": ["t"] });
         let (topic, name) =
             (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
         let (id, now) = ("20261121T101500Z-0b8b9c5e".to_owned(), Timestamp::from_millis(1_795_256_100_000));
-        let mut record = ReplayRecord::new(id, topic, name, serde_json::from_value(request).unwrap(), now);
+        let mut record = ReplayRecord::new(
+            id,
+            topic,
+            (name, &Created::UNKNOWN),
+            serde_json::from_value(request).unwrap(),
+            now,
+        );
         record.progress.finish("ORDERS/BILLING/2026/11/21/9/a.json");
         record.progress.try_again("ORDERS/BILLING/2026/11/21/9/b.json");
         record.progress.fail("ORDERS/BILLING/2026/11/21/9/a.json", Some(3), "why".to_owned());
@@ -242,10 +272,25 @@ mod tests {
     }
 
     #[test]
+    fn a_record_with_an_identity_is_written_as_its_fixture_and_read_back() {
+        let mut former = record();
+        former.request.include_former = true;
+        let at = Timestamp::EPOCH;
+        let creation = |byte| Some(Creation { id: CreationId::new([byte; 6]), at: Some(at) });
+        let created = Created { topic: creation(1), subscription: creation(2), topic_at: at };
+        let ReplayRecord { id, topic, subscription, request, created_at, .. } = former;
+        let begun = ReplayRecord::new(id, topic, (subscription, &created), request, created_at);
+        assert_eq!(begun.render(), V2.trim_end());
+        assert_eq!(ReplayRecord::parse(V2.as_bytes()).unwrap(), begun);
+        assert!(begun.is_for(&created) && record().is_for(&created));
+        assert!(!begun.is_for(&Created { subscription: creation(3), ..created }));
+    }
+
+    #[test]
     fn a_broken_record_is_told_from_a_newer_one() {
         assert!(matches!(ReplayRecord::parse(b""), Err(ReplayRecordError::Malformed(_))));
-        let newer = V1.replace("\"v\":1", "\"v\":2").replace("\"id\"", "\"name\"");
-        assert!(matches!(ReplayRecord::parse(newer.as_bytes()), Err(ReplayRecordError::Newer(2))));
+        let newer = V1.replace("\"v\":1", "\"v\":3").replace("\"id\"", "\"name\"");
+        assert!(matches!(ReplayRecord::parse(newer.as_bytes()), Err(ReplayRecordError::Newer(3))));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::api::ReplayRequest;
 use crate::dead_letter::{Restored, WrittenIn};
+use crate::identity::Created;
 use crate::layout;
 use crate::limits::{REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX};
 use crate::name::{SubscriptionName, TopicName};
@@ -63,6 +64,7 @@ pub struct Selection {
     types: BTreeSet<String>,
     keys: Option<BTreeSet<String>>,
     rate_per_second: u32,
+    include_former: bool,
 }
 
 impl Selection {
@@ -95,6 +97,7 @@ impl Selection {
             types: request.types.iter().cloned().collect(),
             keys: (!request.keys.is_empty()).then(|| request.keys.iter().cloned().collect()),
             rate_per_second,
+            include_former: request.include_former,
         })
     }
 
@@ -124,8 +127,11 @@ impl Selection {
         written.takes(&self.prefix, key, modified_at)
     }
 
-    /// Whether an event was asked for.
-    pub fn takes_event(&self, letter: &Restored) -> bool {
+    /// Whether an event was asked for by the subscription of this creation.
+    pub fn takes_event(&self, letter: &Restored, created: &Created) -> bool {
+        if !self.include_former && !letter.is_for(created) {
+            return false;
+        }
         let has_reason = self.reason.as_deref().is_none_or(|reason| *letter.reason == *reason);
         has_reason && (self.types.is_empty() || self.types.contains(letter.event.event_type()))
     }
@@ -150,6 +156,7 @@ fn check_keys(keys: &[String], prefix: &str) -> Result<(), ReplayRequestError> {
 mod tests {
     use super::*;
     use crate::dead_letter::restore;
+    use crate::identity::{Creation, CreationId};
     use crate::schema::Schema;
     use bytes::Bytes;
     use serde_json::{Value, json};
@@ -215,12 +222,38 @@ mod tests {
             br#"{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"EndpointGone"}"#;
         let letter = restore(&Bytes::from_static(letter), Schema::CloudEvents).unwrap();
         let check = |request: Value, expected| {
-            assert_eq!(selection(request.clone()).unwrap().takes_event(&letter), expected, "{request}");
+            assert_eq!(
+                selection(request.clone()).unwrap().takes_event(&letter, &Created::UNKNOWN),
+                expected,
+                "{request}"
+            );
         };
         check(json!({}), true);
         check(json!({ "reason": "EndpointGone", "types": ["u", "t"] }), true);
         check(json!({ "reason": "TimeToLiveExceeded" }), false);
         check(json!({ "types": ["T"] }), false);
+    }
+
+    #[test]
+    fn what_was_accepted_for_another_creation_is_taken_only_where_it_is_asked_for() {
+        let letter = |identity: &str| {
+            let text = format!(
+                r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"EndpointGone","subscriptionidentity":"{identity}"}}"#
+            );
+            restore(&Bytes::from(text), Schema::CloudEvents).unwrap()
+        };
+        let (own, former) = (letter("010101010101020202020202"), letter("010101010101030303030303"));
+        let creation = |byte| Some(Creation { id: CreationId::new([byte; 6]), at: Some(Timestamp::EPOCH) });
+        let created = Created { topic: creation(1), subscription: creation(2), topic_at: Timestamp::EPOCH };
+        for (request, expected) in [
+            (json!({}), [true, false]),
+            (json!({ "includeFormer": true }), [true, true]),
+            (json!({ "includeFormer": true, "types": ["other"] }), [false, false]),
+        ] {
+            let selection = selection(request.clone()).unwrap();
+            let taken = [&own, &former].map(|letter| selection.takes_event(letter, &created));
+            assert_eq!(taken, expected, "{request}");
+        }
     }
 
     #[test]

@@ -96,7 +96,7 @@ async fn check(orders: Option<Value>, ops: Option<Value>, expected: &[&str]) {
     let deliveries: Vec<_> = world.queued().await.iter().map(delivery).collect();
     let told: Vec<_> = deliveries.iter().map(|d| format!("{}.{}", d.topic, d.subscription)).collect();
     assert_eq!(told, expected);
-    assert!(deliveries.iter().flat_map(|delivery| &delivery.events).all(|entry| entry.marks == ORIGIN.marks));
+    assert!(deliveries.iter().flat_map(|delivery| &delivery.events).all(|entry| entry.marks == MARKS));
 }
 
 #[tokio::test]
