@@ -49,7 +49,9 @@ where
         match self.in_time(deadline, put).await {
             Ok(_) => {
                 count(&letters);
-                letters.iter().for_each(|read| self.unwritten.ended(&read.letter.dead));
+                for read in &letters {
+                    self.unwritten.ended(&read.letter.dead);
+                }
                 tracing::info!(%key, events, "dead letters written");
                 Box::pin(self.end_written(letters, Fate::Written(&key), deadline)).await
             }

@@ -98,7 +98,7 @@ pub struct AdminKey {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the server: publish, deliver, dead-letter and manage in one process, on one data folder.
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Read all that a data folder holds, while no server runs on it, and say what is damaged. Nothing is changed.
     Check(CheckArgs),
     /// See it work: a server, subscribers and events of its own, on this machine, in a few seconds.

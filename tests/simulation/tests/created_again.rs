@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::api::{ReplayReason, ReplayState, StatusState, StatusView};
 use posthaste_core::delivery::Delivery;
+use posthaste_core::identity::Creations;
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::time::Timestamp;
@@ -72,9 +73,10 @@ async fn what_is_queued_becomes_a_dead_letter() {
         let world = World::new();
         world.subscribe(json!({})).await;
         world.publish(&[event("old")], DAY).await;
-        match is_topic {
-            true => world.create_topic_again(other()).await,
-            false => world.subscribe_again(other()).await,
+        if is_topic {
+            world.create_topic_again(other()).await;
+        } else {
+            world.subscribe_again(other()).await;
         }
         check_goes_on(&world).await;
     }
@@ -179,7 +181,7 @@ async fn a_record_that_an_older_program_wrote_receives_what_has_an_identity() {
     world.subscribe(json!({})).await;
     world.publish(&[event("a")], DAY).await;
     let mut record = world.record().await;
-    record.creations = Default::default();
+    record.creations = Creations::default();
     world.write_record(record.render()).await;
     world.deliver_all().await;
     world.publish(&[event("b")], DAY).await;
@@ -292,9 +294,10 @@ async fn notices_of_what_an_earlier_topic_accepted_do_not_reach_the_next_one_s()
         let world = World::new();
         world.subscribe(json!({})).await;
         world.publish(&[event("old")], DAY).await;
-        match is_topic {
-            true => world.create_topic_again(other()).await,
-            false => world.subscribe_again(other()).await,
+        if is_topic {
+            world.create_topic_again(other()).await;
+        } else {
+            world.subscribe_again(other()).await;
         }
         world.tell_ops(json!({})).await;
         world.deliver_all().await;

@@ -221,7 +221,7 @@ async fn an_outage_of_a_day_costs_little_and_every_event_arrives_once_or_expires
     at_most("requests to the dead endpoint", outage.day().await, REQUESTS_TO_THE_DEAD_MAX);
     cost_of_the_outage(&outage.count());
     at_most("objects held at its end", outage.world.all_keys(layout::HELD).await.len(), HELD_MAX);
-    let took = outage.drain().await;
+    let took = Box::pin(outage.drain()).await;
     at_most("seconds to drain", took.as_secs(), DRAINED_IN_MAX.as_secs());
     cost_of_the_drain(&outage.count());
     let waited = outage.rest().await;

@@ -96,7 +96,9 @@ impl LinkLane {
         }
         drop(places);
         // A waiter that is gone drops its place, which is given back in turn.
-        given.into_iter().for_each(|(waiter, place)| drop(waiter.place.send(place)));
+        for (waiter, place) in given {
+            drop(waiter.place.send(place));
+        }
     }
 }
 

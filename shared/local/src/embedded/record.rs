@@ -88,7 +88,9 @@ pub(super) fn is_verifiable(record: &[u8]) -> bool {
 /// The digest of parts that lie one after the other.
 pub(super) fn crc(parts: &[&[u8]]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
-    parts.iter().for_each(|part| hasher.update(part));
+    for part in parts {
+        hasher.update(part);
+    }
     hasher.finalize()
 }
 

@@ -1,6 +1,7 @@
 //! A file that is read, and whose writes stay in memory: the engine repairs what it opens, and a check must not.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -97,13 +98,11 @@ impl StorageBackend for Unwritten {
         let mut written = self.written();
         for (number, from, len) in parts(offset, data.len()) {
             let (part, rest) = data.split_at(len);
-            if !written.blocks.contains_key(&number) {
-                let block = self.block(number)?;
-                written.blocks.insert(number, block);
-            }
-            if let Some(block) = written.blocks.get_mut(&number) {
-                block[from..from + len].copy_from_slice(part);
-            }
+            let block = match written.blocks.entry(number) {
+                Entry::Occupied(written) => written.into_mut(),
+                Entry::Vacant(vacant) => vacant.insert(self.block(number)?),
+            };
+            block[from..from + len].copy_from_slice(part);
             data = rest;
         }
         Ok(())

@@ -221,7 +221,7 @@ impl Places {
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-        address => address,
+        address @ IpAddr::V4(_) => address,
     }
 }
 

@@ -75,7 +75,7 @@ impl Series {
 
     /// Registers a series where it belongs; `None` where there are too many.
     fn register<T>(&self, key: &Key, register: impl FnOnce(&PrometheusRecorder) -> T) -> Option<T> {
-        let topic = key.labels().find(|label| label.key() == TOPIC).map(|label| label.value());
+        let topic = key.labels().find(|label| label.key() == TOPIC).map(metrics::Label::value);
         let topic = topic.map(str::to_ascii_lowercase);
         let mut state = self.lock();
         let State { others, topics, count } = &mut *state;
@@ -161,7 +161,7 @@ mod tests {
         metrics::with_local_recorder(&series, || metrics::gauge!("PressureTarpitInMs").set(1.0));
         assert_eq!(samples(&series.render(|_| false)).len(), 3);
         let text = series.render(|topic| topic == "bills");
-        assert_eq!(samples(&text), [r#"PressureTarpitInMs 1"#, r#"PublishSuccessCount{topic="bills"} 1"#]);
+        assert_eq!(samples(&text), ["PressureTarpitInMs 1", r#"PublishSuccessCount{topic="bills"} 1"#]);
         // A topic that is made again begins at 0.
         count(&series, "orders");
         assert!(series.render(|_| true).contains(r#"PublishSuccessCount{topic="orders"} 1"#));
