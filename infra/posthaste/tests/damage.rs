@@ -103,7 +103,9 @@ fn a_payload_that_was_altered_on_disk_becomes_a_malformed_dead_letter() {
     assert_eq!(check(&dir), (Some(0), check(&dir).1));
     let (from, into) = (br#""amount":100"#, br#""amount":999"#);
     let places: Vec<_> = (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
-    places.iter().for_each(|at| bytes[*at..*at + into.len()].copy_from_slice(into));
+    for at in &places {
+        bytes[*at..*at + into.len()].copy_from_slice(into);
+    }
     fs::write(dir.join("posthaste.redb"), &bytes).unwrap();
     let (code, report) = check(&dir);
     let damages = report["damages"].as_u64().unwrap();

@@ -174,11 +174,14 @@ mod tests {
 
     const MAX: usize = 64;
 
+    /// A request that waits for its place.
+    type Waiting = Pin<Box<dyn Future<Output = Option<LinkPlace>>>>;
+
     /// Requests to one link.
     struct Row {
         lane: Arc<LinkLane>,
         open: Vec<(usize, LinkPlace)>,
-        waiting: Vec<(usize, Pin<Box<dyn Future<Output = Option<LinkPlace>>>>)>,
+        waiting: Vec<(usize, Waiting)>,
     }
 
     fn target(index: usize) -> Target {
@@ -289,9 +292,9 @@ mod tests {
             for _ in 0..200 {
                 let (index, count) = (below(16), below(20));
                 if below(2) == 0 {
-                    row.come(index, count)
+                    row.come(index, count);
                 } else {
-                    (0..count).for_each(|_| row.finish(index))
+                    (0..count).for_each(|_| row.finish(index));
                 }
                 assert!(row.open.len() < MAX);
                 assert_eq!(lock(&row.lane.places).taken, row.open.len());
