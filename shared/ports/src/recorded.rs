@@ -78,6 +78,7 @@ pub struct Calls(Arc<Mutex<Noted>>);
 #[derive(Debug, Default)]
 struct Noted {
     ended: Vec<Call>,
+    ended_ever: u64,
     under_way: usize,
 }
 
@@ -95,6 +96,11 @@ impl Calls {
     /// How many calls of an operation there were, over all ports.
     pub fn count(&self, operation: Operation) -> usize {
         self.lock().ended.iter().filter(|call| call.operation == operation).count()
+    }
+
+    /// How many calls have ended so far, also those that were taken since.
+    pub fn ended_ever(&self) -> u64 {
+        self.lock().ended_ever
     }
 
     /// How many calls have begun and not ended.
@@ -154,7 +160,9 @@ impl Begun {
 
 impl Drop for Begun {
     fn drop(&mut self) {
-        self.under_way.0.lock().ended.push(self.call.clone());
+        let mut noted = self.under_way.0.lock();
+        noted.ended.push(self.call.clone());
+        noted.ended_ever += 1;
     }
 }
 
@@ -350,7 +358,7 @@ mod tests {
             call("state", Operation::Delete, "a/b", 1, 0),
         ];
         assert_eq!(calls.take(), expected);
-        assert_eq!(calls.all(), []);
+        assert_eq!((calls.all(), calls.ended_ever()), (vec![], 7));
     }
 
     #[tokio::test]

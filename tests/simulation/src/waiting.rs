@@ -1,5 +1,6 @@
 //! What waits, what has become of what does not, and time that passes meanwhile.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use posthaste_core::delivery::Delivery;
@@ -45,6 +46,33 @@ impl World {
                 self.deliver_all().await;
             }
         }
+    }
+
+    /// Works, and meanwhile invokes what delivers, as long as something is visible: at once when a call has ended
+    /// or time has passed. What is still visible after the work is delivered too, and no invocation is cut.
+    pub async fn deliver_beside<F: Future>(&self, work: F, mut invoke: impl AsyncFnMut()) -> F::Output {
+        let is_over = Cell::new(false);
+        let work = async {
+            let output = work.await;
+            is_over.set(true);
+            output
+        };
+        let moved = || (self.calls.ended_ever(), self.clock.monotonic());
+        let deliver = async {
+            loop {
+                let (is_last, before) = (is_over.get(), moved());
+                while self.visible(QueueName::Deliveries).await > 0 {
+                    invoke().await;
+                }
+                if is_last {
+                    return;
+                }
+                while !is_over.get() && moved() == before {
+                    tokio::task::yield_now().await;
+                }
+            }
+        };
+        tokio::join!(work, deliver).0
     }
 
     /// The deliveries that are held, those that expire first in front.

@@ -380,7 +380,8 @@ impl World {
 
     /// Puts a body into a queue as it is.
     pub async fn send(&self, queue: QueueName, body: Bytes) {
-        let sent = self.local.queue(queue).send_batch(vec![message(body)]).await.expect("a batch");
+        let queue = self.local.queue(queue);
+        let sent = self.calls.unnoted(queue.send_batch(vec![message(body)])).await.expect("a batch");
         assert!(sent.iter().all(Result::is_ok), "{sent:?}");
     }
 
@@ -476,12 +477,14 @@ impl World {
         self.in_time(self.wake.run()).await
     }
 
-    /// Lets others do what can be done without time: they have had their turns, and no call of a port is under way.
+    /// Lets others do what can be done without time: they have had their turns since a call of a port was under
+    /// way, and since time passed.
     pub async fn rest(&self) {
-        let mut turns = 0;
-        while turns < TURNS || self.calls.under_way() > 0 {
+        let (mut turns, mut now) = (0, self.clock.monotonic());
+        while turns < TURNS {
             tokio::task::yield_now().await;
-            turns += 1;
+            let is_still = self.calls.under_way() == 0 && self.clock.monotonic() == now;
+            (turns, now) = (if is_still { turns + 1 } else { 0 }, self.clock.monotonic());
         }
     }
 
@@ -505,7 +508,7 @@ impl World {
 
     /// How many messages of a queue are due and not in flight.
     pub async fn visible(&self, queue: QueueName) -> u64 {
-        self.local.queue(queue).counts().await.expect("counts").visible
+        self.calls.unnoted(self.local.queue(queue).counts()).await.expect("counts").visible
     }
 
     /// How many messages of a queue are not due yet.

@@ -1,7 +1,7 @@
 //! What waits in `held/`: it goes out when it may, expires in time, burdens nobody, and is never lost.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -256,40 +256,30 @@ async fn ten_thousand_go_out_in_passes_while_new_ones_go_out_at_once() {
     world.subscribe(json!({})).await;
     world.tell_ops(json!({})).await;
     write_held(&world, 10_000).await;
-    let (seen, most_visible) = (Mutex::new(Vec::new()), AtomicU64::new(0));
-    let delivering = async {
-        let mut is_published = false;
-        loop {
-            most_visible.fetch_max(world.visible(QueueName::Deliveries).await, Ordering::Relaxed);
-            if !is_published && seen.lock().expect("a lock").len() > 3_000 {
-                is_published = true;
-                world.publish(&[event("new")], DAY).await;
-                world.publish_to_ops(&[event("other")], DAY).await;
-            }
-            world.deliver().await;
-            seen.lock().expect("a lock").extend(arrived(&world));
-            tokio::task::yield_now().await;
+    let (mut seen, mut most_visible, mut is_published) = (Vec::new(), 0, false);
+    let deliver = async || {
+        most_visible = most_visible.max(world.visible(QueueName::Deliveries).await);
+        if !is_published && seen.len() > 3_000 {
+            is_published = true;
+            world.publish(&[event("new")], DAY).await;
+            world.publish_to_ops(&[event("other")], DAY).await;
         }
+        world.deliver().await;
+        seen.extend(arrived(&world));
     };
     let (mut sent, mut runs) = (0, 0);
     let releasing = async {
         while !world.held().await.is_empty() {
             let report = world.wake().await;
             (sent, runs) = (sent + report.held_sent, runs + 1);
+            world.rest().await;
             world.clock.advance(Duration::from_secs(15));
         }
     };
-    tokio::select! {
-        () = releasing => {}
-        () = delivering => unreachable!("delivering has no end"),
-    }
-    world.deliver_all().await;
+    world.deliver_beside(releasing, deliver).await;
     assert_eq!((sent, runs), (10_000, 2));
     // A pass is all that is ever in front of a new delivery.
-    let most_visible = most_visible.into_inner();
     assert!(most_visible <= 2 * HELD_PER_OBJECT_MAX as u64, "{most_visible}");
-    let mut seen = seen.into_inner().expect("a lock");
-    seen.extend(arrived(&world));
     assert_eq!(seen.len(), 10_002);
     for id in ["new", "other"] {
         let place = seen.iter().position(|seen| seen == id).expect("an arrival");

@@ -5,7 +5,6 @@
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
@@ -51,7 +50,7 @@ const PUTS_DOWN_MAX: usize = MESSAGES + 2 * MINUTES + 5 * REQUESTS_TO_THE_DEAD_M
 const GETS_DOWN_MAX: usize = 8 * MINUTES + 3 * REQUESTS_TO_THE_DEAD_MAX;
 
 /// In every minute wake looks for what is parked, held, forced, replayed, temporary and to be told, and at the second and third page
-/// of what is held; once an hour for what is old.
+/// of what is held; at the page of which the one that asks is drawn; once an hour for what is old.
 const LISTS_DOWN_MAX: usize = 8 * MINUTES + 4 * 24;
 
 /// The objects from which those that asked were taken.
@@ -79,8 +78,8 @@ const SENDS_DRAINED_MAX: usize = MESSAGES / 5;
 /// While the ramp is steep, what finds no room on it is sent back to its later part.
 const SENT_BACK_MAX: usize = MESSAGES / 10;
 
-/// Who asks is drawn, so that nobody asks often: what did waits for its third or fourth attempt at most.
-const RETRIED_IN_MAX: Duration = Duration::from_mins(15);
+/// Who asks is drawn of a thousand, so that nobody asks often: what did has made six attempts at most.
+const RETRIED_IN_MAX: Duration = Duration::from_mins(30);
 
 /// Of those that live a day, the ones of the minutes in which the last hold ended and the others drained.
 const EXPIRED_MAX: usize = (15 + 10) * EVENTS_A_MESSAGE;
@@ -138,18 +137,11 @@ impl Outage {
         let begin = world.clock.now();
         while !world.held().await.is_empty() {
             assert!(world.clock.now().since(begin) < HOUR, "it never drains");
-            let is_over = Cell::new(false);
-            let wake = async {
-                world.wake().await;
-                is_over.set(true);
-            };
-            let deliver = async {
-                while !is_over.get() {
+            world
+                .deliver_beside(world.wake(), async || {
                     world.deliver().await;
-                    tokio::task::yield_now().await;
-                }
-            };
-            tokio::join!(wake, deliver);
+                })
+                .await;
             world.pass_by(5 * SECOND, 15 * SECOND).await;
         }
         world.clock.now().since(begin)
