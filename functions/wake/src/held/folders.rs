@@ -41,6 +41,11 @@ impl Folder {
         self.keys.is_empty() && self.more_after.is_none()
     }
 
+    /// Whether all of its keys that there are, as far as is known, are in it.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.more_after.is_none()
+    }
+
     /// Whether something in it has expired, as far as is known.
     pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
         self.keys.front().map_or(self.more_after.is_some(), |key| is_expired(key, now))

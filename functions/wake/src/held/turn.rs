@@ -179,10 +179,14 @@ where
     }
 
     /// Sends one of a folder's deliveries, any. If the first always were the one that asks, a few that fail for themselves
-    /// would keep all others waiting, for they come back to the front.
+    /// would keep all others waiting, for they come back to the front. It is drawn of a page, and not of the few
+    /// keys that are kept: in a long outage each of those would ask again and again, and then wait for hours.
     async fn take_one_of(&self, folder: &mut Folder, portion: Portion, limits: Limits) -> Taken {
         let mut drawn = [0; 2];
         self.ports.entropy.fill(&mut drawn);
+        if !folder.is_listed() {
+            self.list_more(folder, limits).await;
+        }
         folder.draw(u16::from_le_bytes(drawn));
         let taken = self.take_from(folder, portion.at_most(1), None, limits).await;
         folder.sort();
