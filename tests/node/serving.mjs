@@ -65,6 +65,8 @@ function urlIn(log) {
 export async function receiver(judge) {
   let settle;
   const received = new Promise((resolve, reject) => (settle = { resolve, reject }));
+  // The request may come before the test awaits it; a rejection is not unhandled until then.
+  received.catch(() => {});
   const server = createServer(async (request, response) => {
     const pieces = [];
     for await (const piece of request) pieces.push(piece);

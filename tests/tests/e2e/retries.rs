@@ -64,6 +64,7 @@ fn the_last_failed_attempt_is_a_dead_letter_in_a_file() {
         "lasthttpstatuscode",
         "publishtime",
         "lastdeliveryattempttime",
+        "subscriptionidentity",
     ];
     for name in names {
         assert!(event.as_object_mut().unwrap().remove(name).is_some(), "{name}");

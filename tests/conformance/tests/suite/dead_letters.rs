@@ -12,12 +12,15 @@ fn once() -> Value {
     json!({ "retryPolicy": { "maxDeliveryAttempts": 1, "permanentStatuses": [] } })
 }
 
-/// Takes the times out of a dead letter, which must be there and in order.
+/// Takes the times out of a dead letter, which must be there and in order, and the identity of the subscription, which no
+/// page knows.
 fn without_times(mut letter: Value, names: [&str; 2]) -> Value {
     let members = letter.as_object_mut().expect("a dead letter is an object");
     let times = names.map(|name| members.remove(name).and_then(|time| time.as_str().map(str::to_owned)));
     let [Some(published), Some(last)] = times else { panic!("{names:?} are missing") };
     assert!(published <= last, "{published} {last}");
+    let identity = ["subscriptionIdentity", "subscriptionidentity"].map(|name| members.remove(name));
+    assert_eq!(identity.iter().flatten().count(), 1, "{identity:?}");
     letter
 }
 

@@ -33,17 +33,20 @@ fn shape_of_signatures(value: &str) -> String {
     value.split(' ').map(version).collect::<Vec<_>>().join(" ")
 }
 
-/// The object of dead letters as it lies there, without the times that differ.
+/// The object of dead letters as it lies there, without the times and the identity that differ.
 fn text_of_letters(world: &World) -> String {
     let letters = world.home.wait_for_dead_letters(TOPIC, SUBSCRIPTION, 1);
     let file = world.home.dead_letter_files(TOPIC, SUBSCRIPTION).swap_remove(0);
     let mut text = std::fs::read_to_string(file).expect("it is text");
     for letter in &letters {
         for (name, value) in letter.as_object().expect("a dead letter is an object") {
-            let is_different =
-                ["publishtime", "lastdeliveryattempttime"].contains(&name.to_lowercase().as_str());
-            if let Some(time) = value.as_str().filter(|_| is_different) {
-                text = text.replace(&format!("\"{name}\":\"{time}\""), &format!("\"{name}\":\"<time>\""));
+            let shown = match name.to_lowercase().as_str() {
+                "publishtime" | "lastdeliveryattempttime" => "<time>",
+                "subscriptionidentity" => "<identity>",
+                _ => continue,
+            };
+            if let Some(found) = value.as_str() {
+                text = text.replace(&format!("\"{name}\":\"{found}\""), &format!("\"{name}\":\"{shown}\""));
             }
         }
     }
