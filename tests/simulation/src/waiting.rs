@@ -52,13 +52,14 @@ impl World {
     /// or time has passed. What is still visible after the work is delivered too, and no invocation is cut.
     pub async fn deliver_beside<F: Future>(&self, work: F, mut invoke: impl AsyncFnMut()) -> F::Output {
         let is_over = Cell::new(false);
-        let work = async {
+        // Boxed, both: what they wait for is tens of kilobytes large.
+        let work = Box::pin(async {
             let output = work.await;
             is_over.set(true);
             output
-        };
+        });
         let moved = || (self.calls.ended_ever(), self.clock.monotonic());
-        let deliver = async {
+        let deliver = Box::pin(async {
             loop {
                 let (is_last, before) = (is_over.get(), moved());
                 while self.visible(QueueName::Deliveries).await > 0 {
@@ -71,7 +72,7 @@ impl World {
                     tokio::task::yield_now().await;
                 }
             }
-        };
+        });
         tokio::join!(work, deliver).0
     }
 

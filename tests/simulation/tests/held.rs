@@ -276,7 +276,7 @@ async fn ten_thousand_go_out_in_passes_while_new_ones_go_out_at_once() {
             world.clock.advance(Duration::from_secs(15));
         }
     };
-    world.deliver_beside(releasing, deliver).await;
+    Box::pin(world.deliver_beside(releasing, deliver)).await;
     assert_eq!((sent, runs), (10_000, 2));
     // A pass is all that is ever in front of a new delivery.
     assert!(most_visible <= 2 * HELD_PER_OBJECT_MAX as u64, "{most_visible}");

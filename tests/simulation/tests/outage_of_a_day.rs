@@ -137,11 +137,10 @@ impl Outage {
         let begin = world.clock.now();
         while !world.held().await.is_empty() {
             assert!(world.clock.now().since(begin) < HOUR, "it never drains");
-            world
-                .deliver_beside(world.wake(), async || {
-                    world.deliver().await;
-                })
-                .await;
+            let deliver = async || {
+                world.deliver().await;
+            };
+            Box::pin(world.deliver_beside(world.wake(), deliver)).await;
             world.pass_by(5 * SECOND, 15 * SECOND).await;
         }
         world.clock.now().since(begin)
