@@ -29,6 +29,7 @@ use posthaste_ports::{
 };
 use posthaste_wake::{Wake, WakeError, WakePorts, WakeReport};
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::worker::{MESSAGES_MAX, receive};
 use crate::{Chance, ScriptedEndpoint, Worker};
@@ -74,7 +75,7 @@ pub struct World {
     redrive: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
     wake: Wake<Queue, State, Bucket, ManualClock, SeededEntropy>,
     created: Mutex<Created>,
-    _folder: tempfile::TempDir,
+    folder: TempDir,
 }
 
 /// The longest that is waited for: wake's pauses, and answers that take a moment. Limits are further off.
@@ -134,6 +135,18 @@ impl World {
         Self::wired(&Faults::none(), Duration::ZERO, DeliverSettings::default(), options)
     }
 
+    /// A world over what another process left in a data folder. It goes on at this time.
+    pub fn over(folder: TempDir, now: Timestamp) -> Self {
+        let (settings, options) = (DeliverSettings::default(), LocalOptions::default());
+        Self::wired_over((folder, now), &Faults::none(), Duration::ZERO, settings, options)
+    }
+
+    /// Ends all functions in order, and gives the data folder.
+    pub async fn end(self) -> TempDir {
+        self.local.close().await;
+        self.folder
+    }
+
     /// The same, in which wake tells the subscribers of `ops` of links.
     #[must_use]
     pub fn telling_ops(self) -> Self {
@@ -147,7 +160,17 @@ impl World {
         options: LocalOptions,
     ) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (clock, entropy, calls) = (ManualClock::new(start()), SeededEntropy::new(7), Calls::default());
+        Self::wired_over((folder, start()), faults, topic_max_age, settings, options)
+    }
+
+    fn wired_over(
+        (folder, now): (TempDir, Timestamp),
+        faults: &Faults,
+        topic_max_age: Duration,
+        settings: DeliverSettings,
+        options: LocalOptions,
+    ) -> Self {
+        let (clock, entropy, calls) = (ManualClock::new(now), SeededEntropy::new(7), Calls::default());
         let local =
             Local::open(folder.path(), options, clock.clone(), entropy.clone()).expect("an embedded store");
         let bucket = FileStore::open(&folder.path().join("dead-letters")).expect("a folder of files");
@@ -219,7 +242,7 @@ impl World {
             drain,
             chance,
             created: Mutex::new(Created { topic: 1, subscription: 1 }),
-            _folder: folder,
+            folder,
         }
     }
 

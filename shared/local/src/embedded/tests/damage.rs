@@ -10,7 +10,7 @@ use posthaste_ports::{Entropy, ObjectStore, PutCondition, QueueName, QueueReceiv
 use super::device::Device;
 use super::{ask, message, open, to};
 use crate::embedded::ENGINE_FILE;
-use crate::embedded::engine::MESSAGES;
+use crate::embedded::engine::{FOLDER, FORMAT, FORMAT_VERSION, MESSAGES};
 use crate::embedded::record::Header;
 use crate::{Local, LocalOptions, OpenError, SeededEntropy, SystemClock, SystemEntropy, check};
 
@@ -264,6 +264,44 @@ async fn a_kept_message_is_gone_once_it_was_written_elsewhere() {
         local.close().await;
         alter(&folder.path().join(ENGINE_FILE), "amount: 100", "amount: 999");
     }
+}
+
+/// Writes which layout a folder has.
+async fn set_format(dir: &Path, format: u64) {
+    let local = open_folder(dir).unwrap();
+    let transaction = local.handle.shared.engine.begin_write().unwrap();
+    transaction.open_table(FOLDER).unwrap().insert(FORMAT, format).unwrap();
+    transaction.commit().unwrap();
+    local.close().await;
+}
+
+#[tokio::test]
+async fn a_folder_of_a_newer_layout_is_refused_with_what_to_do_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let given = fill(folder.path()).await;
+    set_format(folder.path(), FORMAT_VERSION + 1).await;
+    for _ in 0..2 {
+        let error = open_folder(folder.path()).unwrap_err();
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert_eq!(cause, "the folder was written by a newer version (format 3, this one knows 2)");
+        let advice = "start the version of posthaste that wrote it, or a newer one";
+        assert!(error.to_string().contains(advice), "{error}");
+    }
+    // What knows it writes the number that it had before.
+    let database = redb::Database::open(folder.path().join(ENGINE_FILE)).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(FOLDER).unwrap().insert(FORMAT, FORMAT_VERSION).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let local = open_folder(folder.path()).unwrap();
+    for (name, queue) in QUEUES {
+        let bodies: BTreeSet<_> = drain(&local, queue).await.into_iter().collect();
+        assert_eq!(bodies, given.bodies[name]);
+    }
+    for (key, bytes) in &given.objects {
+        assert_eq!(local.state().get(key).await.unwrap().unwrap().bytes, bytes.as_bytes());
+    }
+    local.close().await;
 }
 
 #[tokio::test]

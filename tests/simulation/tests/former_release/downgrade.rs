@@ -1,0 +1,131 @@
+//! The way back to a program that does not know what this one leaves, and forward again.
+
+use posthaste_core::api::{ReplayState, StatusState, StatusView};
+use posthaste_core::layout;
+use posthaste_core::name::TopicName;
+use posthaste_core::outcome::SendFailure;
+use posthaste_core::replay::ReplayRecord;
+use posthaste_ports::{Clock, QueueName};
+use posthaste_simulation::{Answer, World};
+use serde_json::json;
+
+use crate::moved::Left;
+use crate::{MINUTE, SECOND, Seen};
+use crate::{
+    all_gone, arrived, change, dead_letters, each, name, publish, received, resume, sorted, upgraded,
+};
+
+/// The replay that this program has accepted.
+const REPLAY: &str = "20231114T230000Z-0b8b9c5e6a0d";
+
+/// The versions of this program, as those of the next.
+const TO_NEXT: &[(&str, &str)] =
+    &[(r#""v":3,"topic""#, r#""v":4,"topic""#), (r#"{"v":2,"id""#, r#"{"v":3,"id""#)];
+
+const FROM_NEXT: &[(&str, &str)] =
+    &[(r#""v":4,"topic""#, r#""v":3,"topic""#), (r#"{"v":3,"id""#, r#"{"v":2,"id""#)];
+
+/// What the former release left after it had met, for two hours, what this program leaves.
+const GAVE_BACK: &str = include_str!("fixtures/gave-back.json");
+
+/// A full queue and bucket, everything in the versions of this program.
+async fn full() -> Left {
+    let world = upgraded();
+    world.endpoint.answer_at("down.", Answer::Failure(SendFailure::Socket));
+    // What the former release left in the queue goes, so that the rest is this program's.
+    world.deliver_all().await;
+    world.pass_by(10 * SECOND, 2 * MINUTE).await;
+    world.endpoint.take();
+    change(&world, |_| ()).await;
+    pause(&world).await;
+    for place in ["delayed.", "parked."] {
+        world.endpoint.answer_at(place, Answer::Status(500));
+    }
+    world.endpoint.answer_at("letters.", Answer::Status(400));
+    world.endpoint.answer_at("named.", Answer::With(429, "retry-after", "600"));
+    world.clock.advance(SECOND);
+    for subscription in ["delayed", "parked", "letters", "held", "named", "down"] {
+        publish(&world, subscription, 90..92).await;
+    }
+    world.deliver_all().await;
+    publish(&world, "flight", 90..92).await;
+    assert_eq!(world.receive(QueueName::Deliveries).await.len(), 1);
+    publish(&world, "waiting", 90..92).await;
+    begin_replay(&world).await;
+    world.endpoint.take();
+    Left::by(world).await
+}
+
+async fn pause(world: &World) {
+    let paused = StatusView::new(StatusState::Paused, None, world.clock.now());
+    change(world, |record| {
+        record.settings.subscriptions.get_mut(&name("held")).expect("the subscription").status = Some(paused);
+    })
+    .await;
+}
+
+async fn begin_replay(world: &World) {
+    let buried = name("buried");
+    let created = world.record().await.created(&buried);
+    let request = serde_json::from_value(json!({ "ratePerSecond": 1000 })).expect("a request");
+    let orders = TopicName::parse("orders").expect("a name");
+    let record = ReplayRecord::new(REPLAY.to_owned(), orders, (buried, &created), request, world.clock.now());
+    assert_eq!(record.v, 2);
+    let text = String::from_utf8(record.render().to_vec()).expect("text");
+    world.write_state(&layout::replay(REPLAY), text).await;
+    world.write_state(&layout::replaying(REPLAY), String::new()).await;
+}
+
+/// The events that this program accepted, with those that it replays.
+fn accepted() -> Vec<Seen> {
+    let subscriptions = ["waiting", "flight", "delayed", "parked", "held", "named", "down"];
+    let events = subscriptions.into_iter().map(|subscription| arrived(subscription, 90..92));
+    sorted(events.chain([arrived("buried", 0..70), arrived("buried", 0..3)]))
+}
+
+/// Of what was seen, what this program accepted.
+fn of_this_program(mut seen: Vec<Seen>) -> Vec<Seen> {
+    let own = accepted();
+    let letters = each("letters", 90..92, "");
+    seen.retain(|(id, _)| own.iter().chain(&letters).any(|(accepted, _)| accepted == id));
+    seen
+}
+
+/// Goes on with everything until nothing waits, and looks what has become of it.
+async fn check_goes_on(world: World) {
+    world.pass_by(10 * SECOND, 2 * MINUTE).await;
+    resume(&world, "held").await;
+    world.pass_by(MINUTE, 90 * MINUTE).await;
+    assert!(all_gone(&world).await);
+    assert_eq!(of_this_program(received(&world)), accepted());
+    let (letters, malformed) = dead_letters(&world).await;
+    let letters: Vec<_> = letters.into_iter().filter(|(id, _)| id.starts_with("letters-9")).collect();
+    assert_eq!((letters, malformed), (each("letters", 90..92, "UndeliverableDueToClientError"), 1));
+    assert_eq!(world.replayed(REPLAY).await.state, ReplayState::Done);
+}
+
+#[tokio::test]
+async fn what_is_newer_is_given_back_as_it_is_and_delivered_by_the_program_that_knows_it() {
+    let left = full().await;
+    let next = left.clone().replaced(TO_NEXT);
+    assert_ne!(next, left);
+    // This program is the older one now.
+    let world = next.world().await;
+    for _ in 0..12 {
+        world.pass_by(MINUTE, 10 * MINUTE).await;
+        world.bury().await;
+    }
+    assert_eq!(of_this_program(received(&world)), []);
+    let (letters, malformed) = dead_letters(&world).await;
+    let own = letters.iter().filter(|(id, _)| id.contains("-9")).count();
+    // What is none of ours is known as that by every program.
+    assert_eq!((own, malformed), (0, 1));
+    let back = Left::by(world).await.replaced(FROM_NEXT);
+    check_goes_on(back.world().await).await;
+}
+
+#[tokio::test]
+async fn what_the_former_release_gave_back_is_delivered() {
+    let left: Left = serde_json::from_str(GAVE_BACK).expect("what it left");
+    check_goes_on(left.world().await).await;
+}
