@@ -96,6 +96,19 @@ impl Double {
         self.shared.queue_url(name)
     }
 
+    /// Lets at most so many messages of a queue be in flight at once, instead of 120,000.
+    pub fn limit_in_flight(&self, queue: &str, max: usize) {
+        self.shared.lock().queues.limit_in_flight(queue, max);
+    }
+
+    /// Every message of a queue that is in flight or was deleted can be received once more, under its id: a server
+    /// that was unavailable when the message was received or deleted shows the copy that it has.
+    /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/standard-queues-at-least-once-delivery.html>
+    pub fn show_copies(&self, queue: &str) {
+        self.shared.lock().queues.show_copies(queue, &self.shared.clock);
+        self.shared.changed.notify_waiters();
+    }
+
     /// Makes an empty bucket, or empties the one there is.
     pub fn bucket(&self, name: &str, access: Access) {
         self.shared.lock().buckets.make(name, access);

@@ -87,6 +87,11 @@ impl Error {
         Self::prefixed("MessageNotInflight", format!("The message of {handle} is not in flight."))
     }
 
+    /// As many messages are in flight as may be.
+    pub(super) fn over_limit() -> Self {
+        Self::modeled("OverLimit", "Too many messages are in flight.")
+    }
+
     pub(super) fn too_long_hidden(visibility: i64) -> Self {
         let reason = format!(
             "Total VisibilityTimeout for the message is beyond the limit [{SQS_VISIBILITY_SECS_MAX} seconds]."

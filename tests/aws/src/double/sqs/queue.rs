@@ -4,7 +4,7 @@ mod taking;
 
 use std::time::Duration;
 
-use posthaste_core::limits::SQS_VISIBILITY_SECS_MAX;
+use posthaste_core::limits::{SQS_IN_FLIGHT_MAX, SQS_VISIBILITY_SECS_MAX};
 use posthaste_core::time::Timestamp;
 use posthaste_ports::Clock;
 use serde_json::{Value, json};
@@ -34,7 +34,11 @@ pub(super) struct Queue {
     pub(super) redrive: Option<Redrive>,
     /// In the order in which they came.
     messages: Vec<Stored>,
+    /// What was deleted: a server that was unavailable then still has its copy.
+    deleted: Vec<Stored>,
     numbers: u64,
+    /// Most messages in flight at once.
+    pub(super) in_flight_max: usize,
 }
 
 /// A message in a queue.
@@ -57,7 +61,9 @@ pub(super) struct Stored {
 
 impl Queue {
     pub(super) fn new(name: &str, redrive: Option<Redrive>) -> Self {
-        Self { name: name.to_owned(), redrive, messages: vec![], numbers: 0 }
+        let in_flight_max = usize::try_from(SQS_IN_FLIGHT_MAX).unwrap_or(usize::MAX);
+        let (messages, deleted) = (vec![], vec![]);
+        Self { name: name.to_owned(), redrive, messages, deleted, numbers: 0, in_flight_max }
     }
 
     pub(super) fn bodies(&self) -> Vec<String> {
@@ -90,8 +96,10 @@ impl Queue {
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html>
     pub(super) fn delete(&mut self, deletion: &Deletion) -> Result<Value, Error> {
         let handle = self.handle(deletion.handle.as_deref())?;
-        self.messages
-            .retain(|message| !(message.number == handle.message && message.receive == Some(handle.receive)));
+        let is_meant = |message: &mut Stored| {
+            message.number == handle.message && message.receive == Some(handle.receive)
+        };
+        self.deleted.extend(self.messages.extract_if(.., is_meant));
         Ok(Value::Null)
     }
 

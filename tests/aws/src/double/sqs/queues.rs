@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use posthaste_ports::Clock;
+
 use super::super::Shared;
 use super::error::Error;
 use super::queue::{Queue, Redrive, Stored};
@@ -18,6 +20,14 @@ impl Queues {
 
     pub(in super::super) fn bodies(&self, name: &str) -> Vec<String> {
         self.0.get(name).map(Queue::bodies).unwrap_or_default()
+    }
+
+    pub(in super::super) fn limit_in_flight(&mut self, name: &str, max: usize) {
+        self.0.get_mut(name).expect("the test made the queue").in_flight_max = max;
+    }
+
+    pub(in super::super) fn show_copies(&mut self, name: &str, clock: &impl Clock) {
+        self.0.get_mut(name).expect("the test made the queue").show_copies(clock);
     }
 
     /// The queue of a URL, which must be exactly the one the double gave.

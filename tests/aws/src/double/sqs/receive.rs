@@ -63,6 +63,12 @@ fn attempt(call: &Call, receive: &Receive, is_last: bool, shared: &Shared) -> At
 
 fn take(call: &Call, receive: &Receive, state: &mut State, shared: &Shared) -> Result<Vec<Value>, Error> {
     rules::receive(receive)?;
+    let queue = state.queues.named(&call.queue_url, shared)?;
+    // A long poll waits instead, and gets nothing in the end, which is no error.
+    // <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html>
+    if receive.wait_secs == 0 && queue.is_full(&shared.clock) {
+        return Err(Error::over_limit());
+    }
     let max = usize::try_from(receive.max).unwrap_or(0);
     let visibility = Duration::from_secs(receive.visibility_secs.unsigned_abs());
     let taken = state.queues.receive(&call.queue_url, max, visibility, shared)?;

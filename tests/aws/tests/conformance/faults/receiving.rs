@@ -5,7 +5,7 @@ use std::time::Duration;
 use posthaste_ports::{ErrorKind, QueueCounts, QueueReceiver, ReceiveRequest};
 use posthaste_tests_aws::double::{Action, Fault, Refusal};
 
-use super::{ATTEMPTS, HIDDEN, World, kind};
+use super::{ATTEMPTS, HIDDEN, World, kind, message, numbered, retry};
 
 #[tokio::test]
 async fn a_receive_whose_answer_is_lost_loses_nothing() {
@@ -84,4 +84,31 @@ async fn counts_are_asked_for_again_when_that_may_help() {
     let expected = QueueCounts { visible: 0, delayed: 0, in_flight: 1 };
     assert_eq!(world.queue.counts().await.unwrap(), expected);
     assert_eq!(world.double.journal().count(Action::GetQueueAttributes), ATTEMPTS);
+}
+
+#[tokio::test]
+async fn past_the_limit_in_flight_a_receive_is_throttled_or_waits_and_nothing_is_lost() {
+    let world = World::new().await;
+    world.double.limit_in_flight("deliveries", 2);
+    let sent =
+        posthaste_ports::send_all(&world.queue, numbered(3).iter().map(|it| message(it)).collect()).await;
+    assert!(sent.iter().all(Result::is_ok), "{sent:?}");
+    let received = world.receive().await;
+    assert_eq!(received.len(), 2);
+    let ask = |wait| ReceiveRequest { max: 10, visibility: HIDDEN, wait };
+    let throttled = ErrorKind::Throttled { retry_after: None };
+    assert_eq!(kind(world.queue.receive(ask(Duration::ZERO)).await), Some(throttled));
+    // What is done with frees its place, also while the queue is full.
+    let wait = Duration::from_secs(20);
+    let settle = async {
+        while world.double.waiting() == 0 {
+            tokio::task::yield_now().await;
+        }
+        world.queue.replace(&received[0].receipt, vec![retry("again")]).await.unwrap();
+    };
+    let (third, ()) = tokio::join!(world.queue.receive(ask(wait)), settle);
+    assert_eq!(third.unwrap().remove(0).body, "02");
+    assert_eq!(world.deliveries(), ["01", "02", "again"]);
+    world.clock.advance(HIDDEN);
+    assert_eq!(world.receive().await.len(), 2);
 }

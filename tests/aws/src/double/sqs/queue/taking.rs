@@ -23,6 +23,23 @@ impl Queue {
         }
     }
 
+    /// Whether as many messages are in flight as may be.
+    pub(in super::super) fn is_full(&self, clock: &impl Clock) -> bool {
+        self.in_flight(clock.monotonic()) >= self.in_flight_max
+    }
+
+    /// Makes everything visible that was received and is in flight, or was deleted.
+    pub(in super::super) fn show_copies(&mut self, clock: &impl Clock) {
+        self.messages.append(&mut self.deleted);
+        for message in self.messages.iter_mut().filter(|message| message.receive.is_some()) {
+            message.visible_from = clock.monotonic();
+        }
+    }
+
+    fn in_flight(&self, now: Duration) -> usize {
+        self.messages.iter().filter(|m| m.receive.is_some() && m.visible_from > now).count()
+    }
+
     /// Takes visible messages, those of groups with few in flight first.
     pub(in super::super) fn take(
         &mut self,
@@ -31,6 +48,7 @@ impl Queue {
         clock: &impl Clock,
     ) -> Vec<(String, &Stored)> {
         let now = clock.monotonic();
+        let max = max.min(self.in_flight_max.saturating_sub(self.in_flight(now)));
         let mut in_flight = self.in_flight_by_group(now);
         let mut taken = Vec::new();
         while taken.len() < max {

@@ -1,0 +1,237 @@
+//! Workers of deliver over the adapters and the strict double, and the event source mapping in front of them.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{Either, join_all, select};
+use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
+use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
+use posthaste_core::delivery::{Delivery, Entry, Marks, Payload, group};
+use posthaste_core::health::HealthSettings;
+use posthaste_core::hops::Hops;
+use posthaste_core::identity::Creations;
+use posthaste_core::layout;
+use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::record::{RECORD_VERSION, TopicRecord};
+use posthaste_core::schema::Schema;
+use posthaste_core::wire::{parse_dead_letter, render_delivery};
+use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
+use posthaste_local::{ManualClock, SeededEntropy};
+use posthaste_ports::{
+    BatchResponse, Clock, DrainMeter, LinkBook, OutgoingMessage, PortError, QueueName, QueueReceiver,
+    QueueSender, ReceiveRequest, ReceivedMessage, Registry,
+};
+use posthaste_simulation::{ScriptedEndpoint, event, start};
+use posthaste_tests_aws::double::{Access, Action, Double};
+use serde_json::json;
+
+use crate::clients::clients;
+
+/// The visibility timeout of the delivery queue in the template.
+pub(crate) const VISIBILITY: Duration = Duration::from_secs(730);
+
+/// The timeout of deliver in the template.
+const INVOCATION: Duration = Duration::from_mins(2);
+
+/// Most messages of one invocation.
+pub(crate) const BATCH_MAX: usize = 10;
+
+/// The longest sleep that is waited out while a function runs.
+const LINGER_MAX: Duration = Duration::from_secs(1);
+
+pub(crate) const DELIVERIES: &str = "deliveries";
+pub(crate) const DEAD_LETTERS: &str = "deadletters";
+const STATE: &str = "state";
+
+type Queue = SqsQueue<ManualClock>;
+pub(crate) type Worker = Deliver<Queue, S3Store, ScriptedEndpoint, ManualClock, SeededEntropy>;
+
+/// A subscription whose endpoint answers by script.
+pub(crate) struct World {
+    pub(crate) clock: ManualClock,
+    pub(crate) double: Double,
+    pub(crate) endpoint: ScriptedEndpoint,
+    clients: Clients,
+    urls: QueueUrls,
+    mapping: Queue,
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        let clock = ManualClock::new(start());
+        let double = Double::start(clock.clone()).await;
+        double.bucket(STATE, Access::Full);
+        double.put(STATE, &layout::topic(&topic()), record(&clock).render());
+        let urls = QueueUrls {
+            deliveries: Some(double.queue(DELIVERIES, None)),
+            dead_letters: Some(double.queue(DEAD_LETTERS, None)),
+            redrive: None,
+        };
+        let clients = clients(&double.endpoint());
+        let mapping = clients.queue(QueueName::Deliveries, urls.clone(), clock.clone());
+        Self { endpoint: ScriptedEndpoint::new(clock.clone()), clock, double, clients, urls, mapping }
+    }
+
+    /// An instance of deliver that knows nothing yet.
+    pub(crate) fn worker(&self) -> Worker {
+        let state = || self.clients.store(STATE);
+        let ports = DeliverPorts {
+            queue: self.clients.queue(QueueName::Deliveries, self.urls.clone(), self.clock.clone()),
+            state: state(),
+            registry: Registry::new(state(), self.clock.clone(), Duration::ZERO),
+            links: LinkBook::new(state(), self.clock.clone(), HealthSettings::default()),
+            webhook: self.endpoint.clone(),
+            clock: self.clock.clone(),
+            entropy: SeededEntropy::new(1),
+            drain: DrainMeter::default(),
+        };
+        Deliver::new(ports, DeliverSettings::default())
+    }
+
+    /// Puts deliveries of one event each into the queue, as publish does.
+    pub(crate) async fn publish(&self, ids: &[String]) {
+        let group = Some(group(&topic(), &subscription()));
+        let message = |id: &String| {
+            let body = render_delivery(&delivery(id, &self.clock));
+            OutgoingMessage { body, group: group.clone(), delay_secs: 0 }
+        };
+        for ids in ids.chunks(BATCH_MAX) {
+            let sent = self.mapping.send_batch(ids.iter().map(message).collect()).await.unwrap();
+            assert!(sent.iter().all(Result::is_ok), "{sent:?}");
+        }
+    }
+
+    /// A receive of the mapping that waits for nothing.
+    pub(crate) async fn try_receive(&self) -> Result<Vec<ReceivedMessage>, PortError> {
+        let request = ReceiveRequest { max: BATCH_MAX, visibility: VISIBILITY, wait: Duration::ZERO };
+        self.mapping.receive(request).await
+    }
+
+    pub(crate) async fn receive(&self) -> Vec<ReceivedMessage> {
+        self.try_receive().await.unwrap()
+    }
+
+    /// One invocation, as far as the function goes.
+    pub(crate) async fn invoke(&self, worker: &Worker, batch: &[ReceivedMessage]) -> BatchResponse {
+        let deadline = self.clock.monotonic() + INVOCATION;
+        self.in_time(Box::pin(worker.handle(batch.to_vec(), deadline))).await
+    }
+
+    /// An invocation that is killed when SQS has taken a message from it, and before it deletes the one that is
+    /// replaced by it.
+    pub(crate) async fn invoke_and_kill(&self, worker: &Worker, batch: &[ReceivedMessage]) {
+        self.double.take_journal();
+        let has_sent = async {
+            while self.double.journal().count(Action::SendMessageBatch) == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        // The one that is asked first has not seen the answer yet when the other ends.
+        match select(Box::pin(self.invoke(worker, batch)), pin!(has_sent)).await {
+            Either::Left((response, _)) => panic!("it had time to answer: {response:?}"),
+            Either::Right(_) => assert_eq!(self.double.journal().count(Action::DeleteMessageBatch), 0),
+        }
+    }
+
+    /// What the mapping does after an invocation: it deletes what was not reported as failed.
+    pub(crate) async fn settle(&self, batch: &[ReceivedMessage], response: &BatchResponse) {
+        let done = batch.iter().filter(|message| !response.failures.contains(&message.id));
+        let deleting = done.map(|message| self.mapping.replace(&message.receipt, vec![]));
+        let deleted = self.in_time(join_all(deleting)).await;
+        deleted.into_iter().collect::<Result<Vec<_>, _>>().unwrap();
+    }
+
+    /// Whole invocations while messages are visible.
+    pub(crate) async fn deliver_all(&self) {
+        let worker = self.worker();
+        loop {
+            let batch = self.receive().await;
+            if batch.is_empty() {
+                return;
+            }
+            let response = self.invoke(&worker, &batch).await;
+            self.settle(&batch, &response).await;
+        }
+    }
+
+    /// How many messages are in the delivery queue, visible or not.
+    pub(crate) fn queued(&self) -> usize {
+        self.double.bodies(DELIVERIES).len()
+    }
+
+    /// The reasons of the dead letters.
+    pub(crate) fn dead_letters(&self) -> Vec<String> {
+        let bodies = self.double.bodies(DEAD_LETTERS).into_iter();
+        let letters = bodies.map(|body| parse_dead_letter(&Bytes::from(body)).unwrap());
+        letters.map(|letter| format!("{:?}", letter.reason)).collect()
+    }
+
+    /// Works, and moves the clock over short sleeps once nothing else moves.
+    async fn in_time<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            let idle = pin!(tokio::task::yield_now());
+            match select(work, idle).await {
+                Either::Left((done, _)) => return done,
+                Either::Right(((), unfinished)) => work = unfinished,
+            }
+            let soon = self.clock.now() + LINGER_MAX;
+            if self.clock.next_due().is_some_and(|due| due <= soon) {
+                self.clock.advance_to_next();
+            }
+        }
+    }
+}
+
+fn delivery(id: &str, clock: &ManualClock) -> Delivery {
+    let now = clock.now();
+    let entry = Entry {
+        key: format!("key-{id}"),
+        expires_at: now + Duration::from_hours(24),
+        traceparent: None,
+        marks: Marks::default(),
+        envelope: None,
+        payload: Payload::Inline(Bytes::from(event(id))),
+    };
+    Delivery {
+        topic: topic(),
+        subscription: subscription(),
+        schema: Schema::CloudEvents,
+        published_at: now,
+        not_before: now,
+        attempts: 0,
+        last: None,
+        timed_out: false,
+        identity: None,
+        hops: Hops::default(),
+        events: vec![entry],
+    }
+}
+
+fn record(clock: &ManualClock) -> TopicRecord {
+    let settings: TopicSettings = serde_json::from_value(json!({ "subscriptions": { "billing": {
+        "endpoint": { "url": "https://billing.example.com/hooks" },
+    } } }))
+    .unwrap();
+    TopicRecord {
+        v: RECORD_VERSION,
+        name: topic(),
+        key1: SecretText::new("k1"),
+        key2: SecretText::new("k2"),
+        tier_keys: TierKeys::default(),
+        created_at: clock.now(),
+        updated_at: clock.now(),
+        deleted_at: None,
+        creations: Creations::default(),
+        settings,
+    }
+}
+
+fn topic() -> TopicName {
+    TopicName::parse("orders").unwrap()
+}
+
+fn subscription() -> SubscriptionName {
+    SubscriptionName::parse("billing").unwrap()
+}
