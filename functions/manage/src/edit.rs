@@ -14,6 +14,7 @@ use posthaste_core::handshake::{Begin, written};
 use posthaste_core::identity::Creations;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::publish_url::PublishUrls;
 use posthaste_core::record::{RECORD_VERSION, TopicRecord};
 use posthaste_core::signature::{MADE_SECRET_BYTES, SignatureKind};
 use posthaste_core::time::Timestamp;
@@ -34,6 +35,8 @@ pub(crate) struct Editor<'a, E> {
     pub(crate) now: Timestamp,
     /// Where endpoints may be.
     pub(crate) policy: &'a AddressPolicy,
+    /// Where none may be.
+    pub(crate) own_publish_urls: &'a PublishUrls,
 }
 
 /// A subscription that was put into a record.
@@ -194,7 +197,8 @@ impl<E: Entropy> Editor<'_, E> {
     fn check_endpoint(&self, member: &str, url: &str) -> Result<(), Problem> {
         let bad = |detail: String| Problem::new(ProblemKind::BadSettings).member(member).detail(detail);
         let url = EndpointUrl::parse_written(url).map_err(|error| bad(error.to_string()))?;
-        self.policy.check_link(&url.link()).map_err(|refusal| bad(refusal.to_string()))
+        self.policy.check_link(&url.link()).map_err(|refusal| bad(refusal.to_string()))?;
+        self.own_publish_urls.check(&url).map_err(|own| bad(own.to_string()))
     }
 
     fn check_expiration(&self, written: Option<IsoTimestamp>) -> Result<(), Problem> {

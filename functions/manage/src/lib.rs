@@ -37,6 +37,7 @@ use axum::http::HeaderValue;
 use axum::middleware::from_fn_with_state;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::publish_url::PublishUrls;
 use posthaste_core::secret::KeyDigest;
 use posthaste_ports::{Activity, Clock, Entropy, LinkBook, ObjectStore, WebhookClient};
 use url::Url;
@@ -68,6 +69,8 @@ pub struct Manage<S, D, W, C, E> {
     pub admin_key: KeyDigest,
     /// Where endpoints may be.
     pub address_policy: AddressPolicy,
+    /// Where no endpoint may be, because this installation publishes there.
+    pub own_publish_urls: PublishUrls,
     /// Where the publish function is, if that is elsewhere: on AWS the two have a URL each. Shown as every topic's
     /// `endpoint`.
     pub publish_url: Option<Url>,

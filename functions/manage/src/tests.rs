@@ -29,6 +29,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::health::HealthSettings;
+use posthaste_core::publish_url::PublishUrls;
 use posthaste_core::secret::KeyDigest;
 use posthaste_ports::{Activity, LinkBook};
 use serde_json::{Value, json};
@@ -88,6 +89,7 @@ impl Api {
             admin_key: KeyDigest::of(admin_key),
             activity: Activity::default(),
             address_policy: AddressPolicy::default(),
+            own_publish_urls: PublishUrls::default().under(publish_url.clone()),
             publish_url,
             public_url: Some("https://manage.example/base".parse().unwrap()),
             origin: HeaderValue::from_static("posthaste.example"),

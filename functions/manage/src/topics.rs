@@ -133,7 +133,12 @@ fn publish_endpoint(base: &Url, topic: &TopicName) -> String {
 impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
     /// What an edit at this moment needs.
     pub(crate) fn editor(&self) -> Editor<'_, E> {
-        Editor { entropy: &self.entropy, now: self.clock.now(), policy: &self.address_policy }
+        Editor {
+            entropy: &self.entropy,
+            now: self.clock.now(),
+            policy: &self.address_policy,
+            own_publish_urls: &self.own_publish_urls,
+        }
     }
 
     /// A topic as it is shown, with where to publish if that is elsewhere.

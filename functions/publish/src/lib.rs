@@ -35,7 +35,7 @@ pub use crate::body::{BodyBudget, BodyError};
 pub use crate::error::{PublishError, RETRY_AFTER_DEFAULT, TurnedAway};
 pub use crate::once::IDEMPOTENCY_KEY_HEADER;
 use crate::once::Name;
-pub use crate::router::{API_EVENTS_PATH, EVENTS_PATH, PRESSURE_HEADER, router};
+pub use crate::router::{PRESSURE_HEADER, router};
 pub use crate::time_to_live::{TIME_TO_LIVE_HEADER, TimeToLiveError};
 pub use crate::turn_away::Advice;
 use crate::turn_away::Entered;

@@ -9,15 +9,10 @@ use axum::extract::{Path, State};
 use axum::routing::{MethodRouter, post};
 use http::{HeaderValue, Request, Response};
 use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::publish_url::{API_EVENTS_PATH, EVENTS_PATH};
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
 
 use crate::{Publish, PublishError};
-
-/// Where producers publish.
-pub const EVENTS_PATH: &str = "/topics/{topic}/events";
-
-/// The same with Event Grid's own ending: some Azure clients add it to the endpoint they are given.
-pub const API_EVENTS_PATH: &str = "/topics/{topic}/api/events";
 
 /// The header in which a producer learns that it was slowed or refused, how much is used up, and of what.
 pub const PRESSURE_HEADER: &str = "posthaste-pressure";

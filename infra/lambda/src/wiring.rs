@@ -15,6 +15,7 @@ use posthaste_core::health::HealthSettings;
 use posthaste_core::limits::REQUEST_BYTES_MAX;
 use posthaste_core::pressure::SettingsError;
 use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::publish_url::PublishUrls;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::ClientSettings;
@@ -121,6 +122,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
         admin_key: environment.admin_key.clone(),
         activity: Activity::default(),
         address_policy: addresses(&environment.allow_endpoints),
+        own_publish_urls: PublishUrls::default().under(environment.publish_url.clone()),
         publish_url: environment.publish_url.clone(),
         public_url: environment.public_url.clone(),
         origin: environment.origin.clone(),

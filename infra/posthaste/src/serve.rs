@@ -59,10 +59,10 @@ impl App {
         let local = open(settings).await?;
         let admin_key = admin_key::read_or_make(&settings.data_dir, &SystemEntropy)?;
         let metrics = metrics::install()?;
-        let functions = Functions::wire(settings, &local, &admin_key)?;
         let bind = |source| ServeError::Listen { address: settings.listen, source };
         let listener = TcpListener::bind(settings.listen).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
+        let functions = Functions::wire(settings, &local, &admin_key, address)?;
         let stage = StageControl::new();
         let mut tasks = JoinSet::new();
         functions.spawn_work(&mut tasks, &stage.stage());

@@ -14,6 +14,7 @@ use axum::http::HeaderValue;
 use common::{failure, posthaste, run_with};
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::health::HealthSettings;
+use posthaste_core::publish_url::PublishUrls;
 use posthaste_core::secret::KeyDigest;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{FileStore, Local, LocalOptions, SystemClock, SystemEntropy};
@@ -56,6 +57,7 @@ impl Deployed {
             admin_key: KeyDigest::of(ADMIN_KEY),
             activity: Activity::default(),
             address_policy: AddressPolicy::default(),
+            own_publish_urls: PublishUrls::default().under(Some(publish_url.parse().unwrap())),
             publish_url: Some(publish_url.parse().unwrap()),
             public_url: None,
             origin: HeaderValue::from_static("posthaste"),

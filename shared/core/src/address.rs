@@ -115,7 +115,8 @@ impl AddressPolicy {
     }
 }
 
-fn is_localhost(host: &str) -> bool {
+/// Whether a host name is one of loopback (RFC 6761).
+pub(crate) fn is_localhost(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     host == "localhost" || host.ends_with(".localhost")
 }

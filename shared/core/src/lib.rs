@@ -30,6 +30,7 @@ pub mod outcome;
 pub mod partial;
 pub mod pressure;
 pub mod problem;
+pub mod publish_url;
 pub mod rate;
 pub mod record;
 pub mod replay;

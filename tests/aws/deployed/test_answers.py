@@ -88,6 +88,17 @@ class Answers(Case):
         answer = self.managed("PUT", "/topics/new", json.dumps(settings).encode(), **JSON)
         self.assertEqual((answer.status, answer.json()["member"]), (400, "subscriptions.x.endpoint.url"))
 
+    def test_an_endpoint_that_is_the_own_publish_url_is_400_with_its_member(self):
+        def put(url, key, publish_url):
+            settings = {"endpoint": {"url": f"{publish_url}/topics/{self.topic}/events"}}
+            path, headers = f"/topics/{self.topic}/subscriptions/again", {"authorization": f"Bearer {key}", **JSON}
+            return case.request("PUT", url + path, headers, json.dumps(settings).encode())
+
+        deployed = put(self.stack.manage_url, self.stack.key, self.stack.publish_url)
+        answer = self.same(deployed, put(self.served.url, self.served.key, self.served.url))
+        self.assertEqual((answer.status, answer.json()["member"]), (400, "endpoint.url"))
+        self.assertIn("publish URL of this installation", answer.json()["detail"])
+
     def test_what_is_not_there_is_404(self):
         subscription = f"/topics/{self.topic}/subscriptions/nobody"
         for path in ("/topics/nowhere", subscription, "/dead-letters/NO/SUCH/KEY", "/no"):

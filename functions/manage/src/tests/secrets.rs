@@ -4,6 +4,7 @@ use axum::http::HeaderValue;
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::api::SecretText;
 use posthaste_core::health::HealthSettings;
+use posthaste_core::publish_url::PublishUrls;
 use posthaste_core::secret::KeyDigest;
 use posthaste_ports::{Activity, LinkBook};
 use serde_json::{Value, json};
@@ -131,6 +132,7 @@ fn debug_shows_no_admin_key() {
         admin_key: KeyDigest::of(super::ADMIN_KEY),
         activity: Activity::default(),
         address_policy: AddressPolicy::default(),
+        own_publish_urls: PublishUrls::default(),
         publish_url: None,
         public_url: None,
         origin: HeaderValue::from_static("posthaste"),

@@ -95,6 +95,30 @@ async fn a_topic_is_shown_with_where_to_publish_if_that_is_elsewhere() {
 }
 
 #[tokio::test]
+async fn an_endpoint_that_is_a_publish_url_of_this_installation_is_refused_by_member() {
+    let api = Api::publishing_at("https://publish.example.com/stage/");
+    assert_eq!(api.put("/topics/orders", json!({})).await.status, 201);
+    let own = "https://Publish.example.com:443/stage/topics/another/api/events";
+    let well = "https://publish.example.com/hooks";
+    let endpoints = [
+        (json!({ "url": own }), "endpoint.url"),
+        (json!({ "url": "https://a.example/", "fallbackUrl": own }), "endpoint.fallbackUrl"),
+    ];
+    for (endpoint, member) in endpoints {
+        let settings = json!({ "endpoint": endpoint });
+        let put = api.put("/topics/orders/subscriptions/billing", settings.clone()).await;
+        let problem = put.problem(400, "bad-settings");
+        assert_eq!(problem["member"], member);
+        assert!(problem["detail"].as_str().unwrap().contains("write the URL of the service"), "{problem}");
+        let topic = json!({ "subscriptions": { "billing": settings } });
+        let problem = api.put("/topics/orders", topic).await.problem(400, "bad-settings");
+        assert_eq!(problem["member"], format!("subscriptions.billing.{member}"));
+    }
+    let settings = json!({ "endpoint": { "url": well } });
+    assert_eq!(api.put("/topics/orders/subscriptions/billing", settings).await.status, 201);
+}
+
+#[tokio::test]
 async fn a_schema_that_other_subscriptions_cannot_follow_does_not_go_with_them() {
     let api = Api::with_billing().await;
     let mut binary = billing();

@@ -1,8 +1,10 @@
 //! The functions over their embedded adapters: who gets which queue, store and client.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use posthaste_core::address::AddressPolicy;
+use posthaste_core::publish_url::PublishUrls;
 use posthaste_core::secret::{KeyDigest, Secret};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
@@ -100,7 +102,13 @@ impl<'a> Adapters<'a> {
         }
     }
 
-    pub(super) fn manage(&self, settings: &ServeSettings, admin_key: &Secret) -> EmbeddedManage {
+    /// manage of a server that listens on `address`.
+    pub(super) fn manage(
+        &self,
+        settings: &ServeSettings,
+        admin_key: &Secret,
+        address: SocketAddr,
+    ) -> EmbeddedManage {
         Manage {
             state: self.local.state(),
             dead_letters: self.bucket.clone(),
@@ -111,6 +119,7 @@ impl<'a> Adapters<'a> {
             admin_key: KeyDigest::of(admin_key.expose()),
             activity: Activity::default(),
             address_policy: self.addresses.clone(),
+            own_publish_urls: PublishUrls::default().listening_on(address).under(settings.public_url.clone()),
             // One server is both.
             publish_url: None,
             public_url: settings.public_url.clone(),

@@ -1,5 +1,6 @@
 //! Every function with its poller or schedule, and the one HTTP router.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,17 +68,18 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    /// Wires the functions over an open data folder. Nothing runs yet.
+    /// Wires the functions of a server that listens on `address` over an open data folder. Nothing runs yet.
     pub(super) fn wire(
         settings: &ServeSettings,
         local: &Local<SystemClock>,
         admin_key: &Secret,
+        address: SocketAddr,
     ) -> Result<Self, ServeError> {
         let adapters = Adapters::open(settings, local)?;
         Ok(Self {
             local: local.clone(),
             publish: Arc::new(adapters.publish()),
-            manage: Arc::new(adapters.manage(settings, admin_key)),
+            manage: Arc::new(adapters.manage(settings, admin_key, address)),
             deliver: Arc::new(adapters.deliver(settings)),
             dead_letters: Arc::new(adapters.dead_letters(QueueName::DeadLetters)),
             redrive: Arc::new(adapters.dead_letters(QueueName::Redrive)),

@@ -113,7 +113,8 @@ pub struct SubscriptionSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct EndpointSettings {
-    /// An absolute https URL. Plain http and other ports only to addresses the operator allowed.
+    /// An absolute https URL, and no publish URL of this installation. Plain http and other ports only to addresses
+    /// the operator allowed.
     #[schema(example = "https://billing.example.com/hooks")]
     pub url: String,
     /// Where events go while the link of `url` (its scheme, host and port), or the subscription on it, is in Retry: a URL
