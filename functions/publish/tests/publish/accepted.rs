@@ -151,3 +151,16 @@ async fn an_empty_batch_is_accepted() {
     assert_ok(&world.post(&[BATCH], "[]").await);
     world.assert_untouched();
 }
+
+#[tokio::test]
+async fn every_message_has_the_most_hops_that_its_request_says() {
+    let cases: [(&[&str], u8); 4] = [(&[], 0), (&["0"], 0), (&["7"], 7), (&["2", "5", "1"], 5)];
+    for (values, expected) in cases {
+        let world = World::new(subscriptions(&[("a", json!({})), ("b", json!({}))])).await;
+        let mut headers = vec![BATCH];
+        headers.extend(values.iter().map(|value| ("posthaste-hops", *value)));
+        assert_ok(&world.post(&headers, ORDERS).await);
+        let hops: Vec<_> = world.deliveries().iter().map(|delivery| delivery.hops.get()).collect();
+        assert_eq!(hops, [expected; 2], "{values:?}");
+    }
+}

@@ -1,5 +1,6 @@
 //! What posthaste offers receivers beyond those documents: SPEC 2 and issue 4.
 
+use posthaste_tests::api::CLOUD_EVENT;
 use posthaste_tests::endpoint::{Answer, Received, Reply};
 use posthaste_tests::events::cloud_event;
 use posthaste_tests_conformance::{HOOK, ORIGIN, SUBSCRIPTION, TOPIC, World};
@@ -62,4 +63,46 @@ fn a_test_event_is_one_real_attempt_whose_request_and_answer_are_shown() {
     assert_eq!(shown["request"]["body"].as_str().map(str::as_bytes), Some(request.body.as_slice()));
     assert!(!shown.to_string().contains("s3cret"));
     assert_eq!(world.endpoint.all().len(), 1);
+}
+
+/// Publishes an event with this header to a new world's topic.
+fn publish_with_hops(hops: &str) -> (World, posthaste_tests::api::Answer) {
+    let world = World::new();
+    let topic = world.topic("CloudEvents", &json!({}));
+    let headers =
+        [("aeg-sas-key", topic.keys[0].as_str()), ("content-type", CLOUD_EVENT), ("Posthaste-Hops", hops)];
+    let answer = topic.send_with(&headers, cloud_event("1").to_string().as_bytes());
+    (world, answer)
+}
+
+#[test]
+fn a_delivery_says_how_many_deliveries_its_event_came_through() {
+    let world = World::new();
+    assert_eq!(world.deliver(&cloud_event("1"), &json!({})).header("posthaste-hops"), Some("1"));
+    let (world, answer) = publish_with_hops("7");
+    answer.expect(200);
+    assert_eq!(world.endpoint.wait_for_one(HOOK).header("posthaste-hops"), Some("8"));
+}
+
+#[test]
+fn an_event_that_came_through_eight_deliveries_is_refused() {
+    let (world, answer) = publish_with_hops("8");
+    let problem = answer.problem(400);
+    assert_eq!(
+        [&problem["type"], &problem["member"]],
+        ["urn:posthaste:problem:loop-detected", "posthaste-hops"]
+    );
+    // What is published after it arrives first.
+    world.server.api().topic(TOPIC).publish(&cloud_event("2"));
+    assert_eq!(world.endpoint.wait_for_one(HOOK).ids(), ["2"]);
+}
+
+#[test]
+fn a_subscription_cannot_set_the_hops() {
+    let headers = json!([{ "name": "Posthaste-Hops", "value": "0" }]);
+    let problem = World::new().refusal(&json!({ "deliveryHeaders": headers }));
+    assert!(
+        problem["member"].as_str().is_some_and(|member| member.contains("deliveryHeaders[0]")),
+        "{problem}"
+    );
 }
