@@ -3,6 +3,7 @@
 mod answers;
 mod bad_input;
 mod batching;
+mod created_again;
 mod crowds;
 mod dead_letters;
 mod expiry;
@@ -12,6 +13,7 @@ mod handshakes;
 mod hostile;
 mod lifecycle;
 mod links;
+mod loops;
 mod names;
 mod plain_clients;
 mod publish_forms;
