@@ -207,11 +207,7 @@ where
             schema: planned.schema,
             attempts_before: planned.attempts_before,
             replayed: planned.replayed,
-            hops: run
-                .iter()
-                .map(|event| invocation.jobs[event.at.job].delivery.hops)
-                .max()
-                .unwrap_or_default(),
+            hops: planned.hops,
             at: self.ports.clock.now(),
             origin: &self.settings.origin,
         };

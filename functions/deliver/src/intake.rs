@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use posthaste_core::batch::Pack;
 use posthaste_core::decide::{DeadLetterReason, is_expired};
 use posthaste_core::delivery::Delivery;
+use posthaste_core::hops::Hops;
 use posthaste_core::identity::Identity;
 use posthaste_core::limits::SQS_DELAY_SECS_MAX;
 use posthaste_core::name::{SubscriptionName, TopicName};
@@ -47,6 +48,7 @@ pub(crate) struct Planned {
     pub(crate) schema: Schema,
     pub(crate) attempts_before: u16,
     pub(crate) replayed: bool,
+    pub(crate) hops: Hops,
     pub(crate) name_was_unknown: bool,
     pub(crate) jitter: Jitter,
     /// Its event fails where others succeed: it travels alone, after the rest.
@@ -57,7 +59,7 @@ pub(crate) struct Planned {
 }
 
 /// What the events of one request have in common.
-type GroupKey<'a> = (Owner<'a>, Schema, u16, bool, bool, bool);
+type GroupKey<'a> = (Owner<'a>, Schema, Hops, u16, bool, bool, bool);
 
 /// The creation of a subscription that events were accepted for.
 type Owner<'a> = (&'a TopicName, &'a SubscriptionName, Option<Identity>);
@@ -146,8 +148,10 @@ where
             let own = (topic, subscription, delivery.identity);
             for (entry, event) in delivery.events.iter().enumerate().filter(|(entry, _)| job.is_open(*entry))
             {
-                // What is replayed travels under a header of its own.
-                let key = (own, schema, delivery.attempts, unknown, event.marks.replayed, problem);
+                // What is replayed travels under a header of its own, and so do the hops: events that came round a
+                // loop are refused for it, and their neighbours must not be refused with them.
+                let (hops, replayed) = (delivery.hops, event.marks.replayed);
+                let key = (own, schema, hops, delivery.attempts, unknown, replayed, problem);
                 groups.entry(key).or_default().push(EntryRef { job: index, entry });
             }
         }
@@ -169,6 +173,7 @@ where
             schema: first.delivery.schema,
             attempts_before: first.delivery.attempts,
             replayed: entries.first().is_some_and(|at| invocation.entry(*at).marks.replayed),
+            hops: first.delivery.hops,
             name_was_unknown: first.delivery.last.is_some_and(|last| last.name_was_unknown),
             jitter,
             is_problem,

@@ -11,7 +11,7 @@ use crate::limits::HOPS_MAX;
 pub const HOPS_HEADER: &str = "posthaste-hops";
 
 /// How many deliveries of posthaste an event came through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Hops(u8);
 

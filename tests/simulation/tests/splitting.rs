@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+use posthaste_core::delivery::Delivery;
+use posthaste_core::hops::{HOPS_HEADER, Hops};
 use posthaste_core::time::Timestamp;
+use posthaste_core::wire::{parse_delivery, render_delivery};
+use posthaste_ports::QueueName;
 use posthaste_simulation::{Answer, World, event};
 use serde_json::{Value, json};
 
@@ -134,4 +138,20 @@ async fn the_splitting_goes_on_where_the_endpoint_takes_any_of_the_events() {
     let mut expected = bad(&ten, 1);
     expected.sort();
     assert_eq!(letters(&world).await, expected);
+}
+
+#[tokio::test]
+async fn events_that_came_round_a_loop_are_refused_without_their_neighbours() {
+    let world = world(Answer::By(refuses::<400>), 4).await;
+    let looped: Vec<_> = (0..8).map(|n| event(&format!("bad-{n}"))).collect();
+    let delivery = parse_delivery(&world.message(&looped, DAY).body).expect("a delivery");
+    let body = render_delivery(&Delivery { hops: Hops::new(7), ..delivery });
+    world.send(QueueName::Deliveries, body).await;
+    publish(&world, 92, &[]).await;
+    let requests = world.endpoint.take();
+    let fresh: Vec<_> = requests.iter().filter(|request| request.body.contains("good")).collect();
+    let [request] = &fresh[..] else { panic!("one request: {fresh:?}") };
+    assert_eq!(request.headers[HOPS_HEADER], "1");
+    assert!(requests.len() > 1 && !request.body.contains("bad"));
+    assert_eq!(letters(&world).await, bad(&[0, 1, 2, 3, 4, 5, 6, 7], 1));
 }
