@@ -224,7 +224,8 @@ where
     /// subscription made, or made active again, in the seconds between is not in it.
     ///
     /// A subscription of another identity is looked up again, past every cache: perhaps this process does not know yet
-    /// that it was created again. `began` is when the invocation did, by the clock's `monotonic`.
+    /// that it was created again, or has a record of before there were identities. `began` is when the invocation did,
+    /// by the clock's `monotonic`.
     async fn receiver(
         &self,
         delivery: &Delivery,
@@ -232,18 +233,18 @@ where
     ) -> Result<Option<Arc<Subscription>>, RegistryError> {
         let (registry, topic) = (&self.ports.registry, &delivery.topic);
         let now = self.ports.clock.now();
-        let is_for = |subscription: &Arc<Subscription>| delivery.is_for(subscription);
+        let is_surely_for = |subscription: &Arc<Subscription>| delivery.is_surely_for(subscription);
         let known = subscription(registry.topic(topic).await?, delivery, now);
-        if known.as_ref().is_some_and(|it| it.status == Status::Active && is_for(it)) {
+        if known.as_ref().is_some_and(|it| it.status == Status::Active && is_surely_for(it)) {
             return Ok(known);
         }
         let sent = delivery.published_at.max(delivery.not_before.min(now));
         let seen = subscription(registry.topic_seen_after(topic, sent).await?, delivery, now);
-        if seen.as_ref().is_none_or(is_for) {
+        if seen.as_ref().is_none_or(is_surely_for) {
             return Ok(seen);
         }
         let found = subscription(registry.topic_asked_after(topic, began).await?, delivery, now);
-        Ok(found.filter(is_for))
+        Ok(found.filter(|it| delivery.is_for(it)))
     }
 
     /// A newer message waits for a newer reader; what is not ours goes, byte for byte, where it is kept.

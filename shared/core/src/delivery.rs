@@ -277,6 +277,15 @@ impl Delivery {
         subscription.created.accepted(self.identity, self.published_at)
     }
 
+    /// The same, as a record says it that may be an old one: only equal identities are sure. Events without an identity
+    /// are judged by their time.
+    pub fn is_surely_for(&self, subscription: &Subscription) -> bool {
+        match self.identity {
+            Some(_) => subscription.created.identity() == self.identity,
+            None => self.is_for(subscription),
+        }
+    }
+
     /// Whether it was tried before, or waited for something: its endpoint may not be well, also where the worker that has
     /// it now knows nothing of that.
     pub fn has_waited(&self) -> bool {

@@ -152,6 +152,23 @@ async fn a_worker_that_still_knows_the_old_one_looks_again_before_it_judges() {
 }
 
 #[tokio::test]
+async fn a_worker_that_knows_a_record_of_before_identities_looks_again_before_it_sends() {
+    let world = World::remembering(&Faults::none(), HOUR);
+    world.subscribe(json!({})).await;
+    let mut record = world.record().await;
+    record.creations = Creations::default();
+    world.write_record(record.render()).await;
+    let message = parse_delivery(&world.message(&[event("first")], DAY).body).unwrap();
+    world.send(QueueName::Deliveries, render_delivery(&Delivery { identity: None, ..message })).await;
+    world.deliver_all().await;
+    assert_eq!(received(&world).len(), 1);
+    world.subscribe_again(other()).await;
+    world.publish(&[event("new")], DAY).await;
+    world.deliver_all().await;
+    assert_eq!((received(&world), letters(&world).await), (vec![at_other("new")], vec![]));
+}
+
+#[tokio::test]
 async fn what_an_older_program_accepted_is_judged_by_its_time() {
     let world = World::new();
     world.subscribe(json!({})).await;
