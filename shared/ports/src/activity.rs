@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use posthaste_core::identity::{Creation, CreationId};
 use posthaste_core::idle::{ActivityNote, NoteError, is_worth_noting};
 use posthaste_core::layout;
 use posthaste_core::time::Timestamp;
@@ -32,15 +33,20 @@ pub enum ActivityError {
 /// What a process noted last, so that it notes seldom.
 #[derive(Debug, Default)]
 pub struct Activity {
-    noted: Mutex<HashMap<String, Timestamp>>,
+    noted: Mutex<HashMap<Entity, Timestamp>>,
 }
+
+/// The key of an entity's note, and which creation of the entity it is: what was noted of one that was deleted, perhaps
+/// for a time to come, says nothing of the next.
+type Entity = (String, Option<CreationId>);
 
 impl Activity {
     /// Notes that something happens to a topic at `at`, which may lie ahead. A failure is logged, and what happens next
     /// is noted instead.
     pub async fn of_topic<S: ObjectStore>(&self, store: &S, topic: &Topic, at: Timestamp) {
         if let Some(idle) = topic.auto_delete_on_idle {
-            self.note_or_log(store, &layout::topic_activity(&topic.name), idle, at).await;
+            let entity = entity(layout::topic_activity(&topic.name), topic.creation);
+            self.note_or_log(store, entity, idle, at).await;
         }
     }
 
@@ -53,25 +59,27 @@ impl Activity {
     ) {
         if let Some(idle) = subscription.lifetime.idle {
             let key = layout::subscription_activity(&subscription.topic, &subscription.name);
-            self.note_or_log(store, &key, idle, at).await;
+            self.note_or_log(store, entity(key, subscription.created.subscription), idle, at).await;
         }
     }
 
     /// The same for the topic of a subscription.
     pub async fn of_its_topic<S: ObjectStore>(&self, store: &S, subscription: &Subscription, at: Timestamp) {
         if let Some(idle) = subscription.lifetime.topic_idle {
-            self.note_or_log(store, &layout::topic_activity(&subscription.topic), idle, at).await;
+            let entity = entity(layout::topic_activity(&subscription.topic), subscription.created.topic);
+            self.note_or_log(store, entity, idle, at).await;
         }
     }
 
-    async fn note_or_log<S: ObjectStore>(&self, store: &S, key: &str, idle: Duration, at: Timestamp) {
-        if let Err(error) = self.note(store, key, idle, at).await {
+    async fn note_or_log<S: ObjectStore>(&self, store: &S, entity: Entity, idle: Duration, at: Timestamp) {
+        let key = entity.0.clone();
+        if let Err(error) = self.note_entity(store, entity, idle, at).await {
             tracing::warn!(%key, error = &error as &dyn std::error::Error, "activity not noted");
         }
     }
 
     /// Notes that something happens at `at` to the entity whose note lies under `key`, unless a note of this process is
-    /// young enough. A note never goes back in time.
+    /// young enough. A note never goes back in time. For those that do not know which creation of the entity it is.
     pub async fn note<S: ObjectStore>(
         &self,
         store: &S,
@@ -79,33 +87,47 @@ impl Activity {
         idle: Duration,
         at: Timestamp,
     ) -> Result<(), ActivityError> {
-        let before = self.lock().get(key).copied();
+        self.note_entity(store, (key.to_owned(), None), idle, at).await
+    }
+
+    async fn note_entity<S: ObjectStore>(
+        &self,
+        store: &S,
+        entity: Entity,
+        idle: Duration,
+        at: Timestamp,
+    ) -> Result<(), ActivityError> {
+        let before = self.lock().get(&entity).copied();
         if !is_worth_noting(idle, before, at) {
             return Ok(());
         }
         // Remembered first, so that of many at once one notes.
-        self.remember(key, at);
-        match write(store, key, at).await {
-            Ok(noted) => self.remember(key, noted),
+        self.remember(&entity, at);
+        match write(store, &entity.0, at).await {
+            Ok(noted) => self.remember(&entity, noted),
             Err(error) => {
-                self.lock().remove(key);
+                self.lock().remove(&entity);
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    fn remember(&self, key: &str, at: Timestamp) {
+    fn remember(&self, entity: &Entity, at: Timestamp) {
         let mut noted = self.lock();
-        if noted.len() >= NOTES_KEPT_MAX && !noted.contains_key(key) {
+        if noted.len() >= NOTES_KEPT_MAX && !noted.contains_key(entity) {
             noted.clear();
         }
-        noted.insert(key.to_owned(), at);
+        noted.insert(entity.clone(), at);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Timestamp>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Entity, Timestamp>> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn entity(key: String, creation: Option<Creation>) -> Entity {
+    (key, creation.map(|creation| creation.id))
 }
 
 /// When something last happened to the entity whose note lies under `key`; `None` if nothing was noted.

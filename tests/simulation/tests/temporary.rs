@@ -5,7 +5,7 @@ use std::time::Duration;
 use posthaste_core::decide::DeadLetterReason;
 use posthaste_core::wire::parse_dead_letter;
 use posthaste_ports::recorded::Operation;
-use posthaste_ports::{Clock, QueueName};
+use posthaste_ports::{Clock, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, World, event};
 use serde_json::{Value, json};
 
@@ -73,6 +73,27 @@ async fn a_subscription_that_is_idle_stays_while_an_event_waits_for_its_retry() 
         assert_eq!(world.record().await.settings.subscriptions.len(), 0, "{wait}");
         assert_eq!(world.delayed(QueueName::DeadLetters).await, 0);
     }
+}
+
+#[tokio::test]
+async fn a_subscription_that_was_created_again_stays_while_events_reach_it() {
+    let world = World::new();
+    subscribe_idle(&world, json!({ "retryPolicy": { "schedule": ["PT12M"] } })).await;
+    world.endpoint.answer([Answer::Status(503), Answer::Status(204)]);
+    world.publish(&[event("old")], DAY).await;
+    world.deliver_all().await;
+    world.endpoint.take();
+    // Deliver noted the old one for a quarter of an hour ahead. The note goes with it.
+    let state = world.local.state();
+    state.delete("activity/orders.billing").await.unwrap();
+    let since = world.clock.now().to_string();
+    let status = json!({ "state": "Active", "since": since });
+    world.subscribe_again(json!({ "autoDeleteOnIdle": "PT5M", "status": status })).await;
+    for _ in 0..20 {
+        world.publish(&[event("new")], DAY).await;
+        assert!(arrives_within(&world, 1).await);
+    }
+    assert_eq!(world.record().await.settings.subscriptions.len(), 1);
 }
 
 #[tokio::test]
