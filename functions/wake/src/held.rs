@@ -23,7 +23,7 @@ use crate::Wake;
 use crate::account::SharedAccount;
 use crate::forced::Forcing;
 use crate::limits::{Limits, within};
-use folders::Folder;
+use folders::{Folder, rotate};
 use links::Links;
 pub(crate) use take::{Portion, Taken};
 
@@ -139,13 +139,16 @@ where
         limits: Limits,
         holding: &mut Holding,
     ) {
-        let mut has_slowed = false;
+        let (mut has_begun, mut has_slowed) = (false, false);
         while !folders.is_empty() || forcing.is_open() {
             if !self.may_begin(limits) {
                 return;
             }
             let state = self.ports.pressure.state().await;
             let speed = speed(state.as_deref());
+            if !std::mem::replace(&mut has_begun, true) {
+                rotate(folders, speed.turn(self.ports.clock.now().minute()));
+            }
             if speed != Speed::Full && !std::mem::replace(&mut has_slowed, true) {
                 let half = limits.half_from(self.ports.clock.monotonic());
                 if !self.release_expired(folders, half, holding).await {

@@ -93,8 +93,7 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Finds the folders, from where the last run ended. Another one comes first every minute, so that none has all the
-    /// room there is.
+    /// Finds the folders, from where the last run ended.
     pub(super) async fn folders(
         &self,
         limits: Limits,
@@ -114,8 +113,6 @@ where
                 break;
             }
         }
-        let first = usize::try_from(self.ports.clock.now().minute()).unwrap_or(0) % folders.len().max(1);
-        folders.rotate_left(first);
         Ok(folders.into())
     }
 
@@ -139,6 +136,12 @@ where
         }
         false
     }
+}
+
+/// Puts another folder first in every turn, so that none has all the room there is.
+pub(super) fn rotate(folders: &mut VecDeque<Folder>, turn: u64) {
+    let count = u64::try_from(folders.len().max(1)).unwrap_or(u64::MAX);
+    folders.rotate_left(usize::try_from(turn % count).unwrap_or(0));
 }
 
 /// Sorts a page of keys into folders, and answers the last folder's name. More of that may follow.

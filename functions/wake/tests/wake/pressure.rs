@@ -217,3 +217,38 @@ async fn an_object_that_cannot_be_read_takes_no_other_s_place_at_high() {
     assert_eq!(run(&world).await.sent, 1);
     assert_eq!(world.store.under("parked/"), [broken]);
 }
+
+#[tokio::test]
+async fn at_high_what_is_held_for_each_subscription_has_its_turn_beside_retries_that_are_always_due() {
+    let check = async |folders: usize, is_forced: bool| {
+        let world = World::new();
+        let far = world.clock.now() + 30 * HOUR;
+        let (topic, name) =
+            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        for n in 0..60 {
+            wait_for_an_hour(&world, Place::Parked, "one", &format!("{n:02}"), 1).await;
+            for folder in 0..folders {
+                wait_for_an_hour(&world, Place::Held, &format!("s{folder}"), &format!("{n:02}"), 1).await;
+            }
+            if is_forced {
+                let key = layout::parked(far, &topic, &name, &format!("{n:02}"));
+                world.write(&key, render_parked(&[message(far)])).await;
+            }
+        }
+        if is_forced {
+            world.write(MARK, Bytes::new()).await;
+        }
+        for _ in 0..4 * (folders + 2) {
+            press(&world, queue(20_000, 1_000)).await;
+            run(&world).await;
+        }
+        for folder in 0..folders {
+            let left = world.store.under(&format!("held/orders.s{folder}/")).len();
+            assert!(left < 60, "{folder} of {folders}, forced: {is_forced}");
+        }
+    };
+    for folders in [2, 4] {
+        check(folders, false).await;
+        check(folders, true).await;
+    }
+}

@@ -11,6 +11,9 @@ use crate::pressure::{Level, PressureState, Resource};
 /// threshold (2,000 messages by default) each, so that the release alone cannot keep the level up.
 pub const SLOW_RUN_MAX: usize = 500;
 
+/// So many minutes pass before each place has come first, and forced deliveries before held ones as well.
+const ORDERS_REPEAT_MINUTES: u64 = 4;
+
 /// The resources that slow the release.
 const SLOWED_BY: [Resource; 2] = [Resource::SubmissionQueue, Resource::DrainTime];
 
@@ -84,6 +87,16 @@ impl Speed {
     /// that both come first in minutes in which they are before the parked ones.
     pub const fn forced_first(minute: u64) -> bool {
         (minute / 2).is_multiple_of(2)
+    }
+
+    /// The turn of a run that begins in this minute. Of the subscriptions for which something is held, another one comes
+    /// first in every turn. Where there is one object for all, a turn lasts until held deliveries have come first, so that
+    /// no subscription always has the minutes in which others do.
+    pub const fn turn(self, minute: u64) -> u64 {
+        match self {
+            Self::Full | Self::Slow => minute,
+            Self::OneObject => minute / ORDERS_REPEAT_MINUTES,
+        }
     }
 }
 
@@ -229,6 +242,9 @@ mod tests {
         );
         for speed in [Speed::Full, Speed::Slow] {
             assert_eq!([0, 1].map(|minute| speed.order(minute)), [Order::Together; 2]);
+            assert_eq!([0, 1, 7].map(|minute| speed.turn(minute)), [0, 1, 7]);
         }
+        // In each of these minutes held deliveries come first, of all that waits.
+        assert_eq!([3, 7, 11].map(|minute| Speed::OneObject.turn(minute)), [0, 1, 2]);
     }
 }
