@@ -153,22 +153,26 @@ where
         course: &mut Course,
     ) -> Result<(), PortError> {
         let half = limits.half_from(self.ports.clock.monotonic());
-        let from = course.expired_to.take();
+        let from = course.expired_to.clone();
         let mut looked_at = 0;
         loop {
             let is_new = |key: &String| from.as_ref().is_none_or(|from| key > from);
             let mut keys: VecDeque<_> = page.due.into_iter().filter(is_new).collect();
             keys.truncate(EXPIRED_OBJECTS_MAX - looked_at);
             looked_at += keys.len();
-            let last = keys.back().cloned();
-            let taken = self.take_expired(&mut keys, self.ports.clock.now(), RELEASES_AT_ONCE, half).await;
+            let now = self.ports.clock.now();
+            let (taken, last) = self.take_expired(&mut keys, now, RELEASES_AT_ONCE, half).await;
             course.report.sent += taken.sent;
             course.report.left += taken.left;
+            // Should the next page not be listed, the next run goes on here.
+            course.expired_to = last.or(course.expired_to.take());
             if taken.is_refused || !self.may_begin(half) || looked_at >= EXPIRED_OBJECTS_MAX {
-                course.expired_to = last.or(from);
                 return Ok(());
             }
-            let Some(after) = page.next_after else { return Ok(()) };
+            let Some(after) = page.next_after else {
+                course.expired_to = None;
+                return Ok(());
+            };
             let after = from.clone().max(Some(after));
             page = self.due_page(after, before, half).await?;
         }

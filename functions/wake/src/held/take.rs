@@ -95,34 +95,38 @@ where
     }
 
     /// Sends what has expired of these objects, and nothing else. Keys of objects in which something is left stay, in order.
+    /// Answers also the last key up to which everything was looked at, and the queue took what was to go.
     pub(crate) async fn take_expired(
         &self,
         keys: &mut VecDeque<String>,
         now: Timestamp,
         at_once: usize,
         limits: Limits,
-    ) -> Taken {
-        let (mut taken, mut left) = (Taken::default(), VecDeque::new());
+    ) -> (Taken, Option<String>) {
+        let (mut taken, mut left, mut last) = (Taken::default(), VecDeque::new(), None);
         while !keys.is_empty() && !taken.is_refused && self.may_begin(limits) {
-            let shares = self.open_expired(keys, now, at_once, &mut left, &mut taken).await;
+            let some = at_once.clamp(1, keys.len());
+            let last_of_some = keys.get(some - 1).cloned();
+            let shares = self.open_expired(keys.drain(..some).collect(), now, &mut left, &mut taken).await;
             taken.add(self.send_shares(shares, &mut left, limits).await);
+            if !taken.is_refused {
+                last = last_of_some;
+            }
         }
         left.append(keys);
         left.make_contiguous().sort_unstable();
         *keys = left;
-        taken
+        (taken, last)
     }
 
-    /// Reads the next objects side by side. Those in which nothing has expired go to `left`.
+    /// Reads objects side by side. Those in which nothing has expired go to `left`.
     async fn open_expired(
         &self,
-        keys: &mut VecDeque<String>,
+        some: Vec<String>,
         now: Timestamp,
-        at_once: usize,
         left: &mut VecDeque<String>,
         taken: &mut Taken,
     ) -> Vec<Share> {
-        let some: Vec<_> = keys.drain(..at_once.clamp(1, keys.len())).collect();
         let opened = join_all(some.iter().map(|key| guarded(self.open(key)))).await;
         let mut shares = Vec::new();
         for (key, opened) in some.into_iter().zip(opened) {

@@ -234,7 +234,7 @@ where
             if wanted.is_empty() {
                 break;
             }
-            taken.add(self.take_expired(&mut wanted, now, at_once, limits).await);
+            taken.add(self.take_expired(&mut wanted, now, at_once, limits).await.0);
             left.append(&mut wanted);
         }
         folder.give_back(left);

@@ -1,5 +1,7 @@
 //! Under pressure: what waits goes on, slower where the queue itself is under pressure, and what has expired always goes.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,8 +13,9 @@ use posthaste_core::pressure::{
 };
 use posthaste_core::time::Timestamp;
 use posthaste_core::wire::{parse_delivery, render_delivery, render_parked};
-use posthaste_ports::{Clock, ObjectStore};
-use posthaste_wake::WakeReport;
+use posthaste_ports::recorded::Operation;
+use posthaste_ports::{Clock, ErrorKind, Fault, ObjectStore, Plan};
+use posthaste_wake::{WakeError, WakeReport};
 
 use crate::world::World;
 
@@ -205,6 +208,51 @@ async fn a_run_goes_on_looking_for_what_has_expired_where_the_last_one_ended() {
         went.push((run(&world).await.sent, world.lease().await.get("expiredTo").is_some()));
     }
     assert_eq!(went, [(1, true), (2, false), (1, true)]);
+}
+
+/// Parks three deliveries: the last two have expired. Under pressure the first goes by itself.
+async fn park_three(world: &World) {
+    let (past, later) = (world.clock.now(), world.clock.now() + HOUR);
+    for (id, expires_at) in [("a", later), ("b", past), ("c", past)] {
+        wait(world, Place::Parked, "one", id, &[message(expires_at)]).await;
+    }
+}
+
+#[tokio::test]
+async fn what_has_expired_and_the_queue_refused_is_looked_at_again_in_the_next_run() {
+    let is_refused = Arc::new(AtomicBool::new(true));
+    let switch = Arc::clone(&is_refused);
+    let refused = Fault::Before(ErrorKind::Other);
+    let plan = Plan::by(move |_| switch.load(Ordering::Relaxed).then(|| refused.clone()));
+    let world = World::with(&Plan::none(), &plan);
+    park_three(&world).await;
+    let mut went = Vec::new();
+    for _ in 0..2 {
+        press(&world, queue(20_000, 1_000)).await;
+        went.push(run(&world).await.sent);
+        is_refused.store(false, Ordering::Relaxed);
+    }
+    assert_eq!(went, [0, 3]);
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_list_the_next_page_says_how_far_it_looked_for_what_has_expired() {
+    let seen = AtomicU64::new(0);
+    let plan = Plan::by(move |effect| {
+        let is_meant = effect.operation == Operation::List && effect.key == layout::PARKED;
+        let is_second = is_meant && seen.fetch_add(1, Ordering::Relaxed) == 1;
+        is_second.then_some(Fault::Before(ErrorKind::Other))
+    });
+    let world = World::with(&plan, &Plan::none());
+    park_three(&world).await;
+    let last = wait(&world, Place::Parked, "one", "d", &[message(world.clock.now())]).await;
+    press(&world, queue(20_000, 1_000)).await;
+    world.clock.advance(MINUTE);
+    let ended = world.wake.run_until(world.clock.monotonic() + Duration::from_secs(55)).await;
+    assert!(matches!(ended, Err(WakeError::List(_))), "{ended:?}");
+    let reached = world.lease().await["expiredTo"].as_str().map(str::to_owned);
+    assert!(reached.is_some_and(|reached| reached < last && reached.contains("/c")));
+    assert_eq!(world.store.under(layout::PARKED), [last]);
 }
 
 #[tokio::test]
