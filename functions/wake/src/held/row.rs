@@ -45,8 +45,7 @@ where
         holding.links.begin_pass();
         let (mut room, mut to_come) = (room, folders.len());
         while to_come > 0 && !room.is_nothing() && self.may_begin(limits) {
-            let at_once = TURNS_AT_ONCE.min(room.objects);
-            let some: VecDeque<_> = folders.drain(..at_once.min(to_come)).collect();
+            let some: VecDeque<_> = folders.drain(..TURNS_AT_ONCE.min(to_come)).collect();
             to_come -= some.len();
             let (row, without_room) = self.row(some, room, holding).await;
             to_come += without_room.len();
@@ -71,12 +70,15 @@ where
         let expired_by = holding.takes_expired_in_turns().then_some(now);
         let links = &mut holding.links;
         let judged = join_all(folders.iter().map(|folder| self.judge_safely(folder, now, links))).await;
-        let (mut row, mut room) =
-            (Vec::new(), Amount { objects: room.objects / folders.len().max(1), ..room });
+        // Where there is one object for all, the first folder that may send has it. Those that may not need none.
+        let objects = (room.objects / folders.len().max(1)).max(1);
+        let (mut row, mut room) = (Vec::new(), room);
         for judged in judged {
-            let Some(folder) = (room.deliveries > 0).then(|| folders.pop_front()).flatten() else { break };
-            let turn = Turn::begin(folder, judged, room, links, expired_by);
-            room.deliveries = room.deliveries.saturating_sub(turn.room.deliveries);
+            let Some(folder) = (!room.is_nothing()).then(|| folders.pop_front()).flatten() else { break };
+            let turn = Turn::begin(folder, judged, Amount { objects, ..room }, links, expired_by);
+            if turn.room.deliveries > 0 {
+                room = room.minus(turn.room);
+            }
             row.push(turn);
         }
         (row, folders)
