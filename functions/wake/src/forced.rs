@@ -5,13 +5,16 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use posthaste_core::held::Amount;
 use posthaste_core::identity::Identity;
 use posthaste_core::layout;
+use posthaste_core::topic::Topic;
 use posthaste_ports::{
     Clock, ETag, Entropy, ErrorKind, ListPage, ObjectStore, PortError, PutCondition, QueueSender,
+    RegistryError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -174,23 +177,33 @@ where
             // Whatever else it says, the walk begins anew.
             let MarkObject { after, identity } = serde_json::from_slice(&object.bytes).unwrap_or_default();
             let mark = Mark { key: listed.key, folder, etag: object.etag, after, identity };
-            if self.is_of_another(&mark).await {
-                self.end_marks(&[mark]).await?;
-            } else {
-                marks.push(mark);
+            match self.is_of_another(&mark).await {
+                Ok(false) => marks.push(mark),
+                Ok(true) => self.end_marks(&[mark]).await?,
+                Err(error) => {
+                    tracing::error!(key = %mark.key, error = &error as &dyn Error, "not forced, the next run looks again whose mark it is");
+                }
             }
         }
         Ok(marks)
     }
 
     /// Whether the subscription that was forced is another one than is there now: what is parked for this one waits for its
-    /// own minute. What waits for one that is gone may go.
-    async fn is_of_another(&self, mark: &Mark) -> bool {
-        let Some((topic, subscription)) = layout::folder_owner(&mark.folder) else { return false };
-        let Some(identity) = mark.identity else { return false };
-        let Ok(Some(topic)) = self.ports.registry.topic(&topic).await else { return false };
-        let created = topic.subscription(&subscription).map(|subscription| subscription.created);
-        created.is_some_and(|created| !created.accepted(Some(identity), self.ports.clock.now()))
+    /// own minute. What waits for one that is gone may go. Before a mark goes, the store is asked past every cache.
+    async fn is_of_another(&self, mark: &Mark) -> Result<bool, RegistryError> {
+        let Some((topic, subscription)) = layout::folder_owner(&mark.folder) else { return Ok(false) };
+        let Some(identity) = mark.identity else { return Ok(false) };
+        let now = self.ports.clock.now();
+        let is_other = |found: Option<Arc<Topic>>| {
+            let created = found?.subscription(&subscription).map(|subscription| subscription.created);
+            created.map(|created| !created.accepted(Some(identity), now))
+        };
+        let asked_after = self.ports.clock.monotonic();
+        let registry = &self.ports.registry;
+        if !registry.topic(&topic).await.ok().and_then(is_other).unwrap_or_default() {
+            return Ok(false);
+        }
+        Ok(is_other(registry.topic_asked_after(&topic, asked_after).await?).unwrap_or_default())
     }
 
     /// Removes the marks whose walk has ended, but not one that was written again meanwhile.

@@ -9,14 +9,15 @@ mod objects;
 mod pick;
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::layout;
 use posthaste_core::pressure::Tier;
-use posthaste_core::replay::{ReplayRecordError, ReplayRequestError};
+use posthaste_core::replay::{ReplayRecord, ReplayRecordError, ReplayRequestError};
 use posthaste_core::time::Timestamp;
-use posthaste_core::topic::Status;
+use posthaste_core::topic::{Status, Subscription, Topic};
 use posthaste_ports::guard::{Panicked, guarded};
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, ObjectMeta, ObjectStore, PortError, QueueSender, RegistryError,
@@ -101,10 +102,7 @@ where
         if job.record.has_ended() {
             return self.close(id).await;
         }
-        let topic = self.ports.registry.topic(&job.record.topic).await.map_err(ReplayError::Registry)?;
-        let subscription = topic.as_ref().and_then(|topic| topic.subscription(&job.record.subscription));
-        let own = subscription.filter(|subscription| job.record.is_for(&subscription.created));
-        let (Some(topic), Some(subscription)) = (&topic, own) else {
+        let Some((topic, subscription)) = self.receiver(&job.record).await? else {
             self.turn(&mut job, ReplayState::Cancelled, Some(ReplayReason::SubscriptionDeleted)).await?;
             return self.close(id).await;
         };
@@ -113,8 +111,28 @@ where
                 .turn(&mut job, ReplayState::Waiting, Some(ReplayReason::SubscriptionNotActive))
                 .await;
         }
-        self.go_on(&mut job, topic, subscription, limits).await?;
+        self.go_on(&mut job, &topic, &subscription, limits).await?;
         if job.record.has_ended() { self.close(id).await } else { Ok(()) }
+    }
+
+    /// The subscription that asked for a replay, and its topic. That it is gone is not taken from a record that the store
+    /// could not give again.
+    async fn receiver(
+        &self,
+        record: &ReplayRecord,
+    ) -> Result<Option<(Arc<Topic>, Arc<Subscription>)>, ReplayError> {
+        let own = |topic: Option<Arc<Topic>>| {
+            let topic = topic?;
+            let subscription = topic.subscription(&record.subscription)?.clone();
+            record.is_for(&subscription.created).then_some((topic, subscription))
+        };
+        let (registry, asked_after) = (&self.ports.registry, self.ports.clock.monotonic());
+        let known = registry.topic(&record.topic).await.map_err(ReplayError::Registry)?;
+        if let Some(known) = own(known) {
+            return Ok(Some(known));
+        }
+        let found = registry.topic_asked_after(&record.topic, asked_after).await;
+        Ok(own(found.map_err(ReplayError::Registry)?))
     }
 
     /// Whether back pressure lets replays through: they are the first that it holds back.
