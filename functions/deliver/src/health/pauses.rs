@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use posthaste_core::health::{Gate, PROBE_LOOK_AGAIN, Target};
+use posthaste_core::limits::PAUSE_SHARED_MIN;
 use posthaste_core::time::Timestamp;
 
 use crate::invocation::lock;
@@ -21,7 +22,7 @@ const ONE_AT_A_TIME: Duration = Duration::from_mins(1);
 pub(crate) struct Pauses(Mutex<HashMap<Target, Timestamp>>);
 
 impl Pauses {
-    /// Notes a pause. The latest end wins.
+    /// Notes a pause. The latest end wins, unless a clock that was set back since made it late.
     pub(crate) fn begin(&self, target: &Target, until: Timestamp, now: Timestamp) {
         let mut pauses = lock(&self.0);
         if pauses.len() >= PAUSES_MAX && !pauses.contains_key(target) {
@@ -31,7 +32,7 @@ impl Pauses {
             }
         }
         let end = pauses.entry(target.clone()).or_insert(until);
-        *end = until.max(*end);
+        *end = if is_of_a_wrong_clock(*end, now) { until } else { until.max(*end) };
     }
 
     /// A request succeeded: one at a time is no longer the bound. A pause that goes on stays.
@@ -47,6 +48,10 @@ impl Pauses {
         let mut pauses = lock(&self.0);
         match pauses.get(target).copied() {
             None => Gate::Open,
+            Some(until) if is_of_a_wrong_clock(until, now) => {
+                pauses.remove(target);
+                Gate::Open
+            }
             Some(until) if now < until => Gate::Delay { until },
             Some(until) if now < until + ONE_AT_A_TIME => {
                 Gate::Ramp { at_once: 1, until: now + PROBE_LOOK_AGAIN }
@@ -57,6 +62,11 @@ impl Pauses {
             }
         }
     }
+}
+
+/// Whether a pause ends later than any that is kept here: a clock was set back since.
+fn is_of_a_wrong_clock(until: Timestamp, now: Timestamp) -> bool {
+    until > now + PAUSE_SHARED_MIN
 }
 
 #[cfg(test)]
@@ -86,6 +96,16 @@ mod tests {
         assert_eq!(pauses.gate(&target("b.example"), at(104)), Gate::Open);
         pauses.succeeded(&a, at(106));
         check(106, Gate::Open);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_ends_a_pause() {
+        let (pauses, a) = (Pauses::default(), target("a.example"));
+        pauses.begin(&a, at(20_005), at(20_000));
+        pauses.begin(&a, at(105), at(100));
+        assert_eq!(pauses.gate(&a, at(100)), Gate::Delay { until: at(105) });
+        pauses.begin(&a, at(20_005), at(20_000));
+        assert_eq!(pauses.gate(&a, at(100)), Gate::Open);
     }
 
     #[test]

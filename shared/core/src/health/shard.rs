@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::condition::{Condition, ProbeLease};
+use super::condition::{Condition, Phase, ProbeLease};
 use super::gate::{Gate, Probed, gate};
 use super::news::is_over;
 use super::observe::{Observation, observe};
@@ -15,6 +15,7 @@ use super::settings::HealthSettings;
 use super::target::Target;
 use crate::endpoint::Link;
 use crate::layout;
+use crate::limits::PAUSE_MAX;
 use crate::time::Timestamp;
 
 /// How many parts there are. A link is in the same one as its subscriptions, so that one write tells of both.
@@ -26,9 +27,9 @@ pub const TARGETS_PER_SHARD_MAX: usize = 2000;
 /// The version that this program writes, and the newest it reads.
 const SHARD_VERSION: u32 = 1;
 
-/// The furthest that a time in it may lie ahead: the longest hold that can be set, and some. What lies further was written
-/// by a clock that was wrong.
-const AHEAD_MAX: Duration = Duration::from_hours(25);
+/// How far two workers' clocks may be apart. A time that lies further ahead than this and the longest hold was written by
+/// a clock that was wrong, or was set back since.
+const CLOCKS_APART_MAX: Duration = Duration::from_mins(1);
 
 /// The targets of one part that are not well.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -100,7 +101,8 @@ impl Shard {
         if self.targets.is_empty() {
             return Gate::Open;
         }
-        let usable = |target: &Target| self.condition(target).filter(|it| !is_of_a_wrong_clock(it, now));
+        let usable =
+            |target: &Target| self.condition(target).filter(|it| !is_of_a_wrong_clock(it, now, settings));
         let link = Target::Link(target.link().clone());
         let of_itself = if *target == link { None } else { usable(target) };
         gate(usable(&link), of_itself, now, settings)
@@ -115,8 +117,9 @@ impl Shard {
         settings: &HealthSettings,
     ) -> bool {
         let key = target.to_string();
-        let before =
-            self.targets.get(&key).filter(|it| !is_of_a_wrong_clock(it, now) && !is_over(it, now, settings));
+        let is_usable =
+            |it: &&Condition| !is_of_a_wrong_clock(it, now, settings) && !is_over(it, now, settings);
+        let before = self.targets.get(&key).filter(is_usable);
         let Some(after) = observe(before, observation, now, settings) else { return false };
         self.put(key, after, now, settings)
     }
@@ -161,7 +164,7 @@ impl Shard {
     /// Forgets what has not to be known any more; whether there was any.
     pub fn tidy(&mut self, now: Timestamp, settings: &HealthSettings) -> bool {
         let before = self.targets.len();
-        self.targets.retain(|_, it| !is_over(it, now, settings) && !is_of_a_wrong_clock(it, now));
+        self.targets.retain(|_, it| !is_over(it, now, settings) && !is_of_a_wrong_clock(it, now, settings));
         self.targets.len() < before
     }
 
@@ -175,7 +178,13 @@ impl Shard {
     }
 }
 
-/// Whether a condition's times cannot be: it is treated as if there were none, so that it holds nobody for ever.
-fn is_of_a_wrong_clock(condition: &Condition, now: Timestamp) -> bool {
-    condition.until.max(condition.since) > now + AHEAD_MAX
+/// Whether a condition's times cannot be: it is treated as if there were none, so that it holds nobody for as long as a
+/// clock jumped.
+fn is_of_a_wrong_clock(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> bool {
+    let hold_max = match condition.phase {
+        Phase::Glitch => settings.glitch_hold.max(PAUSE_MAX),
+        Phase::Retry => settings.first_hold.max(settings.later_hold).max(PAUSE_MAX),
+        Phase::Recovering => Duration::ZERO,
+    };
+    condition.since > now + CLOCKS_APART_MAX || condition.until > now + hold_max + CLOCKS_APART_MAX
 }

@@ -89,6 +89,30 @@ fn what_a_wrong_clock_wrote_holds_nobody() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_ends_holds_and_ramps_instead_of_lengthening_them() {
+    let settings = HealthSettings::default();
+    let own = subscription("a.example", "billing");
+    let glitch = with(&[(own.clone(), failing())]);
+    let pause = with(&[(own.clone(), asked(900, None))]);
+    let mut retry = glitch.clone();
+    let mut later = NOW;
+    for _ in 0..6 {
+        later = later + mins(15);
+        assert!(retry.claim(&own, "p", later, &settings).is_some());
+        let failed = Observation::ProbeFailed { by: "p".to_owned(), last: BUSY };
+        assert!(retry.observe(&own, &failed, later, &settings));
+    }
+    let mut recovering = glitch.clone();
+    assert!(recovering.observe(&own, &Observation::Succeeded, NOW, &settings));
+    for (shard, at) in [(glitch, NOW), (pause, NOW), (retry, later), (recovering, NOW)] {
+        let gate = |back| shard.gate(&own, Timestamp::from_millis(at.as_millis() - back), &settings);
+        assert_ne!(gate(0), Gate::Open, "{shard:?}");
+        assert_ne!(gate(60_000), Gate::Open, "{shard:?}");
+        assert_eq!(gate(6 * 3_600_000), Gate::Open, "{shard:?}");
+    }
+}
+
+#[test]
 fn a_part_takes_no_more_than_it_may_and_forgets_what_is_over() {
     let settings = HealthSettings::default();
     let mut shard = Shard::default();
