@@ -128,7 +128,8 @@ pub fn decide(
     if state.attempt >= policy.attempts_max {
         return Verdict::GiveUp { reason: DeadLetterReason::MaxDeliveryAttemptsExceeded };
     }
-    Verdict::Retry { not_before: now + jitter.lengthen(wait(state.attempt, outcome, policy)) }
+    let left = state.expires_at.since(now);
+    Verdict::Retry { not_before: now + jitter.lengthen(wait(state.attempt, outcome, policy, left)) }
 }
 
 /// Whether an event has expired: asked when its next attempt falls due and right before its request begins, never in the
@@ -162,12 +163,15 @@ fn permanent(state: &AttemptState, outcome: Outcome, policy: &RetryPolicy) -> Op
     }
 }
 
-/// The wait is the largest of the schedule's step, the status's floor and `Retry-After`.
-fn wait(attempt: u16, outcome: Outcome, policy: &RetryPolicy) -> Duration {
+/// The wait is the largest of the schedule's step, the status's floor and `Retry-After`. That never makes an event wait
+/// for longer than the time that is `left` to it, so that its dead letter is in time.
+fn wait(attempt: u16, outcome: Outcome, policy: &RetryPolicy, left: Duration) -> Duration {
     let step = policy.step(attempt);
     let floor = policy.wait_floors.after(outcome.status());
     let asked = match outcome {
-        Outcome::Answered { status: 429 | 503, retry_after: Some(asked) } => asked.min(RETRY_AFTER_MAX),
+        Outcome::Answered { status: 429 | 503, retry_after: Some(asked) } => {
+            asked.min(RETRY_AFTER_MAX).min(left)
+        }
         Outcome::Failed(_) if outcome.is_unknown_name() => WAIT_UNKNOWN_NAME,
         _ => Duration::ZERO,
     };
@@ -328,6 +332,17 @@ mod tests {
         check(1, asked(429, 5), retry_in(30));
         check(1, asked(503, 1_000_000), retry_in(12 * 3600));
         check(1, asked(500, 3600), retry_in(10));
+    }
+
+    #[test]
+    fn no_event_waits_for_longer_than_it_lives_because_its_endpoint_asks_for_that() {
+        let soon = RetryPolicy { schedule: vec![Duration::from_secs(1)], ..RetryPolicy::default() };
+        let short = AttemptState { expires_at: NOW + Duration::from_secs(300), ..state(1) };
+        let asked = Outcome::Answered { status: 503, retry_after: Some(Duration::from_hours(24)) };
+        assert_eq!(decide(&short, asked, &soon, Jitter::NONE, NOW), retry_in(300));
+        // The schedule and the floors are the subscription's own.
+        let shorter = AttemptState { expires_at: NOW + Duration::from_secs(20), ..state(1) };
+        assert_eq!(decide(&shorter, asked, &soon, Jitter::NONE, NOW), retry_in(30));
     }
 
     #[test]
