@@ -1,7 +1,7 @@
 //! One link's places: so many requests to it are open at once. A quarter of them is kept for subscriptions
 //! that have none open, so that an endpoint that hangs cannot take them all.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use posthaste_core::health::Target;
@@ -31,9 +31,14 @@ struct Places {
     by: BTreeMap<Target, usize>,
     /// Those that wait, by subscription, the first that came first.
     waiting: BTreeMap<Target, VecDeque<Waiter>>,
+    /// The subscriptions for which somebody waits, the one that is served next in front.
+    ranked: BTreeSet<Rank>,
     came_ever: u64,
     is_closed: bool,
 }
+
+/// How many requests of a subscription are open, and when the first of its row came.
+type Rank = (usize, u64, Target);
 
 /// A request that waits for a place.
 #[derive(Debug)]
@@ -59,6 +64,7 @@ impl LinkLane {
         let mut places = lock(&self.places);
         places.is_closed = true;
         places.waiting.clear();
+        places.ranked.clear();
     }
 
     /// Waits for a place; `None` once the lane is closed.
@@ -80,8 +86,7 @@ impl LinkLane {
     }
 
     fn take(self: &Arc<Self>, places: &mut Places, target: &Target) -> LinkPlace {
-        places.taken += 1;
-        *places.by.entry(target.clone()).or_default() += 1;
+        places.come(target);
         LinkPlace { lane: Arc::clone(self), target: target.clone() }
     }
 
@@ -90,8 +95,7 @@ impl LinkLane {
         let mut places = lock(&self.places);
         places.leave(target);
         let mut given = Vec::new();
-        while let Some(next) = places.next(self.max) {
-            let Some(waiter) = places.pop(&next) else { break };
+        while let Some((next, waiter)) = places.next(self.max) {
             given.push((waiter, self.take(&mut places, &next)));
         }
         drop(places);
@@ -123,37 +127,71 @@ impl Places {
         }
         let (place, given) = oneshot::channel();
         self.came_ever += 1;
-        self.waiting.entry(target.clone()).or_default().push_back(Waiter { came: self.came_ever, place });
+        let waiter = Waiter { came: self.came_ever, place };
+        self.ranking(target, |places| {
+            places.waiting.entry(target.clone()).or_default().push_back(waiter);
+        });
         Some(given)
     }
 
-    /// The subscription that is served next, if it may: the one with the fewest open, and of equals the one
-    /// that has waited longest.
-    fn next(&mut self, max: usize) -> Option<Target> {
-        self.waiting.retain(|_, row| {
-            row.retain(|waiter| !waiter.place.is_closed());
-            !row.is_empty()
-        });
-        let came = |row: &VecDeque<Waiter>| row.front().map(|waiter| waiter.came);
-        let next = self.waiting.iter().min_by_key(|(target, row)| (self.open(target), came(row)));
-        next.map(|(target, _)| target.clone()).filter(|target| self.has_room(target, max))
+    /// The subscription that is served next, if it may, with the request that gets the place: the one with the fewest
+    /// open, and of equals the one that has waited longest. Those in front that have given up leave their rows here and
+    /// nowhere else, so that nobody has to look at all rows.
+    fn next(&mut self, max: usize) -> Option<(Target, Waiter)> {
+        loop {
+            let (_, _, target) = self.ranked.first()?.clone();
+            if !self.has_room(&target, max) {
+                return None;
+            }
+            let waiter = self.pop(&target)?;
+            if !waiter.place.is_closed() {
+                return Some((target, waiter));
+            }
+        }
     }
 
     fn pop(&mut self, target: &Target) -> Option<Waiter> {
-        let row = self.waiting.get_mut(target)?;
-        let waiter = row.pop_front();
-        if row.is_empty() {
-            self.waiting.remove(target);
-        }
-        waiter
+        self.ranking(target, |places| {
+            let row = places.waiting.get_mut(target)?;
+            let waiter = row.pop_front();
+            if row.is_empty() {
+                places.waiting.remove(target);
+            }
+            waiter
+        })
+    }
+
+    fn come(&mut self, target: &Target) {
+        self.ranking(target, |places| {
+            places.taken += 1;
+            *places.by.entry(target.clone()).or_default() += 1;
+        });
     }
 
     fn leave(&mut self, target: &Target) {
-        self.taken -= 1;
-        match self.by.get_mut(target) {
-            Some(open) if *open > 1 => *open -= 1,
-            _ => drop(self.by.remove(target)),
+        self.ranking(target, |places| {
+            places.taken -= 1;
+            match places.by.get_mut(target) {
+                Some(open) if *open > 1 => *open -= 1,
+                _ => drop(places.by.remove(target)),
+            }
+        });
+    }
+
+    /// Changes a subscription's row or the number of its requests, and ranks it by what they are then.
+    fn ranking<T>(&mut self, target: &Target, change: impl FnOnce(&mut Self) -> T) -> T {
+        if let Some(rank) = self.rank(target) {
+            self.ranked.remove(&rank);
         }
+        let changed = change(self);
+        self.ranked.extend(self.rank(target));
+        changed
+    }
+
+    /// Where a subscription stands; `None` where nobody waits.
+    fn rank(&self, target: &Target) -> Option<Rank> {
+        let first = self.waiting.get(target)?.front()?;
+        Some((self.open(target), first.came, target.clone()))
     }
 }
 
@@ -225,6 +263,14 @@ mod tests {
         fn open(&self, index: usize) -> usize {
             self.open.iter().filter(|(own, _)| *own == index).count()
         }
+
+        /// The ranks are what the rows say, and nobody has room that waits.
+        fn check(&self) {
+            let places = lock(&self.lane.places);
+            let ranks = places.waiting.keys().map(|target| places.rank(target).expect("somebody waits"));
+            assert_eq!(places.ranked, ranks.collect());
+            assert!(places.waiting.keys().all(|target| !places.has_room(target, MAX)));
+        }
     }
 
     #[test]
@@ -270,6 +316,24 @@ mod tests {
         row.look();
         assert_eq!((row.open.len(), lock(&row.lane.places).taken), (0, 0));
         assert!(lock(&row.lane.places).waiting.is_empty() && lock(&row.lane.places).by.is_empty());
+        row.check();
+    }
+
+    #[test]
+    fn the_next_is_found_without_a_look_at_all_that_wait() {
+        for seed in 0..30 {
+            let (mut row, chance) = (Row::new(), SeededEntropy::new(seed));
+            let below = |n: u8| usize::from(chance.uuid().as_bytes()[0] % n);
+            for _ in 0..100 {
+                match below(4) {
+                    0 | 1 => row.come(below(90), below(20)),
+                    2 => (0..below(20)).for_each(|_| row.finish(below(90))),
+                    // Some give up.
+                    _ => row.waiting.truncate(below(200)),
+                }
+                row.check();
+            }
+        }
     }
 
     #[test]
