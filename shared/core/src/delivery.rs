@@ -12,7 +12,7 @@ use crate::event::Envelope;
 use crate::hops::Hops;
 use crate::identity::Identity;
 use crate::name::{SubscriptionName, TopicName};
-use crate::outcome::OutcomeName;
+use crate::outcome::{OutcomeName, SendFailure};
 use crate::schema::Schema;
 use crate::time::Timestamp;
 use crate::topic::Subscription;
@@ -56,6 +56,8 @@ pub struct LastAttempt {
     pub at: Timestamp,
     /// Whether an authority said that the host name does not exist.
     pub name_was_unknown: bool,
+    /// Whether no connection came about in time, so that nothing was sent.
+    pub was_unconnected: bool,
 }
 
 /// One event of a delivery.
@@ -233,9 +235,10 @@ impl LastAttempt {
         Self { at: other.at, ..self } == other
     }
 
-    /// Whether the endpoint did not answer in time: a 408 is an answer.
+    /// Whether the endpoint did not answer in time, so that it may answer late: a 408 is an answer, and what was not sent
+    /// gets none.
     pub fn had_no_answer_in_time(self) -> bool {
-        self.outcome == OutcomeName::TimedOut && self.status.is_none()
+        self.outcome == OutcomeName::TimedOut && self.status.is_none() && !self.was_unconnected
     }
 
     /// Whether the endpoint refused the content.
@@ -250,6 +253,7 @@ impl LastAttempt {
             status: outcome.status(),
             at,
             name_was_unknown: outcome.is_unknown_name(),
+            was_unconnected: outcome == Outcome::Failed(SendFailure::ConnectTimedOut),
         })
     }
 }

@@ -205,17 +205,23 @@ fn is_dropped(reason: DeadLetterReason, policy: Option<&DeadLetterPolicy>) -> bo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::Outcome;
     use crate::delivery::{Marks, Payload};
     use crate::hops::Hops;
     use crate::name::{SubscriptionName, TopicName};
-    use crate::outcome::OutcomeName;
+    use crate::outcome::{OutcomeName, SendFailure};
     use crate::schema::Schema;
     use bytes::Bytes;
     use proptest::prelude::*;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
-    const LAST: LastAttempt =
-        LastAttempt { outcome: OutcomeName::Busy, status: Some(503), at: NOW, name_was_unknown: false };
+    const LAST: LastAttempt = LastAttempt {
+        outcome: OutcomeName::Busy,
+        status: Some(503),
+        at: NOW,
+        name_was_unknown: false,
+        was_unconnected: false,
+    };
     const KEPT: DeadLetterPolicy =
         DeadLetterPolicy { enabled: true, on_expiry: true, delay: Duration::ZERO, give_up_after: None };
 
@@ -283,6 +289,19 @@ mod tests {
         let not_before = NOW + Duration::from_secs(9);
         let settlement = settle(&delivery(1), &[EntryVerdict::Postponed { not_before }], Some(&KEPT));
         assert_eq!((settlement.again[0].not_before, settlement.again[0].attempts), (not_before, 3));
+    }
+
+    #[test]
+    fn only_what_was_sent_may_be_answered_late() {
+        let check = |failure, expected| {
+            let last = LastAttempt::of(Outcome::Failed(failure), NOW).unwrap();
+            assert_eq!(last.outcome, OutcomeName::TimedOut);
+            let settlement =
+                settle(&delivery(1), &[EntryVerdict::Retry { not_before: NOW, last }], Some(&KEPT));
+            assert_eq!(settlement.again[0].timed_out, expected, "{failure:?}");
+        };
+        check(SendFailure::TimedOut, true);
+        check(SendFailure::ConnectTimedOut, false);
     }
 
     #[test]

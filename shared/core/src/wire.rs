@@ -66,7 +66,7 @@ mod tests {
     use std::sync::Arc;
 
     use crate::batch::EventSize;
-    use crate::decide::DeadLetterReason;
+    use crate::decide::{DeadLetterReason, Outcome};
     use crate::delivery::{
         DeadLetter, Delivery, Entry, LastAttempt, Marks, Payload, PayloadDigest, StorageTrouble,
     };
@@ -74,7 +74,7 @@ mod tests {
     use crate::hops::Hops;
     use crate::identity::Identity;
     use crate::name::{SubscriptionName, TopicName};
-    use crate::outcome::OutcomeName;
+    use crate::outcome::{OutcomeName, SendFailure};
     use crate::schema::Schema;
     use crate::time::Timestamp;
 
@@ -104,6 +104,7 @@ mod tests {
                 status: Some(503),
                 at: Timestamp::from_millis(1_700_000_000_500),
                 name_was_unknown: false,
+                was_unconnected: false,
             }),
             timed_out: false,
             identity: None,
@@ -127,6 +128,16 @@ mod tests {
                 },
             ],
         }
+    }
+
+    #[test]
+    fn that_there_was_no_connection_is_read_back() {
+        let outcome = Outcome::Failed(SendFailure::ConnectTimedOut);
+        let last = LastAttempt::of(outcome, Timestamp::from_millis(1_700_000_000_500));
+        let unconnected = Delivery { last, ..delivery() };
+        let body = render_delivery(&unconnected);
+        assert!(std::str::from_utf8(&body).unwrap().contains(r#""wasUnconnected":true"#));
+        assert_eq!(parse_delivery(&body).unwrap(), unconnected);
     }
 
     const BOTH_MARKS: Marks = Marks { notice: true, replayed: true };

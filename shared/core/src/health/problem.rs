@@ -18,6 +18,7 @@ pub fn is_problem(delivery: &Delivery, successes: Option<Successes>, settings: &
 
 fn reach_of(last: LastAttempt) -> Reach {
     match last.outcome {
+        OutcomeName::TimedOut if last.was_unconnected => Reach::Link,
         // A client error, or a success of which one event was not acknowledged.
         OutcomeName::GenericError if matches!(last.status, Some(200..=204 | 400..=499)) => Reach::Event,
         OutcomeName::GenericError | OutcomeName::TimedOut | OutcomeName::Busy | OutcomeName::Redirected => {
@@ -44,6 +45,7 @@ mod tests {
     use crate::decide::Outcome;
     use crate::hops::Hops;
     use crate::name::{SubscriptionName, TopicName};
+    use crate::outcome::SendFailure;
     use crate::schema::Schema;
     use crate::time::Timestamp;
 
@@ -51,7 +53,10 @@ mod tests {
 
     /// `successes` are before and after the failure, in seconds.
     fn check(attempts: u16, status: u16, successes: Option<[i64; 2]>, expected: bool) {
-        let outcome = Outcome::Answered { status, retry_after: None };
+        check_after(Outcome::Answered { status, retry_after: None }, attempts, successes, expected);
+    }
+
+    fn check_after(outcome: Outcome, attempts: u16, successes: Option<[i64; 2]>, expected: bool) {
         let delivery = Delivery {
             topic: TopicName::parse("orders").unwrap(),
             subscription: SubscriptionName::parse("billing").unwrap(),
@@ -68,7 +73,7 @@ mod tests {
         let at = |secs: i64| Timestamp::from_millis(FAILED_AT.as_millis().saturating_add_signed(secs * 1000));
         let seen = successes.map(|[first, last]| Successes { first: at(first), last: at(last) });
         let is = is_problem(&delivery, seen, &HealthSettings::default());
-        assert_eq!(is, expected, "{attempts} {status} {successes:?}");
+        assert_eq!(is, expected, "{attempts} {outcome:?} {successes:?}");
     }
 
     #[test]
@@ -80,6 +85,14 @@ mod tests {
         check(2, 500, Some([-60, -1]), false);
         check(2, 422, Some([-60, 1]), false);
         check(0, 200, Some([-60, 1]), false);
+    }
+
+    #[test]
+    fn a_problem_event_had_a_connection() {
+        let check = |failure, expected| check_after(Outcome::Failed(failure), 2, Some([-60, 1]), expected);
+        check(SendFailure::TimedOut, true);
+        check(SendFailure::ConnectTimedOut, false);
+        check(SendFailure::Socket, false);
     }
 
     #[test]

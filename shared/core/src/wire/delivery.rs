@@ -47,6 +47,9 @@ struct LastWire {
     at: Timestamp,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     name_was_unknown: bool,
+    /// Later than version 3. A program that passes it over takes the failure for an ordinary timeout.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    was_unconnected: bool,
 }
 
 #[derive(Deserialize)]
@@ -119,6 +122,7 @@ impl Head {
                 status: last.status,
                 at: last.at,
                 name_was_unknown: last.name_was_unknown,
+                was_unconnected: last.was_unconnected,
             }),
             timed_out: delivery.timed_out,
             identity: delivery.identity,
@@ -148,6 +152,7 @@ impl Head {
                 status: last.status,
                 at: last.at,
                 name_was_unknown: last.name_was_unknown,
+                was_unconnected: last.was_unconnected,
             }),
             timed_out: self.timed_out,
             identity: self.identity,

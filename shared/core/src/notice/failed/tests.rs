@@ -35,6 +35,7 @@ fn letter(schema: Schema) -> DeadLetter {
                 status: Some(503),
                 at: Timestamp::from_millis(1_700_000_001_000),
                 name_was_unknown: false,
+                was_unconnected: false,
             }),
             timed_out: false,
             identity: None,
