@@ -7,13 +7,11 @@ use posthaste_core::outcome::SendFailure;
 use posthaste_core::replay::ReplayRecord;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::moved::Left;
-use crate::{MINUTE, SECOND, Seen};
-use crate::{
-    all_gone, arrived, change, dead_letters, each, name, publish, received, resume, sorted, upgraded,
-};
+use crate::{MINUTE, SECOND, Seen, all_gone, arrived, change, dead_letters, each, name, publish};
+use crate::{publish_events, received, resume, seen_in, sorted, upgraded};
 
 /// The replay that this program has accepted.
 const REPLAY: &str = "20231114T230000Z-0b8b9c5e6a0d";
@@ -44,9 +42,10 @@ async fn full() -> Left {
     world.endpoint.answer_at("letters.", Answer::Status(400));
     world.endpoint.answer_at("named.", Answer::With(429, "retry-after", "600"));
     world.clock.advance(SECOND);
-    for subscription in ["delayed", "parked", "letters", "held", "named", "down"] {
+    for subscription in ["delayed", "parked", "held", "named", "down"] {
         publish(&world, subscription, 90..92).await;
     }
+    publish_events(&world, "letters", [90, 91].map(with_own_reason).into()).await;
     world.deliver_all().await;
     publish(&world, "flight", 90..92).await;
     assert_eq!(world.receive(QueueName::Deliveries).await.len(), 1);
@@ -54,6 +53,12 @@ async fn full() -> Left {
     begin_replay(&world).await;
     world.endpoint.take();
     Left::by(world).await
+}
+
+/// An event with a member that its dead letter has too.
+fn with_own_reason(number: u32) -> Value {
+    let id = format!("letters-{number}");
+    json!({ "specversion": "1.0", "id": id, "source": "/shop", "type": "letters", "deadletterreason": "mine" })
 }
 
 async fn pause(world: &World) {
@@ -97,11 +102,24 @@ async fn check_goes_on(world: World) {
     resume(&world, "held").await;
     world.pass_by(MINUTE, 90 * MINUTE).await;
     assert!(all_gone(&world).await);
-    assert_eq!(of_this_program(received(&world)), accepted());
+    let requests = world.endpoint.take();
+    let mut own = requests.iter().filter(|request| request.body.contains("-9"));
+    assert!(own.all(|request| request.headers["posthaste-hops"] == "3"));
+    assert_eq!(of_this_program(seen_in(&requests)), accepted());
     let (letters, malformed) = dead_letters(&world).await;
     let letters: Vec<_> = letters.into_iter().filter(|(id, _)| id.starts_with("letters-9")).collect();
     assert_eq!((letters, malformed), (each("letters", 90..92, "UndeliverableDueToClientError"), 1));
+    assert_eq!(originals(&world).await, 2);
     assert_eq!(world.replayed(REPLAY).await.state, ReplayState::Done);
+}
+
+/// How many dead letters keep a member of the event's own beside theirs.
+async fn originals(world: &World) -> usize {
+    let objects = world.buried().await.into_iter().filter(|(key, _)| key.contains("/LETTERS/"));
+    let letters =
+        objects.flat_map(|(_, bytes)| serde_json::from_slice::<Vec<Value>>(&bytes).expect("letters"));
+    let own = |letter: &Value| letter["originalattributes"].as_str().is_some_and(|own| own.contains("mine"));
+    letters.filter(own).count()
 }
 
 #[tokio::test]
@@ -111,7 +129,7 @@ async fn what_is_newer_is_given_back_as_it_is_and_delivered_by_the_program_that_
     assert_ne!(next, left);
     // This program is the older one now.
     let world = next.world().await;
-    for _ in 0..12 {
+    for _ in 0..8 {
         world.pass_by(MINUTE, 10 * MINUTE).await;
         world.bury().await;
     }

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use http::Request;
 use posthaste_core::api::{ReplayState, StatusState, StatusView};
 use posthaste_core::identity::CreationId;
 use posthaste_core::layout;
@@ -23,7 +22,7 @@ use posthaste_core::time::Timestamp;
 use posthaste_local::{CheckReport, LocalQueue, ManualClock, SeededEntropy, StateStore, check};
 use posthaste_ports::{Activity, Clock, PressureReader, QueueName, Registry};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_simulation::World;
+use posthaste_simulation::{Request, World};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -88,8 +87,12 @@ fn ids(events: &Value) -> Vec<String> {
 
 /// All that arrived since the last time, sorted.
 fn received(world: &World) -> Vec<Seen> {
+    seen_in(&world.endpoint.take())
+}
+
+fn seen_in(requests: &[Request]) -> Vec<Seen> {
     let mut received = Vec::new();
-    for request in world.endpoint.take() {
+    for request in requests {
         let events = serde_json::from_str(&request.body).expect("events");
         received.extend(ids(&events).into_iter().map(|id| (id, request.url.clone())));
     }
@@ -173,10 +176,16 @@ async fn publish(world: &World, subscription: &str, numbers: Range<usize>) {
         json!({ "specversion": "1.0", "id": id, "source": "/shop", "type": subscription })
     };
     let events: Vec<_> = numbers.map(event).collect();
-    let request = Request::post("/topics/orders/events")
+    publish_events(world, subscription, events).await;
+}
+
+async fn publish_events(world: &World, subscription: &str, events: Vec<Value>) {
+    let (name, hops) = if events.len() == 1 { ("\"one\"", "0") } else { (subscription, "2") };
+    let request = http::Request::post("/topics/orders/events")
         .header("aeg-sas-key", "k1")
         .header("content-type", "application/cloudevents-batch+json")
-        .header("idempotency-key", if events.len() == 1 { "\"one\"" } else { subscription })
+        .header("idempotency-key", name)
+        .header("posthaste-hops", hops)
         .body(Body::from(Value::from(events).to_string()))
         .expect("a request");
     publisher(world).publish("orders", request).await.expect("published");
