@@ -13,7 +13,7 @@ use serde::Deserialize;
 use url::form_urlencoded;
 
 use crate::answer::Failure;
-use crate::document::{BadRequests, NoHandshake, Unchanged};
+use crate::document::{BadRequests, NoHandshake, Unavailable, Unchanged};
 use crate::edit::spelling;
 use crate::input::At;
 use crate::{Manage, Managed, Store, Webhooks};
@@ -47,7 +47,7 @@ pub(crate) struct CallbackPath {
     params(CallbackPath, ("WebHook-Allowed-Rate" = Option<String>, Query,
         description = "Most requests a minute, or `*`; the header of this name does the same")),
     responses((status = 200, description = "The subscription is active", body = String, content_type = "text/plain"),
-        BadRequests, NoHandshake, Unchanged))]
+        BadRequests, NoHandshake, Unavailable, Unchanged))]
 pub(crate) async fn consent<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
     State(manage): Managed<S, D, W, C, E>,
     At(path): At<CallbackPath>,
@@ -70,7 +70,7 @@ pub(crate) async fn consent<S: Store, D: Store, W: Webhooks, C: Clock, E: Entrop
     params(CallbackPath, ("WebHook-Allowed-Rate" = Option<String>, Header,
         description = "Most requests a minute, or `*`")),
     responses((status = 200, description = "The subscription is active", body = String, content_type = "text/plain"),
-        BadRequests, NoHandshake, Unchanged))]
+        BadRequests, NoHandshake, Unavailable, Unchanged))]
 pub(crate) async fn post_consent<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
     State(manage): Managed<S, D, W, C, E>,
     At(path): At<CallbackPath>,

@@ -19,11 +19,11 @@ use utoipa::{OpenApi, PartialSchema as _};
 
 use self::events::PublishBodyDocument;
 use self::nowhere::Nowhere;
-use self::problems::Publish;
 pub(crate) use self::problems::{
     BadRequests, BadWrites, FailedPrecondition, FullOfSecrets, LargeObject, NoHandshake, NoObject, NoReplay,
-    Problems, StoreDown, Unchanged, UnknownKey, UnknownSubscription, UnknownTopic, WrongStates,
+    Problems, StoreDown, Unavailable, Unchanged, UnknownKey, UnknownSubscription, UnknownTopic, WrongStates,
 };
+use self::problems::{Crowded, Publish};
 use crate::{guarded_routes, open_routes};
 
 /// The name of the admin key among the security schemes.
@@ -67,6 +67,8 @@ struct Around;
         ("Posthaste-Time-To-Live" = Option<String>, Header, description = "How long the events of this request live, \
             from when they are accepted: an ISO 8601 duration such as `PT10M`. An event's own `expirytime`, the \
             subscription's and the topic's time to live bound it."),
+        ("Posthaste-Hops" = Option<u8>, Header, description = "How many deliveries of posthaste these events came \
+            through, as the delivery that brought them says it. 8 and more are refused (400, `loop-detected`)."),
         ("Posthaste-Tier" = Option<String>, Header, description = "The tier of producers to be treated as: `bulk`, or \
             `standard` with a key of the tier `internal`. A producer can step back behind the tier of its key; what would \
             raise it changes nothing.")),
@@ -119,7 +121,7 @@ pub fn openapi() -> Document {
 ///
 /// Needs no key.
 #[utoipa::path(get, path = "/openapi.json", tag = "status", security(()),
-    responses((status = 200, description = "The OpenAPI document", body = serde_json::Value)))]
+    responses((status = 200, description = "The OpenAPI document", body = serde_json::Value), Crowded))]
 pub(crate) async fn openapi_json() -> Response {
     static JSON: LazyLock<Bytes> = LazyLock::new(|| {
         // The document is plain data with text keys: serialising it cannot fail.

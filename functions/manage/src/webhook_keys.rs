@@ -13,7 +13,7 @@ use posthaste_ports::{Clock, Entropy};
 use serde::Deserialize;
 
 use crate::answer::Failure;
-use crate::document::{BadRequests, StoreDown};
+use crate::document::{BadRequests, Unavailable};
 use crate::edit::spelling;
 use crate::input::Asked;
 use crate::{Managed, Store, Webhooks};
@@ -45,7 +45,7 @@ pub(crate) struct KeysQuery {
 /// exist.
 #[utoipa::path(get, path = "/.well-known/webhook-keys", tag = "subscriptions", security(()), params(KeysQuery),
     responses((status = 200, description = "The keys", body = WebhookKeys, content_type = "application/jwk-set+json"),
-        BadRequests, StoreDown))]
+        BadRequests, Unavailable))]
 pub(crate) async fn webhook_keys<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
     State(manage): Managed<S, D, W, C, E>,
     Asked(query): Asked<KeysQuery>,

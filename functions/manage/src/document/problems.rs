@@ -45,7 +45,9 @@ problems! {
         500 "What is stored cannot be used",
         503 "A store does not answer; try again after `Retry-After`";
     /// Of every route with something to parse in its path or query.
-    BadRequests: 400 "The path, query or body cannot be read, or a member cannot be accepted; it is named";
+    BadRequests:
+        400 "The path, query or body cannot be read, or a member cannot be accepted; it is named",
+        414 "`posthaste serve`: the path and query have more than 2,048 bytes";
     /// Of every route that needs the topic.
     UnknownTopic: 404 "There is no such topic";
     /// Of the route of a key.
@@ -55,9 +57,7 @@ problems! {
     /// Of a dead letter's route.
     NoObject: 404 "There is no such object";
     /// Of a callback.
-    NoHandshake:
-        404 "There is no such handshake, or its time is over",
-        503 "A store does not answer; try again after `Retry-After`";
+    NoHandshake: 404 "There is no such handshake, or its time is over";
     /// Of every action.
     WrongStates:
         409 "The subscription's state does not allow this, or others write it all the time",
@@ -83,12 +83,18 @@ problems! {
         507 "No room is left on the device";
     /// Of the health check.
     StoreDown: 503 "The state store does not answer";
+    /// Of every route without a key that needs the store, but for the health check.
+    Unavailable: 503 "A store does not answer, or too many requests are being answered; try again after `Retry-After`";
+    /// Of every route without a key that needs nothing.
+    Crowded: 503 "Too many requests are being answered; try again after `Retry-After`";
     /// Of the publish route, but for what [`Publish`] adds.
     PublishProblems:
-        400 "An event is not as its schema says; its index and member are named, and nothing was accepted",
+        400 "An event is not as its schema says, and its index and member are named; or `Posthaste-Hops` says that the \
+            events went round a loop (`loop-detected`). Nothing was accepted",
         401 "The publish key is missing or wrong",
         404 "There is no such topic",
         413 "The request, or an event in it, is larger than 1,000,000 bytes",
+        414 "`posthaste serve`: the path and query have more than 2,048 bytes",
         415 "The topic does not take this content type",
         507 "No room is left on the device";
     /// Of a publish request that its producer named.
@@ -98,7 +104,8 @@ problems! {
     /// Of the publish route under back pressure.
     PublishPressure:
         429 "Back pressure advises to wait for `Retry-After`",
-        503 "Back pressure refuses, or a store does not answer; try again after `Retry-After`";
+        503 "Back pressure refuses, too many requests are being answered, or a store does not answer; try again after \
+            `Retry-After`";
 }
 
 /// Every answer of the publish route, with the headers of those that tell of back pressure.

@@ -92,6 +92,22 @@ fn every_operation_has_its_own_id_and_a_summary() {
     }
 }
 
+/// `serve` looks at a request before any function does. Health, metrics and requests with the admin key always have a
+/// place.
+#[test]
+fn what_the_server_itself_answers_is_described() {
+    let document = document();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let has = |status: &str| operation["responses"][status].is_object();
+            let is_long = operation["parameters"].is_array() || path.contains('{');
+            assert_eq!(has("414"), is_long, "{method} {path}");
+            let is_open = operation["security"].is_array() && path != "/metrics";
+            assert!(!is_open || has("503"), "{method} {path}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn it_is_served_without_a_key() {
     let answer = Api::new().send(Request::get("/openapi.json").body(Body::empty()).unwrap()).await;
