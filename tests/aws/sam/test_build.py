@@ -1,6 +1,7 @@
 """What `sam build` comes down to: the calls of cargo that SAM and cargo-lambda make for each function. A setting that
 either of them overlooks is missing here, whatever the files say."""
 
+import shutil
 import tomllib
 import unittest
 
@@ -54,6 +55,11 @@ class Build(unittest.TestCase):
     def test_every_function_gets_the_program_that_cargo_made(self):
         built = [path.parent.name for path in (self.checkout.path / ".aws-sam" / "build").glob("*/bootstrap")]
         self.assertEqual(sorted(name.removesuffix("Function").lower() for name in built), FUNCTIONS)
+
+    def test_git_ignores_what_sam_makes(self):
+        self.assertTrue((self.checkout.path / ".aws-sam").is_dir())
+        shutil.copy(ROOT / ".gitignore", self.checkout.path)
+        self.assertEqual(self.checkout.run("git init --quiet && git status --porcelain -- .aws-sam"), "")
 
     def test_without_its_settings_cargo_lambda_would_make_programs_that_abort(self):
         # What these tests would see if the settings were not found: the stub tells it apart.
