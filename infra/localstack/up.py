@@ -19,6 +19,9 @@ import template
 DESCRIPTION = """Starts ministack, an AWS emulator, on 127.0.0.1, and deploys this repository's template.yaml to it,
 with the real function binaries. Prints lines that a shell can evaluate. `down` stops everything and keeps nothing."""
 
+# The parameter that only `up` gives: another digest would not fit the key that it prints.
+ADMIN_KEY = "AdminKeySha256"
+
 
 def arguments():
     parser = argparse.ArgumentParser(prog="infra/localstack/up", description=DESCRIPTION)
@@ -51,6 +54,8 @@ def parameter(text):
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    if name == ADMIN_KEY:
+        raise argparse.ArgumentTypeError(f"{ADMIN_KEY} is the digest of the key that up makes and prints; leave it out")
     if name not in (known := template.parameters()):
         raise argparse.ArgumentTypeError(f"{name!r} is no parameter of template.yaml; it has {', '.join(known)}")
     return name, value
@@ -71,7 +76,7 @@ def deployed(cloud, options, binaries):
     """Deploys, and says where everything is."""
     key = secrets.token_urlsafe(32)
     digest = hashlib.sha256(key.encode()).hexdigest()
-    given = {"AdminKeySha256": digest, "AllowEndpoints": options.allow_endpoints}
+    given = {ADMIN_KEY: digest, "AllowEndpoints": options.allow_endpoints}
     given |= dict(options.parameter)
     tell("uploading the functions")
     cloud.upload(binaries, given)

@@ -36,9 +36,10 @@ class Stack:
 
     def __enter__(self):
         try:
-            done = self.up()
+            done = self.up(stderr=subprocess.PIPE)
+            sys.stderr.write(done.stderr)
             done.check_returncode()
-            self.told = done.stdout
+            self.told, self.said = done.stdout, done.stderr
             self.described = json.loads((pathlib.Path(self.folder.name) / "stack.json").read_text())
         except BaseException:
             self.__exit__()

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 
 from case import Case
+from stack import ROOT
 
 
 class LocalStack(Case):
@@ -18,6 +19,18 @@ class LocalStack(Case):
         for told in (self.stack.publish_url, self.stack.state_bucket, self.stack.dead_letter_bucket):
             self.assertIn(told, self.stack.told)
 
+    def test_up_says_where_the_command_and_the_topic_come_from(self):
+        said = [line.strip() for line in self.stack.said.partition("next, in ")[2].splitlines()]
+        repository, build, apply, publish = said
+        self.assertEqual(pathlib.Path(repository.rstrip(":")), ROOT)
+        self.assertTrue(build.startswith('cargo build --release && export PATH="$PWD/target/release:$PATH"'), build)
+        for line, program, file in (
+            (apply, "posthaste apply -f", "samples/orders.yaml"),
+            (publish, "posthaste publish orders --file", "samples/cloudevents/order-paid.json"),
+        ):
+            self.assertTrue(line.startswith(f"{program} {file}"), line)
+            self.assertTrue((ROOT / file).is_file(), file)
+
     def test_a_second_up_says_that_one_runs_and_leaves_it_alone(self):
         again = self.stack.up(stderr=subprocess.PIPE)
         self.assertEqual((again.returncode, again.stdout), (1, ""))
@@ -28,6 +41,11 @@ class LocalStack(Case):
         wrong = self.stack.up("--parameter", "MaxEventAge=1", stderr=subprocess.PIPE)
         self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
         self.assertIn("'MaxEventAge' is no parameter of template.yaml", wrong.stderr)
+
+    def test_a_digest_that_would_not_fit_the_printed_key_is_refused(self):
+        wrong = self.stack.up("--parameter", f"AdminKeySha256={64 * '0'}", stderr=subprocess.PIPE)
+        self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
+        self.assertIn("AdminKeySha256 is the digest of the key that up makes and prints", wrong.stderr)
 
     def test_what_up_makes_is_for_its_owner_alone(self):
         self.apply()
