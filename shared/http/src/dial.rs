@@ -25,12 +25,18 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// into a scan of other people's machines.
 const ADDRESSES_TRIED_MAX: usize = 16;
 
-/// The addresses to try, in order: those of a host in turn from the one at `start`, wrapping around, as many as are
-/// tried at most.
+/// The addresses to try, in order, as many as are tried at most. The one at `start` of all comes first, counted around;
+/// those of its family follow in turn, and the other family's lie between them (RFC 8305, section 4): a family that is
+/// silent delays a connection once, not once for each of its addresses.
 pub(crate) fn in_turn(addresses: &[IpAddr], start: usize) -> Vec<IpAddr> {
-    let skipped = start.checked_rem(addresses.len()).unwrap_or_default();
-    let turned = addresses.iter().cycle().skip(skipped).take(addresses.len().min(ADDRESSES_TRIED_MAX));
-    turned.copied().collect()
+    let Some(first) = start.checked_rem(addresses.len()) else { return Vec::new() };
+    let is_ipv4 = addresses[first].is_ipv4();
+    let turned = addresses[first..].iter().chain(&addresses[..first]);
+    let (own, mut other): (Vec<IpAddr>, Vec<IpAddr>) = turned.partition(|it| it.is_ipv4() == is_ipv4);
+    let turn = start.checked_rem(other.len()).unwrap_or_default();
+    other.rotate_left(turn);
+    let pairs = (0..addresses.len()).flat_map(|n| [own.get(n), other.get(n)]);
+    pairs.flatten().copied().take(ADDRESSES_TRIED_MAX).collect()
 }
 
 /// Opens a connection over `link` to one of `addresses`, which the caller has vetted and put in their order.
@@ -129,6 +135,7 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
     use std::sync::Mutex;
 
     use posthaste_core::time::Timestamp;
@@ -187,6 +194,30 @@ mod tests {
         let many: Vec<_> = (0..100).map(address).collect();
         let tried = in_turn(&many, 95);
         assert_eq!((tried.len(), tried[0], tried[5]), (ADDRESSES_TRIED_MAX, address(95), address(0)));
+    }
+
+    /// IPv4 addresses by their last byte, IPv6 ones by 100 and more.
+    fn of_both(numbers: &[u8]) -> Vec<IpAddr> {
+        let v6 = |number| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(number)).into();
+        numbers.iter().map(|&number| if number < 100 { address(number) } else { v6(number) }).collect()
+    }
+
+    #[test]
+    fn the_families_alternate_and_each_address_is_first_in_its_turn() {
+        let check = |all: &[u8], start, expected: &[u8]| {
+            assert_eq!(in_turn(&of_both(all), start), of_both(expected), "{all:?} {start}");
+        };
+        let all = [1, 2, 101, 102, 103];
+        check(&all, 0, &[1, 101, 2, 102, 103]);
+        check(&all, 1, &[2, 102, 1, 103, 101]);
+        check(&all, 2, &[101, 1, 102, 2, 103]);
+        check(&all, 3, &[102, 2, 103, 1, 101]);
+        check(&all, 4, &[103, 1, 101, 2, 102]);
+        check(&all, 5, &[1, 103, 2, 101, 102]);
+        check(&[1, 101], 1, &[101, 1]);
+        // A host with many addresses of one family is tried at one of the other's soon.
+        let many: Vec<u8> = (1..=20).chain([101]).collect();
+        check(&many, 0, &[1, 101, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
     }
 
     #[tokio::test]

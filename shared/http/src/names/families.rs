@@ -3,28 +3,32 @@
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::pin;
+use std::time::Duration;
 
 use futures_util::future::{Either, select};
+use posthaste_ports::Clock;
 
 use super::LookupError;
 
+/// How long IPv4 addresses wait for the answer about IPv6. RFC 8305 recommends 50 ms. This is longer, because all
+/// addresses of a host are vetted together, and no attempt waits for it while a name is remembered.
+const RESOLUTION_DELAY: Duration = Duration::from_millis(250);
+
 type Answer = Result<Vec<IpAddr>, LookupError>;
 
-/// The addresses of both families, IPv4 first. Once one family has given addresses, or has said that the name does not
-/// exist, the other one has as long as `delay` takes. A family without an answer of use leaves it to the other.
+/// The addresses of both families, IPv4 first. The answer about IPv4 is always waited for: most hosts have IPv4 addresses,
+/// and some have no others. Once it is there and of use, the one about IPv6 has [`RESOLUTION_DELAY`] more.
 pub(super) async fn both_families(
     v4: impl Future<Output = Answer>,
     v6: impl Future<Output = Answer>,
-    delay: impl Future<Output = ()>,
+    clock: &impl Clock,
 ) -> Answer {
-    let (v4, v6, delay) = (pin!(v4), pin!(v6), pin!(delay));
-    let (first, second) = match select(v4, v6).await {
-        Either::Left((v4, v6)) if is_usable(&v4) => (Some(v4), in_time(v6, delay).await),
-        Either::Right((v6, v4)) if is_usable(&v6) => (in_time(v4, delay).await, Some(v6)),
-        Either::Left((v4, v6)) => (Some(v4), Some(v6.await)),
-        Either::Right((v6, v4)) => (Some(v4.await), Some(v6)),
+    let (v4, v6) = match select(pin!(v4), pin!(v6)).await {
+        Either::Left((v4, v6)) if is_usable(&v4) => (v4, in_time(v6, clock).await),
+        Either::Left((v4, v6)) => (v4, Some(v6.await)),
+        Either::Right((v6, v4)) => (v4.await, Some(v6)),
     };
-    joined(first, second)
+    joined(v4, v6)
 }
 
 fn is_usable(answer: &Answer) -> bool {
@@ -34,42 +38,41 @@ fn is_usable(answer: &Answer) -> bool {
     }
 }
 
-async fn in_time(
-    answer: impl Future<Output = Answer> + Unpin,
-    delay: impl Future<Output = ()> + Unpin,
-) -> Option<Answer> {
-    match select(answer, delay).await {
+async fn in_time(answer: impl Future<Output = Answer> + Unpin, clock: &impl Clock) -> Option<Answer> {
+    match select(answer, pin!(clock.sleep(RESOLUTION_DELAY))).await {
         Either::Left((answer, _)) => Some(answer),
         Either::Right(_) => None,
     }
 }
 
-/// Addresses of either family count, then the word that the name does not exist, then any failure.
-fn joined(v4: Option<Answer>, v6: Option<Answer>) -> Answer {
-    let (mut addresses, mut failure) = (Vec::new(), None);
-    for answer in [v4, v6].into_iter().flatten() {
-        match answer {
-            Ok(found) => addresses.extend(found),
-            Err(LookupError::DoesNotExist) => failure = Some(LookupError::DoesNotExist),
-            Err(error) => failure = failure.or(Some(error)),
+/// Addresses of either family count. That a name does not exist is believed of IPv4's answer alone: there are name
+/// servers that say so of every name when they are asked for IPv6 (RFC 4074, section 4.2).
+fn joined(v4: Answer, v6: Option<Answer>) -> Answer {
+    match (v4, v6) {
+        (Ok(mut addresses), Some(Ok(more))) => {
+            addresses.extend(more);
+            Ok(addresses)
         }
-    }
-    match failure {
-        Some(failure) if addresses.is_empty() => Err(failure),
-        _ => Ok(addresses),
+        (Err(_), Some(Ok(addresses))) if !addresses.is_empty() => Ok(addresses),
+        (v4, _) => v4,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::future::{pending, ready};
+    use std::future::pending;
+
+    use posthaste_core::time::Timestamp;
+    use posthaste_local::ManualClock;
 
     use super::*;
 
     /// What a look-up of one family comes to; `None` is silence.
     type Script = Option<Result<&'static [&'static str], bool>>;
 
-    async fn family(script: Script) -> Answer {
+    /// A family whose look-up comes to this after so long.
+    async fn family(clock: &ManualClock, after_ms: u64, script: Script) -> Answer {
+        clock.sleep(Duration::from_millis(after_ms)).await;
         match script {
             Some(Ok(addresses)) => Ok(parsed(addresses)),
             Some(Err(true)) => Err(LookupError::DoesNotExist),
@@ -82,11 +85,32 @@ mod tests {
         addresses.iter().map(|address| address.parse().unwrap()).collect()
     }
 
+    /// Looks both up, each family answering after so many milliseconds, and answers how long it took.
+    async fn looked_up(v4: (u64, Script), v6: (u64, Script)) -> (Answer, u64) {
+        let clock = ManualClock::new(Timestamp::EPOCH);
+        let both = both_families(family(&clock, v4.0, v4.1), family(&clock, v6.0, v6.1), &clock);
+        let time = async {
+            loop {
+                // What is awake runs first; then time passes up to the next who sleeps.
+                tokio::task::yield_now().await;
+                clock.advance_to_next();
+            }
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = both => answer,
+            () = time => unreachable!("it never ends"),
+        };
+        (answer, clock.now().as_millis())
+    }
+
     /// Addresses, or whether the name does not exist.
     async fn check(v4: Script, v6: Script, expected: Result<&[&str], bool>) {
-        let answer = both_families(family(v4), family(v6), ready(())).await;
-        let answer = answer.map_err(|error| matches!(error, LookupError::DoesNotExist));
-        assert_eq!(answer, expected.map(parsed), "{v4:?} {v6:?}");
+        for (v4_ms, v6_ms) in [(1, 2), (2, 1)] {
+            let (answer, _) = looked_up((v4_ms, v4), (v6_ms, v6)).await;
+            let answer = answer.map_err(|error| matches!(error, LookupError::DoesNotExist));
+            assert_eq!(answer, expected.map(parsed), "{v4:?} {v6:?}");
+        }
     }
 
     const V4: Script = Some(Ok(&["192.0.2.1"]));
@@ -96,11 +120,9 @@ mod tests {
     const FAILED: Script = Some(Err(false));
 
     #[tokio::test]
-    async fn a_silent_family_is_not_waited_for() {
+    async fn silence_about_ipv6_is_not_waited_for() {
         check(V4, None, Ok(&["192.0.2.1"])).await;
-        check(None, V6, Ok(&["2001:db8::1"])).await;
         check(UNKNOWN, None, Err(true)).await;
-        check(None, UNKNOWN, Err(true)).await;
     }
 
     #[tokio::test]
@@ -111,13 +133,40 @@ mod tests {
         check(V4, UNKNOWN, Ok(&["192.0.2.1"])).await;
         check(FAILED, V6, Ok(&["2001:db8::1"])).await;
         check(NONE, V6, Ok(&["2001:db8::1"])).await;
+        check(UNKNOWN, V6, Ok(&["2001:db8::1"])).await;
     }
 
     #[tokio::test]
-    async fn without_addresses_the_surest_reason_counts() {
+    async fn only_the_answer_about_ipv4_says_that_a_name_does_not_exist() {
         check(NONE, NONE, Ok(&[])).await;
         check(FAILED, NONE, Err(false)).await;
-        check(FAILED, UNKNOWN, Err(true)).await;
+        check(FAILED, FAILED, Err(false)).await;
+        check(FAILED, UNKNOWN, Err(false)).await;
+        check(NONE, UNKNOWN, Ok(&[])).await;
+        check(UNKNOWN, NONE, Err(true)).await;
         check(UNKNOWN, FAILED, Err(true)).await;
+        check(UNKNOWN, UNKNOWN, Err(true)).await;
+    }
+
+    /// Which addresses there are, and after how many milliseconds.
+    async fn check_time(v4_ms: u64, v6: (u64, Script), expected: (&[&str], u64)) {
+        let (answer, ms) = looked_up((v4_ms, V4), v6).await;
+        assert_eq!((answer.unwrap(), ms), (parsed(expected.0), expected.1), "{v4_ms} {v6:?}");
+    }
+
+    #[tokio::test]
+    async fn the_wait_for_ipv6_begins_with_the_answer_about_ipv4_however_slow_the_server_is() {
+        let both: &[&str] = &["192.0.2.1", "2001:db8::1"];
+        check_time(301, (300, V6), (both, 301)).await;
+        check_time(300, (300, V6), (both, 300)).await;
+        check_time(300, (549, V6), (both, 549)).await;
+        check_time(300, (551, V6), (&["192.0.2.1"], 550)).await;
+        check_time(300, (0, None), (&["192.0.2.1"], 550)).await;
+    }
+
+    #[tokio::test]
+    async fn the_answer_about_ipv4_is_waited_for_to_its_own_end() {
+        check_time(5_000, (1, V6), (&["192.0.2.1", "2001:db8::1"], 5_000)).await;
+        check_time(5_000, (1, UNKNOWN), (&["192.0.2.1"], 5_000)).await;
     }
 }

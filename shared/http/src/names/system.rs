@@ -3,7 +3,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig};
@@ -21,8 +20,9 @@ use super::{LookupError, NameLookup};
 /// `invalid`, whose meaning is fixed (RFC 6761). Search domains are not tried: an endpoint's name is
 /// a full name, and `billing.example.com` must not become `billing.example.com.cluster.local`.
 ///
-/// Both address families are looked up side by side. Once one of them has answered, the other gets a quarter of a
-/// second more, so that a name server that never answers for IPv6 does not delay every attempt (RFC 8305, section 3).
+/// Both address families are looked up side by side. Once the answer about IPv4 is there, the one about IPv6 gets a
+/// quarter of a second more, so that a name server that is silent about IPv6 does not delay every attempt (RFC 8305,
+/// section 3).
 pub struct SystemNames<C> {
     clock: C,
     server: Option<SocketAddr>,
@@ -35,10 +35,6 @@ struct Resolvers {
     v4: TokioResolver,
     v6: TokioResolver,
 }
-
-/// How long the addresses of one family wait for the other family's. RFC 8305 recommends 50 ms. This is longer, because
-/// all addresses of a host are vetted together, and no attempt waits for it while a name is remembered.
-const RESOLUTION_DELAY: Duration = Duration::from_millis(250);
 
 impl<C> SystemNames<C> {
     /// Asks this name server and nothing else; without one, what the system is set up to ask.
@@ -64,8 +60,7 @@ impl<C: Clock> NameLookup for SystemNames<C> {
     async fn lookup(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
         let full_name = format!("{}.", host.trim_end_matches('.'));
         let Resolvers { v4, v6 } = self.resolvers().map_err(meaning)?;
-        let delay = self.clock.sleep(RESOLUTION_DELAY);
-        both_families(addresses(&v4, &full_name), addresses(&v6, &full_name), delay).await
+        both_families(addresses(&v4, &full_name), addresses(&v6, &full_name), &self.clock).await
     }
 
     fn forget(&self) {
