@@ -28,7 +28,9 @@ impl FolderLock {
 
     /// Takes the lock of the engine's file, which exists, and writes down which process has both.
     pub(super) fn take_engine(&mut self, dir: &Path) -> Result<(), OpenError> {
-        let engine = File::open(dir.join(ENGINE_FILE)).map_err(|error| folder(dir, error))?;
+        // Opened to be written too: NFS makes of this a lock of its server, which asks for that.
+        let options = OpenOptions::new().read(true).write(true).clone();
+        let engine = options.open(dir.join(ENGINE_FILE)).map_err(|error| folder(dir, error))?;
         if !try_lock(dir, &engine)? {
             return Err(OpenError::Locked { path: dir.to_owned(), pid: None });
         }
@@ -72,4 +74,21 @@ fn written_pid(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.take(PID_BYTES_MAX).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{OFlags, fcntl_getfl};
+
+    use super::*;
+
+    #[test]
+    fn the_engine_s_file_is_locked_by_a_handle_that_may_write_as_nfs_wants_it() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(ENGINE_FILE), "x").unwrap();
+        let mut lock = FolderLock::take(folder.path()).unwrap();
+        lock.take_engine(folder.path()).unwrap();
+        let flags = fcntl_getfl(lock.engine.as_ref().unwrap()).unwrap();
+        assert_eq!(flags & OFlags::ACCMODE, OFlags::RDWR);
+    }
 }

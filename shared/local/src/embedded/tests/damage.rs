@@ -189,6 +189,11 @@ async fn a_whole_folder_has_no_damage_also_after_an_end_that_was_none() {
     fill(&dir).await;
     let report = check(&dir).unwrap();
     assert_eq!((report.messages, report.objects, report.damages), (120, 60, 0), "{:?}", report.named);
+    // One who only reads keeps no other reader out.
+    let reader = std::fs::File::open(dir.join(ENGINE_FILE)).unwrap();
+    reader.lock_shared().unwrap();
+    assert_eq!(check(&dir).unwrap().objects, 60);
+    drop(reader);
     let local = open_folder(&dir).unwrap();
     assert!(matches!(check(&dir).unwrap_err(), OpenError::Locked { .. }));
     local.state().put("a", Bytes::from("b"), PutCondition::Always).await.unwrap();
