@@ -1,9 +1,11 @@
 //! Files and folders for their owner alone, under any umask: signing secrets, publish keys and payloads lie in them.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+
+use rustix::io::Errno;
 
 /// Mode of a new file: read and written by its owner.
 const FILE_MODE: u32 = 0o600;
@@ -17,36 +19,38 @@ const OTHERS: u32 = 0o077;
 /// Mode bit of a folder that several users share, such as `/tmp`.
 const STICKY: u32 = 0o1000;
 
+/// The bits of a mode that can be set.
+const MODE: u32 = 0o7777;
+
 /// Makes one folder.
 pub fn make_folder(dir: &Path) -> io::Result<()> {
     DirBuilder::new().mode(FOLDER_MODE).create(dir)?;
+    let mode = mode_of(&std::fs::metadata(dir)?);
     // A umask may have taken more away than others' rights.
-    std::fs::set_permissions(dir, Permissions::from_mode(FOLDER_MODE))
+    ensure(mode, FOLDER_MODE, |mode| std::fs::set_permissions(dir, mode)).map(drop)
 }
 
-/// Makes a folder and those above it that are missing.
+/// Makes a folder. Those above it that are missing are made as the umask says.
 pub fn make_folders(dir: &Path) -> io::Result<()> {
     // An empty path is what lies above the first folder of a relative one.
-    let missing = dir.ancestors().take_while(|folder| *folder != Path::new("") && !folder.is_dir());
-    let missing: Vec<_> = missing.collect();
-    missing.into_iter().rev().try_for_each(|folder| match make_folder(folder) {
+    let above = dir.parent().filter(|above| *above != Path::new(""));
+    match above.map_or(Ok(()), std::fs::create_dir_all).and_then(|()| make_folder(dir)) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // Another process may have made it meanwhile.
-            if folder.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
+            // It was there, or another process has made it meanwhile.
+            if dir.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
         }
         other => other,
-    })
+    }
 }
 
-/// Opens a file. One that is made by this is its owner's alone, one that was there is narrowed to that.
+/// Opens a file. One that is made by this is its owner's alone, one that was there is narrowed to that, as far as the
+/// file system lets it.
 pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
     let is_new = !path.try_exists()?;
     let file = options.clone().mode(FILE_MODE).open(path)?;
-    if is_new {
-        file.set_permissions(Permissions::from_mode(FILE_MODE))?;
-    } else {
-        narrow(path)?;
-    }
+    let mode = mode_of(&file.metadata()?);
+    let wanted = if is_new { FILE_MODE } else { mode & !OTHERS };
+    ensure(mode, wanted, |mode| file.set_permissions(mode))?;
     Ok(file)
 }
 
@@ -55,31 +59,30 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     open(OpenOptions::new().write(true).create(true).truncate(true), path)?.write_all(bytes)
 }
 
-/// Takes the rights of everybody but the owner away from a file or folder. One that belongs to another user, or a
-/// folder that several users share, stays as it is and is logged.
+/// Takes the rights of everybody but the owner away from a file or folder. Where that is refused, or a folder is one
+/// that several users share, it stays open to them, and the log says so.
 pub fn narrow(path: &Path) -> io::Result<()> {
     let found = std::fs::metadata(path)?;
-    let mode = found.permissions().mode();
-    if mode & OTHERS == 0 {
-        return Ok(());
-    }
-    if found.is_dir() && mode & STICKY != 0 {
+    if found.is_dir() && mode_of(&found) & STICKY != 0 && mode_of(&found) & OTHERS != 0 {
         tracing::warn!(path = %path.display(), "the folder is shared by several users and stays open to them");
         return Ok(());
     }
-    match std::fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS)) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            tracing::warn!(path = %path.display(), "it belongs to another user and stays open to others");
-            Ok(())
-        }
-        other => other,
+    if !is_narrowed(path)? {
+        warn(path);
     }
+    Ok(())
 }
 
 /// Narrows a folder and all that lies in it, the folder last: its own mode says that all of it was done, so that the
-/// next start need not look again. Links are not followed.
+/// next start need not look again. Links are not followed. Where a mode cannot be changed, the log says so once.
 pub fn narrow_all(dir: &Path) -> io::Result<()> {
-    if std::fs::metadata(dir)?.permissions().mode() & OTHERS == 0 {
+    let mode = mode_of(&std::fs::metadata(dir)?);
+    if mode & OTHERS == 0 {
+        return Ok(());
+    }
+    // Where the folder's mode may not even be set to what it is, that of a million files in it need not be tried.
+    if !was_accepted(std::fs::set_permissions(dir, Permissions::from_mode(mode)))? {
+        warn(dir);
         return Ok(());
     }
     narrow_inside(dir)?;
@@ -101,13 +104,57 @@ fn narrow_inside(dir: &Path) -> io::Result<()> {
             if kind.is_symlink() {
                 continue;
             }
-            narrow(&entry.path())?;
+            // The folder that holds all of this is what keeps others out, and is narrowed or warned of at the end.
+            is_narrowed(&entry.path())?;
             if kind.is_dir() {
                 folders.push(entry.path());
             }
         }
     }
     Ok(())
+}
+
+/// Narrows a file or folder, and answers whether it is narrow now: some file systems take a mode and do not keep it.
+fn is_narrowed(path: &Path) -> io::Result<bool> {
+    let mode = mode_of(&std::fs::metadata(path)?);
+    if mode & OTHERS == 0 {
+        return Ok(true);
+    }
+    let is_set = ensure(mode, mode & !OTHERS, |mode| std::fs::set_permissions(path, mode))?;
+    Ok(is_set && mode_of(&std::fs::metadata(path)?) & OTHERS == 0)
+}
+
+/// Sets a mode where it is another, and answers whether it is as wanted now.
+fn ensure(found: u32, wanted: u32, set: impl FnOnce(Permissions) -> io::Result<()>) -> io::Result<bool> {
+    if found == wanted { Ok(true) } else { was_accepted(set(Permissions::from_mode(wanted))) }
+}
+
+fn was_accepted(set: io::Result<()>) -> io::Result<bool> {
+    match set {
+        Ok(()) => Ok(true),
+        Err(error) if is_refused(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether modes cannot be changed here: the file belongs to another user, the mount is read-only, or the file system
+/// has none, as on a Windows share. The program works there too.
+fn is_refused(error: &io::Error) -> bool {
+    let is_unsupported = Errno::from_io_error(error) == Some(Errno::OPNOTSUPP);
+    is_unsupported
+        || matches!(
+            error.kind(),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::Unsupported
+        )
+}
+
+fn warn(path: &Path) {
+    let path = path.display();
+    tracing::warn!(%path, "its mode cannot be changed, so it stays open to other users of this machine");
+}
+
+fn mode_of(found: &Metadata) -> u32 {
+    found.permissions().mode() & MODE
 }
 
 #[cfg(test)]
@@ -123,16 +170,41 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_its_owners_alone() {
+    fn what_is_made_is_its_owners_alone_and_what_lies_above_is_as_the_umask_says() {
         let folder = tempfile::tempdir().unwrap();
-        let dir = folder.path().join("a/b");
+        let dir = folder.path().join("a/b/c");
         make_folders(&dir).unwrap();
         make_folders(&dir).unwrap();
         write(&dir.join("file"), b"x").unwrap();
-        assert_eq!(
-            [mode(&folder.path().join("a")), mode(&dir), mode(&dir.join("file"))],
-            [0o700, 0o700, 0o600]
-        );
+        assert_eq!([mode(&dir), mode(&dir.join("file"))], [0o700, 0o600]);
+        let other = folder.path().join("other");
+        std::fs::create_dir(&other).unwrap();
+        for made in ["a", "a/b"] {
+            assert_eq!(mode(&folder.path().join(made)), mode(&other), "{made}");
+        }
+    }
+
+    #[test]
+    fn a_mode_that_is_as_wanted_is_not_set_and_one_that_cannot_be_set_is_no_error() {
+        let untouched = |_| unreachable!("it is as it should be");
+        assert!(ensure(0o600, 0o600, untouched).unwrap());
+        assert!(ensure(0o777, 0o600, |mode| Ok(assert_eq!(mode.mode(), 0o600))).unwrap());
+        for refused in [Errno::PERM, Errno::ACCESS, Errno::ROFS, Errno::OPNOTSUPP, Errno::NOSYS] {
+            assert!(!ensure(0o777, 0o600, |_| Err(refused.into())).unwrap(), "{refused}");
+        }
+        assert!(ensure(0o777, 0o600, |_| Err(Errno::IO.into())).is_err());
+    }
+
+    /// The kernel refuses other modes for what it shows of a process, whoever asks.
+    #[test]
+    fn a_file_system_that_refuses_modes_is_used_as_it_is() {
+        let (dir, file) = (Path::new("/proc/self/attr"), Path::new("/proc/self/attr/current"));
+        let before = [mode(dir), mode(file)];
+        assert!(before.iter().all(|mode| mode & OTHERS != 0), "{before:?}");
+        narrow(file).unwrap();
+        narrow_all(dir).unwrap();
+        open(OpenOptions::new().read(true), file).unwrap();
+        assert_eq!([mode(dir), mode(file)], before);
     }
 
     #[test]
