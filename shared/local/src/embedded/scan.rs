@@ -2,9 +2,9 @@
 //! file, so what it shows is compared with itself. Bodies and digests are not looked at, which would take a look at
 //! every byte.
 
-use std::collections::BTreeSet;
-
-use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableHandle};
+use redb::{
+    Database, Range, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableHandle,
+};
 
 use super::engine::{EngineError, FOLDER, FORMAT, MESSAGES, OBJECT_DIGESTS, OBJECTS, ObjectFacts, failed};
 use super::record::Header;
@@ -67,7 +67,7 @@ fn messages(
 fn objects(transaction: &ReadTransaction, next: u64) -> Result<u64, EngineError> {
     const TABLE: &str = "objects";
     let table = transaction.open_table(OBJECTS).map_err(failed)?;
-    let mut missing = with_digests(transaction)?;
+    let mut digests = Digests::of(transaction)?;
     let (mut bytes, mut found, mut last) = (0_u64, 0, String::new());
     for row in table.iter().map_err(failed)? {
         let (key, facts) = row.map_err(failed)?;
@@ -75,26 +75,60 @@ fn objects(transaction: &ReadTransaction, next: u64) -> Result<u64, EngineError>
         if facts.version >= next || (found > 0 && key <= last.as_str()) {
             return Err(EngineError::Misplaced { table: TABLE, row: key.to_owned() });
         }
-        missing.remove(key);
+        digests.step_over(Some(key))?;
         key.clone_into(&mut last);
         (found, bytes) = (found + 1, bytes.saturating_add(facts.bytes));
     }
+    digests.step_over(None)?;
     all_found(TABLE, table.len().map_err(failed)?, found)?;
     // A key that was altered makes an object look as if it had never been.
-    match missing.into_iter().next() {
+    match digests.missing {
         Some(row) => Err(EngineError::Misplaced { table: TABLE, row }),
         None => Ok(bytes),
     }
 }
 
-/// The keys of objects that have a digest: those objects must be there.
-fn with_digests(transaction: &ReadTransaction) -> Result<BTreeSet<String>, EngineError> {
-    let table = transaction.open_table(OBJECT_DIGESTS).map_err(failed)?;
-    let key = |row: Result<(redb::AccessGuard<'_, &str>, _), _>| row.map(|(key, _)| key.value().to_owned());
-    let keys: BTreeSet<String> =
-        table.iter().map_err(failed)?.map(key).collect::<Result<_, _>>().map_err(failed)?;
-    all_found(DIGESTS, table.len().map_err(failed)?, keys.len() as u64)?;
-    Ok(keys)
+/// The keys of objects that have a digest, in their order, which is the objects' too: those objects must be there.
+struct Digests {
+    rows: Range<'static, &'static str, (u64, u32)>,
+    next: Option<String>,
+    expected: u64,
+    found: u64,
+    /// The first one without an object.
+    missing: Option<String>,
+}
+
+impl Digests {
+    fn of(transaction: &ReadTransaction) -> Result<Self, EngineError> {
+        let table = transaction.open_table(OBJECT_DIGESTS).map_err(failed)?;
+        let (expected, rows) = (table.len().map_err(failed)?, table.range::<&str>(..).map_err(failed)?);
+        let mut digests = Self { rows, next: None, expected, found: 0, missing: None };
+        digests.read("")?;
+        Ok(digests)
+    }
+
+    /// Steps over the keys up to that of the next object, or all that are left. The others have no object.
+    fn step_over(&mut self, object: Option<&str>) -> Result<(), EngineError> {
+        let is_over = |key: &mut String| object.is_none_or(|object| key.as_str() <= object);
+        while let Some(key) = self.next.take_if(is_over) {
+            self.read(&key)?;
+            if object != Some(key.as_str()) {
+                self.missing.get_or_insert(key);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the key after this one.
+    fn read(&mut self, last: &str) -> Result<(), EngineError> {
+        let Some(row) = self.rows.next() else { return all_found(DIGESTS, self.expected, self.found) };
+        let key = row.map_err(failed)?.0.value().to_owned();
+        if self.found > 0 && key.as_str() <= last {
+            return Err(EngineError::Misplaced { table: DIGESTS, row: key });
+        }
+        (self.found, self.next) = (self.found + 1, Some(key));
+        Ok(())
+    }
 }
 
 fn all_found(table: &'static str, expected: u64, found: u64) -> Result<(), EngineError> {
