@@ -35,7 +35,7 @@ def narrow(folder):
     folder.chmod(0o700)
     for path in folder.iterdir():
         if path.is_file() and not path.is_symlink():
-            path.chmod(0o600)
+            path.chmod(path.stat().st_mode & ~0o077)
 
 
 def exports(stack):

@@ -25,8 +25,8 @@ class Deploy(unittest.TestCase):
         cls.checkout = cls.enterClassContext(Checkout())
         folder = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="posthaste-sam-emulator-"))
         machine = emulator.Emulator(folder)
-        machine.start(0)
         cls.addClassCleanup(machine.stop)
+        machine.start(0)
         cls.environment = {
             "AWS_ENDPOINT_URL": machine.url, "AWS_ACCESS_KEY_ID": emulator.ACCESS_KEY,
             "AWS_SECRET_ACCESS_KEY": emulator.SECRET_KEY, "AWS_DEFAULT_REGION": emulator.REGION,
