@@ -25,9 +25,9 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// into a scan of other people's machines.
 const ADDRESSES_TRIED_MAX: usize = 16;
 
-/// The addresses to try, in order, as many as are tried at most. The one at `start` of all comes first, counted around;
-/// those of its family follow in turn, and the other family's lie between them (RFC 8305, section 4): a family that is
-/// silent delays a connection once, not once for each of its addresses.
+/// The addresses to try, in order, as many as are tried at most. The one at `start` of all comes first,
+/// counted around; those of its family follow in turn, and the other family's lie between them (RFC 8305,
+/// section 4): a family that is silent delays a connection once, not once for each of its addresses.
 pub(crate) fn in_turn(addresses: &[IpAddr], start: usize) -> Vec<IpAddr> {
     let Some(first) = start.checked_rem(addresses.len()) else { return Vec::new() };
     let is_ipv4 = addresses[first].is_ipv4();

@@ -43,8 +43,8 @@ pub fn make_folders(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a file. One that is made by this is its owner's alone, one that was there is narrowed to that, as far as the
-/// file system lets it.
+/// Opens a file. One that is made by this is its owner's alone, one that was there is narrowed to that, as
+/// far as the file system lets it.
 pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
     let is_new = !path.try_exists()?;
     let file = options.clone().mode(FILE_MODE).open(path)?;
@@ -59,8 +59,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     open(OpenOptions::new().write(true).create(true).truncate(true), path)?.write_all(bytes)
 }
 
-/// Takes the rights of everybody but the owner away from a file or folder. Where that is refused, or a folder is one
-/// that several users share, it stays open to them, and the log says so.
+/// Takes the rights of everybody but the owner away from a file or folder. Where that is refused, or a folder
+/// is one that several users share, it stays open to them, and the log says so.
 pub fn narrow(path: &Path) -> io::Result<()> {
     let found = std::fs::metadata(path)?;
     if found.is_dir() && mode_of(&found) & STICKY != 0 && mode_of(&found) & OTHERS != 0 {
@@ -73,14 +73,16 @@ pub fn narrow(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Narrows a folder and all that lies in it, the folder last: its own mode says that all of it was done, so that the
-/// next start need not look again. Links are not followed. Where a mode cannot be changed, the log says so once.
+/// Narrows a folder and all that lies in it, the folder last: its own mode says that all of it was done, so
+/// that the next start need not look again. Links are not followed. Where a mode cannot be changed, the log
+/// says so once.
 pub fn narrow_all(dir: &Path) -> io::Result<()> {
     let mode = mode_of(&std::fs::metadata(dir)?);
     if mode & OTHERS == 0 {
         return Ok(());
     }
-    // Where the folder's mode may not even be set to what it is, that of a million files in it need not be tried.
+    // Where the folder's mode may not even be set to what it is, that of a million files in it need not be
+    // tried.
     if !was_accepted(std::fs::set_permissions(dir, Permissions::from_mode(mode)))? {
         warn(dir);
         return Ok(());
@@ -104,7 +106,8 @@ fn narrow_inside(dir: &Path) -> io::Result<()> {
             if kind.is_symlink() {
                 continue;
             }
-            // The folder that holds all of this is what keeps others out, and is narrowed or warned of at the end.
+            // The folder that holds all of this is what keeps others out, and is narrowed or warned of at the
+            // end.
             is_narrowed(&entry.path())?;
             if kind.is_dir() {
                 folders.push(entry.path());
@@ -114,7 +117,8 @@ fn narrow_inside(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Narrows a file or folder, and answers whether it is narrow now: some file systems take a mode and do not keep it.
+/// Narrows a file or folder, and answers whether it is narrow now: some file systems take a mode and do not
+/// keep it.
 fn is_narrowed(path: &Path) -> io::Result<bool> {
     let mode = mode_of(&std::fs::metadata(path)?);
     if mode & OTHERS == 0 {
@@ -137,8 +141,8 @@ fn was_accepted(set: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// Whether modes cannot be changed here: the file belongs to another user, the mount is read-only, or the file system
-/// has none, as on a Windows share. The program works there too.
+/// Whether modes cannot be changed here: the file belongs to another user, the mount is read-only, or the
+/// file system has none, as on a Windows share. The program works there too.
 fn is_refused(error: &io::Error) -> bool {
     let is_unsupported = Errno::from_io_error(error) == Some(Errno::OPNOTSUPP);
     is_unsupported

@@ -10,14 +10,15 @@ use posthaste_ports::Clock;
 
 use super::LookupError;
 
-/// How long IPv4 addresses wait for the answer about IPv6. RFC 8305 recommends 50 ms. This is longer, because all
-/// addresses of a host are vetted together, and no attempt waits for it while a name is remembered.
+/// How long IPv4 addresses wait for the answer about IPv6. RFC 8305 recommends 50 ms. This is longer, because
+/// all addresses of a host are vetted together, and no attempt waits for it while a name is remembered.
 const RESOLUTION_DELAY: Duration = Duration::from_millis(250);
 
 type Answer = Result<Vec<IpAddr>, LookupError>;
 
-/// The addresses of both families, IPv4 first. The answer about IPv4 is always waited for: most hosts have IPv4 addresses,
-/// and some have no others. Once it is there and of use, the one about IPv6 has [`RESOLUTION_DELAY`] more.
+/// The addresses of both families, IPv4 first. The answer about IPv4 is always waited for: most hosts have
+/// IPv4 addresses, and some have no others. Once it is there and of use, the one about IPv6 has
+/// [`RESOLUTION_DELAY`] more.
 pub(super) async fn both_families(
     v4: impl Future<Output = Answer>,
     v6: impl Future<Output = Answer>,
@@ -45,8 +46,8 @@ async fn in_time(answer: impl Future<Output = Answer> + Unpin, clock: &impl Cloc
     }
 }
 
-/// Addresses of either family count. That a name does not exist is believed of IPv4's answer alone: there are name
-/// servers that say so of every name when they are asked for IPv6 (RFC 4074, section 4.2).
+/// Addresses of either family count. That a name does not exist is believed of IPv4's answer alone: there are
+/// name servers that say so of every name when they are asked for IPv6 (RFC 4074, section 4.2).
 fn joined(v4: Answer, v6: Option<Answer>) -> Answer {
     match (v4, v6) {
         (Ok(mut addresses), Some(Ok(more))) => {

@@ -20,9 +20,9 @@ use super::{LookupError, NameLookup};
 /// `invalid`, whose meaning is fixed (RFC 6761). Search domains are not tried: an endpoint's name is
 /// a full name, and `billing.example.com` must not become `billing.example.com.cluster.local`.
 ///
-/// Both address families are looked up side by side. Once the answer about IPv4 is there, the one about IPv6 gets a
-/// quarter of a second more, so that a name server that is silent about IPv6 does not delay every attempt (RFC 8305,
-/// section 3).
+/// Both address families are looked up side by side. Once the answer about IPv4 is there, the one about IPv6
+/// gets a quarter of a second more, so that a name server that is silent about IPv6 does not delay every
+/// attempt (RFC 8305, section 3).
 pub struct SystemNames<C> {
     clock: C,
     server: Option<SocketAddr>,

@@ -59,7 +59,7 @@ impl CheckReport {
 pub fn check(dir: &Path) -> Result<CheckReport, OpenError> {
     let folder = |source| OpenError::Folder { path: dir.to_owned(), source };
     let file = File::open(dir.join(ENGINE_FILE)).map_err(folder)?;
-    // Shared, as becomes one who reads: NFS refuses any other lock of a file that is not opened to be written.
+    // Shared: NFS refuses any other lock of a file that is not opened to be written.
     match file.try_lock_shared() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { path: dir.to_owned(), pid: None }),

@@ -88,7 +88,7 @@ fn objects(transaction: &ReadTransaction, next: u64) -> Result<u64, EngineError>
     }
 }
 
-/// The keys of objects that have a digest, in their order, which is the objects' too: those objects must be there.
+/// The keys of objects that have a digest, in the objects' order: those objects must be there.
 struct Digests {
     rows: Range<'static, &'static str, (u64, u32)>,
     next: Option<String>,
