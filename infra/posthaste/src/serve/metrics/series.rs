@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
-use metrics_exporter_prometheus::{BuildError, PrometheusRecorder};
+use metrics_exporter_prometheus::{BuildError, PrometheusHandle, PrometheusRecorder};
 
 use super::{exposition, recorder};
 
@@ -53,24 +53,32 @@ impl Series {
     /// The text of all series. Those of a topic that `is_there` denies are forgotten, once everything that was measured
     /// has been shown: what a deletion ends is counted after it.
     pub fn render(&self, is_there: impl Fn(&str) -> bool) -> String {
+        exposition::merge(self.to_show(is_there).iter().map(PrometheusHandle::render))
+    }
+
+    /// Forgets what is to be forgotten. What is left is shown without the lock, for which everything that
+    /// counts waits.
+    fn to_show(&self, is_there: impl Fn(&str) -> bool) -> Vec<PrometheusHandle> {
         let mut state = self.lock();
         state.topics.retain(|topic, part| part.is_touched || is_there(topic));
         state.count =
             state.others.keys.len() + state.topics.values().map(|part| part.keys.len()).sum::<usize>();
         let State { others, topics, .. } = &mut *state;
         let parts = std::iter::once(others).chain(topics.values_mut());
-        exposition::merge(parts.map(|part| {
+        let show = |part: &mut Part| {
             part.is_touched = false;
-            part.recorder.handle().render()
-        }))
+            part.recorder.handle()
+        };
+        parts.map(show).collect()
     }
 
     /// Keeps histograms small. To be called now and then.
     pub fn run_upkeep(&self) {
         let state = self.lock();
-        for part in std::iter::once(&state.others).chain(state.topics.values()) {
-            part.recorder.handle().run_upkeep();
-        }
+        let parts = std::iter::once(&state.others).chain(state.topics.values());
+        let handles: Vec<_> = parts.map(|part| part.recorder.handle()).collect();
+        drop(state);
+        handles.iter().for_each(PrometheusHandle::run_upkeep);
     }
 
     /// Registers a series where it belongs; `None` where there are too many.
