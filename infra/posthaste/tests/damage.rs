@@ -49,6 +49,8 @@ fn serve(dir: &Path) -> Result<(), (Option<i32>, String)> {
 
 fn check(dir: &Path) -> (Option<i32>, Value) {
     let output = run(&["check", dir.to_str().unwrap(), "--json"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!error.contains("panicked at"), "{error}");
     (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or_default())
 }
 
