@@ -6,6 +6,7 @@ mod common;
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -57,7 +58,8 @@ fn a_server_goes_on_when_the_reader_of_its_log_is_gone() {
     assert_eq!(server.end(), Some(0));
 }
 
-/// A server that cannot say where it listens. No other process has its address, so its port is free.
+/// A server that cannot say where it listens. No other process has its address, so a port that was free there
+/// stays so.
 struct Unheard {
     child: Child,
     api: Api,
@@ -68,8 +70,8 @@ impl Unheard {
     fn start(log: impl Into<Stdio>) -> Self {
         let folder = folder();
         let number = std::process::id();
-        let address =
-            format!("127.{}.{}.{}:8090", 64 + number / 65_536 % 64, number / 256 % 256, number % 256);
+        let address = format!("127.{}.{}.{}:0", 64 + number / 65_536 % 64, number / 256 % 256, number % 256);
+        let address = TcpListener::bind(address).unwrap().local_addr().unwrap().to_string();
         let arguments = ["serve", "--listen", &address, "--data-dir", folder.path().to_str().unwrap()];
         let mut command = posthaste(&[&arguments[..], &LOUD].concat());
         let mut child = command.stdout(closed()).stderr(log).spawn().unwrap();

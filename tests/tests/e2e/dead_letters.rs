@@ -100,7 +100,8 @@ fn an_event_whose_endpoint_answers_late_to_the_last_attempt_is_none() {
     let once = json!({
         "endpoint": { "timeout": "PT1S" },
         "retryPolicy": { "maxDeliveryAttempts": 1 },
-        "deadLetter": { "delay": "PT10S" },
+        // So long this test has to let the endpoint answer.
+        "deadLetter": { "delay": "PT30S" },
     });
     let settings = subscription_with(&endpoint.url("/a"), &once);
     let topic = server.api().create_topic_with("orders", "billing", &settings);
