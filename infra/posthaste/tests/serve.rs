@@ -7,6 +7,7 @@ mod common;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 
 use common::{Server, failure, run};
 use serde_json::{Value, json};
@@ -323,4 +324,20 @@ fn under_pressure_caches_are_trimmed_and_the_log_says_what_that_gave() {
     assert!(number("resident_bytes_before") > 0 && number("resident_bytes_after") > 0, "{trimmed}");
     let metrics = get(&server, "/metrics");
     assert!(metrics.contains(&format!("\nTrimmedBytes {}\n", number("bytes"))), "{metrics}");
+}
+
+#[test]
+fn no_more_requests_are_answered_at_once_than_open_files_allow() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    command.env_clear().args(["-c", r#"ulimit -n 256; exec "$@""#, "sh", env!("CARGO_BIN_EXE_posthaste")]);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--log", "json", "--data-dir"]).arg(folder.path());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let log = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let until_listening: Vec<_> = log.take_while(|line| !line.contains("listening on")).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // A quarter is kept for requests to endpoints and 64 for operators.
+    let said = until_listening.iter().filter(|line| line.contains(r#""requests_max":128"#)).count();
+    assert_eq!(said, 1, "{until_listening:?}");
 }

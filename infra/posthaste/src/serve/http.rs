@@ -1,5 +1,6 @@
 //! The HTTP server: connections, their limits, and their end. What is answered is the functions' own.
 
+mod answering;
 mod head;
 mod leftover;
 mod places;
@@ -19,6 +20,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::secret::Secret;
 use posthaste_ports::{Clock, ObjectStore};
+use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinError, JoinSet};
 use tower::ServiceExt;
@@ -28,7 +30,7 @@ use self::places::{Place, Places};
 use super::metrics::{self, Series};
 use super::stage::Stage;
 
-pub use places::ConnectionLimits;
+pub use places::{ConnectionLimits, OPERATORS_MAX};
 
 /// How long a client has to send the head of its next request, from its last answer on.
 const NEXT_HEAD_TIMEOUT: Duration = Duration::from_mins(1);
@@ -45,7 +47,8 @@ const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Counts requests that found no place.
 const TURNED_AWAY_COUNT: &str = "RequestTurnedAwayCount";
 
-/// How long accepting rests after it failed, for want of file descriptors for example.
+/// How long accepting rests after it failed. For want of file descriptors it goes on when a connection has
+/// gone.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 /// `GET /metrics`, to be merged with the functions' routes. `state` knows which topics there are.
@@ -81,7 +84,7 @@ impl Front {
     /// Answers a request, if there is a place for it.
     async fn respond(&self, place: &Arc<Place>, request: Request<Lent>) -> Response<Body> {
         let (head, body) = request.into_parts();
-        let Some(_answering) = place.begin(head::is_operators(&head, &self.admin_key)) else {
+        let Some(answering) = place.begin(head::is_operators(&head, &self.admin_key)) else {
             ::metrics::counter!(TURNED_AWAY_COUNT).increment(1);
             return answered(head::crowded());
         };
@@ -89,7 +92,8 @@ impl Front {
             return answered(problem);
         }
         let request = Request::from_parts(head, Body::new(body));
-        self.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
+        let response = self.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
+        response.map(|body| answering::until_sent(body, answering))
     }
 }
 
@@ -117,10 +121,7 @@ pub async fn serve<C: Clock>(listener: TcpListener, front: Front, clock: C, mut 
                     stage.clone(),
                 ));
             }
-            Err(error) => {
-                tracing::warn!(%error, "connection not accepted");
-                clock.sleep(REST_AFTER_FAILURE).await;
-            }
+            Err(error) => rest(&error, &places, &clock).await,
         }
         while let Some(ended) = connections.try_join_next() {
             note_panic(ended);
@@ -130,6 +131,22 @@ pub async fn serve<C: Clock>(listener: TcpListener, front: Front, clock: C, mut 
     drop(listener);
     while let Some(ended) = connections.join_next().await {
         note_panic(ended);
+    }
+}
+
+/// Waits before the next try to accept. Where file descriptors have run out, a connection that waits for its
+/// client goes.
+async fn rest<C: Clock>(error: &std::io::Error, places: &Places, clock: &C) {
+    let is_exhausted = matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE));
+    if is_exhausted && places.make_room() {
+        tracing::debug!(%error, "a connection is closed for another one");
+        tokio::select! {
+            () = places.freed.notified() => {}
+            () = clock.sleep(REST_AFTER_FAILURE) => {}
+        }
+    } else {
+        tracing::warn!(%error, "connection not accepted");
+        clock.sleep(REST_AFTER_FAILURE).await;
     }
 }
 

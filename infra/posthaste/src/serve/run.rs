@@ -14,9 +14,11 @@ pub fn run(global: &Global, arguments: &ServeArgs) -> Result<(), CommandError> {
     let files = check_files(&arguments.config)?;
     let pressure = pressure::read(arguments.pressure_profile, arguments.pressure_settings.as_deref())?;
     let links = links::read(arguments.link_settings.as_deref())?;
-    let settings = ServeSettings::of(global, arguments, pressure, links)?;
+    let mut settings = ServeSettings::of(global, arguments, pressure, links)?;
     log::start(arguments.log, &arguments.log_filter);
-    descriptors::raise_limit();
+    let files_max = descriptors::raise_limit();
+    let requests = &mut settings.connections.requests_max;
+    *requests = descriptors::requests_max(*requests, files_max);
     let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Process)?;
     runtime.block_on(serve(&settings, arguments, files))?;
     Ok(())

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 const REQUESTS_MAX: usize = 4096;
 
 /// Places beyond those of ordinary requests: for health checks, for metrics, and for whoever has the admin key.
-const OPERATORS_MAX: usize = 64;
+pub const OPERATORS_MAX: usize = 64;
 
 /// A connection counts as silent when it has not sent the head of a request for so long. A burst of connections that speak
 /// at once is not cut short, however busy this machine is.
@@ -47,7 +47,7 @@ impl Default for ConnectionLimits {
 /// Why a connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cut {
-    /// All places are taken.
+    /// All places are taken, or all file descriptors.
     Full,
     /// Its address has too many silent ones.
     Address,
@@ -117,19 +117,25 @@ impl Table {
     fn admit(&mut self, from: Option<IpAddr>, max: usize) -> Option<(u64, Arc<Signals>, Option<Cut>)> {
         let is_full = self.connections.len() >= max;
         if is_full {
-            let waiting = |state| match state {
-                State::New | State::Silent => Some(0),
-                State::Idle => Some(1),
-                State::Busy { .. } => None,
-            };
-            let rank = |(id, it): (&u64, &Connection)| waiting(it.state).map(|rank| (rank, it.since, *id));
-            let (_, _, victim) = self.connections.iter().filter_map(rank).min()?;
-            self.cut(victim);
+            self.make_room()?;
         }
         let (id, signals) = (self.next_turn(), Arc::new(Signals::default()));
         let connection = Connection { from, state: State::New, since: id, signals: Arc::clone(&signals) };
         self.connections.insert(id, connection);
         Some((id, signals, is_full.then_some(Cut::Full)))
+    }
+
+    /// Closes the connection that can go best; `None` where all are being answered.
+    fn make_room(&mut self) -> Option<Cut> {
+        let waiting = |state| match state {
+            State::New | State::Silent => Some(0),
+            State::Idle => Some(1),
+            State::Busy { .. } => None,
+        };
+        let rank = |(id, it): (&u64, &Connection)| waiting(it.state).map(|rank| (rank, it.since, *id));
+        let (_, _, victim) = self.connections.iter().filter_map(rank).min()?;
+        self.cut(victim);
+        Some(Cut::Full)
     }
 
     fn cut(&mut self, id: u64) {
@@ -185,7 +191,8 @@ impl Table {
 pub(super) struct Places {
     limits: ConnectionLimits,
     table: Mutex<Table>,
-    freed: Notify,
+    /// A connection has ended, or a request was answered.
+    pub(super) freed: Notify,
 }
 
 impl Places {
@@ -205,6 +212,12 @@ impl Places {
             }
             self.freed.notified().await;
         }
+    }
+
+    /// Closes a connection because there are no file descriptors left. Whether there was one that can go.
+    pub(super) fn make_room(&self) -> bool {
+        let cut = self.table().make_room();
+        cut.inspect(|cut| cut.count()).is_some()
     }
 
     fn is_trusted(&self, address: IpAddr) -> bool {

@@ -1,5 +1,6 @@
-//! The server with publish behind it and the embedded store below, on a clock that is moved by hand: what becomes of a
-//! client that leaves while its acknowledgement waits.
+//! The server on a clock that is moved by hand: what becomes of a client that leaves while its
+//! acknowledgement waits, with publish behind it and the embedded store below, and of one that reads its
+//! answer slowly.
 
 use super::*;
 use crate::serve::stage::StageControl;
@@ -112,4 +113,39 @@ async fn who_leaves_while_its_acknowledgement_waits_has_published_nothing_and_wh
     staying.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert_eq!(world.published().await, 1);
+}
+
+/// Larger than what the sockets of both sides take.
+const LARGE_BYTES: usize = 32 << 20;
+
+#[tokio::test]
+async fn a_request_keeps_its_place_until_its_answer_was_sent() {
+    let (listener, control) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), StageControl::new());
+    let address = listener.local_addr().unwrap();
+    let large = || async { vec![b'x'; LARGE_BYTES] };
+    let router = Router::new().route("/large", get(large)).route("/small", get(|| async { "small" }));
+    let limits = ConnectionLimits { requests_max: 1, ..ConnectionLimits::default() };
+    let front = Front { router, admin_key: Secret::new("the-admin-key"), limits };
+    tokio::spawn(serve(listener, front, ManualClock::new(START), control.stage()));
+    let ask = async |path: &str| {
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        client
+    };
+    let small = async || {
+        let mut answer = String::new();
+        ask("/small").await.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    let (mut slow, mut begin) = (ask("/large").await, [0; 12]);
+    slow.read_exact(&mut begin).await.unwrap();
+    assert_eq!(&begin, b"HTTP/1.1 200");
+    let refused = small().await;
+    assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
+    let mut rest = Vec::new();
+    slow.read_to_end(&mut rest).await.unwrap();
+    assert!(rest.len() > LARGE_BYTES);
+    let taken = small().await;
+    assert!(taken.starts_with("HTTP/1.1 200"), "{taken}");
 }

@@ -180,3 +180,17 @@ async fn who_comes_while_all_are_being_answered_waits_for_the_first_that_is_not(
     drop(answering.pop());
     drop(waiting.await.unwrap());
 }
+
+#[tokio::test]
+async fn without_descriptors_one_that_waits_for_its_client_goes_and_none_that_is_being_answered() {
+    let (places, clock) = (places(&[]), ManualClock::new(Timestamp::EPOCH));
+    let take = async || Arc::new(places.take(Ipv4Addr::LOCALHOST.into()).await);
+    let (busy, silent) = (take().await, take().await);
+    let answering = busy.begin(false).unwrap();
+    assert!(places.make_room());
+    silent.cut(&clock).await;
+    assert!(!places.make_room());
+    drop(answering);
+    assert!(places.make_room());
+    busy.cut(&clock).await;
+}
