@@ -155,7 +155,7 @@ async fn create_again(world: &World, subscription: &str) {
     let mut settings = None;
     change(world, |record| settings = record.settings.subscriptions.remove(&again)).await;
     let mut settings = settings.expect("the subscription");
-    settings.endpoint.url = "https://other.example.com/".to_owned();
+    "https://other.example.com/".clone_into(&mut settings.endpoint.url);
     change(world, |record| drop(record.settings.subscriptions.insert(again, settings))).await;
 }
 
