@@ -112,7 +112,8 @@ where
     }
 
     async fn put(&self, shared: &Shared<'_>, run: &[(usize, Bytes)]) -> Result<(), PortError> {
-        let key = shared.place.key(shared.delivery, &self.ports.entropy.uuid().to_string());
+        let id = shared.place.id(self.ports.clock.now(), self.ports.entropy.uuid().to_string());
+        let key = shared.place.key(shared.delivery, &id);
         let messages: Vec<_> = run.iter().map(|(_, message)| message.clone()).collect();
         self.ports.state.put(&key, render_parked(&messages), PutCondition::Always).await.map(|_| ())
     }

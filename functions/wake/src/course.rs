@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use posthaste_core::held::{is_look_due, later_minute};
 use posthaste_core::layout;
 use posthaste_core::time::Timestamp;
 
@@ -42,6 +43,9 @@ pub(crate) struct Course {
     pub(crate) held_to: Option<String>,
     /// How far what is parked was looked at for what has expired, under pressure; `None` once all was.
     pub(crate) expired_to: Option<String>,
+    /// The key after which what is parked is looked at for what a clock wrote that was ahead; `None` once all
+    /// was.
+    pub(crate) look_after: Option<String>,
     /// What was released.
     pub(crate) account: SharedAccount,
 }
@@ -49,6 +53,8 @@ pub(crate) struct Course {
 impl Course {
     /// A run that begins now, with what the last one left. A minute that has not come yet is from a clock that was ahead.
     pub(crate) fn new(notes: Notes, began: Timestamp) -> Self {
+        let is_look_due = notes.began_at.is_some_and(|last| is_look_due(last, began));
+        let look = is_look_due.then(|| layout::parked_before(later_minute(began)));
         Self {
             report: WakeReport::default(),
             began,
@@ -58,6 +64,7 @@ impl Course {
             swept_to: notes.swept_to,
             held_to: notes.held_to,
             expired_to: notes.expired_to,
+            look_after: look.or(notes.look_after),
             account: SharedAccount::default(),
         }
     }
@@ -125,6 +132,8 @@ impl Course {
             swept_to: self.swept_to.clone(),
             held_to: self.held_to.clone(),
             expired_to: self.expired_to.clone(),
+            began_at: Some(self.began),
+            look_after: self.look_after.clone(),
         }
     }
 }

@@ -32,6 +32,13 @@ pub(crate) struct Notes {
     /// of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expired_to: Option<String>,
+    /// When the last run began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) began_at: Option<Timestamp>,
+    /// The key after which a run goes on to look for what a clock parked that was ahead. `None` if all was
+    /// looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) look_after: Option<String>,
 }
 
 /// A lease as it is stored. Those of older programs have nothing but their time.

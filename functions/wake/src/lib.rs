@@ -17,6 +17,7 @@ mod links;
 mod list;
 mod release;
 mod replay;
+mod set_back;
 mod temporary;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,6 +90,8 @@ pub struct WakeReport {
     pub deleted_topics: usize,
     /// Subscriptions deleted because they were idle, or their time was over.
     pub deleted_subscriptions: usize,
+    /// Parked objects that a clock wrote that was ahead, and whose minute was moved nearer.
+    pub pulled_in: usize,
     /// Whether another run was going on.
     pub was_busy: bool,
     /// Whether pressure slowed the release of what is parked.
@@ -157,6 +160,8 @@ where
             return Ok(WakeReport { was_busy: true, ..WakeReport::default() });
         };
         let mut course = Course::new(lease.notes.clone(), began);
+        // Before everything else that reads what is parked, so that nobody sends what is just being moved.
+        let _ = within(clock, limits.begin, Box::pin(self.pull_in(limits, &mut course))).await;
         let mut holding = Holding::after(course.held_to.take(), course.account.clone());
         let mut sweep = Sweep::after(course.swept_to.take(), course.beginning());
         let release = Box::pin(self.release_all(limits, &mut course, &mut holding));
@@ -217,6 +222,9 @@ impl WakeReport {
         let Self { held_sent, forced_sent, held_left, .. } = *self;
         if held_sent + forced_sent + held_left > 0 {
             tracing::info!(held_sent, forced_sent, held_left, "held deliveries released");
+        }
+        if self.pulled_in > 0 {
+            tracing::info!(objects = self.pulled_in, "the clock was set back: parked deliveries due earlier");
         }
     }
 }

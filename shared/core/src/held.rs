@@ -4,6 +4,7 @@
 //! how what may go is paced, is wake's matter; what becomes of a delivery that goes is decided by deliver.
 
 mod room;
+mod set_back;
 mod speed;
 
 use crate::batch::Batching;
@@ -13,6 +14,7 @@ use crate::time::Timestamp;
 use crate::topic::Status;
 
 pub use room::{PASS_MAX, Room};
+pub use set_back::{due_instead, is_look_due, later_minute};
 pub use speed::{Amount, Order, RunAccount, SLOW_RUN_MAX, Speed, Waiting, speed};
 
 /// So often what goes in a pass doubles; then it is more than a pass has.

@@ -103,10 +103,27 @@ pub fn late_of(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{LATE}{}.{}/", topic.folded(), subscription.folded())
 }
 
-/// An object of deliveries of one subscription that fall due in the same minute. `id` is a UUID.
+/// An object of deliveries of one subscription that fall due in the same minute. `id` is a [`parked_id`].
 pub fn parked(due: Timestamp, topic: &TopicName, subscription: &SubscriptionName, id: &str) -> String {
     let minute = minute_key(due.minute_rounded_up());
     format!("{PARKED}{minute}/{}.{}/{id}.json", topic.folded(), subscription.folded())
+}
+
+/// The id of an object that is parked at `at`: the minute of that, so that its key tells how long it waits,
+/// and a UUID. Older programs wrote the UUID alone.
+pub fn parked_id(at: Timestamp, uuid: &str) -> String {
+    format!("{}-{uuid}", minute_key(at.minute()))
+}
+
+/// The minute in which an object was parked, in minutes since the epoch. `None` if its key does not tell.
+pub fn parked_at_minute(key: &str) -> Option<u64> {
+    minute_of(key.strip_prefix(PARKED)?.rsplit('/').next()?.split_once('-')?.0)
+}
+
+/// The key of a parked object of the same subscription that is due in another minute, since the epoch. `None`
+/// if the key is not such a key.
+pub fn parked_instead(key: &str, due_minute: u64, id: &str) -> Option<String> {
+    parked_folder(key).map(|folder| format!("{PARKED}{}/{folder}/{id}.json", minute_key(due_minute)))
 }
 
 /// A key greater than that of every object parked for an earlier minute, and less than those of this one, for listing
@@ -391,6 +408,25 @@ mod tests {
             check(foreign, None);
         }
         assert_eq!(dead_letter_hour("ORDERS/BILLING/", "ORDERS/OTHER/2026/3/7/4/x.json"), None);
+    }
+
+    #[test]
+    fn a_parked_key_tells_when_it_was_parked_and_is_moved_to_another_minute() {
+        let (topic, subscription) = names();
+        let at = |text: &str| Timestamp::parse(text).unwrap();
+        let id = parked_id(at("2026-03-07T03:35:59Z"), "1b4e28ba-2fa1-41d2-883f-0016d3cca427");
+        let key = parked(at("2026-03-07T04:05:01Z"), &topic, &subscription, &id);
+        assert_eq!(parked_at_minute(&key), Some(at("2026-03-07T03:35:00Z").minute()));
+        let moved = parked_instead(&key, at("2026-03-06T23:00:00Z").minute(), "20260306T2230Z-x");
+        let expected = "parked/20260306T2300Z/orders.billing/20260306T2230Z-x.json";
+        assert_eq!(moved.as_deref(), Some(expected));
+        for older in ["1b4e28ba-2fa1-41d2-883f-0016d3cca427", "x"] {
+            assert_eq!(
+                parked_at_minute(&parked(at("2026-03-07T04:05:01Z"), &topic, &subscription, older)),
+                None
+            );
+        }
+        assert_eq!((parked_at_minute("held/x"), parked_instead("held/x", 1, "x")), (None, None));
     }
 
     #[test]

@@ -33,6 +33,14 @@ impl Place {
         }
     }
 
+    /// The id of an object that is written there now.
+    pub(crate) fn id(self, now: Timestamp, uuid: String) -> String {
+        match self {
+            Self::Parked => layout::parked_id(now, &uuid),
+            Self::Held => uuid,
+        }
+    }
+
     /// Most deliveries in one object.
     pub(crate) const fn per_object_max(self) -> usize {
         match self {

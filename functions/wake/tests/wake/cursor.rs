@@ -1,7 +1,7 @@
 //! Where a list begins: not at what was released and is walked past for days.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -96,28 +96,31 @@ async fn an_object_that_was_written_late_is_released_within_a_day() {
     assert_eq!(world.run_after(22 * HOUR + 59 * MINUTE).await.released, 0);
     assert_eq!(world.run_after(MINUTE).await.released, 1);
     assert_eq!(world.queue.take(), ["\"late\""]);
-    // Then it is a day again.
+    // Then it is a day again. With the other day, what is due later is looked at as well.
     assert_eq!(world.begun_after(MINUTE).await.len(), 1);
-    assert_eq!(world.begun_after(DAY).await.len(), 2);
+    let later = Some(from("2026-03-09T04:08:00Z"));
+    assert_eq!(world.begun_after(DAY).await, [later, Some(from("2026-03-08T03:56:00Z")), None]);
 }
 
 #[tokio::test]
 async fn a_look_at_the_start_that_fails_fails_no_run_and_is_taken_again_in_an_hour() {
-    let lists = Arc::new(AtomicBool::new(false));
-    let is_second = Arc::clone(&lists);
+    let failing = Arc::new(AtomicUsize::new(0));
+    let lists_left = Arc::clone(&failing);
     let plan = Plan::by(move |effect| {
         let is_list = effect.operation == Operation::List && effect.key == layout::PARKED;
-        (is_list && is_second.fetch_xor(true, Ordering::Relaxed))
-            .then_some(Fault::Before(ErrorKind::TimedOut))
+        let is_hit = is_list && lists_left.fetch_sub(1, Ordering::Relaxed) == 1;
+        is_hit.then_some(Fault::Before(ErrorKind::TimedOut))
     });
     let world = World::with(&plan, &Plan::none());
     world.run_after(Duration::ZERO).await;
-    lists.store(false, Ordering::Relaxed);
+    // After what is due later, and what is due.
+    failing.store(3, Ordering::Relaxed);
     let soon = key(world.clock.now() + DAY, "soon");
     world.write(&soon, render_parked(&[Bytes::from_static(b"\"soon\"")])).await;
     assert_eq!(world.run_after(DAY).await.released, 1);
     let scan_at = (world.clock.now() + HOUR).as_millis();
     assert_eq!(world.lease().await["scanAt"], scan_at);
+    failing.store(2, Ordering::Relaxed);
     assert_eq!(world.begun_after(HOUR).await.len(), 1);
     assert_eq!(plan.faults(), 2);
 }

@@ -12,6 +12,7 @@ mod lease;
 mod pages;
 mod pressure;
 mod queue;
+mod set_back;
 mod store;
 mod temporary;
 mod world;

@@ -1,0 +1,137 @@
+//! A clock that is set back while deliveries are parked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use posthaste_core::layout;
+use posthaste_core::time::Timestamp;
+use posthaste_core::wire::render_parked;
+use posthaste_ports::recorded::Operation;
+use posthaste_ports::{Clock, ErrorKind, Fault, ObjectStore, Plan};
+use posthaste_wake::WakeReport;
+
+use crate::store::SHORT_PAGE;
+use crate::world::{World, key};
+
+const MINUTE: Duration = Duration::from_mins(1);
+const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
+
+/// Parks a delivery for so long, as deliver does.
+async fn park(world: &World, wait: Duration, id: &str) {
+    let now = world.clock.now();
+    let key = key(now + wait, &layout::parked_id(now, id));
+    world.write(&key, render_parked(&[format!("\"{id}\"").into()])).await;
+}
+
+/// For how many minutes each object waits from now, in their order.
+fn waits(world: &World) -> Vec<u64> {
+    let now = world.clock.now().minute();
+    let due = world.store.under(layout::PARKED);
+    due.iter().map(|key| layout::parked_due_minute(key).unwrap().saturating_sub(now)).collect()
+}
+
+/// A run of a process that was started since, whose clock shows what the other's would.
+async fn run_of_another(world: &World) -> WakeReport {
+    world.second().run().await.unwrap()
+}
+
+#[tokio::test]
+async fn each_delivery_waits_from_now_as_long_as_it_was_to_wait() {
+    let world = World::new();
+    park(&world, 20 * MINUTE, "a").await;
+    park(&world, 3 * HOUR, "b").await;
+    world.run_after(Duration::ZERO).await;
+    world.clock.set_back(6 * HOUR);
+    // Written since, it stays where it is.
+    park(&world, 2 * HOUR, "c").await;
+    assert_eq!(waits(&world), [120, 380, 540]);
+    assert_eq!(world.run_after(MINUTE).await.pulled_in, 2);
+    assert_eq!(waits(&world), [20, 119, 180]);
+    assert_eq!(world.run_after(19 * MINUTE).await.sent, 0);
+    assert_eq!(world.run_after(MINUTE).await.sent, 1);
+    assert_eq!(world.queue.take(), ["\"a\""]);
+    assert_eq!(world.run_after(160 * MINUTE).await.sent, 2);
+    assert_eq!(waits(&world), Vec::<u64>::new());
+}
+
+#[tokio::test]
+async fn a_process_that_is_started_after_the_clock_was_set_back_sees_it() {
+    let world = World::new();
+    park(&world, 20 * MINUTE, "a").await;
+    world.run_after(Duration::ZERO).await;
+    world.clock.set_back(30 * DAY);
+    world.clock.advance(HOUR);
+    assert_eq!(run_of_another(&world).await.pulled_in, 1);
+    assert_eq!(waits(&world), [20]);
+    // Moved once, it stays where it is, also when the clock is set back once more.
+    world.clock.advance(MINUTE);
+    assert_eq!((run_of_another(&world).await.pulled_in, waits(&world)), (0, vec![19]));
+    world.clock.set_back(HOUR);
+    assert_eq!((run_of_another(&world).await.pulled_in, waits(&world)), (1, vec![20]));
+}
+
+#[tokio::test]
+async fn times_too_far_ahead_are_found_once_a_day() {
+    let world = World::new();
+    world.run_after(Duration::ZERO).await;
+    world.clock.set_back(MINUTE);
+    // By a clock that was ahead between two runs, and by an older program, which did not say when.
+    let next_year = world.clock.now() + 365 * DAY;
+    for id in [layout::parked_id(next_year, "a"), "b".to_owned()] {
+        world.write(&key(next_year + HOUR, &id), render_parked(&["\"x\"".into()])).await;
+    }
+    assert_eq!(world.run_after(2 * MINUTE).await.pulled_in, 0);
+    let midnight = Timestamp::parse("2026-03-08T00:00:00Z").unwrap();
+    assert_eq!(world.run_after(midnight.since(world.clock.now())).await.pulled_in, 2);
+    assert_eq!(waits(&world), [60, 24 * 60 + 6]);
+    assert_eq!(world.run_after(MINUTE).await.pulled_in, 0);
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_moved_is_tried_again_and_one_that_was_cut_short_is_twice_there() {
+    let fails = Arc::new(AtomicBool::new(true));
+    let flag = Arc::clone(&fails);
+    let plan = Plan::by(move |effect| {
+        let is_hit = effect.operation == Operation::Delete && effect.key.ends_with("-a.json");
+        (is_hit && flag.load(Ordering::Relaxed)).then_some(Fault::Before(ErrorKind::Other))
+    });
+    let world = World::with(&plan, &Plan::none());
+    // More than a page of them.
+    for n in 0..=SHORT_PAGE {
+        park(&world, HOUR, &format!("{n}")).await;
+    }
+    park(&world, HOUR, "a").await;
+    world.run_after(Duration::ZERO).await;
+    world.clock.set_back(6 * HOUR);
+    let neighbours = SHORT_PAGE + 1;
+    assert_eq!(world.run_after(MINUTE).await.pulled_in, neighbours);
+    // The next copy is durable before the old one goes.
+    assert_eq!(waits(&world).len(), neighbours + 2);
+    fails.store(false, Ordering::Relaxed);
+    assert_eq!(world.run_after(MINUTE).await.pulled_in, 1);
+    assert!(waits(&world).iter().all(|wait| *wait <= 60));
+    assert_eq!(world.run_after(HOUR).await.sent, neighbours + 2);
+    assert_eq!(waits(&world), Vec::<u64>::new());
+}
+
+#[tokio::test]
+async fn a_look_that_fails_is_taken_again_by_the_next_run_and_fails_none() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&fails);
+    let plan = Plan::by(move |effect| {
+        let is_list = effect.operation == Operation::List && effect.key == layout::PARKED;
+        (is_list && flag.swap(false, Ordering::Relaxed)).then_some(Fault::Before(ErrorKind::TimedOut))
+    });
+    let world = World::with(&plan, &Plan::none());
+    park(&world, 20 * MINUTE, "a").await;
+    world.run_after(Duration::ZERO).await;
+    world.clock.set_back(6 * HOUR);
+    fails.store(true, Ordering::Relaxed);
+    assert_eq!(world.run_after(MINUTE).await.pulled_in, 0);
+    assert_eq!(plan.faults(), 1);
+    assert_eq!(world.run_after(MINUTE).await.pulled_in, 1);
+    assert_eq!(world.lease().await.get("lookAfter"), None);
+    assert!(world.store.get(layout::WAKE_LEASE).await.unwrap().is_some());
+}
