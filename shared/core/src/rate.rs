@@ -169,8 +169,12 @@ impl Lease {
         self.rate == rate
     }
 
-    /// The right to the next request, if there is one left that may still be begun at `now`.
+    /// The right to the next request, if there is one left that may still be begun at `now`. A lease that
+    /// begins later than any that is given is of a clock that was set back since, and has none.
     pub fn token(&mut self, now: Timestamp) -> Option<Token> {
+        if self.start > now + LEASE_AHEAD_MAX {
+            return None;
+        }
         while self.given < self.requests {
             let from = self.start + self.rate.time_of(self.given);
             self.given += 1;

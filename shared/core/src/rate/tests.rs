@@ -65,6 +65,13 @@ fn each_request_of_a_lease_has_its_own_moment_and_is_lost_a_second_after_it() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_ends_a_lease() {
+    let (mut lease, _) = lease(rate(600).take(None, 3, after(7_200_000)));
+    assert_eq!(lease.token(NOW), None);
+    assert!(lease.token(after(7_199_000)).is_some());
+}
+
+#[test]
 fn the_next_lease_begins_where_the_last_one_ends() {
     let (_, state) = lease(rate(60).take(None, 1, NOW));
     let (next, state) = lease(rate(60).take(Some(state), 1, NOW));
