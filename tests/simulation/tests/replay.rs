@@ -184,12 +184,13 @@ async fn under_pressure_a_replay_waits_and_then_goes_on_by_itself() {
     let world = world(&["a"], &Faults::none()).await;
     let state = world.local.state();
     state.put(PRESSURE_KEY, medium(&world), PutCondition::Always).await.unwrap();
+    // While one part of a run reads the pressure, the others go by what the run before knew.
+    world.wake().await;
     let id = world.replay(json!({})).await;
     world.wake().await;
     assert_eq!(standing(&world, &id).await, (ReplayState::Waiting, [0, 0, 0]));
     assert_eq!(world.replayed(&id).await.reason, Some(ReplayReason::Pressure));
     state.delete(PRESSURE_KEY).await.unwrap();
-    // While one part of a run reads the pressure, the others go by what the run before knew.
     world.wake().await;
     world.wake().await;
     assert_eq!(standing(&world, &id).await, (ReplayState::Done, [1, 1, 0]));
