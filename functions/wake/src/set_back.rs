@@ -77,8 +77,8 @@ where
             if !self.may_begin(limits) {
                 return Ok(Looked::OutOfTime);
             }
-            let moved = join_all(some.iter().map(|object| self.move_object(*object))).await;
-            let count = moved.into_iter().filter(|is_moved| *is_moved).count();
+            let done = join_all(some.iter().map(|object| self.move_object(*object))).await;
+            let count = done.into_iter().filter(|is_moved| *is_moved).count();
             course.report.pulled_in += count;
             has_left |= count < some.len();
         }

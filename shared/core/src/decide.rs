@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn no_event_waits_for_longer_than_it_lives_because_its_endpoint_asks_for_that() {
         let soon = RetryPolicy { schedule: vec![Duration::from_secs(1)], ..RetryPolicy::default() };
-        let short = AttemptState { expires_at: NOW + Duration::from_secs(300), ..state(1) };
+        let short = AttemptState { expires_at: NOW + Duration::from_mins(5), ..state(1) };
         let asked = Outcome::Answered { status: 503, retry_after: Some(Duration::from_hours(24)) };
         assert_eq!(decide(&short, asked, &soon, Jitter::NONE, NOW), retry_in(300));
         // The schedule and the floors are the subscription's own.

@@ -216,7 +216,7 @@ proptest! {
             for step in steps {
                 course.take(step).await;
             }
-            course.end().await;
+            Box::pin(course.end()).await;
         });
     }
 }

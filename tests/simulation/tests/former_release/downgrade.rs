@@ -139,11 +139,11 @@ async fn what_is_newer_is_given_back_as_it_is_and_delivered_by_the_program_that_
     // What is none of ours is known as that by every program.
     assert_eq!((own, malformed), (0, 1));
     let back = Left::by(world).await.replaced(FROM_NEXT);
-    check_goes_on(back.world().await).await;
+    Box::pin(check_goes_on(back.world().await)).await;
 }
 
 #[tokio::test]
 async fn what_the_former_release_gave_back_is_delivered() {
     let left: Left = serde_json::from_str(GAVE_BACK).expect("what it left");
-    check_goes_on(left.world().await).await;
+    Box::pin(check_goes_on(left.world().await)).await;
 }
