@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 use posthaste_core::attempt::{AttemptContext, Outgoing, request};
-use posthaste_core::batch::{BatchAnswer, Follow, Splitting};
+use posthaste_core::batch::{BatchAnswer, Follow, Splitting, events_of_next_request};
 use posthaste_core::decide::{AttemptState, DeadLetterReason, Outcome, Verdict, decide, is_expired};
 use posthaste_core::delivery::LastAttempt;
 use posthaste_core::outcome::SendFailure;
@@ -84,6 +84,13 @@ where
         invocation.last_start(planned.subscription.timeout)?.checked_sub(self.ports.clock.monotonic())
     }
 
+    /// How many requests as long as the one that began at `start` may still begin, one after the other.
+    fn requests_left(&self, invocation: &Invocation, planned: &Planned, start: Duration) -> u32 {
+        let took = self.ports.clock.monotonic().saturating_sub(start).as_millis().max(1);
+        let left = self.time_to_start(invocation, planned).map_or(0, |left| 1 + left.as_millis() / took);
+        u32::try_from(left).unwrap_or(u32::MAX)
+    }
+
     /// Posts the entries; a batch refused for its content is posted again in halves, down to single events.
     async fn send_all(
         &self,
@@ -107,7 +114,7 @@ where
                 self.give_up_probe(invocation, &mut route).await;
                 continue;
             }
-            let began = self.ports.clock.now();
+            let (began, start) = (self.ports.clock.now(), self.ports.clock.monotonic());
             let Some(posted) = self.post(invocation, planned, &route, &run).await else {
                 self.give_up_probe(invocation, &mut route).await;
                 verdicts.extend(run.iter().map(|event| (event.at, UNRENDERABLE)));
@@ -120,8 +127,9 @@ where
             let follow = splitting.follow(answer, &planned.subscription.retry);
             if follow == Follow::Split {
                 refused = LastAttempt::of(posted.outcome, self.ports.clock.now());
-                let second = run.split_off(run.len() / 2);
-                waiting.extend([second, run]);
+                let requests_left = self.requests_left(invocation, planned, start);
+                let rest = run.split_off(events_of_next_request(run.len(), requests_left));
+                waiting.extend([rest, run]);
                 continue;
             }
             verdicts.extend(self.judge(invocation, planned, &route, &run, &posted));

@@ -10,7 +10,9 @@ use crate::limits::{
     ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, PREFERRED_BATCH_KILOBYTES_DEFAULT, SQS_MESSAGE_BYTES_MAX,
     UNBATCHED_EVENTS_PER_MESSAGE_MAX, UNBATCHED_MESSAGE_BYTES_PREFERRED,
 };
-pub use split::{BatchAnswer, Follow, SINGLES_REFUSED_ALIKE_MAX, Splitting, refuses_content};
+pub use split::{
+    BatchAnswer, Follow, SINGLES_REFUSED_ALIKE_MAX, Splitting, events_of_next_request, refuses_content,
+};
 
 /// Bytes that the member's name takes which holds an event's envelope in a message.
 const ENVELOPE_MEMBER_BYTES: usize = r#","envelope":"#.len();

@@ -31,6 +31,8 @@ pub enum Answer {
     Failure(SendFailure),
     /// A status by what the body says and when it came.
     By(fn(&str, Timestamp) -> u16),
+    /// A status by what the body says, after so long.
+    SlowBy(Duration, fn(&str) -> u16),
     /// A status after so long, as the clock tells, also when the request was given up meanwhile.
     Late(Duration, u16),
     /// A status after the clock has moved on by so much.
@@ -193,6 +195,10 @@ impl WebhookClient for ScriptedEndpoint {
             }
             Answer::Failure(failure) => Err(failure),
             Answer::By(status) => Ok(response(status(&body, self.clock.now()), None)),
+            Answer::SlowBy(length, status) => {
+                self.clock.sleep(length).await;
+                Ok(response(status(&body), None))
+            }
             Answer::Late(length, status) if length > timeout => {
                 self.clock.sleep(timeout).await;
                 let late = Some(self.late(length.saturating_sub(timeout), status));

@@ -6,7 +6,7 @@ use posthaste_core::delivery::Delivery;
 use posthaste_core::hops::{HOPS_HEADER, Hops};
 use posthaste_core::time::Timestamp;
 use posthaste_core::wire::{parse_delivery, render_delivery};
-use posthaste_ports::QueueName;
+use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World, event};
 use serde_json::{Value, json};
 
@@ -33,6 +33,21 @@ async fn publish(world: &World, events: usize, bad: &[usize]) {
     let id = |n: usize| if bad.contains(&n) { format!("bad-{n}") } else { format!("good-{n}") };
     world.publish(&(0..events).map(|n| event(&id(n))).collect::<Vec<_>>(), DAY).await;
     world.deliver().await;
+}
+
+/// One invocation, in which time passes whenever it waits.
+async fn invoke(world: &World) {
+    let time = async {
+        loop {
+            world.rest().await;
+            world.clock.advance_to_next();
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = Box::pin(world.deliver_within(Duration::from_mins(2))) => {}
+        () = time => unreachable!("time never ends"),
+    }
 }
 
 /// The numbers of events in the requests since the last time.
@@ -127,6 +142,24 @@ async fn an_endpoint_that_refuses_everything_for_good_is_asked_for_eight_events_
     assert_eq!(sizes(&world).iter().filter(|events| **events == 1).count(), 8);
     let letters = letters(&world).await;
     assert!(letters.len() == 128 && letters.iter().all(|(_, attempts)| *attempts == 1), "{letters:?}");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_slow_to_refuse_costs_no_neighbour_either() {
+    let refuses_bad = |body: &str| if body.contains("bad") { 400 } else { 204 };
+    let world = world(Answer::SlowBy(Duration::from_secs(25), refuses_bad), 4).await;
+    let events: Vec<_> =
+        (0..10).map(|n| event(&format!("{}-{n}", if n == 3 { "bad" } else { "good" }))).collect();
+    world.publish(&events, DAY).await;
+    let began = world.clock.now();
+    while !world.is_at_rest().await {
+        // Three requests of 25 seconds find time in the two minutes of an invocation: too few for halves of ten.
+        invoke(&world).await;
+        world.clock.advance(Duration::from_mins(1));
+        assert!(world.clock.now() < began + Duration::from_hours(2), "{:?}", sizes(&world));
+    }
+    assert_eq!(sizes(&world)[..6], [10, 1, 9, 9, 1, 8]);
+    assert_eq!(letters(&world).await, bad(&[3], 1));
 }
 
 #[tokio::test]

@@ -46,6 +46,13 @@ pub fn refuses_content(status: u16) -> bool {
     matches!(status, 400..=499) && !matches!(status, 401 | 403 | 404 | 408 | 410 | 429)
 }
 
+/// The number of events of a refused request that are sent next: half of them. Where fewer requests are left than
+/// lead down to a single event, it is one event, so that an endpoint that is slow to refuse decides over one at least.
+pub fn events_of_next_request(refused: usize, requests_left: u32) -> usize {
+    let halvings = refused.checked_ilog2().unwrap_or(0);
+    if requests_left < halvings { 1 } else { refused / 2 }
+}
+
 impl Splitting {
     /// Decides after an answer. A permanent refusal splits a batch at once, a retried one on the second in a
     /// row; a part of a batch was refused with it before.
@@ -136,6 +143,27 @@ mod tests {
     fn a_half_splits_with_its_first_refusal_of_any_kind() {
         check(&[answered(400, 4), answered(422, 2)], Follow::Split);
         check(&[answered(400, 4), answered(500, 2)], Follow::Judge);
+    }
+
+    #[test]
+    fn halves_are_sent_next_or_one_event_where_too_few_requests_are_left_for_halving() {
+        for (refused, requests_left, expected) in [
+            (2, 1, 1),
+            (3, 1, 1),
+            (4, 2, 2),
+            (4, 1, 1),
+            (7, 2, 3),
+            (7, 1, 1),
+            (100, 6, 50),
+            (100, 5, 1),
+            (100, 0, 1),
+        ] {
+            assert_eq!(
+                events_of_next_request(refused, requests_left),
+                expected,
+                "{refused}, {requests_left}"
+            );
+        }
     }
 
     #[test]
