@@ -6,8 +6,8 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use posthaste_core::address::AddressPolicy;
 use posthaste_core::api::{
-    IsoTimestamp, SecretText, SettingsError, SigningSettings, StatusState, StatusView, SubscriptionSettings,
-    TierKeys, TopicSettings, compile_subscription, compile_topic,
+    EndpointSettings, IsoTimestamp, SecretText, SettingsError, SigningSettings, StatusState, StatusView,
+    SubscriptionSettings, TierKeys, TopicSettings, compile_subscription, compile_topic,
 };
 use posthaste_core::endpoint::{EndpointUrl, Link};
 use posthaste_core::handshake::{Begin, written};
@@ -139,13 +139,10 @@ impl<E: Entropy> Editor<'_, E> {
         wanted: &SubscriptionSettings,
     ) -> Result<Placed, Problem> {
         require_same_name("name", wanted.name.as_ref().map(SubscriptionName::as_str), name.as_str())?;
-        self.check_endpoint("endpoint.url", &wanted.endpoint.url)?;
-        if let Some(fallback) = &wanted.endpoint.fallback_url {
-            self.check_endpoint("endpoint.fallbackUrl", fallback)?;
-        }
-        self.check_expiration(wanted.expiration_time_utc)?;
         let kept_name = spelling(settings, name).unwrap_or(name).clone();
         let present = settings.subscriptions.get(&kept_name);
+        self.check_endpoints(present.map(|present| &present.endpoint), &wanted.endpoint)?;
+        self.check_expiration(wanted.expiration_time_utc)?;
         let (signing, has_made_secret) = self.signing(present, &wanted.signing)?;
         let present_headers = present.map(|present| present.delivery_headers.as_slice()).unwrap_or_default();
         let delivery_headers = wanted.delivery_headers.iter().map(|header| header.resolved(present_headers));
@@ -194,11 +191,25 @@ impl<E: Entropy> Editor<'_, E> {
         SecretText::new(kind.secret(&bytes).expose())
     }
 
-    fn check_endpoint(&self, member: &str, url: &str) -> Result<(), Problem> {
+    fn check_endpoints(
+        &self,
+        present: Option<&EndpointSettings>,
+        wanted: &EndpointSettings,
+    ) -> Result<(), Problem> {
+        let is_new = present.is_none_or(|present| present.url != wanted.url);
+        self.check_endpoint("endpoint.url", &wanted.url, is_new)?;
+        let Some(fallback) = &wanted.fallback_url else { return Ok(()) };
+        let is_new = present.is_none_or(|present| present.fallback_url.as_ref() != Some(fallback));
+        self.check_endpoint("endpoint.fallbackUrl", fallback, is_new)
+    }
+
+    /// A publish URL that an older release took stays while it is not changed: what it has been good for so far may
+    /// be no loop, and one ends by its hops.
+    fn check_endpoint(&self, member: &str, url: &str, is_new: bool) -> Result<(), Problem> {
         let bad = |detail: String| Problem::new(ProblemKind::BadSettings).member(member).detail(detail);
         let url = EndpointUrl::parse_written(url).map_err(|error| bad(error.to_string()))?;
         self.policy.check_link(&url.link()).map_err(|refusal| bad(refusal.to_string()))?;
-        self.own_publish_urls.check(&url).map_err(|own| bad(own.to_string()))
+        if is_new { self.own_publish_urls.check(&url).map_err(|own| bad(own.to_string())) } else { Ok(()) }
     }
 
     fn check_expiration(&self, written: Option<IsoTimestamp>) -> Result<(), Problem> {

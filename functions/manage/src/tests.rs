@@ -76,6 +76,11 @@ impl Api {
         Self::wire(Memory::default(), Memory::default(), None, key)
     }
 
+    /// The same installation where its publish function is at this URL.
+    pub(crate) fn then_publishing_at(self, url: &str) -> Self {
+        Self::wire(self.state, self.dead_letters, Some(url.parse().unwrap()), ADMIN_KEY)
+    }
+
     fn wire(state: Memory, dead_letters: Memory, publish_url: Option<url::Url>, admin_key: &str) -> Self {
         let (clock, endpoint) = (FixedClock::default(), Endpoint::default());
         let links = LinkBook::new(state.clone(), clock.clone(), HealthSettings::default());

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Api, billing};
+use super::{Api, Memory, billing};
 
 #[tokio::test]
 async fn a_topic_is_made_read_replaced_listed_and_deleted() {
@@ -116,6 +116,28 @@ async fn an_endpoint_that_is_a_publish_url_of_this_installation_is_refused_by_me
     }
     let settings = json!({ "endpoint": { "url": well } });
     assert_eq!(api.put("/topics/orders/subscriptions/billing", settings).await.status, 201);
+}
+
+#[tokio::test]
+async fn a_publish_url_that_an_older_release_took_stays_while_it_is_not_changed() {
+    let own = "https://publish.example.com/topics/another/events";
+    let also = "https://publish.example.com/topics/third/events";
+    let first = |url: &str| json!({ "endpoint": { "url": url } });
+    let second = |url: &str| json!({ "endpoint": { "url": "https://a.example/", "fallbackUrl": url } });
+    let check = async |settings: &dyn Fn(&str) -> Value, member: &str| {
+        let api = Api::over(Memory::default(), Memory::default());
+        let topic = json!({ "subscriptions": { "billing": settings(own) } });
+        assert_eq!(api.put("/topics/orders", topic.clone()).await.status, 201);
+        let api = api.then_publishing_at("https://publish.example.com");
+        assert_eq!(api.put("/topics/orders", topic).await.status, 200);
+        let mut edited = settings(own);
+        edited["contentMode"] = json!("binary");
+        assert_eq!(api.put("/topics/orders/subscriptions/billing", edited).await.status, 200);
+        let changed = api.put("/topics/orders/subscriptions/billing", settings(also)).await;
+        assert_eq!(changed.problem(400, "bad-settings")["member"], member);
+    };
+    check(&first, "endpoint.url").await;
+    check(&second, "endpoint.fallbackUrl").await;
 }
 
 #[tokio::test]
