@@ -77,6 +77,14 @@ pub struct Token {
     until: Timestamp,
 }
 
+/// A place in the line of those that found nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// When the request comes back.
+    pub due: Timestamp,
+    given_at: Timestamp,
+}
+
 /// What there is to be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grant {
@@ -150,16 +158,17 @@ impl Rate {
         Timestamp::from_millis(nothing_before.as_millis().saturating_sub(LEASE_AHEAD_MS))
     }
 
-    /// When a request that found nothing should try again: after those of this worker that found nothing before it, the
-    /// last of them due at `last`, so that they do not all come back at once and find one place. What is far down the
-    /// line is not kept in the queue; at the end of the longest line it begins anew, past what the queue can delay.
-    pub fn line_up(self, last: Option<Timestamp>, nothing_before: Timestamp, now: Timestamp) -> Timestamp {
-        let after_last = last.map_or(Timestamp::EPOCH, |last| last + self.time_of(1));
-        let place = after_last.max(nothing_before);
-        if place <= now + LINE_MAX {
-            return place;
-        }
-        now + Duration::from_secs(u64::from(SQS_DELAY_SECS_MAX) + 1)
+    /// When a request that found nothing should try again: after those of this worker that found nothing before
+    /// it, the last of them at the place `last`, so that they do not all come back at once and find one place.
+    /// What is far down the line is not kept in the queue; at the end of the longest line it begins again, past
+    /// what the queue can delay. A line whose last place was given by a clock that was set back since is gone.
+    pub fn line_up(self, last: Option<Place>, nothing_before: Timestamp, now: Timestamp) -> Place {
+        let last = last.filter(|last| last.given_at <= now + TAKEN_AHEAD_MAX);
+        let after_last = last.map_or(Timestamp::EPOCH, |last| last.due + self.time_of(1));
+        let next = after_last.max(nothing_before);
+        let past_the_queue = now + Duration::from_secs(u64::from(SQS_DELAY_SECS_MAX) + 1);
+        let due = if next <= now + LINE_MAX { next } else { past_the_queue };
+        Place { due, given_at: now }
     }
 }
 

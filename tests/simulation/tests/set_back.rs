@@ -91,3 +91,23 @@ async fn what_is_held_for_an_endpoint_that_is_down_is_asked_for_by_the_next_look
     requests(&world, 45).await;
     assert_eq!((world.held().await.len(), world.parked().await.len()), (0, 0));
 }
+
+#[tokio::test]
+async fn what_stands_in_line_for_a_rate_is_not_behind_those_of_the_old_clock() {
+    let world = World::new();
+    // One request a minute.
+    let endpoint = json!({ "url": "https://billing.example.com/hooks", "maxRequestsPerSecond": 0.02 });
+    world.subscribe(json!({ "endpoint": endpoint })).await;
+    for id in ["1", "2", "3"] {
+        world.publish(&[event(id)], DAY).await;
+    }
+    world.deliver_all().await;
+    world.clock.set_back(HOUR);
+    for id in ["4", "5", "6"] {
+        world.publish(&[event(id)], DAY).await;
+    }
+    world.deliver_all().await;
+    assert_eq!((world.endpoint.take().len(), world.parked().await.len()), (2, 0));
+    world.pass(6 * MINUTE).await;
+    assert_eq!((world.endpoint.take().len(), world.is_at_rest().await), (4, true));
+}

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
-use posthaste_core::rate::{Lease, Rate, RateState, Token};
+use posthaste_core::rate::{Lease, Place, Rate, RateState, Token};
 use posthaste_core::time::Timestamp;
 use posthaste_ports::{ETag, Flights};
 
@@ -35,8 +35,8 @@ pub(super) struct Known {
     lease: Option<Lease>,
     /// What the object said last.
     state: Option<(RateState, ETag)>,
-    /// When the last one that found nothing is to come back, and at which rate they do.
-    line: Option<(Rate, Timestamp)>,
+    /// The place of the last one that found nothing, and at which rate they come back.
+    line: Option<(Rate, Place)>,
 }
 
 /// What can be said without asking the store.
@@ -104,6 +104,6 @@ impl Known {
         let place = rate.line_up(last, nothing_before, now);
         self.line = Some((rate, place));
         // In whole seconds, as queues count, so that events of one message that come back together stay together.
-        Timestamp::from_millis(place.as_millis().next_multiple_of(1000))
+        Timestamp::from_millis(place.due.as_millis().next_multiple_of(1000))
     }
 }

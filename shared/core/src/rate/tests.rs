@@ -91,18 +91,32 @@ fn time_that_a_wrong_clock_took_does_not_stop_a_subscription() {
 
 #[test]
 fn who_finds_nothing_stands_in_line() {
-    let one = rate(60).line_up(None, after(2000), NOW);
-    let two = rate(60).line_up(Some(one), after(2000), NOW);
-    assert_eq!((one, two), (after(2000), after(3000)));
-    assert_eq!(rate(60).line_up(Some(NOW), after(2000), NOW), after(2000), "the line is gone");
-    assert_eq!(
-        rate(1).line_up(Some(after(890_000)), NOW, NOW),
-        after(950_000),
-        "past what a queue can delay"
-    );
-    let longest = rate(1).line_up(Some(after(7_140_000)), NOW, NOW);
-    assert_eq!(longest, after(7_200_000));
-    assert_eq!(rate(1).line_up(Some(longest), NOW, NOW), after(901_000), "the line begins anew");
+    let check = |per_minute: u32, last_ms: Option<u64>, nothing_before: Timestamp, due_ms: u64, why: &str| {
+        let last = last_ms.map(|ms| Place { due: after(ms), given_at: NOW });
+        let place = rate(per_minute).line_up(last, nothing_before, NOW);
+        assert_eq!(place, Place { due: after(due_ms), given_at: NOW }, "{why}");
+    };
+    check(60, None, after(2000), 2000, "the first");
+    check(60, Some(2000), after(2000), 3000, "the second");
+    check(60, Some(0), after(2000), 2000, "the line is gone");
+    check(1, Some(890_000), NOW, 950_000, "past what a queue can delay");
+    check(1, Some(7_140_000), NOW, 7_200_000, "the longest line");
+    check(1, Some(7_200_000), NOW, 901_000, "the line begins anew");
+}
+
+#[test]
+fn a_line_of_a_clock_that_was_set_back_is_not_there_any_more() {
+    let check = |set_back_ms: u64, due_ms: u64| {
+        let last = rate(1).line_up(None, after(3_660_000), after(3_600_000));
+        let place =
+            rate(1).line_up(Some(last), after(3_660_000 - set_back_ms), after(3_600_000 - set_back_ms));
+        assert_eq!(place.due, after(due_ms), "{set_back_ms}");
+    };
+    check(0, 3_720_000);
+    // By so little a clock is not set back, and the wait is no longer for it.
+    check(65_000, 3_720_000);
+    check(65_001, 3_594_999);
+    check(3_600_000, 60_000);
 }
 
 #[test]
