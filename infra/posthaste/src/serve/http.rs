@@ -4,6 +4,7 @@ mod answering;
 mod head;
 mod leftover;
 mod places;
+mod stalling;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use tower::ServiceExt;
 
 use self::leftover::Lent;
 use self::places::{Place, Places};
+use self::stalling::Writing;
 use super::metrics::{self, Series};
 use super::stage::Stage;
 
@@ -166,6 +168,7 @@ async fn connection<C: Clock>(
         let (front, place, clock) = (Arc::clone(&front), Arc::clone(&place), clock.clone());
         async move { Ok::<_, Infallible>(answer(&front, &place, &clock, request).await) }
     });
+    let stream = Writing::new(stream, Arc::clone(&place), clock.clone());
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(NEXT_HEAD_TIMEOUT)
@@ -191,7 +194,9 @@ async fn connection<C: Clock>(
     match ended {
         Some(Ok(())) => {}
         Some(Err(error)) => tracing::debug!(%error, "connection ended"),
-        None => tracing::debug!("connection closed: it sent no request, and others wait or its time is over"),
+        None => tracing::debug!(
+            "connection closed: its client sends or reads nothing, and others wait or its time is over"
+        ),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The server on a clock that is moved by hand: what becomes of a client that leaves while its
 //! acknowledgement waits, with publish behind it and the embedded store below, and of one that reads its
-//! answer slowly.
+//! answer slowly or not at all.
 
 use super::*;
 use crate::serve::stage::StageControl;
@@ -118,34 +118,72 @@ async fn who_leaves_while_its_acknowledgement_waits_has_published_nothing_and_wh
 /// Larger than what the sockets of both sides take.
 const LARGE_BYTES: usize = 32 << 20;
 
-#[tokio::test]
-async fn a_request_keeps_its_place_until_its_answer_was_sent() {
-    let (listener, control) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), StageControl::new());
-    let address = listener.local_addr().unwrap();
-    let large = || async { vec![b'x'; LARGE_BYTES] };
-    let router = Router::new().route("/large", get(large)).route("/small", get(|| async { "small" }));
-    let limits = ConnectionLimits { requests_max: 1, ..ConnectionLimits::default() };
-    let front = Front { router, admin_key: Secret::new("the-admin-key"), limits };
-    tokio::spawn(serve(listener, front, ManualClock::new(START), control.stage()));
-    let ask = async |path: &str| {
-        let mut client = TcpStream::connect(address).await.unwrap();
+/// A server with one place for requests, on a clock that stands still.
+struct Small {
+    clock: ManualClock,
+    address: SocketAddr,
+    _control: StageControl,
+}
+
+impl Small {
+    async fn start() -> Self {
+        let (listener, control) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), StageControl::new());
+        let (address, clock) = (listener.local_addr().unwrap(), ManualClock::new(START));
+        let large = || async { vec![b'x'; LARGE_BYTES] };
+        let router = Router::new().route("/large", get(large)).route("/small", get(|| async { "small" }));
+        let limits = ConnectionLimits { requests_max: 1, ..ConnectionLimits::default() };
+        let front = Front { router, admin_key: Secret::new("the-admin-key"), limits };
+        tokio::spawn(serve(listener, front, clock.clone(), control.stage()));
+        Self { clock, address, _control: control }
+    }
+
+    async fn ask(&self, path: &str) -> TcpStream {
+        let mut client = TcpStream::connect(self.address).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n");
         client.write_all(request.as_bytes()).await.unwrap();
         client
-    };
-    let small = async || {
+    }
+
+    /// A client of which the answer has begun.
+    async fn slow(&self) -> TcpStream {
+        let (mut slow, mut begin) = (self.ask("/large").await, [0; 12]);
+        slow.read_exact(&mut begin).await.unwrap();
+        assert_eq!(&begin, b"HTTP/1.1 200");
+        slow
+    }
+
+    /// The status of another request.
+    async fn small(&self) -> String {
         let mut answer = String::new();
-        ask("/small").await.read_to_string(&mut answer).await.unwrap();
-        answer
-    };
-    let (mut slow, mut begin) = (ask("/large").await, [0; 12]);
-    slow.read_exact(&mut begin).await.unwrap();
-    assert_eq!(&begin, b"HTTP/1.1 200");
-    let refused = small().await;
-    assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
+        self.ask("/small").await.read_to_string(&mut answer).await.unwrap();
+        answer[9..12].to_owned()
+    }
+}
+
+#[tokio::test]
+async fn a_request_keeps_its_place_until_its_answer_was_sent() {
+    let server = Small::start().await;
+    let mut slow = server.slow().await;
+    assert_eq!(server.small().await, "503");
     let mut rest = Vec::new();
     slow.read_to_end(&mut rest).await.unwrap();
     assert!(rest.len() > LARGE_BYTES);
-    let taken = small().await;
-    assert!(taken.starts_with("HTTP/1.1 200"), "{taken}");
+    assert_eq!(server.small().await, "200");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_its_answer_keeps_nobody_out() {
+    let server = Small::start().await;
+    let mut slow = server.slow().await;
+    assert_eq!(server.small().await, "503");
+    // Until then what the sockets take may still be growing. The limit only ends a test that fails.
+    let taken = async {
+        while server.small().await != "200" {
+            server.clock.advance(Duration::from_secs(1));
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), taken).await.unwrap();
+    let mut rest = Vec::new();
+    let end = slow.read_to_end(&mut rest).await;
+    assert!(end.is_err() || rest.len() < LARGE_BYTES, "{}", rest.len());
 }

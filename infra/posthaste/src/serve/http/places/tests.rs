@@ -1,5 +1,6 @@
 //! Which connection goes when there are too many, on a clock that is moved by hand.
 
+use super::table::{SILENT_PER_ADDRESS_MAX, State};
 use super::*;
 use posthaste_core::time::Timestamp;
 use posthaste_local::ManualClock;
@@ -26,7 +27,7 @@ fn numbers(table: &Table) -> Vec<u64> {
 #[test]
 fn the_oldest_silent_connection_goes_when_all_places_are_taken() {
     let (mut table, ids) = table(3);
-    assert!(table.begin(ids[0], false, MAX));
+    assert!(table.begin(ids[0], false, MAX).0);
     let (newest, _, cut) = table.admit(address(9), MAX).unwrap();
     assert_eq!((cut, numbers(&table)), (Some(Cut::Full), vec![ids[0], ids[2], newest]));
 }
@@ -35,12 +36,12 @@ fn the_oldest_silent_connection_goes_when_all_places_are_taken() {
 fn one_that_has_sent_a_request_goes_after_all_that_have_not() {
     let (mut table, ids) = table(3);
     for id in [ids[1], ids[0]] {
-        assert!(table.begin(id, false, MAX));
+        assert!(table.begin(id, false, MAX).0);
         table.end(id);
     }
     let (first, _, _) = table.admit(address(8), MAX).unwrap();
     assert_eq!(numbers(&table), [ids[0], ids[1], first]);
-    assert!(table.begin(first, false, MAX));
+    assert!(table.begin(first, false, MAX).0);
     // Of those that may send another one, the one that has waited for longest.
     let (second, _, _) = table.admit(address(9), MAX).unwrap();
     assert_eq!(numbers(&table), [ids[0], first, second]);
@@ -49,7 +50,7 @@ fn one_that_has_sent_a_request_goes_after_all_that_have_not() {
 #[test]
 fn one_that_is_being_answered_is_never_closed_for_another() {
     let (mut table, ids) = table(3);
-    assert!(ids.iter().all(|id| table.begin(*id, false, MAX)));
+    assert!(ids.iter().all(|id| table.begin(*id, false, MAX).0));
     assert!(table.admit(address(9), MAX).is_none());
     table.end(ids[1]);
     table.admit(address(9), MAX).unwrap();
@@ -57,18 +58,46 @@ fn one_that_is_being_answered_is_never_closed_for_another() {
 }
 
 #[test]
+fn one_whose_answer_is_not_read_goes_for_another_connection_and_for_another_request() {
+    let (mut table, ids) = table(3);
+    assert!(ids.iter().all(|id| table.begin(*id, false, MAX).0));
+    for id in [ids[2], ids[1]] {
+        table.set_stalled(id, true);
+    }
+    let (newest, _, cut) = table.admit(address(9), MAX).unwrap();
+    assert_eq!((cut, numbers(&table)), (Some(Cut::Full), vec![ids[0], ids[2], newest]));
+    // It has given its place for requests back as well, so nothing goes for this one.
+    assert_eq!(table.begin(newest, false, MAX), (true, None));
+    table.end(newest);
+    // Its own end comes later, and counts for nothing any more.
+    table.leave(ids[1]);
+    assert_eq!(table.begin(newest, false, 2), (true, Some(Cut::Full)));
+    assert_eq!((table.ordinary, numbers(&table)), (2, vec![ids[0], newest]));
+    assert_eq!(table.begin(newest, false, 2), (false, None));
+}
+
+#[test]
+fn one_whose_answer_is_read_again_stays() {
+    let (mut table, ids) = table(3);
+    assert!(ids.iter().all(|id| table.begin(*id, false, MAX).0));
+    table.set_stalled(ids[1], true);
+    table.set_stalled(ids[1], false);
+    assert!(table.admit(address(9), MAX).is_none() && table.make_room().is_none());
+}
+
+#[test]
 fn operators_are_answered_when_every_place_for_requests_is_taken() {
     let (mut table, ids) = table(3);
-    assert!(table.begin(ids[0], false, 1));
-    assert!(!table.begin(ids[1], false, 1));
-    assert!(table.begin(ids[1], true, 1));
+    assert!(table.begin(ids[0], false, 1).0);
+    assert!(!table.begin(ids[1], false, 1).0);
+    assert!(table.begin(ids[1], true, 1).0);
     table.end(ids[1]);
-    assert!(!table.begin(ids[2], false, 1));
+    assert!(!table.begin(ids[2], false, 1).0);
     // The place comes back with the end of its request, and with that of its connection.
     table.end(ids[0]);
-    assert!(table.begin(ids[2], false, 1));
+    assert!(table.begin(ids[2], false, 1).0);
     table.leave(ids[2]);
-    assert!(table.begin(ids[0], false, 1));
+    assert!(table.begin(ids[0], false, 1).0);
     table.leave(ids[0]);
     assert_eq!((table.ordinary, numbers(&table)), (0, vec![ids[1]]));
 }
@@ -77,7 +106,7 @@ fn operators_are_answered_when_every_place_for_requests_is_taken() {
 fn one_that_was_closed_begins_nothing_any_more() {
     let (mut table, ids) = table(3);
     table.admit(address(9), MAX).unwrap();
-    assert!(!table.begin(ids[0], false, MAX));
+    assert!(!table.begin(ids[0], false, MAX).0);
     assert_eq!(table.ordinary, 0);
 }
 
@@ -106,7 +135,7 @@ fn silent_connections_of_one_address_have_a_bound_and_those_of_others_are_not_to
 #[test]
 fn one_that_has_spoken_is_not_silent() {
     let (mut table, ids) = table(1);
-    assert!(table.begin(ids[0], false, MAX));
+    assert!(table.begin(ids[0], false, MAX).0);
     assert_eq!(table.turn_silent(ids[0]), None);
     table.end(ids[0]);
     assert_eq!(table.turn_silent(ids[0]), None);

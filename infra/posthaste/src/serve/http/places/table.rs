@@ -1,0 +1,200 @@
+//! Every connection and how far it is: who comes in, and who goes for that.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+/// Most silent connections of one address, but for proxies that are trusted.
+pub(super) const SILENT_PER_ADDRESS_MAX: usize = 64;
+
+/// Counts connections that were closed for the sake of others, or because they said or read nothing.
+const CUT_COUNT: &str = "ConnectionCutCount";
+
+/// Why a connection is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// All places are taken, or all file descriptors.
+    Full,
+    /// Its address has too many silent ones.
+    Address,
+    /// The head of its first request did not come in time.
+    Head,
+    /// Its client read nothing of an answer for too long.
+    Unread,
+}
+
+impl Cut {
+    pub(super) fn count(self) {
+        let reason = match self {
+            Self::Full => "full",
+            Self::Address => "address",
+            Self::Head => "head",
+            Self::Unread => "unread",
+        };
+        metrics::counter!(CUT_COUNT, "reason" => reason).increment(1);
+    }
+}
+
+/// How far a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// It has just come, and has sent no request.
+    New,
+    /// It still has sent none.
+    Silent,
+    /// It has sent a request, and it is being answered.
+    Busy { is_operators: bool },
+    /// It may send another one.
+    Idle,
+}
+
+/// What a connection is told.
+#[derive(Debug, Default)]
+pub(super) struct Signals {
+    pub(super) cut: Notify,
+    /// Its first request has come.
+    pub(super) spoke: Notify,
+}
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// Where it comes from, or nowhere for a trusted proxy.
+    pub(super) from: Option<IpAddr>,
+    pub(super) state: State,
+    /// Whether its client does not read what is written.
+    is_stalled: bool,
+    /// When it came to this state, in turns of the table.
+    since: u64,
+    signals: Arc<Signals>,
+}
+
+/// Every connection by its number.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) connections: BTreeMap<u64, Connection>,
+    turn: u64,
+    /// How many ordinary requests are being answered.
+    pub(super) ordinary: usize,
+}
+
+impl Table {
+    fn next_turn(&mut self) -> u64 {
+        self.turn += 1;
+        self.turn
+    }
+
+    /// Takes a connection in. With `max` there already the one goes that has been silent for longest, else the
+    /// one that has waited longest for its next request, else the oldest whose answer is not read; none comes
+    /// in where all are being answered and read.
+    pub(super) fn admit(
+        &mut self,
+        from: Option<IpAddr>,
+        max: usize,
+    ) -> Option<(u64, Arc<Signals>, Option<Cut>)> {
+        let is_full = self.connections.len() >= max;
+        if is_full {
+            self.make_room()?;
+        }
+        let (id, signals) = (self.next_turn(), Arc::new(Signals::default()));
+        let connection = Connection {
+            from,
+            state: State::New,
+            is_stalled: false,
+            since: id,
+            signals: Arc::clone(&signals),
+        };
+        self.connections.insert(id, connection);
+        Some((id, signals, is_full.then_some(Cut::Full)))
+    }
+
+    /// Closes the connection that can go best; `None` where all are being answered and read.
+    pub(super) fn make_room(&mut self) -> Option<Cut> {
+        let waiting = |it: &Connection| match it.state {
+            State::New | State::Silent => Some(0),
+            State::Idle => Some(1),
+            State::Busy { .. } => it.is_stalled.then_some(2),
+        };
+        let rank = |(id, it): (&u64, &Connection)| waiting(it).map(|rank| (rank, it.since, *id));
+        let (_, _, victim) = self.connections.iter().filter_map(rank).min()?;
+        self.cut(victim);
+        Some(Cut::Full)
+    }
+
+    fn cut(&mut self, id: u64) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        connection.signals.cut.notify_one();
+        self.free(connection.state);
+    }
+
+    /// Notes that a connection has said nothing yet. With too many such of its address the oldest of them goes.
+    pub(super) fn turn_silent(&mut self, id: u64) -> Option<Cut> {
+        let connection = self.connections.get_mut(&id).filter(|it| it.state == State::New)?;
+        connection.state = State::Silent;
+        let from = connection.from?;
+        let is_like = |it: &Connection| it.state == State::Silent && it.from == Some(from);
+        let mut alike = self.connections.iter().filter(|(_, it)| is_like(it)).map(|(id, _)| *id);
+        let oldest = alike.next()?;
+        if alike.count() < SILENT_PER_ADDRESS_MAX {
+            return None;
+        }
+        self.cut(oldest);
+        Some(Cut::Address)
+    }
+
+    /// Begins to answer a request; whether there is a place for it. With `max` ordinary ones there already the
+    /// oldest goes whose answer is not read.
+    pub(super) fn begin(&mut self, id: u64, is_operators: bool, max: usize) -> (bool, Option<Cut>) {
+        let since = self.next_turn();
+        let Some(connection) = self.connections.get_mut(&id) else { return (false, None) };
+        connection.signals.spoke.notify_one();
+        (connection.state, connection.since) = (State::Idle, since);
+        let is_crowded = !is_operators && self.ordinary >= max;
+        let cut = if is_crowded { self.end_unread() } else { None };
+        let has_place = !is_crowded || cut.is_some();
+        // The one that went is another one: this is not `Busy` yet.
+        if let Some(connection) = self.connections.get_mut(&id).filter(|_| has_place) {
+            connection.state = State::Busy { is_operators };
+            self.ordinary += usize::from(!is_operators);
+        }
+        (has_place, cut)
+    }
+
+    /// Closes the oldest ordinary connection whose answer is not read, if there is one.
+    fn end_unread(&mut self) -> Option<Cut> {
+        let ordinary = State::Busy { is_operators: false };
+        let unread = self.connections.iter().filter(|(_, it)| it.is_stalled && it.state == ordinary);
+        let (_, victim) = unread.map(|(id, it)| (it.since, *id)).min()?;
+        self.cut(victim);
+        Some(Cut::Full)
+    }
+
+    pub(super) fn set_stalled(&mut self, id: u64, is_now: bool) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.is_stalled = is_now;
+        }
+    }
+
+    pub(super) fn end(&mut self, id: u64) {
+        let since = self.next_turn();
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let state = connection.state;
+        if let State::Busy { .. } = state {
+            (connection.state, connection.since) = (State::Idle, since);
+            self.free(state);
+        }
+    }
+
+    /// Gives back the place for requests that a connection in this state had.
+    fn free(&mut self, state: State) {
+        if let State::Busy { is_operators: false } = state {
+            self.ordinary -= 1;
+        }
+    }
+
+    pub(super) fn leave(&mut self, id: u64) {
+        self.end(id);
+        self.connections.remove(&id);
+    }
+}
