@@ -14,22 +14,34 @@ use super::LookupError;
 /// all addresses of a host are vetted together, and no attempt waits for it while a name is remembered.
 const RESOLUTION_DELAY: Duration = Duration::from_millis(250);
 
+/// How long IPv6 addresses wait for the answer about IPv4: time for a server that is slow, and little of an
+/// attempt's timeout where a server is silent about IPv4.
+const IPV4_DELAY: Duration = Duration::from_secs(2);
+
 type Answer = Result<Vec<IpAddr>, LookupError>;
 
-/// The addresses of both families, IPv4 first. The answer about IPv4 is always waited for: most hosts have
-/// IPv4 addresses, and some have no others. Once it is there and of use, the one about IPv6 has
-/// [`RESOLUTION_DELAY`] more.
+/// The addresses of both families, IPv4 first. Once the answer about IPv4 is there and of use, the one about
+/// IPv6 has [`RESOLUTION_DELAY`] more. Once there are IPv6 addresses, the answer about IPv4 has
+/// [`IPV4_DELAY`] more; without them it is waited for to its own end, since most hosts have IPv4 addresses,
+/// and some no others.
 pub(super) async fn both_families(
     v4: impl Future<Output = Answer>,
     v6: impl Future<Output = Answer>,
     clock: &impl Clock,
 ) -> Answer {
-    let (v4, v6) = match select(pin!(v4), pin!(v6)).await {
-        Either::Left((v4, v6)) if is_usable(&v4) => (v4, in_time(v6, clock).await),
-        Either::Left((v4, v6)) => (v4, Some(v6.await)),
-        Either::Right((v6, v4)) => (v4.await, Some(v6)),
-    };
-    joined(v4, v6)
+    match select(pin!(v4), pin!(v6)).await {
+        Either::Left((v4, v6)) if is_usable(&v4) => joined(v4, in_time(v6, RESOLUTION_DELAY, clock).await),
+        Either::Left((v4, v6)) => joined(v4, Some(v6.await)),
+        Either::Right((v6, v4)) if has_addresses(&v6) => match in_time(v4, IPV4_DELAY, clock).await {
+            Some(v4) => joined(v4, Some(v6)),
+            None => v6,
+        },
+        Either::Right((v6, v4)) => joined(v4.await, Some(v6)),
+    }
+}
+
+fn has_addresses(answer: &Answer) -> bool {
+    answer.as_ref().is_ok_and(|addresses| !addresses.is_empty())
 }
 
 fn is_usable(answer: &Answer) -> bool {
@@ -39,8 +51,13 @@ fn is_usable(answer: &Answer) -> bool {
     }
 }
 
-async fn in_time(answer: impl Future<Output = Answer> + Unpin, clock: &impl Clock) -> Option<Answer> {
-    match select(answer, pin!(clock.sleep(RESOLUTION_DELAY))).await {
+/// The answer, if it comes before that much time has passed.
+async fn in_time(
+    answer: impl Future<Output = Answer> + Unpin,
+    length: Duration,
+    clock: &impl Clock,
+) -> Option<Answer> {
+    match select(answer, pin!(clock.sleep(length))).await {
         Either::Left((answer, _)) => Some(answer),
         Either::Right(_) => None,
     }
@@ -166,8 +183,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_answer_about_ipv4_is_waited_for_to_its_own_end() {
-        check_time(5_000, (1, V6), (&["192.0.2.1", "2001:db8::1"], 5_000)).await;
-        check_time(5_000, (1, UNKNOWN), (&["192.0.2.1"], 5_000)).await;
+    async fn without_ipv6_addresses_the_answer_about_ipv4_is_waited_for_to_its_own_end() {
+        for v6 in [NONE, UNKNOWN, FAILED] {
+            check_time(5_000, (1, v6), (&["192.0.2.1"], 5_000)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn ipv6_addresses_wait_two_seconds_for_the_answer_about_ipv4() {
+        let (v6, both): (&[&str], &[&str]) = (&["2001:db8::1"], &["192.0.2.1", "2001:db8::1"]);
+        check_time(2_009, (10, V6), (both, 2_009)).await;
+        check_time(2_011, (10, V6), (v6, 2_010)).await;
+        let (silent, ms) = looked_up((0, None), (10, V6)).await;
+        assert_eq!((silent.unwrap(), ms), (parsed(v6), 2_010));
     }
 }

@@ -22,7 +22,7 @@ use super::{LookupError, NameLookup};
 ///
 /// Both address families are looked up side by side. Once the answer about IPv4 is there, the one about IPv6
 /// gets a quarter of a second more, so that a name server that is silent about IPv6 does not delay every
-/// attempt (RFC 8305, section 3).
+/// attempt (RFC 8305, section 3). Once there are IPv6 addresses, the answer about IPv4 gets two seconds more.
 pub struct SystemNames<C> {
     clock: C,
     server: Option<SocketAddr>,
