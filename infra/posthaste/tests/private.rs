@@ -47,11 +47,14 @@ fn has_dead_letters(data_dir: &Path) -> bool {
 fn whatever_the_umask_all_that_is_made_is_its_owners_alone() {
     for umask in ["000", "022", "177"] {
         let folder = tempfile::tempdir().unwrap();
-        let data_dir = folder.path().join("demo");
+        let made = folder.path().join("made");
+        let data_dir = made.join("demo");
         let output = demo(umask, &data_dir);
         assert!(output.status.success(), "{umask}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(has_dead_letters(&data_dir) && data_dir.join("posthaste.redb").exists());
         assert_private(&data_dir);
+        let allowed = 0o777 & !u32::from_str_radix(umask, 8).unwrap();
+        assert_eq!(mode(&made), allowed | 0o700, "{umask}");
     }
 }
 

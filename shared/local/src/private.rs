@@ -13,6 +13,9 @@ const FILE_MODE: u32 = 0o600;
 /// Mode of a new folder: used by its owner.
 const FOLDER_MODE: u32 = 0o700;
 
+/// Mode bits of a folder's owner.
+const OWNER: u32 = 0o700;
+
 /// Mode bits of everybody but the owner.
 const OTHERS: u32 = 0o077;
 
@@ -30,17 +33,33 @@ pub fn make_folder(dir: &Path) -> io::Result<()> {
     ensure(mode, FOLDER_MODE, |mode| std::fs::set_permissions(dir, mode)).map(drop)
 }
 
-/// Makes a folder. Those above it that are missing are made as the umask says.
+/// Makes a folder. Those above it that are missing are made as the umask says, but for their owner's rights.
 pub fn make_folders(dir: &Path) -> io::Result<()> {
-    // An empty path is what lies above the first folder of a relative one.
-    let above = dir.parent().filter(|above| *above != Path::new(""));
-    match above.map_or(Ok(()), std::fs::create_dir_all).and_then(|()| make_folder(dir)) {
+    match make_above(dir).and_then(|()| make_folder(dir)) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             // It was there, or another process has made it meanwhile.
             if dir.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
         }
         other => other,
     }
+}
+
+fn make_above(dir: &Path) -> io::Result<()> {
+    // An empty path is what lies above the first folder of a relative one.
+    let above = dir.ancestors().skip(1).filter(|above| *above != Path::new(""));
+    let missing: Vec<_> = above.take_while(|above| !above.is_dir()).collect();
+    for folder in missing.into_iter().rev() {
+        match std::fs::create_dir(folder) {
+            Ok(()) => {
+                let mode = mode_of(&std::fs::metadata(folder)?);
+                ensure(mode, mode | OWNER, |mode| std::fs::set_permissions(folder, mode))?;
+            }
+            // Another process has made it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Opens a file. One that is made by this is its owner's alone, one that was there is narrowed to that, as
@@ -81,9 +100,8 @@ pub fn narrow_all(dir: &Path) -> io::Result<()> {
     if mode & OTHERS == 0 {
         return Ok(());
     }
-    // Where the folder's mode may not even be set to what it is, that of a million files in it need not be
-    // tried.
-    if !was_accepted(std::fs::set_permissions(dir, Permissions::from_mode(mode)))? {
+    // Where there are no modes at all, that of a million files in the folder need not be tried.
+    if !has_modes(std::fs::set_permissions(dir, Permissions::from_mode(mode)))? {
         warn(dir);
         return Ok(());
     }
@@ -138,6 +156,15 @@ fn was_accepted(set: io::Result<()>) -> io::Result<bool> {
         Ok(()) => Ok(true),
         Err(error) if is_refused(&error) => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+/// Whether it is worth trying what lies in a folder whose mode was set: another user's folder may hold files
+/// of this one.
+fn has_modes(set: io::Result<()>) -> io::Result<bool> {
+    match set {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(true),
+        other => was_accepted(other),
     }
 }
 
@@ -203,10 +230,27 @@ mod tests {
         assert!(ensure(0o777, 0o600, |_| Err(Errno::IO.into())).is_err());
     }
 
-    /// The kernel refuses other modes for what it shows of a process, whoever asks.
+    #[test]
+    fn what_lies_in_a_folder_is_tried_where_the_folder_may_be_another_users() {
+        let check = |set: io::Result<()>, expected| assert_eq!(has_modes(set).ok(), expected);
+        check(Ok(()), Some(true));
+        for (refused, expected) in [
+            (Errno::PERM, Some(true)),
+            (Errno::ACCESS, Some(true)),
+            (Errno::ROFS, Some(false)),
+            (Errno::OPNOTSUPP, Some(false)),
+            (Errno::NOSYS, Some(false)),
+            (Errno::IO, None),
+        ] {
+            check(Err(refused.into()), expected);
+        }
+    }
+
+    /// The kernel refuses other modes for what it shows of a process, whoever asks. The folder holds links
+    /// alone.
     #[test]
     fn a_file_system_that_refuses_modes_is_used_as_it_is() {
-        let (dir, file) = (Path::new("/proc/self/attr"), Path::new("/proc/self/attr/current"));
+        let (dir, file) = (Path::new("/proc/self/ns"), Path::new("/proc/self/comm"));
         let before = [mode(dir), mode(file)];
         assert!(before.iter().all(|mode| mode & OTHERS != 0), "{before:?}");
         narrow(file).unwrap();
