@@ -91,12 +91,18 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Looks for marks. Where they cannot be read nothing is forced in this run.
-    pub(crate) async fn begin_forcing(&self) -> Forcing {
-        let marks = self.marks().await.unwrap_or_else(|error| {
+    /// Looks for marks. Where they cannot be read nothing is forced in this run. Where parked deliveries were
+    /// moved to an earlier minute the walk begins again.
+    pub(crate) async fn begin_forcing(&self, has_pulled_in: bool) -> Forcing {
+        let mut marks = self.marks().await.unwrap_or_else(|error| {
             tracing::error!(error = &error as &dyn Error, "marks not read, the next run forces deliveries");
             Vec::new()
         });
+        if has_pulled_in {
+            for mark in &mut marks {
+                mark.after = None;
+            }
+        }
         // From where the mark that is least far has come.
         let reached = marks.iter().map(|mark| mark.after.clone()).min().flatten();
         let end = marks.is_empty().then_some(End::Through);

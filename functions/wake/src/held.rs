@@ -47,6 +47,8 @@ pub(crate) struct Holding {
     pub(crate) forced: usize,
     /// Objects that are tried again in the next run.
     pub(crate) left: usize,
+    /// Whether this run has moved parked deliveries to an earlier minute, which a walk may have left behind.
+    pub(crate) has_pulled_in: bool,
     /// What the queue has room for.
     pub(crate) room: Room,
     /// How fast this pass is.
@@ -65,6 +67,7 @@ impl Holding {
             sent: 0,
             forced: 0,
             left: 0,
+            has_pulled_in: false,
             room: Room::default(),
             speed: Speed::Full,
             account,
@@ -114,7 +117,7 @@ where
     /// Releases what is held and what is forced, as far as a run may go.
     pub(crate) async fn release_waiting(&self, limits: Limits, holding: &mut Holding) {
         let work = async {
-            let mut forcing = self.begin_forcing().await;
+            let mut forcing = self.begin_forcing(holding.has_pulled_in).await;
             let mut folders = self.folders(limits, holding).await.unwrap_or_else(|error| {
                 tracing::error!(
                     error = &error as &dyn Error,

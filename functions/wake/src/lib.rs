@@ -163,6 +163,7 @@ where
         // Before everything else that reads what is parked, so that nobody sends what is just being moved.
         let _ = within(clock, limits.begin, Box::pin(self.pull_in(limits, &mut course))).await;
         let mut holding = Holding::after(course.held_to.take(), course.account.clone());
+        holding.has_pulled_in = course.report.pulled_in > 0;
         let mut sweep = Sweep::after(course.swept_to.take(), course.beginning());
         let release = Box::pin(self.release_all(limits, &mut course, &mut holding));
         let others = Box::pin(self.work(limits, &mut sweep));

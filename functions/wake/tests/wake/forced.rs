@@ -67,6 +67,27 @@ async fn a_walk_that_does_not_come_to_the_end_goes_on_in_the_next_run() {
 }
 
 #[tokio::test]
+async fn what_was_pulled_in_behind_a_walk_is_forced_as_well() {
+    let world = World::new();
+    let mut others = Vec::new();
+    // A page has three: these are twenty pages and one.
+    for n in 0..61 {
+        others.push(park(&world, "other", 2 * HOUR, &format!("{n:02}")).await);
+    }
+    park(&world, "billing", 3 * HOUR, &layout::parked_id(world.clock.now(), "x")).await;
+    world.write(MARK, Bytes::new()).await;
+    assert_eq!(world.run_after(Duration::ZERO).await.forced_sent, 0);
+    // A page less, so that one run looks at all the rest.
+    for other in others.iter().take(3) {
+        world.store.delete(other).await.unwrap();
+    }
+    world.clock.set_back(6 * HOUR);
+    let report = world.run_after(Duration::from_mins(1)).await;
+    assert_eq!((report.pulled_in, report.forced_sent), (1, 1));
+    assert_eq!(world.store.under(layout::FORCING).len(), 0);
+}
+
+#[tokio::test]
 async fn a_mark_that_was_written_again_meanwhile_stays_for_a_walk_of_its_own() {
     let world = World::new();
     park(&world, "billing", 2 * HOUR, "x").await;
