@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::held::{is_look_due, later_minute};
+use posthaste_core::held::is_look_due;
 use posthaste_core::layout;
 use posthaste_core::time::Timestamp;
 
@@ -14,6 +14,7 @@ use crate::WakeReport;
 use crate::account::SharedAccount;
 use crate::held::Holding;
 use crate::lease::Notes;
+use crate::set_back::Look;
 use crate::temporary::Sweep;
 
 /// How far before the open minute a list begins: as much as the clocks of two workers may be apart, and an object be
@@ -43,9 +44,8 @@ pub(crate) struct Course {
     pub(crate) held_to: Option<String>,
     /// How far what is parked was looked at for what has expired, under pressure; `None` once all was.
     pub(crate) expired_to: Option<String>,
-    /// The key after which what is parked is looked at for what a clock wrote that was ahead; `None` once all
-    /// was.
-    pub(crate) look_after: Option<String>,
+    /// The look at what is parked for what a clock wrote that was ahead; `None` once all was looked at.
+    pub(crate) look: Option<Look>,
     /// What was released.
     pub(crate) account: SharedAccount,
 }
@@ -54,7 +54,7 @@ impl Course {
     /// A run that begins now, with what the last one left. A minute that has not come yet is from a clock that was ahead.
     pub(crate) fn new(notes: Notes, began: Timestamp) -> Self {
         let is_look_due = notes.began_at.is_some_and(|last| is_look_due(last, began));
-        let look = is_look_due.then(|| layout::parked_before(later_minute(began)));
+        let look = is_look_due.then(|| Look::begin(began));
         Self {
             report: WakeReport::default(),
             began,
@@ -64,7 +64,7 @@ impl Course {
             swept_to: notes.swept_to,
             held_to: notes.held_to,
             expired_to: notes.expired_to,
-            look_after: look.or(notes.look_after),
+            look: look.or(notes.look),
             account: SharedAccount::default(),
         }
     }
@@ -133,7 +133,7 @@ impl Course {
             held_to: self.held_to.clone(),
             expired_to: self.expired_to.clone(),
             began_at: Some(self.began),
-            look_after: self.look_after.clone(),
+            look: self.look.clone(),
         }
     }
 }

@@ -10,6 +10,7 @@ use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, PortError, P
 use serde::{Deserialize, Serialize};
 
 use crate::Wake;
+use crate::set_back::Look;
 
 /// How long a lease holds when its holder dies: longer than a run may go on.
 const LEASE_LENGTH: Duration = Duration::from_secs(90);
@@ -35,10 +36,9 @@ pub(crate) struct Notes {
     /// When the last run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) began_at: Option<Timestamp>,
-    /// The key after which a run goes on to look for what a clock parked that was ahead. `None` if all was
-    /// looked at.
+    /// The look for what a clock parked that was ahead. `None` if all was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) look_after: Option<String>,
+    pub(crate) look: Option<Look>,
 }
 
 /// A lease as it is stored. Those of older programs have nothing but their time.

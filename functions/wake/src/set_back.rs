@@ -4,10 +4,12 @@
 use std::error::Error;
 
 use futures_util::future::join_all;
-use posthaste_core::held::due_instead;
+use posthaste_core::held::{key_instead, later_minute};
 use posthaste_core::layout;
+use posthaste_core::time::Timestamp;
 use posthaste_ports::guard::guarded;
-use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, PutCondition, QueueSender};
+use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueSender};
+use serde::{Deserialize, Serialize};
 
 use crate::course::Course;
 use crate::limits::{Limits, within};
@@ -18,16 +20,47 @@ use crate::{PAGE_MAX, Wake};
 /// Most pages of what is parked that a run looks at; the next one goes on after them.
 const PAGES_MAX: usize = 20;
 
+/// A look at all that is parked, which may take some runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Look {
+    began_at: Timestamp,
+    /// The key after which it goes on.
+    after: String,
+    /// The key after which it goes on once it has come to the end: before the first object that could not be
+    /// moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    again_after: Option<String>,
+}
+
 /// What came of a page.
 enum Looked {
-    /// The key after which the next one begins, if there is one, and whether some objects could not be moved.
-    Through { next_after: Option<String>, has_left: bool },
+    /// The key after which the next one begins, if there is one, and a key before the first object that could
+    /// not be moved.
+    Through { next_after: Option<String>, left_after: Option<String> },
     /// There was no time for all of it.
     OutOfTime,
 }
 
-/// An object and the minute in which it is due instead.
-type Move<'a> = (&'a str, u64);
+/// The key of an object, and the one that it gets instead.
+type Move<'a> = (&'a str, String);
+
+impl Look {
+    /// A look that begins now.
+    pub(crate) fn begin(now: Timestamp) -> Self {
+        Self { began_at: now, after: layout::parked_before(later_minute(now)), again_after: None }
+    }
+
+    /// The look past a page, of which some objects may be left. `None` if all was looked at and none is left.
+    fn past_page(self, next_after: Option<String>, left_after: Option<String>) -> Option<Self> {
+        let Self { began_at, again_after, .. } = self;
+        let again_after = again_after.or(left_after);
+        match next_after {
+            Some(after) => Some(Self { began_at, after, again_after }),
+            None => again_after.map(|after| Self { began_at, after, again_after: None }),
+        }
+    }
+}
 
 impl<Q, S, D, C, E> Wake<Q, S, D, C, E>
 where
@@ -41,13 +74,15 @@ where
     /// be moved are tried again when all was looked at.
     pub(crate) async fn pull_in(&self, limits: Limits, course: &mut Course) {
         let limits = limits.half_from(self.ports.clock.monotonic());
-        let mut left_after = None;
         for _ in 0..PAGES_MAX {
-            let Some(after) = course.look_after.clone().filter(|_| self.may_begin(limits)) else { break };
-            match self.pull_in_page(&after, limits, course).await {
-                Ok(Looked::Through { next_after, has_left }) => {
-                    course.look_after = next_after;
-                    left_after = left_after.or(has_left.then_some(after));
+            let Some(look) = course.look.clone().filter(|_| self.may_begin(limits)) else { break };
+            match self.pull_in_page(&look, limits, course).await {
+                Ok(Looked::Through { next_after, left_after }) => {
+                    let is_end = next_after.is_none();
+                    course.look = look.past_page(next_after, left_after);
+                    if is_end {
+                        break;
+                    }
                 }
                 Ok(Looked::OutOfTime) => break,
                 Err(error) => {
@@ -57,50 +92,55 @@ where
                 }
             }
         }
-        course.look_after = course.look_after.take().or(left_after);
     }
 
     async fn pull_in_page(
         &self,
-        after: &str,
+        look: &Look,
         limits: Limits,
         course: &mut Course,
     ) -> Result<Looked, PortError> {
         let clock = &self.ports.clock;
-        let list = self.ports.state.list(layout::PARKED, Some(after), PAGE_MAX);
+        let list = self.ports.state.list(layout::PARKED, Some(&look.after), PAGE_MAX);
         let page = within(clock, limits.begin, list).await.unwrap_or_else(late)?;
         let now = clock.now();
         let keys = page.objects.iter().map(|object| object.key.as_str());
-        let moves: Vec<Move<'_>> = keys.filter_map(|key| Some((key, due_instead(key, now)?))).collect();
-        let mut has_left = false;
+        let moves: Vec<Move<'_>> =
+            keys.filter_map(|key| Some((key, key_instead(key, look.began_at, now)?))).collect();
+        let mut left_after = None;
         for some in moves.chunks(RELEASES_AT_ONCE) {
             if !self.may_begin(limits) {
                 return Ok(Looked::OutOfTime);
             }
-            let done = join_all(some.iter().map(|object| self.move_object(*object))).await;
-            let count = done.into_iter().filter(|is_moved| *is_moved).count();
-            course.report.pulled_in += count;
-            has_left |= count < some.len();
+            let done = join_all(some.iter().map(|object| self.move_object(object))).await;
+            course.report.pulled_in += done.iter().filter(|is_moved| **is_moved).count();
+            let left = some.iter().zip(done).find(|(_, is_moved)| !is_moved);
+            let minute = left.and_then(|((key, _), _)| layout::parked_due_minute(key));
+            left_after = left_after.or(minute.map(layout::parked_before));
         }
-        Ok(Looked::Through { next_after: page.next_after, has_left })
+        Ok(Looked::Through { next_after: page.next_after, left_after })
     }
 
-    /// Whether the object is under its new minute. A crash in between leaves it under both.
-    async fn move_object(&self, (key, due): Move<'_>) -> bool {
-        let moved = guarded(self.try_move(key, due)).await.map_err(ReleaseError::Panicked).flatten();
+    /// Whether the object is under its new key. A crash in between leaves it under both.
+    async fn move_object(&self, (key, new_key): &Move<'_>) -> bool {
+        let moved = guarded(self.try_move(key, new_key)).await.map_err(ReleaseError::Panicked).flatten();
         if let Err(error) = &moved {
             tracing::error!(%key, error = error as &dyn Error, "parked object not moved, tried again");
         }
         moved.is_ok()
     }
 
-    async fn try_move(&self, key: &str, due: u64) -> Result<(), ReleaseError> {
+    async fn try_move(&self, key: &str, new_key: &str) -> Result<(), ReleaseError> {
         let state = &self.ports.state;
-        let id = layout::parked_id(self.ports.clock.now(), &self.ports.entropy.uuid().to_string());
-        let Some(new_key) = layout::parked_instead(key, due, &id) else { return Ok(()) };
         // As it is: when they go, its messages are due from then on.
         let Some(object) = state.get(key).await.map_err(ReleaseError::Store)? else { return Ok(()) };
-        state.put(&new_key, object.bytes, PutCondition::Always).await.map_err(ReleaseError::Store)?;
+        match state.put(new_key, object.bytes, PutCondition::IfAbsent).await {
+            // An earlier try has copied it, and some of the copy may have been sent since.
+            Err(error) if error.kind != ErrorKind::PreconditionFailed => {
+                return Err(ReleaseError::Store(error));
+            }
+            Ok(_) | Err(_) => {}
+        }
         state.delete(key).await.map_err(ReleaseError::Store)
     }
 }

@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 use crate::topic::Status;
 
 pub use room::{PASS_MAX, Room};
-pub use set_back::{due_instead, is_look_due, later_minute};
+pub use set_back::{is_look_due, key_instead, later_minute};
 pub use speed::{Amount, Order, RunAccount, SLOW_RUN_MAX, Speed, Waiting, speed};
 
 /// So often what goes in a pass doubles; then it is more than a pass has.

@@ -120,10 +120,16 @@ pub fn parked_at_minute(key: &str) -> Option<u64> {
     minute_of(key.strip_prefix(PARKED)?.rsplit('/').next()?.split_once('-')?.0)
 }
 
-/// The key of a parked object of the same subscription that is due in another minute, since the epoch. `None`
-/// if the key is not such a key.
-pub fn parked_instead(key: &str, due_minute: u64, id: &str) -> Option<String> {
-    parked_folder(key).map(|folder| format!("{PARKED}{}/{folder}/{id}.json", minute_key(due_minute)))
+/// The key of a parked object, with the same UUID, as if it were parked at `at` and due in this minute, since
+/// the epoch. `None` if the key is not such a key.
+pub fn parked_instead(key: &str, due_minute: u64, at: Timestamp) -> Option<String> {
+    let (folder, file) = (parked_folder(key)?, key.rsplit('/').next()?);
+    let uuid = match (parked_at_minute(key), file.split_once('-')) {
+        (Some(_), Some((_, uuid))) => uuid,
+        // Of an older program: the file is named by the UUID alone.
+        _ => file,
+    };
+    Some(format!("{PARKED}{}/{folder}/{}", minute_key(due_minute), parked_id(at, uuid)))
 }
 
 /// A key greater than that of every object parked for an earlier minute, and less than those of this one, for listing
@@ -417,16 +423,16 @@ mod tests {
         let id = parked_id(at("2026-03-07T03:35:59Z"), "1b4e28ba-2fa1-41d2-883f-0016d3cca427");
         let key = parked(at("2026-03-07T04:05:01Z"), &topic, &subscription, &id);
         assert_eq!(parked_at_minute(&key), Some(at("2026-03-07T03:35:00Z").minute()));
-        let moved = parked_instead(&key, at("2026-03-06T23:00:00Z").minute(), "20260306T2230Z-x");
-        let expected = "parked/20260306T2300Z/orders.billing/20260306T2230Z-x.json";
-        assert_eq!(moved.as_deref(), Some(expected));
+        let (due, parked_at) = (at("2026-03-06T23:00:00Z").minute(), at("2026-03-06T22:30:00Z"));
+        let moved = |key: &str| parked_instead(key, due, parked_at);
+        let expected =
+            |uuid| Some(format!("parked/20260306T2300Z/orders.billing/20260306T2230Z-{uuid}.json"));
+        assert_eq!(moved(&key), expected("1b4e28ba-2fa1-41d2-883f-0016d3cca427"));
         for older in ["1b4e28ba-2fa1-41d2-883f-0016d3cca427", "x"] {
-            assert_eq!(
-                parked_at_minute(&parked(at("2026-03-07T04:05:01Z"), &topic, &subscription, older)),
-                None
-            );
+            let key = parked(at("2026-03-07T04:05:01Z"), &topic, &subscription, older);
+            assert_eq!((parked_at_minute(&key), moved(&key)), (None, expected(older)));
         }
-        assert_eq!((parked_at_minute("held/x"), parked_instead("held/x", 1, "x")), (None, None));
+        assert_eq!((parked_at_minute("held/x"), moved("held/x")), (None, None));
     }
 
     #[test]

@@ -30,14 +30,20 @@ pub fn is_look_due(last: Timestamp, now: Timestamp) -> bool {
     is_set_back || last.minute() / MINUTES_A_DAY < now.minute() / MINUTES_A_DAY
 }
 
-/// The minute in which a parked object is due instead, where it was parked by a clock that was ahead. It then
-/// waits from `now` as long as it was to wait.
-pub fn due_instead(key: &str, now: Timestamp) -> Option<u64> {
+/// The key that a parked object gets instead, where it was parked by a clock that was ahead. It then waits
+/// from the beginning of the look that found it as long as it was to wait, so that each try to move it finds
+/// the same key. Once that time is over it is due now: wake does not look at minutes that have gone.
+pub fn key_instead(key: &str, look_began: Timestamp, now: Timestamp) -> Option<String> {
     let due = layout::parked_due_minute(key)?;
     let wait_max = PARKED_WAIT_MAX.as_secs().div_ceil(60) + 1;
     let wait = layout::parked_at_minute(key).map_or(wait_max, |parked_at| due.saturating_sub(parked_at));
-    let latest = now.minute() + wait.min(wait_max);
-    (due >= latest + SET_BACK_MIN_MINUTES).then_some(latest)
+    let wait = wait.min(wait_max);
+    if due < now.minute() + wait + SET_BACK_MIN_MINUTES {
+        return None;
+    }
+    // No later than now, so that it is never the key that the object has.
+    let from = look_began.min(now);
+    layout::parked_instead(key, (from.minute() + wait).max(now.minute()), from)
 }
 
 #[cfg(test)]
@@ -53,8 +59,9 @@ mod tests {
         let minute = due.replace([':', '-'], "");
         let id = parked_at.map_or("x".to_owned(), |time| layout::parked_id(at(time), "x"));
         let key = format!("parked/{}/orders.billing/{id}.json", minute.replace("00Z", "Z"));
-        let instead = due_instead(&key, at(now));
-        assert_eq!(instead, expected.map(|time| at(time).minute()), "{key} at {now}");
+        let instead = key_instead(&key, at(now), at(now));
+        let due = instead.as_deref().and_then(layout::parked_due_minute);
+        assert_eq!(due, expected.map(|time| at(time).minute()), "{key} at {now}");
     }
 
     #[test]
@@ -79,15 +86,31 @@ mod tests {
         // Nor does what two clocks wrote.
         check(Some("2026-03-07T05:05:00Z"), "2027-03-08T04:05:00Z", now, Some("2026-03-08T04:11:00Z"));
         check(Some("2028-03-07T05:05:00Z"), "2027-03-08T04:05:00Z", now, Some(now));
-        assert_eq!(due_instead("parked/x", at(now)), None);
+        assert_eq!(key_instead("parked/x", at(now), at(now)), None);
     }
 
     #[test]
     fn what_was_moved_stays_where_it_is() {
         let now = at("2026-03-07T04:05:00Z");
         let moved = |due| format!("parked/{due}/orders.billing/{}.json", layout::parked_id(now, "x"));
-        assert_eq!(due_instead(&moved("20260307T0425Z"), now), None);
-        assert_eq!(due_instead(&moved("20260308T0411Z"), now), None);
+        assert_eq!(key_instead(&moved("20260307T0425Z"), now, now), None);
+        assert_eq!(key_instead(&moved("20260308T0411Z"), now, now), None);
+    }
+
+    #[test]
+    fn each_try_of_a_look_finds_the_same_key_until_its_minute_has_gone() {
+        let key = "parked/20260307T1025Z/orders.billing/20260307T1005Z-a-b.json";
+        let check = |now: &str, expected: &str| {
+            let expected = format!("parked/{expected}/orders.billing/20260307T0405Z-a-b.json");
+            assert_eq!(key_instead(key, at("2026-03-07T04:05:00Z"), at(now)), Some(expected), "{now}");
+        };
+        check("2026-03-07T04:05:00Z", "20260307T0425Z");
+        check("2026-03-07T04:25:59Z", "20260307T0425Z");
+        check("2026-03-07T04:26:00Z", "20260307T0426Z");
+        // A clock that is set back once more, during the look.
+        let now = at("2026-03-07T03:05:00Z");
+        let instead = key_instead(key, at("2026-03-07T10:05:00Z"), now);
+        assert_eq!(instead, key_instead(key, now, now));
     }
 
     #[test]
