@@ -154,9 +154,13 @@ impl Course {
         }
     }
 
+    /// Whether nothing but a probe is sent. A probe that is answered 503 shows that its link is well, so that others
+    /// follow it at once: then only the subscription's own state says so.
     fn is_left_alone(&self) -> bool {
+        let is_answered = matches!(self.endpoint, Endpoint::Busy);
+        let counts = |target: &Target| !(is_answered && matches!(target, Target::Link(_)));
         let condition = |target| self.world.links.condition(&target);
-        targets().into_iter().filter_map(condition).any(|it| it.phase != Phase::Recovering)
+        targets().into_iter().filter(counts).filter_map(condition).any(|it| it.phase != Phase::Recovering)
     }
 
     fn check_probes(&mut self, requests: &[Request]) {
