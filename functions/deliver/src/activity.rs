@@ -25,7 +25,8 @@ where
     }
 
     /// Notes for a message's topic when what is tried again falls due, and what is held ends, and for its subscription that
-    /// something waits: until then they are not idle.
+    /// something waits, until a while after what is tried again falls due: until then they are not idle. wake sees what
+    /// waits in the object store, but not what it has just sent to the queue.
     pub(crate) async fn note_scheduled(
         &self,
         invocation: &Invocation,
@@ -34,12 +35,16 @@ where
         held: &[Delivery],
     ) {
         let Some(subscription) = &job.subscription else { return };
-        let due = again.iter().map(|delivery| delivery.not_before);
-        let Some(latest) = due.chain(held.iter().map(Delivery::expires_first)).max() else { return };
+        let due = again.iter().map(|delivery| delivery.not_before).max();
+        let Some(latest) = due.into_iter().chain(held.iter().map(Delivery::expires_first)).max() else {
+            return;
+        };
+        let now = self.ports.clock.now();
+        let waits_until = wait_noted_at(due.map_or(now, |due| due.max(now)));
         let state = &self.ports.state;
         let noted = async {
             self.activity.of_its_topic(state, subscription, latest).await;
-            self.activity.of_subscription(state, subscription, wait_noted_at(self.ports.clock.now())).await;
+            self.activity.of_subscription(state, subscription, waits_until).await;
         };
         self.before(invocation.parking_ends(), noted).await;
     }

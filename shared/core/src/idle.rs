@@ -83,9 +83,9 @@ impl ActivityNote {
     }
 }
 
-/// The time that is noted for a subscription when events begin to wait for it.
-pub fn wait_noted_at(now: Timestamp) -> Timestamp {
-    now + WAIT_NOTED_AHEAD
+/// The time that is noted for a subscription when events begin to wait for it in the queue, or until `due`.
+pub fn wait_noted_at(due: Timestamp) -> Timestamp {
+    due + WAIT_NOTED_AHEAD
 }
 
 /// Whether activity at `at` is to be noted where `noted` was noted last.
