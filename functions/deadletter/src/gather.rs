@@ -6,9 +6,10 @@ use posthaste_core::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
 
 use crate::Letter;
 
-/// The bytes that a record has beside its event and what lies around that, at most: seven members with the longest names
-/// and values, and a comma. An event's own members of these names, which lie in an eighth one, are not counted: as a text
-/// they take up to twice their bytes, so that an object of such events may grow larger than preferred.
+/// The bytes that a record has beside its event and what lies around that, at most: seven members with the
+/// longest names and values, and a comma. An event's own members of these names, which lie in an eighth one,
+/// are not counted: as a text they take up to twice their bytes, so that an object of such events may grow
+/// larger than preferred.
 const RECORD_EXTRA_BYTES_MAX: usize = 320;
 
 /// The letters of one subscription, by object. An object is larger than preferred only if it holds a single letter that

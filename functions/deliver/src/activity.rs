@@ -1,5 +1,5 @@
-//! Noting that something happens to subscriptions and topics that go when they are idle. Nothing is asked or written for
-//! those that stay.
+//! Noting that something happens to subscriptions and topics that go when they are idle. Nothing is asked or
+//! written for those that stay.
 
 use posthaste_core::delivery::Delivery;
 use posthaste_core::idle::wait_noted_at;
@@ -24,9 +24,9 @@ where
         self.before(invocation.parking_ends(), noted).await;
     }
 
-    /// Notes for a message's topic when what is tried again falls due, and what is held ends, and for its subscription that
-    /// something waits, until a while after what is tried again falls due: until then they are not idle. wake sees what
-    /// waits in the object store, but not what it has just sent to the queue.
+    /// Notes for a message's topic when what is tried again falls due, and what is held ends, and for its
+    /// subscription that something waits, until a while after what is tried again falls due: until then they
+    /// are not idle. wake sees what waits in the object store, but not what it has just sent to the queue.
     pub(crate) async fn note_scheduled(
         &self,
         invocation: &Invocation,

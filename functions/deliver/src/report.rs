@@ -55,7 +55,10 @@ pub(crate) fn turned(target: &Target, condition: &Condition) {
     let outcome = last.outcome;
     match (phase, target) {
         (Phase::Recovering, _) if condition.forced => {
-            tracing::info!(link = %target, %failing_since, failures, ?outcome, "what waits is let through, though nothing has succeeded yet");
+            tracing::info!(
+                link = %target, %failing_since, failures, ?outcome,
+                "what waits is let through, though nothing has succeeded yet"
+            );
         }
         (Phase::Recovering, _) => {
             tracing::info!(link = %target, %failing_since, failures, "endpoint answers again, what waits is let through");

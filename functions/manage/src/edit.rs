@@ -35,7 +35,7 @@ pub(crate) struct Editor<'a, E> {
     pub(crate) now: Timestamp,
     /// Where endpoints may be.
     pub(crate) policy: &'a AddressPolicy,
-    /// Where none may be.
+    /// The URLs that no endpoint may have.
     pub(crate) own_publish_urls: &'a PublishUrls,
 }
 

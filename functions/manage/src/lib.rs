@@ -69,7 +69,7 @@ pub struct Manage<S, D, W, C, E> {
     pub admin_key: KeyDigest,
     /// Where endpoints may be.
     pub address_policy: AddressPolicy,
-    /// Where no endpoint may be, because this installation publishes there.
+    /// The URLs that no endpoint may have, because this installation publishes there.
     pub own_publish_urls: PublishUrls,
     /// Where the publish function is, if that is elsewhere: on AWS the two have a URL each. Shown as every topic's
     /// `endpoint`.

@@ -1,7 +1,9 @@
-//! Releasing the parked deliveries of a subscription before their minute has come, because an operator forced it: manage
-//! leaves a mark, and wake walks through all that is parked. What is held goes by its own rules, which force has opened.
+//! Releasing the parked deliveries of a subscription before their minute has come, because an operator forced
+//! it: manage leaves a mark, and wake walks through all that is parked. What is held goes by its own rules,
+//! which force has opened.
 //!
-//! One walk serves all marks, in passes beside those of what is held. It is bounded in a run, and the marks say how far it came; each goes at its end.
+//! One walk serves all marks, in passes beside those of what is held. It is bounded in a run, and the marks
+//! say how far it came; each goes at its end.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -187,15 +189,17 @@ where
                 Ok(false) => marks.push(mark),
                 Ok(true) => self.end_marks(&[mark]).await?,
                 Err(error) => {
-                    tracing::error!(key = %mark.key, error = &error as &dyn Error, "not forced, the next run looks again whose mark it is");
+                    let error = &error as &dyn Error;
+                    tracing::error!(key = %mark.key, error, "not forced, the next run looks again whose mark it is");
                 }
             }
         }
         Ok(marks)
     }
 
-    /// Whether the subscription that was forced is another one than is there now: what is parked for this one waits for its
-    /// own minute. What waits for one that is gone may go. Before a mark goes, the store is asked past every cache.
+    /// Whether the subscription that was forced is another one than is there now: what is parked for this one
+    /// waits for its own minute. What waits for one that is gone may go. Before a mark goes, the store is
+    /// asked past every cache.
     async fn is_of_another(&self, mark: &Mark) -> Result<bool, RegistryError> {
         let Some((topic, subscription)) = layout::folder_owner(&mark.folder) else { return Ok(false) };
         let Some(identity) = mark.identity else { return Ok(false) };

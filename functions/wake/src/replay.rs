@@ -115,8 +115,8 @@ where
         if job.record.has_ended() { self.close(id).await } else { Ok(()) }
     }
 
-    /// The subscription that asked for a replay, and its topic. That it is gone is not taken from a record that the store
-    /// could not give again.
+    /// The subscription that asked for a replay, and its topic. That it is gone is not taken from a record
+    /// that the store could not give again.
     async fn receiver(
         &self,
         record: &ReplayRecord,

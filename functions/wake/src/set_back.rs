@@ -33,7 +33,7 @@ pub(crate) struct Look {
     again_after: Option<String>,
 }
 
-/// What came of a page.
+/// The result of one page.
 enum Looked {
     /// The key after which the next one begins, if there is one, and a key before the first object that could
     /// not be moved.

@@ -145,8 +145,8 @@ impl StorageTrouble {
 }
 
 impl DeadLetter {
-    /// How the last attempt ended. Without a finished attempt, an event that expired was held until then, and one that a
-    /// function failed on again and again was cut short each time.
+    /// How the last attempt ended. Without a finished attempt, an event that expired was held until then, and
+    /// one that a function failed on again and again was cut short each time.
     pub fn last_outcome(&self) -> Option<OutcomeName> {
         let unfinished = match self.reason {
             DeadLetterReason::TimeToLiveExceeded => Some(OutcomeName::Probation),
@@ -235,8 +235,8 @@ impl LastAttempt {
         Self { at: other.at, ..self } == other
     }
 
-    /// Whether the endpoint did not answer in time, so that it may answer late: a 408 is an answer, and what was not sent
-    /// gets none.
+    /// Whether the endpoint did not answer in time, so that it may answer late: a 408 is an answer, and what
+    /// was not sent gets none.
     pub fn had_no_answer_in_time(self) -> bool {
         self.outcome == OutcomeName::TimedOut && self.status.is_none() && !self.was_unconnected
     }
@@ -290,8 +290,8 @@ impl Delivery {
         }
     }
 
-    /// Whether it was tried before, or waited for something: its endpoint may not be well, also where the worker that has
-    /// it now knows nothing of that.
+    /// Whether it was tried before, or waited for something: its endpoint may not be well, also where the
+    /// worker that has it now knows nothing of that.
     pub fn has_waited(&self) -> bool {
         self.attempts > 0 || self.not_before > self.published_at
     }

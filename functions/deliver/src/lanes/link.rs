@@ -188,7 +188,7 @@ impl Places {
         changed
     }
 
-    /// Where a subscription stands; `None` where nobody waits.
+    /// The rank of a subscription; `None` if none of its requests waits.
     fn rank(&self, target: &Target) -> Option<Rank> {
         let first = self.waiting.get(target)?.front()?;
         Some((self.open(target), first.came, target.clone()))

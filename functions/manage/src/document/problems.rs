@@ -83,9 +83,9 @@ problems! {
         507 "No room is left on the device";
     /// Of the health check.
     StoreDown: 503 "The state store does not answer";
-    /// Of every route without a key that needs the store, but for the health check.
+    /// Problems of each route without a key that needs the store, except the health check.
     Unavailable: 503 "A store does not answer, or too many requests are being answered; try again after `Retry-After`";
-    /// Of every route without a key that needs nothing.
+    /// Problems of each route without a key that needs nothing.
     Crowded: 503 "Too many requests are being answered; try again after `Retry-After`";
     /// Of the publish route, but for what [`Publish`] adds.
     PublishProblems:

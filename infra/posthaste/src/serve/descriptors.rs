@@ -7,8 +7,7 @@ use super::http::OPERATORS_MAX;
 /// With fewer descriptors than this, slow endpoints and many producers compete for them.
 const DESCRIPTORS_ENOUGH: u64 = 16_384;
 
-/// One descriptor in so many is kept for what is no client's connection: requests to endpoints, the store,
-/// the log.
+/// One descriptor in four is kept for requests to endpoints, the store and the log.
 const KEPT_PART: usize = 4;
 
 /// Raises the soft limit to the hard one, says so in the log if that is still little, and answers it if there

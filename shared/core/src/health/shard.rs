@@ -27,8 +27,8 @@ pub const TARGETS_PER_SHARD_MAX: usize = 2000;
 /// The version that this program writes, and the newest it reads.
 const SHARD_VERSION: u32 = 1;
 
-/// How far two workers' clocks may be apart. A time that lies further ahead than this and the longest hold was written by
-/// a clock that was wrong, or was set back since.
+/// How far two workers' clocks may be apart. A time that lies further ahead than this and the longest hold
+/// was written by a clock that was wrong, or was set back since.
 const CLOCKS_APART_MAX: Duration = Duration::from_mins(1);
 
 /// The targets of one part that are not well.

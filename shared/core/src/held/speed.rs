@@ -1,17 +1,19 @@
 //! Release speed: how much of what waits in the object store goes back to the queue in a run of wake, by the pressure.
 //!
-//! What was accepted is delivered before anything new is taken in (the documents' own rule), so pressure slows the release
-//! and never stops it. Only the submission queue and the drain time count: a full disk or a backlog of dead letters does not
-//! get better by holding deliveries back. What has expired goes at every speed.
+//! What was accepted is delivered before anything new is taken in (the documents' own rule), so pressure
+//! slows the release and never stops it. Only the submission queue and the drain time count: a full disk or a
+//! backlog of dead letters does not get better by holding deliveries back. What has expired goes at every
+//! speed.
 
 use crate::limits::HELD_PER_OBJECT_MAX;
 use crate::pressure::{Level, PressureState, Resource};
 
-/// Most parked deliveries of a run at Medium, and as many held or forced ones: a quarter of the submission queue's normal
-/// threshold (2,000 messages by default) each, so that the release alone cannot keep the level up.
+/// Most parked deliveries of a run at Medium, and as many held or forced ones: a quarter of the submission
+/// queue's normal threshold (2,000 messages by default) each, so that the release alone cannot keep the level
+/// up.
 pub const SLOW_RUN_MAX: usize = 500;
 
-/// So many minutes pass before each place has come first, and forced deliveries before held ones as well.
+/// Minutes until each place has come first, and forced deliveries before held ones as well.
 const ORDERS_REPEAT_MINUTES: u64 = 4;
 
 /// The resources that slow the release.
@@ -73,8 +75,8 @@ pub fn speed(state: Option<&PressureState>) -> Speed {
 }
 
 impl Speed {
-    /// The order of a run that begins in this minute. Where there is one object for all, each place comes first in every
-    /// second minute.
+    /// The order of a run that begins in this minute. Where there is one object for all, each place comes
+    /// first in every second minute.
     pub const fn order(self, minute: u64) -> Order {
         match self {
             Self::Full | Self::Slow => Order::Together,
@@ -83,15 +85,15 @@ impl Speed {
         }
     }
 
-    /// Whether forced deliveries come before held ones where there is one object for both. In turn, by pairs of minutes, so
-    /// that both come first in minutes in which they are before the parked ones.
+    /// Whether forced deliveries come before held ones where there is one object for both. In turn, by pairs
+    /// of minutes, so that both come first in minutes in which they are before the parked ones.
     pub const fn forced_first(minute: u64) -> bool {
         (minute / 2).is_multiple_of(2)
     }
 
-    /// The turn of a run that begins in this minute. Of the subscriptions for which something is held, another one comes
-    /// first in every turn. Where there is one object for all, a turn lasts until held deliveries have come first, so that
-    /// no subscription always has the minutes in which others do.
+    /// The turn of a run that begins in this minute. Of the subscriptions for which something is held,
+    /// another one comes first in every turn. Where there is one object for all, a turn lasts until held
+    /// deliveries have come first, so that no subscription always has the minutes in which others do.
     pub const fn turn(self, minute: u64) -> u64 {
         match self {
             Self::Full | Self::Slow => minute,

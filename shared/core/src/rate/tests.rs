@@ -101,7 +101,7 @@ fn who_finds_nothing_stands_in_line() {
     check(60, Some(0), after(2000), 2000, "the line is gone");
     check(1, Some(890_000), NOW, 950_000, "past what a queue can delay");
     check(1, Some(7_140_000), NOW, 7_200_000, "the longest line");
-    check(1, Some(7_200_000), NOW, 901_000, "the line begins anew");
+    check(1, Some(7_200_000), NOW, 901_000, "the line restarts");
 }
 
 #[test]

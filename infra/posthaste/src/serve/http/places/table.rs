@@ -17,11 +17,11 @@ const CUT_COUNT: &str = "ConnectionCutCount";
 pub(super) enum Cut {
     /// All places are taken, or all file descriptors.
     Full,
-    /// Its address has too many silent ones.
+    /// Too many connections of the same address are silent.
     Address,
     /// The head of its first request did not come in time.
     Head,
-    /// Its client read nothing of an answer for too long.
+    /// The client read nothing of an answer for too long.
     Unread,
 }
 
@@ -50,7 +50,7 @@ pub(super) enum State {
     Idle,
 }
 
-/// What a connection is told.
+/// The signals to and from a connection.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
     pub(super) cut: Notify,
