@@ -27,12 +27,18 @@ const SCAN_EVERY: Duration = Duration::from_hours(24);
 /// How soon that is tried again if it did not come to its end.
 const SCAN_AGAIN_AFTER: Duration = Duration::from_hours(1);
 
+/// Runs that begin further apart than this have an outage between them. It is less than the queue's longest delay,
+/// for which a wait is noted ahead, so that what is idle can tell shorter ones from idleness.
+const OUTAGE: Duration = Duration::from_mins(10);
+
 /// One run's way through the list.
 #[derive(Debug)]
 pub(crate) struct Course {
     /// What was done.
     pub(crate) report: WakeReport,
     began: Timestamp,
+    /// When the last outage ended, if one is known: deliveries that were due in it were not attempted.
+    pub(crate) awake_since: Option<Timestamp>,
     /// Everything due before this minute was tried, by this run or an earlier one.
     reached: Option<u64>,
     /// The oldest minute of what was tried and must be tried again.
@@ -58,6 +64,7 @@ impl Course {
         Self {
             report: WakeReport::default(),
             began,
+            awake_since: awake_since(&notes, began),
             reached: notes.open_from_minute.map(|minute| minute.min(began.minute())),
             held: None,
             scan_at: notes.scan_at,
@@ -133,7 +140,15 @@ impl Course {
             held_to: self.held_to.clone(),
             expired_to: self.expired_to.clone(),
             began_at: Some(self.began),
+            awake_since: self.awake_since,
             look: self.look.clone(),
         }
     }
+}
+
+/// When the last outage ended that a run which begins now can tell of. A time that has not come yet is from a clock that
+/// was ahead.
+fn awake_since(notes: &Notes, began: Timestamp) -> Option<Timestamp> {
+    let was_asleep = notes.began_at.is_some_and(|last| began > last + OUTAGE);
+    if was_asleep { Some(began) } else { notes.awake_since.map(|since| since.min(began)) }
 }

@@ -36,6 +36,9 @@ pub(crate) struct Notes {
     /// When the last run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) began_at: Option<Timestamp>,
+    /// When runs began again after an outage. `None` if none is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) awake_since: Option<Timestamp>,
     /// The look for what a clock parked that was ahead. `None` if all was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) look: Option<Look>,

@@ -26,6 +26,7 @@ use std::time::Duration;
 use futures_util::future::{join, join3};
 use posthaste_core::held::{Order, Waiting};
 use posthaste_core::name::TopicName;
+use posthaste_ports::activity::Activity;
 use posthaste_ports::{
     Clock, Entropy, LinkBook, ObjectStore, PortError, PressureReader, QueueSender, Registry,
 };
@@ -68,6 +69,7 @@ pub struct Wake<Q, S, D, C, E> {
     ports: WakePorts<Q, S, D, C, E>,
     deletes_payloads: bool,
     notices_topic: Option<TopicName>,
+    activity: Activity,
     is_stopped: AtomicBool,
 }
 
@@ -122,7 +124,13 @@ where
 {
     /// Wires the function up.
     pub fn new(ports: WakePorts<Q, S, D, C, E>) -> Self {
-        Self { ports, deletes_payloads: true, notices_topic: None, is_stopped: AtomicBool::new(false) }
+        Self {
+            ports,
+            deletes_payloads: true,
+            notices_topic: None,
+            activity: Activity::default(),
+            is_stopped: AtomicBool::new(false),
+        }
     }
 
     /// Releases no held delivery any more: the rest waits for the next process. For a process that is to end.
@@ -164,7 +172,7 @@ where
         let _ = within(clock, limits.begin, Box::pin(self.pull_in(limits, &mut course))).await;
         let mut holding = Holding::after(course.held_to.take(), course.account.clone());
         holding.has_pulled_in = course.report.pulled_in > 0;
-        let mut sweep = Sweep::after(course.swept_to.take(), course.beginning());
+        let mut sweep = Sweep::after(course.swept_to.take(), course.beginning(), course.awake_since);
         let release = Box::pin(self.release_all(limits, &mut course, &mut holding));
         let others = Box::pin(self.work(limits, &mut sweep));
         let telling = join(Box::pin(self.tell_links(limits)), Box::pin(self.tell_disabled(limits)));

@@ -1,12 +1,15 @@
 //! Sweeping temporary entities: subscriptions whose time is over, and subscriptions and topics that are idle, leave their
 //! records. What still waits for them is dead-lettered by deliver, which finds nobody to deliver to.
 //!
-//! A subscription that is idle by its notes stays as long as an event waits for it in the object store.
+//! A subscription that is idle by its notes stays as long as an event waits for it in the object store. No time counts
+//! as idle from before the last outage ended: what was due in it is yet to be attempted.
 //!
 //! Only topics that `temporary/` names are looked at. A record is changed under the condition that nobody changed it
 //! since it was read, and after a second look at what is to go: whoever uses or writes an entity meanwhile keeps it.
 
 mod waiting;
+
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -58,14 +61,35 @@ pub(crate) struct Sweep {
     pub(crate) after: Option<String>,
     /// What was deleted.
     pub(crate) swept: Swept,
+    known: Known,
+}
+
+/// What a sweep knows of all entities.
+#[derive(Debug, Default)]
+struct Known {
     /// For whom something is parked.
     parked: ParkedOwners,
+    /// When the last outage ended.
+    awake_since: Option<Timestamp>,
 }
 
 impl Sweep {
     /// Goes on after this one. Nothing is parked before the key `parked_from`.
-    pub(crate) fn after(after: Option<String>, parked_from: Option<String>) -> Self {
-        Self { after, swept: Swept::default(), parked: ParkedOwners::from(parked_from) }
+    pub(crate) fn after(
+        after: Option<String>,
+        parked_from: Option<String>,
+        awake_since: Option<Timestamp>,
+    ) -> Self {
+        let known = Known { parked: ParkedOwners::from(parked_from), awake_since };
+        Self { after, swept: Swept::default(), known }
+    }
+}
+
+impl Known {
+    /// Whether an entity is idle to which something last happened then.
+    fn is_idle(&self, idle: Duration, last: Timestamp, now: Timestamp) -> bool {
+        let last = self.awake_since.map_or(last, |awake_since| awake_since.max(last));
+        is_idle(idle, last, now)
     }
 }
 
@@ -111,8 +135,8 @@ where
 
     /// Whether all of the page was looked at. In its order, so that one key says how far a run came.
     async fn sweep_page(&self, page: Vec<ObjectMeta>, limits: Limits, sweep: &mut Sweep) -> bool {
-        let parked = &sweep.parked;
-        let look = |key: String| async move { (self.sweep_key(&key, parked, limits).await, key) };
+        let known = &sweep.known;
+        let look = |key: String| async move { (self.sweep_key(&key, known, limits).await, key) };
         let mut looks = stream::iter(page).map(|object| look(object.key)).buffered(TOPICS_AT_ONCE);
         while let Some((swept, key)) = looks.next().await {
             let Some(Swept { topics, subscriptions }) = swept else { return false };
@@ -124,7 +148,7 @@ where
     }
 
     /// Looks at one topic; `None` if there is no time to begin any more.
-    async fn sweep_key(&self, key: &str, parked: &ParkedOwners, limits: Limits) -> Option<Swept> {
+    async fn sweep_key(&self, key: &str, known: &Known, limits: Limits) -> Option<Swept> {
         if self.ports.clock.monotonic() >= limits.begin {
             return None;
         }
@@ -132,7 +156,7 @@ where
             tracing::warn!(%key, "not the name of a topic");
             return Some(Swept::default());
         };
-        Some(match guarded(self.sweep_topic(&topic, parked)).await {
+        Some(match guarded(self.sweep_topic(&topic, known)).await {
             Ok(Ok(swept)) => swept,
             Ok(Err(error)) => {
                 tracing::error!(%topic, error = &error as &dyn std::error::Error, "temporary topic not swept");
@@ -145,7 +169,7 @@ where
         })
     }
 
-    async fn sweep_topic(&self, topic: &TopicName, parked: &ParkedOwners) -> Result<Swept, SweepError> {
+    async fn sweep_topic(&self, topic: &TopicName, known: &Known) -> Result<Swept, SweepError> {
         let key = layout::topic(topic);
         let Some(object) = self.ports.state.get(&key).await.map_err(SweepError::Store)? else {
             return self.forget(topic).await;
@@ -161,9 +185,9 @@ where
         if !record.is_temporary() {
             return self.forget(topic).await;
         }
-        let doomed = self.doomed(&record, parked, now).await?;
+        let doomed = self.doomed(&record, known, now).await?;
         // What was used between the first look and this one stays.
-        if doomed == Doomed::Nothing || self.doomed(&record, parked, now).await? != doomed {
+        if doomed == Doomed::Nothing || self.doomed(&record, known, now).await? != doomed {
             return Ok(Swept::default());
         }
         match self.apply(record, object.etag, doomed, now).await {
@@ -186,19 +210,19 @@ where
     async fn doomed(
         &self,
         record: &TopicRecord,
-        parked: &ParkedOwners,
+        known: &Known,
         now: Timestamp,
     ) -> Result<Doomed, SweepError> {
         if let Some(idle) = record.settings.auto_delete_on_idle {
             let key = layout::topic_activity(&record.name);
-            let is_idle = |last| is_idle(idle.0, last, now);
+            let is_idle = |last| known.is_idle(idle.0, last, now);
             if is_idle(record.updated_at) && self.last(&key).await?.is_none_or(is_idle) {
                 return Ok(Doomed::Topic);
             }
         }
         let mut names = Vec::new();
         for (name, settings) in &record.settings.subscriptions {
-            if self.is_doomed(record, name, settings, parked, now).await? {
+            if self.is_doomed(record, name, settings, known, now).await? {
                 names.push(name.clone());
             }
         }
@@ -210,7 +234,7 @@ where
         record: &TopicRecord,
         name: &SubscriptionName,
         settings: &SubscriptionSettings,
-        parked: &ParkedOwners,
+        known: &Known,
         now: Timestamp,
     ) -> Result<bool, SweepError> {
         if settings.expiration_time_utc.is_some_and(|ends_at| now >= ends_at.0) {
@@ -218,16 +242,16 @@ where
         }
         let Some(idle) = settings.auto_delete_on_idle else { return Ok(false) };
         let since = settings.status.as_ref().map_or(Timestamp::EPOCH, |status| status.since.0);
-        if !is_idle(idle.0, since, now) {
+        if !known.is_idle(idle.0, since, now) {
             return Ok(false);
         }
         let key = layout::subscription_activity(&record.name, name);
         // A note may have been tidied up while its topic became temporary: that write was a use.
         let last = self.last(&key).await?.unwrap_or(record.updated_at);
-        if !is_idle(idle.0, last, now) {
+        if !known.is_idle(idle.0, last, now) {
             return Ok(false);
         }
-        let waits = self.has_waiting(&record.name, name, parked).await.map_err(SweepError::Waiting)?;
+        let waits = self.has_waiting(&record.name, name, &known.parked).await.map_err(SweepError::Waiting)?;
         Ok(!waits)
     }
 

@@ -76,6 +76,24 @@ async fn a_subscription_that_is_idle_stays_while_an_event_waits_for_its_retry() 
 }
 
 #[tokio::test]
+async fn a_subscription_whose_retry_was_due_while_nothing_ran_is_there_when_it_is_attempted() {
+    // One waits in the queue, the other in the object store.
+    for wait in ["PT12M", "PT1H"] {
+        let world = World::new();
+        subscribe_idle(&world, json!({ "retryPolicy": { "schedule": [wait] } })).await;
+        world.endpoint.answer([Answer::Status(422), Answer::Status(204)]);
+        world.publish(&[event("e")], DAY).await;
+        world.deliver_all().await;
+        world.wake().await;
+        assert_eq!(world.endpoint.take().len(), 1);
+        world.clock.advance(Duration::from_hours(5));
+        // wake is first, and its sweep runs beside its release.
+        assert!(arrives_within(&world, 1).await, "{wait}");
+        assert_eq!(world.delayed(QueueName::DeadLetters).await, 0, "{wait}");
+    }
+}
+
+#[tokio::test]
 async fn a_subscription_that_was_created_again_stays_while_events_reach_it() {
     let world = World::new();
     subscribe_idle(&world, json!({ "retryPolicy": { "schedule": ["PT12M"] } })).await;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::idle::ActivityNote;
+use posthaste_core::layout;
 use posthaste_core::name::TopicName;
 use posthaste_core::record::TopicRecord;
 use posthaste_core::time::Timestamp;
@@ -44,6 +45,14 @@ async fn with_subscription(world: &World, members: Value) {
     let settings = json!({ "subscriptions": { "Billing": subscription(now, &members) } });
     world.write(TOPIC, record(now, settings).render()).await;
     world.write(NAME, "".into()).await;
+}
+
+async fn with_idle_topic_named(world: &World, name: &str) {
+    let now = world.clock.now();
+    let record = record(now, json!({ "autoDeleteOnIdle": "PT8M" }));
+    let topic = TopicName::parse(name).unwrap();
+    world.write(&layout::temporary(&topic), "".into()).await;
+    world.write(&layout::topic(&topic), TopicRecord { name: topic, ..record }.render()).await;
 }
 
 async fn with_idle_topic(world: &World) {
@@ -120,12 +129,44 @@ async fn a_subscription_is_not_idle_while_an_event_waits_for_it() {
             world.write(&format!("parked/20260307T1600Z/other.s{n}/x.json"), Bytes::new()).await;
         }
         set_state(&world, "Paused").await;
-        for _ in 0..3 {
-            assert_eq!(deleted_after(&world, 20 * MINUTE).await, (0, 0), "{key}");
+        for _ in 0..6 {
+            assert_eq!(deleted_after(&world, 10 * MINUTE).await, (0, 0), "{key}");
         }
         world.store.delete(&key).await.unwrap();
-        assert_eq!(deleted_after(&world, MINUTE).await, (0, 1), "{key}");
+        let mut deleted = 0;
+        for _ in 0..3 {
+            deleted += deleted_after(&world, 10 * MINUTE).await.1;
+        }
+        assert_eq!(deleted, 1, "{key}");
     }
+}
+
+#[tokio::test]
+async fn a_subscription_stays_for_a_while_after_what_was_held_for_it_was_released() {
+    let world = World::new();
+    with_subscription(&world, json!({ "autoDeleteOnIdle": "PT5M" })).await;
+    let held = "held/orders.billing/20260308T0405Z/x.json";
+    world.write(held, render_parked(&[Bytes::from_static(b"\"x\"")])).await;
+    // The first run after an hour of nothing: it releases what is held beside its sweep.
+    let report = world.run_after(60 * MINUTE).await;
+    assert_eq!((report.held_sent, report.deleted_subscriptions), (1, 0));
+    for _ in 0..2 {
+        assert_eq!(deleted_after(&world, 10 * MINUTE).await, (0, 0));
+    }
+    assert_eq!(deleted_after(&world, 2 * MINUTE).await, (0, 1));
+}
+
+#[tokio::test]
+async fn no_time_of_an_outage_counts_as_idle() {
+    let world = World::new();
+    with_subscription(&world, json!({ "autoDeleteOnIdle": "PT8M" })).await;
+    with_idle_topic_named(&world, "Idle").await;
+    assert_eq!(deleted_after(&world, MINUTE).await, (0, 0));
+    for outage in [60 * MINUTE, 11 * MINUTE] {
+        assert_eq!(deleted_after(&world, outage).await, (0, 0));
+    }
+    assert_eq!(deleted_after(&world, 9 * MINUTE).await, (0, 0));
+    assert_eq!(deleted_after(&world, MINUTE).await, (1, 1));
 }
 
 #[tokio::test]
