@@ -77,6 +77,7 @@ pub(crate) fn store_problem(error: &PortError) -> Problem {
     tracing::error!(error = error as &dyn Error, "a store failed");
     match error.kind {
         ErrorKind::Full => Problem::new(ProblemKind::StorageFull),
+        ErrorKind::Damaged => damaged(error),
         ErrorKind::Throttled { retry_after: Some(wait) } => {
             Problem::new(ProblemKind::Unavailable).retry_after(wait)
         }
@@ -88,4 +89,11 @@ pub(crate) fn store_problem(error: &PortError) -> Problem {
         | ErrorKind::Invalid
         | ErrorKind::Other => Problem::new(ProblemKind::Unavailable).retry_after(UNAVAILABLE_RETRY_AFTER),
     }
+}
+
+/// What is stored cannot be used, and trying again does not help. The cause names it, and nothing that is secret.
+fn damaged(error: &PortError) -> Problem {
+    let what = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    let detail = format!("{what}; restore the data folder from a backup, or delete this and write it again");
+    Problem::new(ProblemKind::Internal).detail(detail)
 }

@@ -104,18 +104,29 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
     }
 
     /// Deletes a topic if `check` lets its record pass, and answers it; it is asked again when somebody else wrote in
-    /// between.
+    /// between. A damaged record is `None`: the topic can be deleted all the same, so that it may be written again.
     pub(crate) async fn delete(
         &self,
         topic: &TopicName,
-        check: impl Fn(&TopicRecord) -> Result<(), Problem>,
-    ) -> Result<TopicRecord, Problem> {
+        check: impl Fn(Option<&TopicRecord>) -> Result<(), Problem>,
+    ) -> Result<Option<TopicRecord>, Problem> {
+        let key = layout::topic(topic);
         for _ in 0..CHANGE_TRIES_MAX {
-            let (record, etag) = self.load(topic).await?.ok_or_else(|| unknown_topic(topic))?;
-            check(&record)?;
+            let object = match self.state.get(&key).await {
+                Err(error) if error.kind == ErrorKind::Damaged => {
+                    check(None)?;
+                    self.state.delete(&key).await.map_err(|error| store_problem(&error))?;
+                    tracing::warn!(%topic, error = &error as &dyn Error, "damaged topic deleted");
+                    return Ok(None);
+                }
+                read => read.map_err(|error| store_problem(&error))?,
+            };
+            let found = object.map(|object| self.read(&key, object)).transpose()?.flatten();
+            let (record, etag) = found.ok_or_else(|| unknown_topic(topic))?;
+            check(Some(&record))?;
             match delete_topic(&self.state, record.clone(), etag, self.clock.now()).await {
                 // Whether the object is gone or only what was in it: there is no such topic any more.
-                Ok(_) => return Ok(record),
+                Ok(_) => return Ok(Some(record)),
                 Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
                 Err(error) => return Err(store_problem(&error)),
             }

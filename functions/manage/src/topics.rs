@@ -7,7 +7,7 @@ use posthaste_core::layout;
 use posthaste_core::name::TopicName;
 use posthaste_core::problem::Problem;
 use posthaste_core::record::TopicRecord;
-use posthaste_ports::{Clock, Entropy};
+use posthaste_ports::{Clock, Entropy, ErrorKind};
 use url::Url;
 
 use crate::answer::{Failure, Shown, store_problem};
@@ -103,7 +103,8 @@ pub(crate) async fn delete_topic<S: Store, D: Store, W: Webhooks, C: Clock, E: E
     conditions: Conditions,
 ) -> Result<StatusCode, Failure> {
     let until = manage.work_ends();
-    let record = manage.delete(&path.topic, |record| conditions.check(Some(&topic_etag(record)))).await?;
+    let check = |record: Option<&TopicRecord>| conditions.check(record.map(topic_etag).as_deref());
+    let Some(record) = manage.delete(&path.topic, check).await? else { return Ok(StatusCode::NO_CONTENT) };
     tracing::info!(topic = %record.name, "topic deleted");
     let mut holds = Holds::default();
     for (name, settings) in &record.settings.subscriptions {
@@ -150,7 +151,13 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
     /// A topic of a list. One that was deleted meanwhile is passed over, and one whose record cannot be read too:
     /// that is logged, and must not hide the others.
     async fn summary(&self, key: &str) -> Result<Option<TopicSummary>, Problem> {
-        let object = self.state.get(key).await.map_err(|error| store_problem(&error))?;
+        let object = match self.state.get(key).await {
+            Err(error) if error.kind == ErrorKind::Damaged => {
+                store_problem(&error);
+                return Ok(None);
+            }
+            read => read.map_err(|error| store_problem(&error))?,
+        };
         let read = object.and_then(|object| self.read(key, object).ok().flatten());
         let Some((record, _)) = read else { return Ok(None) };
         Ok(Some(TopicSummary {

@@ -121,3 +121,27 @@ fn a_payload_that_was_altered_on_disk_becomes_a_malformed_dead_letter() {
     let (code, _) = failure(&run(&["check", dir.to_str().unwrap()]));
     assert_eq!(code, 1, "a folder in use is not checked");
 }
+
+#[test]
+fn a_topic_that_was_altered_on_disk_is_named_and_can_be_deleted_and_applied_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("data");
+    let mut bytes = fill(&dir);
+    let (from, into) = (br"http://127.0.0.1:1/", br"http://127.0.0.1:2/");
+    let places: Vec<_> = (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+    for at in &places {
+        bytes[*at..*at + into.len()].copy_from_slice(into);
+    }
+    fs::write(dir.join("posthaste.redb"), &bytes).unwrap();
+    let server = Server::start(&dir, &["--allow-endpoints", "127.0.0.0/8"]);
+    for command in [&["topics", "show", "orders"][..], &["apply", "-f", "-"]] {
+        let (_, error) = failure(&server.run_with(command, TOPICS));
+        assert!(error.contains("the object topics/orders.json is damaged"), "{error}");
+        assert!(error.contains("restore the data folder from a backup, or delete this"), "{error}");
+    }
+    server.json(&["topics", "delete", "orders"], "");
+    server.json(&["apply", "-f", "-"], TOPICS);
+    server.json(&["publish", "orders", "-f", "-"], EVENT);
+    server.signal("TERM");
+    assert_eq!(server.end(), Some(0));
+}

@@ -16,13 +16,17 @@ pub const PORTS_DEFAULT: [u16; 3] = [443, 80, 8443];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressRefusal {
     /// Plain `http` to an address outside the allow-list.
-    #[error("plain http is allowed only to addresses of the allow-list")]
+    #[error(
+        "plain http is allowed only to addresses that `--allow-endpoints` opens (on AWS: AllowEndpoints)"
+    )]
     PlainHttp,
     /// A port that is not open outside the allow-list.
-    #[error("port {0} is allowed only to addresses of the allow-list")]
+    #[error("port {0} is allowed only to addresses that `--allow-endpoints` opens (on AWS: AllowEndpoints)")]
     Port(u16),
     /// An address that is not public, and not in the allow-list.
-    #[error("the address {address} is not allowed: {range}")]
+    #[error(
+        "the address {address} is not public ({range}); `--allow-endpoints` opens such (on AWS: AllowEndpoints)"
+    )]
     Address {
         /// The address.
         address: IpAddr,

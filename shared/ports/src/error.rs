@@ -24,6 +24,8 @@ pub enum ErrorKind {
     Invalid,
     /// No room left on the device; nothing was written.
     Full,
+    /// What is stored is not what was written. It stays so until it is deleted or restored.
+    Damaged,
     /// Everything else; a retry may help.
     Other,
 }

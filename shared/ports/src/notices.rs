@@ -208,6 +208,7 @@ fn is_final(kind: ErrorKind) -> bool {
         | ErrorKind::Throttled { .. }
         | ErrorKind::TimedOut
         | ErrorKind::Full
+        | ErrorKind::Damaged
         | ErrorKind::Other => false,
     }
 }

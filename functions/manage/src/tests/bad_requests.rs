@@ -131,11 +131,20 @@ async fn the_member_at_fault_is_named() {
 async fn an_endpoint_is_refused_at_the_door() {
     let api = Api::with_billing().await;
     for (url, detail) in [
-        ("http://billing.example.com/", "plain http is allowed only to addresses of the allow-list"),
-        ("https://billing.example.com:22/", "port 22 is allowed only to addresses of the allow-list"),
-        ("https://127.0.0.1/", "the address 127.0.0.1 is not allowed: loopback"),
-        ("https://[::1]/", "the address ::1 is not allowed"),
-        ("https://169.254.169.254/latest", "the address 169.254.169.254 is not allowed"),
+        (
+            "http://billing.example.com/",
+            "plain http is allowed only to addresses that `--allow-endpoints` opens (on AWS: AllowEndpoints)",
+        ),
+        (
+            "https://billing.example.com:22/",
+            "port 22 is allowed only to addresses that `--allow-endpoints` opens (on AWS: AllowEndpoints)",
+        ),
+        (
+            "https://127.0.0.1/",
+            "the address 127.0.0.1 is not public (loopback); `--allow-endpoints` opens such (on AWS: AllowEndpoints)",
+        ),
+        ("https://[::1]/", "the address ::1 is not public"),
+        ("https://169.254.169.254/latest", "the address 169.254.169.254 is not public"),
         ("ftp://a.example/", "the scheme is \"ftp\", expected https"),
         ("hooks", "not an absolute URL"),
     ] {

@@ -1,6 +1,6 @@
 //! Stores, a clock and chance in memory, for tests alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::future::pending;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,6 +27,7 @@ struct Inner {
     reads: AtomicU64,
     fault: Mutex<Option<ErrorKind>>,
     put_fault: Mutex<Option<ErrorKind>>,
+    damaged: Mutex<HashSet<String>>,
     hangs: AtomicBool,
 }
 
@@ -49,6 +50,11 @@ impl Memory {
     /// Puts succeed again.
     pub(crate) fn mend_puts(&self) {
         *self.0.put_fault.lock().unwrap() = None;
+    }
+
+    /// This object cannot be read from now on, until it is deleted.
+    pub(crate) fn damage(&self, key: &str) {
+        self.0.damaged.lock().unwrap().insert(key.to_owned());
     }
 
     pub(crate) fn write(&self, key: &str, bytes: impl Into<Bytes>) {
@@ -80,6 +86,10 @@ impl ObjectStore for Memory {
             return Err(PortError::new("read an object", ErrorKind::Invalid));
         }
         self.0.reads.fetch_add(1, Ordering::Relaxed);
+        if self.0.damaged.lock().unwrap().contains(key) {
+            let cause = format!("the object {key} is damaged on disk");
+            return Err(PortError::caused("read an object", ErrorKind::Damaged, cause));
+        }
         let object = self.0.objects.lock().unwrap().get(key).cloned();
         // Others run between the read and what follows it.
         tokio::task::yield_now().await;
@@ -117,6 +127,7 @@ impl ObjectStore for Memory {
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         self.check().await?;
         self.0.objects.lock().unwrap().remove(key);
+        self.0.damaged.lock().unwrap().remove(key);
         Ok(())
     }
 

@@ -104,3 +104,23 @@ async fn a_record_that_cannot_be_read_is_never_an_absent_topic() {
         assert_eq!(api.get("/topics").await.json()["topics"], Value::Array(Vec::new()));
     }
 }
+
+#[tokio::test]
+async fn a_damaged_topic_is_named_and_can_be_deleted_and_written_again() {
+    let api = Api::with_billing().await;
+    api.put("/topics/invoices", json!({})).await;
+    api.state.damage("topics/orders.json");
+    let answers = every_write(&api).await.into_iter().chain([api.get("/topics/orders").await]);
+    for answer in answers {
+        let problem = answer.problem(500, "about:blank");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("topics/orders.json") && detail.contains("delete this"), "{detail}");
+    }
+    let listed = api.get("/topics").await.json();
+    assert_eq!(listed["topics"].as_array().unwrap().len(), 1, "one that is damaged hides no other");
+    let conditional = api.call("DELETE", "/topics/orders", &[("if-match", "\"1\"")], "").await;
+    conditional.problem(412, "precondition-failed");
+    assert_eq!(api.delete("/topics/orders").await.status, 204);
+    api.get("/topics/orders").await.problem(404, "unknown-topic");
+    assert_eq!(api.put("/topics/orders", json!({})).await.status, 201);
+}

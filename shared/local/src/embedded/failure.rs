@@ -67,6 +67,7 @@ impl EngineError {
                 _ => return ErrorKind::Other,
             },
             Self::Disk(io) => io.kind(),
+            Self::Object(_) => return ErrorKind::Damaged,
             _ => return ErrorKind::Other,
         };
         let is_full = matches!(io, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);

@@ -59,7 +59,7 @@ impl StateStore {
         let shared = self.handle.shared.clone();
         let read = tokio::task::spawn_blocking(move || read(&shared.engine)).await;
         read.map_err(|error| PortError::caused(doing, ErrorKind::Other, error))?
-            .map_err(|error| PortError::caused(doing, ErrorKind::Other, error))
+            .map_err(|error| PortError::caused(doing, error.kind(), error))
     }
 }
 
