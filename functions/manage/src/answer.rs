@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, ETAG, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_ports::{ErrorKind, PortError};
+use posthaste_ports::{ErrorKind, Object, PortError};
 use serde::Serialize;
 
 /// How long a client should wait when a store does not answer and says nothing itself.
@@ -91,9 +91,19 @@ pub(crate) fn store_problem(error: &PortError) -> Problem {
     }
 }
 
+/// An object of a list. A damaged one is logged and left out: it must not hide the others.
+pub(crate) fn listed(read: Result<Option<Object>, PortError>) -> Result<Option<Object>, Problem> {
+    match read {
+        Err(error) if error.kind == ErrorKind::Damaged => {
+            tracing::error!(error = &error as &dyn Error, "a damaged object is left out");
+            Ok(None)
+        }
+        read => read.map_err(|error| store_problem(&error)),
+    }
+}
+
 /// What is stored cannot be used, and trying again does not help. The cause names it, and nothing that is secret.
 fn damaged(error: &PortError) -> Problem {
     let what = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-    let detail = format!("{what}; restore the data folder from a backup, or delete this and write it again");
-    Problem::new(ProblemKind::Internal).detail(detail)
+    Problem::new(ProblemKind::Internal).detail(format!("{what}; restore the data folder from a backup"))
 }

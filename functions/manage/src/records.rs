@@ -9,7 +9,7 @@ use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::record::{RecordError, TopicRecord};
 use posthaste_ports::topics::delete_topic;
-use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, PutCondition};
+use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, PortError, PutCondition};
 
 use crate::answer::store_problem;
 use crate::{Manage, Store, Webhooks};
@@ -26,7 +26,7 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
     /// not in it: nobody is shown them, and the next write drops them.
     pub(crate) async fn load(&self, topic: &TopicName) -> Result<Option<(TopicRecord, ETag)>, Problem> {
         let key = layout::topic(topic);
-        let object = self.state.get(&key).await.map_err(|error| store_problem(&error))?;
+        let object = self.state.get(&key).await.map_err(|error| record_problem(&error))?;
         Ok(object.map(|object| self.read(&key, object)).transpose()?.flatten())
     }
 
@@ -90,7 +90,7 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
     /// What is in a topic's place, and under which condition something else may be written there.
     async fn place(&self, topic: &TopicName) -> Result<(Option<TopicRecord>, PutCondition), Problem> {
         let key = layout::topic(topic);
-        let object = self.state.get(&key).await.map_err(|error| store_problem(&error))?;
+        let object = self.state.get(&key).await.map_err(|error| record_problem(&error))?;
         let Some(object) = object else { return Ok((None, PutCondition::IfAbsent)) };
         let (record, etag) = parse(&key, object)?;
         let now = self.clock.now();
@@ -132,6 +132,18 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
             }
         }
         Err(conflict())
+    }
+}
+
+/// The problem of a record that the store does not give. One that is damaged can be deleted.
+fn record_problem(error: &PortError) -> Problem {
+    let problem = store_problem(error);
+    let detail = problem.detail.clone().filter(|_| error.kind == ErrorKind::Damaged);
+    match detail {
+        Some(detail) => problem.detail(format!(
+            "{detail}, or delete the topic and write it again, which makes new keys and secrets"
+        )),
+        None => problem,
     }
 }
 

@@ -7,10 +7,10 @@ use posthaste_core::layout;
 use posthaste_core::name::TopicName;
 use posthaste_core::problem::Problem;
 use posthaste_core::record::TopicRecord;
-use posthaste_ports::{Clock, Entropy, ErrorKind};
+use posthaste_ports::{Clock, Entropy};
 use url::Url;
 
-use crate::answer::{Failure, Shown, store_problem};
+use crate::answer::{Failure, Shown, listed, store_problem};
 use crate::conditions::{Conditions, topic_etag};
 use crate::document::{BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownTopic};
 use crate::edit::{Editor, Placed};
@@ -151,13 +151,7 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
     /// A topic of a list. One that was deleted meanwhile is passed over, and one whose record cannot be read too:
     /// that is logged, and must not hide the others.
     async fn summary(&self, key: &str) -> Result<Option<TopicSummary>, Problem> {
-        let object = match self.state.get(key).await {
-            Err(error) if error.kind == ErrorKind::Damaged => {
-                store_problem(&error);
-                return Ok(None);
-            }
-            read => read.map_err(|error| store_problem(&error))?,
-        };
+        let object = listed(self.state.get(key).await)?;
         let read = object.and_then(|object| self.read(key, object).ok().flatten());
         let Some((record, _)) = read else { return Ok(None) };
         Ok(Some(TopicSummary {

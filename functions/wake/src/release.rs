@@ -1,23 +1,27 @@
 //! Releasing objects: send their messages, then delete them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
 use posthaste_core::batch::Pack;
 use posthaste_core::delivery::Delivery;
+use posthaste_core::idle::wait_noted_at;
+use posthaste_core::layout;
 use posthaste_core::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
 use posthaste_core::time::Timestamp;
+use posthaste_core::topic::Subscription;
 use posthaste_core::wire::{WireError, parse_delivery, parse_parked, render_delivery, render_parked};
 use posthaste_ports::guard::{Panicked, guarded};
 use posthaste_ports::sending::{BATCHES_AT_ONCE_MAX, send_all};
 use posthaste_ports::{
-    Clock, ETag, Entropy, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender,
+    Clock, ETag, Entropy, ErrorKind, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender,
 };
 
-use crate::Wake;
 use crate::course::Course;
 use crate::limits::{Limits, within};
+use crate::{Wake, WakePorts};
 
 /// Objects released at once.
 pub(crate) const RELEASES_AT_ONCE: usize = 8;
@@ -27,6 +31,12 @@ const WAVE: Pack = Pack {
     items_max: SQS_BATCH_ENTRIES_MAX * BATCHES_AT_ONCE_MAX,
     bytes_preferred: SQS_MESSAGE_BYTES_MAX * BATCHES_AT_ONCE_MAX,
 };
+
+/// A parked object is late so many minutes after its own, well before the note that deliver made of it is old.
+const LATE_MINUTES: u64 = 5;
+
+/// How long a note may take that keeps an idle subscription.
+const NOTED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Why an object stays where it is until the next run.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +66,11 @@ impl ReleaseError {
     /// lists began at it, they would walk for days past everything that was released since.
     fn is_lasting(&self) -> bool {
         // A newer program can read what is merely newer.
-        matches!(self, Self::Object(error) if !matches!(error, WireError::Newer(_)))
+        match self {
+            Self::Object(error) => !matches!(error, WireError::Newer(_)),
+            Self::Store(error) => error.kind == ErrorKind::Damaged,
+            _ => false,
+        }
     }
 
     /// Whether the queue did not take something, or not in time: it will not take anything else either.
@@ -134,8 +148,34 @@ where
         self.end_object(opened, &is_sent, first).await.map(|()| is_sent.len())
     }
 
+    /// Notes that something waits for the subscription of a parked object that is released late: what deliver noted of
+    /// it is old by then.
+    async fn note_late(&self, key: &str) {
+        let now = self.ports.clock.now();
+        let is_late = |due: &u64| due + LATE_MINUTES <= now.minute();
+        if layout::parked_due_minute(key).filter(is_late).is_none() {
+            return;
+        }
+        let owner = layout::parked_folder(key).and_then(layout::folder_owner);
+        let Some((topic, subscription)) = owner else { return };
+        let topic = self.ports.registry.topic(&topic).await.ok().flatten();
+        if let Some(found) = topic.as_ref().and_then(|topic| topic.subscription(&subscription)) {
+            self.note_waiting(found, now).await;
+        }
+    }
+
+    /// Notes that something waits for a subscription, before it goes to the queue: this run's sweep looks beside it, and
+    /// the next ones cannot see it there.
+    pub(crate) async fn note_waiting(&self, subscription: &Subscription, now: Timestamp) {
+        let WakePorts { clock, state, .. } = &self.ports;
+        let noted = self.activity.of_subscription(state, subscription, wait_noted_at(now));
+        // What cannot be noted in time goes all the same.
+        let _ = within(clock, clock.monotonic() + NOTED_WITHIN, noted).await;
+    }
+
     /// Reads an object; `None` if it is not there any more.
     pub(crate) async fn open(&self, key: &str) -> Result<Option<Opened>, ReleaseError> {
+        self.note_late(key).await;
         let Some(object) = self.ports.state.get(key).await.map_err(ReleaseError::Store)? else {
             return Ok(None);
         };

@@ -2,7 +2,7 @@
 //! records. What still waits for them is dead-lettered by deliver, which finds nobody to deliver to.
 //!
 //! A subscription that is idle by its notes stays as long as an event waits for it in the object store. No time counts
-//! as idle from before the last outage ended: what was due in it is yet to be attempted.
+//! as idle from before the last outage of wake ended, and 15 minutes after: what was due in it is yet to be attempted.
 //!
 //! Only topics that `temporary/` names are looked at. A record is changed under the condition that nobody changed it
 //! since it was read, and after a second look at what is to go: whoever uses or writes an entity meanwhile keeps it.
@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream;
 use posthaste_core::api::SubscriptionSettings;
-use posthaste_core::idle::is_idle;
+use posthaste_core::idle::{is_idle, wait_noted_at};
 use posthaste_core::layout;
 use posthaste_core::name::{SubscriptionName, TopicName};
 use posthaste_core::record::{RecordError, TopicRecord};
@@ -88,7 +88,7 @@ impl Sweep {
 impl Known {
     /// Whether an entity is idle to which something last happened then.
     fn is_idle(&self, idle: Duration, last: Timestamp, now: Timestamp) -> bool {
-        let last = self.awake_since.map_or(last, |awake_since| awake_since.max(last));
+        let last = self.awake_since.map_or(last, |awake_since| wait_noted_at(awake_since).max(last));
         is_idle(idle, last, now)
     }
 }

@@ -137,7 +137,7 @@ fn a_topic_that_was_altered_on_disk_is_named_and_can_be_deleted_and_applied_agai
     for command in [&["topics", "show", "orders"][..], &["apply", "-f", "-"]] {
         let (_, error) = failure(&server.run_with(command, TOPICS));
         assert!(error.contains("the object topics/orders.json is damaged"), "{error}");
-        assert!(error.contains("restore the data folder from a backup, or delete this"), "{error}");
+        assert!(error.contains("restore the data folder from a backup, or delete the topic"), "{error}");
     }
     server.json(&["topics", "delete", "orders"], "");
     server.json(&["apply", "-f", "-"], TOPICS);

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::name::{SubscriptionName, TopicName};
+use crate::pressure::PRESSURE_KEY;
 use crate::time::Timestamp;
 
 /// The prefix of all topic records.
@@ -194,6 +195,14 @@ pub fn telling(topic: &TopicName, subscription: &SubscriptionName) -> String {
 pub fn folder_owner(folder: &str) -> Option<(TopicName, SubscriptionName)> {
     let (topic, subscription) = folder.split_once('.')?;
     Some((TopicName::parse(topic).ok()?, SubscriptionName::parse(subscription).ok()?))
+}
+
+/// Whether the object of this key begins anew where it cannot be read: what it says is found out again, and no event
+/// waits in it.
+pub fn begins_anew(key: &str) -> bool {
+    let whole = [WAKE_LEASE, PRESSURE_KEY];
+    let prefixes = [ACTIVITY, DRAIN, LINKS, RATES];
+    whole.contains(&key) || prefixes.iter().any(|prefix| key.starts_with(prefix))
 }
 
 /// A payload, under the day it was stored, so that old ones are found by their prefix. `id` is a UUID.

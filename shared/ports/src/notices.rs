@@ -195,6 +195,10 @@ where
                 tracing::error!(topic = %name, error = &error as &dyn std::error::Error, "the topic's record says nothing of notices");
                 Ok(None)
             }
+            Err(RegistryError::Store(error)) if error.kind == ErrorKind::Damaged => {
+                tracing::error!(topic = %name, error = &error as &dyn std::error::Error, "the topic's record says nothing of notices");
+                Ok(None)
+            }
             found => found.map_err(NoticeError::Topic),
         }
     }

@@ -10,7 +10,7 @@ use posthaste_core::problem::{Problem, ProblemKind};
 use posthaste_core::replay::ReplayRecord;
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, PutCondition};
 
-use crate::answer::store_problem;
+use crate::answer::{listed, store_problem};
 use crate::records::{CHANGE_TRIES_MAX, CONFLICT_RETRY_AFTER};
 use crate::{Manage, Store, Webhooks, cursor};
 
@@ -65,7 +65,7 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         let mut replays = Vec::new();
         for meta in listing.objects {
             let Some(id) = layout::replay_of(&meta.key) else { continue };
-            let object = self.state.get(&meta.key).await.map_err(|error| store_problem(&error))?;
+            let object = listed(self.state.get(&meta.key).await)?;
             let replay = object.and_then(|object| parse(id, &object.bytes).ok());
             replays.extend(replay.map(|replay| replay.shown()));
         }

@@ -114,7 +114,7 @@ async fn a_damaged_topic_is_named_and_can_be_deleted_and_written_again() {
     for answer in answers {
         let problem = answer.problem(500, "about:blank");
         let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.contains("topics/orders.json") && detail.contains("delete this"), "{detail}");
+        assert!(detail.contains("topics/orders.json") && detail.contains("delete the topic"), "{detail}");
     }
     let listed = api.get("/topics").await.json();
     assert_eq!(listed["topics"].as_array().unwrap().len(), 1, "one that is damaged hides no other");

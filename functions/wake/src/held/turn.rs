@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use posthaste_core::health::{Gate, Target};
 use posthaste_core::held::{Amount, Release, Standing, at_rate, release};
-use posthaste_core::idle::wait_noted_at;
 use posthaste_core::layout;
 use posthaste_core::time::Timestamp;
 use posthaste_core::topic::{Status, Subscription};
@@ -156,8 +155,7 @@ where
         let Some(found) = found.filter(|subscription| !subscription.lifetime.is_over(now)) else {
             return Ok(to_nobody(None));
         };
-        // While this run's sweep looks at the same folder, what lies in it may go to the queue.
-        self.activity.of_subscription(&self.ports.state, found, wait_noted_at(now)).await;
+        self.note_waiting(found, now).await;
         let status = found.status_at(now);
         if status != Status::Active {
             return Ok(to_nobody(Some(status)));

@@ -1,5 +1,7 @@
 //! Topics and subscriptions that go by themselves.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -165,8 +167,34 @@ async fn no_time_of_an_outage_counts_as_idle() {
     for outage in [60 * MINUTE, 11 * MINUTE] {
         assert_eq!(deleted_after(&world, outage).await, (0, 0));
     }
-    assert_eq!(deleted_after(&world, 9 * MINUTE).await, (0, 0));
+    // The queue has a quarter of an hour for what was due in the outage.
+    for minutes in [10, 10, 4] {
+        assert_eq!(deleted_after(&world, minutes * MINUTE).await, (0, 0));
+    }
     assert_eq!(deleted_after(&world, MINUTE).await, (1, 1));
+}
+
+#[tokio::test]
+async fn a_subscription_stays_for_a_while_after_what_was_parked_for_it_was_released_late() {
+    let refused = Arc::new(AtomicBool::new(true));
+    let refuses = Arc::clone(&refused);
+    let queue = Plan::by(move |_| {
+        refuses.load(Ordering::Relaxed).then_some(Fault::Before(ErrorKind::Throttled { retry_after: None }))
+    });
+    let world = World::with(&Plan::none(), &queue);
+    with_subscription(&world, json!({ "autoDeleteOnIdle": "PT5M" })).await;
+    world.park(5 * MINUTE, "x", 1).await;
+    for _ in 0..6 {
+        assert_eq!(deleted_after(&world, 10 * MINUTE).await, (0, 0));
+    }
+    // The queue takes it again: it is released beside the sweep, and waits there for a while.
+    refused.store(false, Ordering::Relaxed);
+    let report = world.run_after(10 * MINUTE).await;
+    assert_eq!((report.sent, report.deleted_subscriptions), (1, 0));
+    for _ in 0..2 {
+        assert_eq!(deleted_after(&world, 10 * MINUTE).await, (0, 0));
+    }
+    assert_eq!(deleted_after(&world, 2 * MINUTE).await, (0, 1));
 }
 
 #[tokio::test]
@@ -225,11 +253,11 @@ fn raced(
     nth: usize,
     write: impl Fn(&Store) + Send + Sync + 'static,
 ) -> World {
-    let shared: std::sync::Arc<std::sync::OnceLock<Store>> = std::sync::Arc::default();
-    let (seen, store) = (std::sync::atomic::AtomicUsize::new(0), shared.clone());
+    let shared: Arc<std::sync::OnceLock<Store>> = Arc::default();
+    let (seen, store) = (AtomicUsize::new(0), shared.clone());
     let plan = Plan::by(move |effect| {
         let is_it = effect.operation == operation && effect.key == key;
-        if is_it && seen.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == nth {
+        if is_it && seen.fetch_add(1, Ordering::SeqCst) == nth {
             write(store.get().expect("a store"));
         }
         None
@@ -266,10 +294,9 @@ async fn a_write_that_comes_before_the_deletion_wins() {
 async fn a_deletion_that_was_cut_short_is_finished_later() {
     let fault = Fault::Before(ErrorKind::TimedOut);
     let is_it = |operation, key: &str| operation == Operation::Delete && key == TOPIC;
-    let faults = std::sync::atomic::AtomicUsize::new(0);
+    let faults = AtomicUsize::new(0);
     let plan = Plan::by(move |effect| {
-        let fails = is_it(effect.operation, effect.key)
-            && faults.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+        let fails = is_it(effect.operation, effect.key) && faults.fetch_add(1, Ordering::SeqCst) == 0;
         fails.then(|| fault.clone())
     });
     let world = World::with(&plan, &Plan::none());
@@ -297,7 +324,7 @@ async fn a_topic_made_anew_while_an_old_deletion_is_finished_stays() {
 
 #[tokio::test]
 async fn a_run_goes_on_where_the_last_one_had_no_time_left() {
-    let clock: std::sync::Arc<std::sync::OnceLock<ManualClock>> = std::sync::Arc::default();
+    let clock: Arc<std::sync::OnceLock<ManualClock>> = Arc::default();
     let slow = clock.clone();
     let plan = Plan::by(move |effect| {
         if effect.operation == Operation::Get && effect.key == "topics/first.json" {

@@ -1,10 +1,11 @@
 //! The state objects: the `ObjectStore` port over the engine, in the same group commit as the queues.
 
+use std::error::Error;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::layout::PAYLOADS;
+use posthaste_core::layout::{self, PAYLOADS};
 use posthaste_core::time::Timestamp;
 use posthaste_ports::vet;
 use posthaste_ports::{
@@ -35,6 +36,28 @@ pub struct StateStore {
 impl StateStore {
     pub(super) fn new(handle: Arc<Handle>) -> Self {
         Self { handle }
+    }
+
+    /// Reads an object, unless it is of the version that is known. A damaged one that begins anew is deleted.
+    async fn object(
+        &self,
+        doing: &'static str,
+        key: &str,
+        known: Option<u64>,
+    ) -> Result<Revalidated, PortError> {
+        let asked = key.to_owned();
+        match self.read(doing, move |engine| object(engine, &asked, known)).await {
+            Err(error) if error.kind == ErrorKind::Damaged && layout::begins_anew(key) => {
+                tracing::error!(
+                    key,
+                    error = &error as &dyn Error,
+                    "a damaged object is deleted and begins anew"
+                );
+                self.delete(key).await?;
+                Ok(Revalidated::Missing)
+            }
+            found => found,
+        }
     }
 
     async fn write(&self, doing: &'static str, work: Work, bytes: usize) -> Result<Done, PortError> {
@@ -86,8 +109,7 @@ impl ObjectStore for StateStore {
     async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
         const DOING: &str = "read a state object";
         vet::key(key).map_err(|refusal| refusal.at(DOING))?;
-        let key = key.to_owned();
-        self.read(DOING, move |engine| object(engine, &key, None)).await.map(|found| match found {
+        self.object(DOING, key, None).await.map(|found| match found {
             Revalidated::Changed(object) => Some(object),
             Revalidated::Unchanged | Revalidated::Missing => None,
         })
@@ -102,8 +124,7 @@ impl ObjectStore for StateStore {
             return Ok(Revalidated::Unchanged);
         }
         let changes = versions.changes();
-        let asked = key.to_owned();
-        let found = self.read(DOING, move |engine| object(engine, &asked, known)).await?;
+        let found = self.object(DOING, key, known).await?;
         let version = match &found {
             Revalidated::Unchanged => known,
             Revalidated::Changed(object) => version_of(&object.etag),

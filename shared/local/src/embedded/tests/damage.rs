@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use bytes::Bytes;
-use posthaste_ports::{Entropy, ObjectStore, PutCondition, QueueName, QueueReceiver, QueueSender};
+use posthaste_ports::{Entropy, ErrorKind, ObjectStore, PutCondition, QueueName, QueueReceiver, QueueSender};
 
 use super::device::Device;
 use super::{ask, message, open, to};
@@ -333,5 +333,35 @@ async fn messages_of_the_release_before_have_no_digest_and_stay_readable() {
     let received = queue.receive(ask(1)).await.unwrap().remove(0);
     assert_eq!(&received.body[..], b"old");
     queue.replace(&received.receipt, vec![to(QueueName::DeadLetters, "new")]).await.unwrap();
+    local.close().await;
+}
+
+#[tokio::test]
+async fn an_object_that_was_altered_is_an_error_or_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = ["topics/orders.json", "held/a.b/1/x.json", "leases/wake.json", "links/0.json"];
+    let local = open_folder(folder.path()).unwrap();
+    for key in keys {
+        let bytes = Bytes::from(format!("what was written to {key}"));
+        local.state().put(key, bytes, PutCondition::Always).await.unwrap();
+    }
+    local.close().await;
+    let file = folder.path().join(ENGINE_FILE);
+    let (from, into) = (b"what was written", b"what was altered");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let places: Vec<_> = (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+    for at in places {
+        bytes[at..at + into.len()].copy_from_slice(into);
+    }
+    std::fs::write(&file, bytes).unwrap();
+    let local = open_folder(folder.path()).unwrap();
+    for key in &keys[..2] {
+        assert_eq!(local.state().get(key).await.unwrap_err().kind, ErrorKind::Damaged, "{key}");
+    }
+    for key in &keys[2..] {
+        assert!(local.state().get(key).await.unwrap().is_none(), "{key}");
+        local.state().put(key, Bytes::from("new"), PutCondition::IfAbsent).await.unwrap();
+        assert_eq!(local.state().get(key).await.unwrap().unwrap().bytes, "new", "{key}");
+    }
     local.close().await;
 }

@@ -1,5 +1,6 @@
 //! Random operations on one queue against a naive reference.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use posthaste_core::time::Timestamp;
@@ -45,6 +46,8 @@ struct Model {
     messages: Vec<Message>,
     /// What must be in the redrive queue, and was not found there yet.
     redriven: Vec<String>,
+    /// What was found there.
+    found: BTreeSet<String>,
     receipts: Vec<Receipt>,
     bodies: u32,
 }
@@ -124,14 +127,17 @@ impl Model {
     }
 
     /// This one was found in the redrive queue.
-    fn was_redriven(&mut self, body: &str) {
+    fn was_redriven(&mut self, body: &str, now: Timestamp) {
+        if !self.found.insert(body.to_owned()) {
+            return;
+        }
         if let Some(index) = self.redriven.iter().position(|known| known == body) {
             self.redriven.remove(index);
             return;
         }
         let index = self.messages.iter().position(|known| known.body == body);
         let message = self.messages.remove(index.expect("a message of the queue, and moved once"));
-        assert!(message.receive_count >= RECEIVES_MAX, "moved too early");
+        assert!(message.receive_count >= RECEIVES_MAX && message.visible_at <= now, "moved too early");
     }
 
     fn held(&self, receipt: &Receipt) -> Option<usize> {
@@ -243,11 +249,12 @@ impl World {
                 break;
             }
             for message in moved {
-                redrive.acknowledge(&message.receipt).await.unwrap();
-                self.model.was_redriven(&text(&message));
+                self.model.was_redriven(&text(&message), self.clock.now());
             }
         }
         assert_eq!(self.model.redriven, Vec::<String>::new(), "messages that are not in the redrive queue");
+        let QueueCounts { visible, delayed, in_flight } = redrive.counts().await.unwrap();
+        assert_eq!(visible + delayed + in_flight, self.model.found.len() as u64, "none is lost from there");
     }
 
     async fn check(&self) {
