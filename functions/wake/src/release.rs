@@ -152,8 +152,7 @@ where
     /// it is old by then.
     async fn note_late(&self, key: &str) {
         let now = self.ports.clock.now();
-        let is_late = |due: &u64| due + LATE_MINUTES <= now.minute();
-        if layout::parked_due_minute(key).filter(is_late).is_none() {
+        if layout::parked_due_minute(key).is_none_or(|due| now.minute() < due + LATE_MINUTES) {
             return;
         }
         let owner = layout::parked_folder(key).and_then(layout::folder_owner);
@@ -168,14 +167,14 @@ where
     /// the next ones cannot see it there.
     pub(crate) async fn note_waiting(&self, subscription: &Subscription, now: Timestamp) {
         let WakePorts { clock, state, .. } = &self.ports;
-        let noted = self.activity.of_subscription(state, subscription, wait_noted_at(now));
+        let noted = Box::pin(self.activity.of_subscription(state, subscription, wait_noted_at(now)));
         // What cannot be noted in time goes all the same.
         let _ = within(clock, clock.monotonic() + NOTED_WITHIN, noted).await;
     }
 
     /// Reads an object; `None` if it is not there any more.
     pub(crate) async fn open(&self, key: &str) -> Result<Option<Opened>, ReleaseError> {
-        self.note_late(key).await;
+        Box::pin(self.note_late(key)).await;
         let Some(object) = self.ports.state.get(key).await.map_err(ReleaseError::Store)? else {
             return Ok(None);
         };

@@ -420,7 +420,7 @@ impl World {
 
     /// One invocation of deliver with what is visible, as the event source mapping makes it.
     pub async fn deliver_within(&self, left: Duration) -> BatchResponse {
-        self.worker.deliver_within(left).await
+        Box::pin(self.worker.deliver_within(left)).await
     }
 
     /// Another worker of deliver, which sees links through a book of its own, and draws its own chance.
@@ -497,7 +497,7 @@ impl World {
 
     /// The same, which may fail.
     pub async fn try_wake(&self) -> Result<WakeReport, WakeError> {
-        self.in_time(self.wake.run()).await
+        self.in_time(Box::pin(self.wake.run())).await
     }
 
     /// Lets others do what can be done without time: they have had their turns since a call of a port was under

@@ -176,10 +176,10 @@ async fn no_time_of_an_outage_counts_as_idle() {
 
 #[tokio::test]
 async fn a_subscription_stays_for_a_while_after_what_was_parked_for_it_was_released_late() {
-    let refused = Arc::new(AtomicBool::new(true));
-    let refuses = Arc::clone(&refused);
+    let refuses = Arc::new(AtomicBool::new(true));
+    let flag = Arc::clone(&refuses);
     let queue = Plan::by(move |_| {
-        refuses.load(Ordering::Relaxed).then_some(Fault::Before(ErrorKind::Throttled { retry_after: None }))
+        flag.load(Ordering::Relaxed).then_some(Fault::Before(ErrorKind::Throttled { retry_after: None }))
     });
     let world = World::with(&Plan::none(), &queue);
     with_subscription(&world, json!({ "autoDeleteOnIdle": "PT5M" })).await;
@@ -188,7 +188,7 @@ async fn a_subscription_stays_for_a_while_after_what_was_parked_for_it_was_relea
         assert_eq!(deleted_after(&world, 10 * MINUTE).await, (0, 0));
     }
     // The queue takes it again: it is released beside the sweep, and waits there for a while.
-    refused.store(false, Ordering::Relaxed);
+    refuses.store(false, Ordering::Relaxed);
     let report = world.run_after(10 * MINUTE).await;
     assert_eq!((report.sent, report.deleted_subscriptions), (1, 0));
     for _ in 0..2 {
