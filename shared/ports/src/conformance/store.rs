@@ -18,6 +18,11 @@ pub trait StoreHarness: Sync {
 
     /// A fresh and empty store.
     fn fresh(&self) -> impl Future<Output = Self::Store>;
+
+    /// Whether a conditional put is one step. An emulator that looks first and puts then may let several racers win.
+    fn is_exact(&self) -> bool {
+        true
+    }
 }
 
 /// Runs the suite. Panics with the names of the cases that failed.
@@ -144,23 +149,25 @@ async fn if_match_puts_only_over_its_version(harness: &impl StoreHarness) {
 }
 
 async fn one_of_many_racers_wins_if_absent(harness: &impl StoreHarness) {
-    one_of_many_racers_wins(&harness.fresh().await, &PutCondition::IfAbsent).await;
+    one_of_many_racers_wins(harness, &harness.fresh().await, &PutCondition::IfAbsent).await;
 }
 
 async fn one_of_many_racers_wins_if_match(harness: &impl StoreHarness) {
     let store = harness.fresh().await;
     let etag = put(&store, "k", "before").await;
-    one_of_many_racers_wins(&store, &PutCondition::IfMatch(etag)).await;
+    one_of_many_racers_wins(harness, &store, &PutCondition::IfMatch(etag)).await;
 }
 
-async fn one_of_many_racers_wins(store: &impl ObjectStore, condition: &PutCondition) {
+async fn one_of_many_racers_wins<H: StoreHarness>(harness: &H, store: &H::Store, condition: &PutCondition) {
     let racers = (0..RACERS).map(|n| store.put("k", Bytes::from(format!("racer {n}")), condition.clone()));
     let results = join_all(racers).await;
     let winners: Vec<_> = (0..RACERS).filter(|n| results[*n].is_ok()).collect();
-    assert_eq!(winners.len(), 1, "winners of {RACERS}");
+    let is_one = if harness.is_exact() { winners.len() == 1 } else { !winners.is_empty() };
+    assert!(is_one, "{} winners of {RACERS}", winners.len());
     let lost = results.iter().filter_map(|result| result.as_ref().err());
     assert!(lost.map(|error| error.kind).all(|kind| kind == ErrorKind::PreconditionFailed));
-    assert_eq!(bytes(store, "k").await, Some(Bytes::from(format!("racer {}", winners[0]))));
+    let kept = bytes(store, "k").await;
+    assert!(winners.iter().any(|winner| kept == Some(Bytes::from(format!("racer {winner}")))), "{kept:?}");
 }
 
 async fn racing_writers_leave_one_whole_object(harness: &impl StoreHarness) {

@@ -110,6 +110,10 @@ impl store::StoreHarness for Emulated {
         self.sdk.s3.create_bucket().bucket(&bucket).send().await.unwrap();
         self.clients.store(&bucket)
     }
+
+    fn is_exact(&self) -> bool {
+        self.tool != Tool::Moto
+    }
 }
 
 #[tokio::test]
