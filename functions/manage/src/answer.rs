@@ -102,7 +102,7 @@ pub(crate) fn listed(read: Result<Option<Object>, PortError>) -> Result<Option<O
     }
 }
 
-/// What is stored cannot be used, and trying again does not help. The cause names it, and nothing that is secret.
+/// The problem of a damaged object: a retry does not help. The cause names the object and shows no secret.
 fn damaged(error: &PortError) -> Problem {
     let what = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     Problem::new(ProblemKind::Internal).detail(format!("{what}; restore the data folder from a backup"))

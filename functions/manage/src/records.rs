@@ -104,7 +104,7 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
     }
 
     /// Deletes a topic if `check` lets its record pass, and answers it; it is asked again when somebody else wrote in
-    /// between. A damaged record is `None`: the topic can be deleted all the same, so that it may be written again.
+    /// between. `None` if the record was damaged: it is deleted too, so that the topic can be written again.
     pub(crate) async fn delete(
         &self,
         topic: &TopicName,

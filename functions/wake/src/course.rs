@@ -146,8 +146,8 @@ impl Course {
     }
 }
 
-/// When the last outage ended that a run which begins now can tell of. A time that has not come yet is from a clock that
-/// was ahead.
+/// The end of the last known outage, for a run that begins now. A time in the future is from a clock that was
+/// ahead.
 fn awake_since(notes: &Notes, began: Timestamp) -> Option<Timestamp> {
     let was_asleep = notes.began_at.is_some_and(|last| began > last + OUTAGE);
     if was_asleep { Some(began) } else { notes.awake_since.map(|since| since.min(began)) }

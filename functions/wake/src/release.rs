@@ -32,7 +32,7 @@ const WAVE: Pack = Pack {
     bytes_preferred: SQS_MESSAGE_BYTES_MAX * BATCHES_AT_ONCE_MAX,
 };
 
-/// A parked object is late so many minutes after its own, well before the note that deliver made of it is old.
+/// Minutes after its due minute at which a parked object is late. deliver's note keeps its subscription for longer.
 const LATE_MINUTES: u64 = 5;
 
 /// How long a note may take that keeps an idle subscription.
@@ -163,12 +163,12 @@ where
         }
     }
 
-    /// Notes that something waits for a subscription, before it goes to the queue: this run's sweep looks beside it, and
-    /// the next ones cannot see it there.
+    /// Notes that an event waits for a subscription, before the event goes to the queue, where no sweep can see
+    /// it.
     pub(crate) async fn note_waiting(&self, subscription: &Subscription, now: Timestamp) {
         let WakePorts { clock, state, .. } = &self.ports;
         let noted = Box::pin(self.activity.of_subscription(state, subscription, wait_noted_at(now)));
-        // What cannot be noted in time goes all the same.
+        // A release does not wait for its note: without one the sweep may delete an idle subscription early.
         let _ = within(clock, clock.monotonic() + NOTED_WITHIN, noted).await;
     }
 

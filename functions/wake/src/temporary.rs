@@ -64,7 +64,7 @@ pub(crate) struct Sweep {
     known: Known,
 }
 
-/// What a sweep knows of all entities.
+/// Facts that a sweep needs for every entity.
 #[derive(Debug, Default)]
 struct Known {
     /// For whom something is parked.

@@ -197,8 +197,7 @@ pub fn folder_owner(folder: &str) -> Option<(TopicName, SubscriptionName)> {
     Some((TopicName::parse(topic).ok()?, SubscriptionName::parse(subscription).ok()?))
 }
 
-/// Whether the object of this key begins anew where it cannot be read: what it says is found out again, and no event
-/// waits in it.
+/// Whether a damaged object of this key may be deleted: its content is found out again, and it holds no event.
 pub fn begins_anew(key: &str) -> bool {
     let whole = [WAKE_LEASE, PRESSURE_KEY];
     let prefixes = [ACTIVITY, DRAIN, LINKS, RATES];

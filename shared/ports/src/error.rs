@@ -24,7 +24,7 @@ pub enum ErrorKind {
     Invalid,
     /// No room left on the device; nothing was written.
     Full,
-    /// What is stored is not what was written. It stays so until it is deleted or restored.
+    /// The stored bytes are not those that were written. A retry does not help; deleting or restoring does.
     Damaged,
     /// Everything else; a retry may help.
     Other,

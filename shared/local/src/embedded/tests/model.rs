@@ -44,9 +44,9 @@ struct Message {
 #[derive(Debug, Default)]
 struct Model {
     messages: Vec<Message>,
-    /// What must be in the redrive queue, and was not found there yet.
+    /// Messages that must be in the redrive queue, and were not found there yet.
     redriven: Vec<String>,
-    /// What was found there.
+    /// Messages that were found there.
     found: BTreeSet<String>,
     receipts: Vec<Receipt>,
     bodies: u32,
