@@ -4,6 +4,7 @@
 //! suite in `conformance`. `Recorded` and `Faulty` decorate any of them for cost and fault tests.
 
 pub mod activity;
+pub mod bundle;
 pub mod clock;
 pub mod conformance;
 pub mod drain;
@@ -32,6 +33,7 @@ pub mod vet;
 pub mod webhook;
 
 pub use activity::Activity;
+pub use bundle::{Bundle, Ports};
 pub use clock::Clock;
 pub use drain::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, DrainSource};
 pub use entropy::Entropy;
