@@ -1,0 +1,57 @@
+//! No files of a crate need one another in a circle: of two that do, neither is understood without the other.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::modules::{Arrows, Modules};
+use crate::workspace::{crate_roots, root};
+
+/// Files each of which needs each other one.
+type Circle = BTreeSet<PathBuf>;
+
+/// The files that a file needs, and those that these need, and so on.
+fn needed<'a>(file: &'a Path, arrows: &'a Arrows) -> BTreeSet<&'a Path> {
+    let (mut needed, mut next) = (BTreeSet::new(), vec![file]);
+    while let Some(file) = next.pop() {
+        next.extend(
+            arrows.get(file).into_iter().flatten().map(PathBuf::as_path).filter(|to| needed.insert(*to)),
+        );
+    }
+    needed
+}
+
+fn circles(arrows: &Arrows) -> BTreeSet<Circle> {
+    let is_needed = |by: &Path, file: &Path| needed(by, arrows).contains(file);
+    let circle = |file: &PathBuf| -> Circle {
+        needed(file, arrows).into_iter().filter(|other| is_needed(other, file)).map(Path::to_owned).collect()
+    };
+    arrows.keys().map(circle).filter(|circle| !circle.is_empty()).collect()
+}
+
+/// The arrows of a circle, a file a line.
+fn drawn(circle: &Circle, arrows: &Arrows) -> String {
+    let inside = |from: &PathBuf| arrows[from].intersection(circle).map(shown).collect::<Vec<_>>().join(", ");
+    let lines = circle.iter().map(|file| format!("  {} needs {}\n", shown(file), inside(file)));
+    format!("{} files:\n{}", circle.len(), lines.collect::<String>())
+}
+
+fn shown(file: &PathBuf) -> String {
+    file.strip_prefix(root()).unwrap_or(file).display().to_string()
+}
+
+#[test]
+fn no_files_of_a_crate_need_one_another_in_a_circle() {
+    let (mut files, mut drawings) = (BTreeSet::new(), String::new());
+    for first in crate_roots() {
+        let arrows = Modules::of(&first).arrows();
+        for circle in circles(&arrows) {
+            files.extend(circle.iter().map(shown));
+            drawings.push_str(&drawn(&circle, &arrows));
+        }
+    }
+    let known: BTreeSet<_> = include_str!("known_circles.txt").lines().map(str::to_owned).collect();
+    let added: Vec<_> = files.difference(&known).collect();
+    assert!(added.is_empty(), "new in a circle: {added:#?}\nall circles:\n{drawings}");
+    let gone: Vec<_> = known.difference(&files).collect();
+    assert!(gone.is_empty(), "in no circle any more, take them out of known_circles.txt: {gone:#?}");
+}

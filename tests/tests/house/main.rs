@@ -1,0 +1,5 @@
+//! How the code is built: no files of a crate need one another in a circle.
+
+mod circles;
+mod modules;
+mod workspace;
