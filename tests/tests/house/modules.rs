@@ -68,7 +68,9 @@ impl Modules {
 
     fn add(&mut self, items: &[Item], file: &Path, folder: &Path, path: ModulePath) {
         let mut module = Module { file: file.to_owned(), ..Module::default() };
-        items.iter().for_each(|item| module.visit_item(item));
+        for item in items {
+            module.visit_item(item);
+        }
         self.0.insert(path.clone(), module);
         let children =
             items.iter().filter_map(|item| if let Item::Mod(child) = item { Some(child) } else { None });
@@ -128,9 +130,13 @@ impl Module {
         let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
         match tree {
             UseTree::Path(path) => self.import(&path.tree, &with(&path.ident)),
-            UseTree::Group(group) => group.items.iter().for_each(|tree| self.import(tree, before)),
+            UseTree::Group(group) => {
+                for tree in &group.items {
+                    self.import(tree, before);
+                }
+            }
             UseTree::Name(name) if name.ident == "self" => {
-                self.name(before.last().cloned(), before.to_owned())
+                self.name(before.last().cloned(), before.to_owned());
             }
             UseTree::Name(name) => self.name(Some(name.ident.to_string()), with(&name.ident)),
             UseTree::Rename(name) => self.name(Some(name.rename.to_string()), with(&name.ident)),
