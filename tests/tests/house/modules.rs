@@ -41,7 +41,7 @@ impl Modules {
     /// The modules of the crate that begins with a file.
     pub(crate) fn of(root: &Path) -> Self {
         let mut modules = Self::default();
-        modules.read(root, Vec::new());
+        modules.read(root, &[]);
         modules
     }
 
@@ -58,7 +58,7 @@ impl Modules {
         arrows
     }
 
-    fn read(&mut self, file: &Path, path: ModulePath) {
+    fn read(&mut self, file: &Path, path: &[String]) {
         let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let syntax = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let is_first = path.is_empty() || file.ends_with("mod.rs");
@@ -66,20 +66,20 @@ impl Modules {
         self.add(&syntax.items, file, &folder, path);
     }
 
-    fn add(&mut self, items: &[Item], file: &Path, folder: &Path, path: ModulePath) {
+    fn add(&mut self, items: &[Item], file: &Path, folder: &Path, path: &[String]) {
         let mut module = Module { file: file.to_owned(), ..Module::default() };
         for item in items {
             module.visit_item(item);
         }
-        self.0.insert(path.clone(), module);
+        self.0.insert(path.to_owned(), module);
         let children =
             items.iter().filter_map(|item| if let Item::Mod(child) = item { Some(child) } else { None });
         for child in children.filter(|child| !is_test(&child.attrs)) {
             let name = child.ident.to_string();
-            let path = [path.as_slice(), std::slice::from_ref(&name)].concat();
+            let path = [path, std::slice::from_ref(&name)].concat();
             match &child.content {
-                Some((_, items)) => self.add(items, file, &folder.join(&name), path),
-                None => self.read(&file_of(folder, &name), path),
+                Some((_, items)) => self.add(items, file, &folder.join(&name), &path),
+                None => self.read(&file_of(folder, &name), &path),
             }
         }
     }
