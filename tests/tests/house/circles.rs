@@ -30,12 +30,14 @@ fn circles(arrows: &Arrows) -> BTreeSet<Circle> {
 
 /// The arrows of a circle, a file a line.
 fn drawn(circle: &Circle, arrows: &Arrows) -> String {
-    let inside = |from: &PathBuf| arrows[from].intersection(circle).map(shown).collect::<Vec<_>>().join(", ");
+    let inside = |from: &PathBuf| {
+        arrows[from].intersection(circle).map(|file| shown(file)).collect::<Vec<_>>().join(", ")
+    };
     let lines = circle.iter().map(|file| format!("  {} needs {}\n", shown(file), inside(file)));
     format!("{} files:\n{}", circle.len(), lines.collect::<String>())
 }
 
-fn shown(file: &PathBuf) -> String {
+fn shown(file: &Path) -> String {
     file.strip_prefix(root()).unwrap_or(file).display().to_string()
 }
 
@@ -45,7 +47,7 @@ fn no_files_of_a_crate_need_one_another_in_a_circle() {
     for first in crate_roots() {
         let arrows = Modules::of(&first).arrows();
         for circle in circles(&arrows) {
-            files.extend(circle.iter().map(shown));
+            files.extend(circle.iter().map(|file| shown(file)));
             drawings.push_str(&drawn(&circle, &arrows));
         }
     }
