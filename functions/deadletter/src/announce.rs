@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use futures_util::future::ready;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::delivery::Delivery;
-use posthaste_core::notice::{Failed, Fate, Notice, later};
-use posthaste_core::time::Timestamp;
-use posthaste_core::wire::render_dead_letter;
+use posthaste_core::events::notice::{Failed, Fate, Notice, later};
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::wire::render_dead_letter;
 use posthaste_ports::notices::not_sent;
 use posthaste_ports::{
     Clock, Entropy, FanOut, MessageId, NoticeError, Notifier, ObjectStore, OutgoingMessage, PortError,

@@ -1,8 +1,8 @@
 //! Gathering: which dead letters of one subscription go into one object. It is decided before their payloads are read,
 //! so that an object's bytes are held only while it is being worked on. A message is never split.
 
-use posthaste_core::delivery::{DeadLetter, Entry};
-use posthaste_core::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
+use posthaste_core::model::delivery::{DeadLetter, Entry};
+use posthaste_core::model::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
 
 use crate::Letter;
 
@@ -44,12 +44,12 @@ mod tests {
     use super::*;
     use crate::tests::{letter, stored};
     use bytes::Bytes;
-    use posthaste_core::dead_letter::record;
-    use posthaste_core::decide::DeadLetterReason;
-    use posthaste_core::delivery::LastAttempt;
-    use posthaste_core::identity::Identity;
-    use posthaste_core::outcome::OutcomeName;
-    use posthaste_core::schema::Schema;
+    use posthaste_core::attempt::decide::DeadLetterReason;
+    use posthaste_core::attempt::outcome::OutcomeName;
+    use posthaste_core::model::delivery::LastAttempt;
+    use posthaste_core::model::identity::Identity;
+    use posthaste_core::model::schema::Schema;
+    use posthaste_core::stored::dead_letter::record;
 
     fn check(event_bytes: &[usize], expected: &[usize]) {
         let letters = event_bytes.iter().map(|bytes| letter("a", vec![stored("payloads/x", *bytes)]));

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use posthaste_core::decide::DeadLetterReason;
-use posthaste_core::delivery::DeadLetter;
-use posthaste_core::layout;
-use posthaste_core::wire::{WireError, parse_dead_letter, parse_delivery};
+use posthaste_core::attempt::decide::DeadLetterReason;
+use posthaste_core::model::delivery::DeadLetter;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::wire::{WireError, parse_dead_letter, parse_delivery};
 use posthaste_ports::guard::{Panicked, guarded_now};
 use posthaste_ports::{MessageId, QueueName, ReceivedMessage};
 

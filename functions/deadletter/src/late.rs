@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use posthaste_core::delivery::DeadLetter;
+use posthaste_core::model::delivery::DeadLetter;
 use posthaste_ports::late::answered_late;
 use posthaste_ports::{Clock, Entropy, MessageId, ObjectStore, PortError, QueueReceiver, QueueSender};
 

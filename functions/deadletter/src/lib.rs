@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::delivery::DeadLetter;
-use posthaste_core::limits::SQS_DELAY_SECS_MAX;
+use posthaste_core::model::delivery::DeadLetter;
+use posthaste_core::model::limits::SQS_DELAY_SECS_MAX;
 use posthaste_ports::guard::{Panicked, guarded};
 use posthaste_ports::{
     BatchResponse, Clock, Entropy, ErrorKind, MessageId, ObjectStore, OutgoingMessage, PortError, QueueName,

@@ -4,13 +4,13 @@ mod stores;
 mod time;
 
 use bytes::Bytes;
-use posthaste_core::decide::DeadLetterReason;
-use posthaste_core::delivery::{DeadLetter, Delivery, Entry, Marks, Payload};
-use posthaste_core::hops::Hops;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::schema::Schema;
-use posthaste_core::time::Timestamp;
-use posthaste_core::wire::render_dead_letter;
+use posthaste_core::attempt::decide::DeadLetterReason;
+use posthaste_core::model::delivery::{DeadLetter, Delivery, Entry, Marks, Payload};
+use posthaste_core::model::hops::Hops;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::schema::Schema;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::wire::render_dead_letter;
 use posthaste_ports::{MessageId, Receipt, ReceivedMessage};
 
 use crate::Letter;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use posthaste_core::limits::SQS_RETENTION;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::limits::SQS_RETENTION;
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::QueueName;
 
 /// What is kept of a message's life for keeping it as it is, should the bucket refuse that too: a day, in which it is

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use posthaste_core::delivery::DeadLetter;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::delivery::DeadLetter;
+use posthaste_core::model::time::Timestamp;
 
 use crate::read::ReadLetter;
 
@@ -96,7 +96,7 @@ fn key(dead: &DeadLetter) -> String {
 mod tests {
     use super::*;
     use crate::tests::letter;
-    use posthaste_core::delivery::StorageTrouble;
+    use posthaste_core::model::delivery::StorageTrouble;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
     const MINUTE: Duration = Duration::from_mins(1);

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use futures_util::future::ready;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::dead_letter::{Gathered, record};
-use posthaste_core::layout;
-use posthaste_core::notice::Fate;
+use posthaste_core::events::notice::Fate;
+use posthaste_core::stored::dead_letter::{Gathered, record};
+use posthaste_core::stored::layout;
 use posthaste_ports::guard::guarded;
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,

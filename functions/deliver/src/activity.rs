@@ -1,9 +1,9 @@
 //! Noting that something happens to subscriptions and topics that go when they are idle. Nothing is asked or
 //! written for those that stay.
 
-use posthaste_core::delivery::Delivery;
-use posthaste_core::idle::wait_noted_at;
-use posthaste_core::topic::Subscription;
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::idle::wait_noted_at;
+use posthaste_core::model::topic::Subscription;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
 
 use crate::Deliver;

@@ -1,11 +1,11 @@
 //! Notices that deliver makes: about events it drops, told before their message is deleted, and about a subscription
 //! that it disabled.
 
-use posthaste_core::delivery::{DeadLetter, Entry, Payload};
-use posthaste_core::notice::{Disabled, Failed, Notice};
-use posthaste_core::settle::EntryVerdict;
-use posthaste_core::time::Timestamp;
-use posthaste_core::topic::Subscription;
+use posthaste_core::attempt::settle::EntryVerdict;
+use posthaste_core::events::notice::{Disabled, Failed, Notice};
+use posthaste_core::model::delivery::{DeadLetter, Entry, Payload};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::Subscription;
 use posthaste_ports::{
     Addressee, Clock, Entropy, FanOut, NoticeError, Notifier, ObjectStore, QueueReceiver, QueueSender,
     WebhookClient,

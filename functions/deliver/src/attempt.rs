@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use http::Method;
-use posthaste_core::attempt::{AttemptContext, Outgoing, request};
-use posthaste_core::batch::{BatchAnswer, Follow, Splitting, events_of_next_request};
-use posthaste_core::decide::{AttemptState, DeadLetterReason, Outcome, Verdict, decide, is_expired};
-use posthaste_core::delivery::LastAttempt;
-use posthaste_core::outcome::SendFailure;
-use posthaste_core::retry::parse_retry_after;
-use posthaste_core::settle::EntryVerdict;
-use posthaste_core::time::Timestamp;
+use posthaste_core::attempt::batch::{BatchAnswer, Follow, Splitting, events_of_next_request};
+use posthaste_core::attempt::decide::{AttemptState, DeadLetterReason, Outcome, Verdict, decide, is_expired};
+use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::attempt::request::{AttemptContext, Outgoing, request};
+use posthaste_core::attempt::retry::parse_retry_after;
+use posthaste_core::attempt::settle::EntryVerdict;
+use posthaste_core::model::delivery::LastAttempt;
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::guard::guarded;
 use posthaste_ports::{
     Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookAnswer, WebhookClient, WebhookRequest,

@@ -1,5 +1,5 @@
 //! Failing endpoints: where a request goes now, if anywhere, and what its outcome says about its link and its
-//! subscription. The rules are `posthaste_core::health`'s, and what all workers know is the link book's; here is what one
+//! subscription. The rules are `posthaste_core::circuit`'s, and what all workers know is the link book's; here is what one
 //! worker counts for itself.
 //!
 //! A request is looked at when its turn is planned and again right before it is sent: those that wait for a lane of a link
@@ -12,10 +12,10 @@ mod route;
 
 use std::sync::Mutex;
 
-use posthaste_core::delivery::Delivery;
-use posthaste_core::health::{HealthSettings, Sign, Streaks, Target, is_problem};
-use posthaste_core::time::Timestamp;
-use posthaste_core::topic::Subscription;
+use posthaste_core::circuit::{HealthSettings, Sign, Streaks, Target, is_problem};
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::Subscription;
 
 use crate::invocation::lock;
 pub(crate) use note::Made;

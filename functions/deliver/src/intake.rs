@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use indexmap::IndexMap;
-use posthaste_core::batch::Pack;
-use posthaste_core::decide::{DeadLetterReason, is_expired};
-use posthaste_core::delivery::Delivery;
-use posthaste_core::hops::Hops;
-use posthaste_core::identity::Identity;
-use posthaste_core::limits::SQS_DELAY_SECS_MAX;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::retry::Jitter;
-use posthaste_core::schema::Schema;
-use posthaste_core::settle::EntryVerdict;
-use posthaste_core::time::Timestamp;
-use posthaste_core::topic::{Status, Subscription, Topic};
-use posthaste_core::wire::{WireError, parse_delivery};
+use posthaste_core::attempt::batch::Pack;
+use posthaste_core::attempt::decide::{DeadLetterReason, is_expired};
+use posthaste_core::attempt::retry::Jitter;
+use posthaste_core::attempt::settle::EntryVerdict;
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::hops::Hops;
+use posthaste_core::model::identity::Identity;
+use posthaste_core::model::limits::SQS_DELAY_SECS_MAX;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::schema::Schema;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::{Status, Subscription, Topic};
+use posthaste_core::stored::wire::{WireError, parse_delivery};
 use posthaste_ports::guard::{guarded, guarded_now};
 use posthaste_ports::{
     Clock, Entropy, ObjectStore, OutgoingMessage, QueueName, QueueReceiver, QueueSender, ReceivedMessage,

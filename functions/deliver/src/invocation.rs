@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use posthaste_core::delivery::{Delivery, Entry, Payload};
-use posthaste_core::health::{Failure, Observation, Sign, Tally, Target};
-use posthaste_core::settle::EntryVerdict;
-use posthaste_core::time::Timestamp;
-use posthaste_core::topic::{Status, Subscription};
+use posthaste_core::attempt::settle::EntryVerdict;
+use posthaste_core::circuit::{Failure, Observation, Sign, Tally, Target};
+use posthaste_core::model::delivery::{Delivery, Entry, Payload};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::{Status, Subscription};
 use posthaste_ports::{BatchResponse, MessageId, Receipt, ReceivedMessage, Successor};
 
 use crate::park::Place;

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use posthaste_core::endpoint::Link;
-use posthaste_core::health::Target;
+use posthaste_core::circuit::Target;
+use posthaste_core::model::endpoint::Link;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::invocation::lock;

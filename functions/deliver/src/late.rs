@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, FuturesUnordered, StreamExt};
-use posthaste_core::delivery::Delivery;
-use posthaste_core::layout;
-use posthaste_core::limits::{LATE_ANSWER_MAX, LATE_ANSWERS_MAX, LATE_ANSWERS_PER_LINK_MAX};
-use posthaste_core::partial::{Acknowledged, AnswerBody, BatchEvent, acknowledged};
-use posthaste_core::topic::Subscription;
+use posthaste_core::attempt::partial::{Acknowledged, AnswerBody, BatchEvent, acknowledged};
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::limits::{LATE_ANSWER_MAX, LATE_ANSWERS_MAX, LATE_ANSWERS_PER_LINK_MAX};
+use posthaste_core::model::topic::Subscription;
+use posthaste_core::stored::layout;
 use posthaste_ports::guard::guarded;
 use posthaste_ports::late::answered_late;
 use posthaste_ports::{

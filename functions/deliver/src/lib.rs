@@ -119,7 +119,7 @@ impl Default for DeliverSettings {
             requests_per_link_max: 64,
             payload_bytes_max: 256 << 20,
             payload_reads_max: 64,
-            origin: posthaste_core::origin::DEFAULT,
+            origin: posthaste_core::model::origin::DEFAULT,
         }
     }
 }

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::batch::Pack;
-use posthaste_core::delivery::Delivery;
-use posthaste_core::limits::PARKED_OBJECT_BYTES_PREFERRED;
-use posthaste_core::wire::{render_delivery, render_parked};
+use posthaste_core::attempt::batch::Pack;
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::limits::PARKED_OBJECT_BYTES_PREFERRED;
+use posthaste_core::stored::wire::{render_delivery, render_parked};
 use posthaste_ports::guard::{Panicked, guarded};
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,

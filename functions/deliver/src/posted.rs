@@ -1,7 +1,7 @@
 //! What came of a request: one outcome, or, where the receiver of a batch may say so, one for each event in it.
 
-use posthaste_core::decide::Outcome;
-use posthaste_core::partial::{Acknowledged, AnswerBody, BatchEvent, acknowledged};
+use posthaste_core::attempt::decide::Outcome;
+use posthaste_core::attempt::partial::{Acknowledged, AnswerBody, BatchEvent, acknowledged};
 use posthaste_ports::{WebhookAnswer, WebhookResponse};
 
 use crate::intake::Planned;

@@ -1,5 +1,5 @@
 //! Turns: how requests of a subscription with a bound on its rate wait for their right to begin. What may be had is
-//! `posthaste_core::rate`'s; here it is asked of the state bucket, once for all requests that wait at that moment.
+//! `posthaste_core::attempt::rate`'s; here it is asked of the state bucket, once for all requests that wait at that moment.
 //!
 //! A request whose turn comes within a second or two waits for it here, holding nothing that others need; any other goes
 //! back to the queue until about then, without an attempt. One that has its lane already (its turn was over before it had
@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use posthaste_core::layout;
-use posthaste_core::rate::{Rate, Token};
-use posthaste_core::settle::EntryVerdict;
-use posthaste_core::time::Timestamp;
-use posthaste_core::topic::Subscription;
+use posthaste_core::attempt::rate::{Rate, Token};
+use posthaste_core::attempt::settle::EntryVerdict;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::Subscription;
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
 
 use crate::Deliver;

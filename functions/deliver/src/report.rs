@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use metrics::{counter, histogram};
-use posthaste_core::decide::DeadLetterReason;
-use posthaste_core::delivery::{DeadLetter, Delivery};
-use posthaste_core::endpoint::EndpointUrl;
-use posthaste_core::health::{Condition, EXCHANGE_FAILED, LINK_FAILED, Phase, Target};
-use posthaste_core::topic::Subscription;
+use posthaste_core::attempt::decide::DeadLetterReason;
+use posthaste_core::circuit::{Condition, EXCHANGE_FAILED, LINK_FAILED, Phase, Target};
+use posthaste_core::model::delivery::{DeadLetter, Delivery};
+use posthaste_core::model::endpoint::EndpointUrl;
+use posthaste_core::model::topic::Subscription;
 
 use crate::intake::Planned;
 use crate::posted::Posted;

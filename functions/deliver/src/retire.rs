@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use posthaste_core::api::{StatusState, StatusView};
-use posthaste_core::endpoint::EndpointUrl;
-use posthaste_core::layout;
-use posthaste_core::record::TopicRecord;
-use posthaste_core::time::Timestamp;
-use posthaste_core::topic::Subscription;
+use posthaste_core::model::endpoint::EndpointUrl;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::Subscription;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, Object, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
     WebhookClient,

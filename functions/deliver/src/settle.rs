@@ -1,12 +1,12 @@
 //! Applying verdicts: what takes a message's place is durable before the message is deleted.
 
-use posthaste_core::delivery::{DeadLetter, Delivery};
-use posthaste_core::limits::DEAD_LETTER_DELAY_DEFAULT;
-use posthaste_core::notice::{Fate, later};
-use posthaste_core::settle::{EntryVerdict, Settlement, Wait, dead_letter_delay_secs, settle, wait};
-use posthaste_core::time::Timestamp;
-use posthaste_core::topic::DeadLetterPolicy;
-use posthaste_core::wire::{render_dead_letter, render_delivery};
+use posthaste_core::attempt::settle::{EntryVerdict, Settlement, Wait, dead_letter_delay_secs, settle, wait};
+use posthaste_core::events::notice::{Fate, later};
+use posthaste_core::model::delivery::{DeadLetter, Delivery};
+use posthaste_core::model::limits::DEAD_LETTER_DELAY_DEFAULT;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::DeadLetterPolicy;
+use posthaste_core::stored::wire::{render_dead_letter, render_delivery};
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, MessageId, ObjectStore, OutgoingMessage, QueueName, QueueReceiver,
     QueueSender, Receipt, Successor, WebhookClient,

@@ -3,7 +3,7 @@
 
 use futures_util::stream::{self, StreamExt};
 use indexmap::IndexMap;
-use posthaste_core::endpoint::Link;
+use posthaste_core::model::endpoint::Link;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
 
 use crate::Deliver;

@@ -3,9 +3,9 @@
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::decide::DeadLetterReason;
-use posthaste_core::delivery::Payload;
-use posthaste_core::settle::EntryVerdict;
+use posthaste_core::attempt::decide::DeadLetterReason;
+use posthaste_core::attempt::settle::EntryVerdict;
+use posthaste_core::model::delivery::Payload;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
 
 use crate::Deliver;

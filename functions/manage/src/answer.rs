@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, ETAG, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_ports::{ErrorKind, Object, PortError};
 use serde::Serialize;
 

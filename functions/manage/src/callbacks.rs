@@ -4,10 +4,10 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
 use posthaste_core::api::SecretText;
-use posthaste_core::handshake::{AllowedRate, AllowedRateError, called_back};
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::record::TopicRecord;
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::attempt::handshake::{AllowedRate, AllowedRateError, called_back};
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_ports::{Clock, Entropy};
 use serde::Deserialize;
 use url::form_urlencoded;

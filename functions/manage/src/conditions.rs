@@ -10,8 +10,8 @@ use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use posthaste_core::api::SubscriptionSettings;
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::record::TopicRecord;
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::stored::topic::TopicRecord;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 

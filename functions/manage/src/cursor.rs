@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{Problem, ProblemKind};
 
 /// The cursor of a page that begins after `key`.
 pub(crate) fn render(key: &str) -> String {

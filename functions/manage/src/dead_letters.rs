@@ -3,11 +3,11 @@
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse, Response};
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{DeadLetterObject, DeadLetterPage, IsoTimestamp};
-use posthaste_core::dead_letter::WrittenIn;
-use posthaste_core::decide::DeadLetterReason;
-use posthaste_core::layout;
-use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::attempt::decide::DeadLetterReason;
+use posthaste_core::stored::dead_letter::WrittenIn;
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectMeta, PortError};
 use serde::Deserialize;
 

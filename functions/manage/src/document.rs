@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use posthaste_core::problem::ProblemBody;
+use posthaste_core::api::problem::ProblemBody;
 use utoipa::openapi::schema::AnyOf;
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,

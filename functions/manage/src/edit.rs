@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use posthaste_core::address::AddressPolicy;
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{
     EndpointSettings, IsoTimestamp, SecretText, SettingsError, SigningSettings, StatusState, StatusView,
     SubscriptionSettings, TierKeys, TopicSettings, compile_subscription, compile_topic,
 };
-use posthaste_core::endpoint::{EndpointUrl, Link};
-use posthaste_core::handshake::{Begin, written};
-use posthaste_core::identity::Creations;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::publish_url::PublishUrls;
-use posthaste_core::record::{RECORD_VERSION, TopicRecord};
-use posthaste_core::signature::{MADE_SECRET_BYTES, SignatureKind};
-use posthaste_core::time::Timestamp;
+use posthaste_core::attempt::handshake::{Begin, written};
+use posthaste_core::attempt::signature::{MADE_SECRET_BYTES, SignatureKind};
+use posthaste_core::model::address::AddressPolicy;
+use posthaste_core::model::endpoint::{EndpointUrl, Link};
+use posthaste_core::model::identity::Creations;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::publish_url::PublishUrls;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
 use posthaste_ports::Entropy;
 
 use crate::force::links;

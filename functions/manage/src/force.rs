@@ -7,11 +7,11 @@ use std::error::Error;
 use std::time::Duration;
 
 use axum::extract::State;
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{ForcedView, LinkView, StatusState};
-use posthaste_core::handshake::{Action, Begin, act};
-use posthaste_core::name::SubscriptionName;
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::record::TopicRecord;
+use posthaste_core::attempt::handshake::{Action, Begin, act};
+use posthaste_core::model::name::SubscriptionName;
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_ports::{Clock, Entropy, LinksError};
 
 pub(crate) use self::holds::{Holds, links};

@@ -5,8 +5,8 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::Response;
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::secret::{ADMIN_KEY_CHARS_MIN, KeyDigest};
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::model::secret::{ADMIN_KEY_CHARS_MIN, KeyDigest};
 
 use crate::answer::Failure;
 use crate::{Managed, Store, Webhooks};

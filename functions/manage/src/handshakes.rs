@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{SecretText, SubscriptionSettings};
-use posthaste_core::handshake::{Answer, Ask, concluded, judge, judge_failure, question};
-use posthaste_core::limits::HANDSHAKE_TIMEOUT_MAX;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::rate::Rate;
-use posthaste_core::record::TopicRecord;
-use posthaste_core::topic::{Subscription, Topic};
+use posthaste_core::attempt::handshake::{Answer, Ask, concluded, judge, judge_failure, question};
+use posthaste_core::attempt::rate::Rate;
+use posthaste_core::model::limits::HANDSHAKE_TIMEOUT_MAX;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::topic::{Subscription, Topic};
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_ports::{Clock, Entropy, WebhookRequest};
 use url::Url;
 

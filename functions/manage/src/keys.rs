@@ -2,10 +2,10 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{KeyName, TopicKeysView};
-use posthaste_core::name::TopicName;
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::record::TopicRecord;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_ports::{Clock, Entropy};
 use serde::Deserialize;
 

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::State;
 use futures_util::{StreamExt, stream};
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{
     HELD_OBJECTS_SHOWN_MAX, IsoTimestamp, LinkScope, LinkState, LinkView, LinksView, StatusState,
 };
-use posthaste_core::endpoint::{EndpointUrl, Link};
-use posthaste_core::health::{Condition, Target};
-use posthaste_core::layout;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::record::TopicRecord;
-use posthaste_core::time::Timestamp;
+use posthaste_core::circuit::{Condition, Target};
+use posthaste_core::model::endpoint::{EndpointUrl, Link};
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_ports::{Clock, Entropy};
 
 use crate::answer::{Failure, Shown, store_problem};

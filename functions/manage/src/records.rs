@@ -3,11 +3,11 @@
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::identity::{CREATION_ID_BYTES, CreationId};
-use posthaste_core::layout;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::record::{RecordError, TopicRecord};
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::model::identity::{CREATION_ID_BYTES, CreationId};
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::stored::layout;
+use posthaste_core::stored::topic::{RecordError, TopicRecord};
 use posthaste_ports::topics::delete_topic;
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, PortError, PutCondition};
 

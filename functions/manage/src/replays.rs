@@ -8,12 +8,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, HeaderValue, LOCATION};
 use axum::response::{IntoResponse, Response};
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{
     ReplayPage, ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView, StatusState,
 };
-use posthaste_core::layout;
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::replay::{ReplayRecord, ReplayRequestError, Selection};
+use posthaste_core::release::replay::{ReplayRecord, ReplayRequestError, Selection};
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Entropy};
 use serde::Deserialize;
 

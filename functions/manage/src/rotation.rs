@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use axum::extract::State;
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{RotateSecret, RotatedSecret, RotationError, SecretText, SubscriptionSettings};
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::record::TopicRecord;
-use posthaste_core::signature::{SignatureKind, SigningSecret};
+use posthaste_core::attempt::signature::{SignatureKind, SigningSecret};
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_ports::{Clock, Entropy};
 
 use crate::answer::{Failure, Shown};

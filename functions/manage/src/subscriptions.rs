@@ -2,9 +2,9 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{SubscriptionPage, SubscriptionSettings};
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::record::TopicRecord;
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_ports::{Clock, Entropy};
 
 use crate::answer::{Failure, Shown};

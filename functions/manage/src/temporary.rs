@@ -1,10 +1,10 @@
 //! Topics and subscriptions that go by themselves: what wake must know to find them, and what counts as their use.
 
 use posthaste_core::api::SubscriptionSettings;
-use posthaste_core::layout;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::record::TopicRecord;
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::stored::layout;
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_ports::activity::ActivityError;
 use posthaste_ports::{Clock, Entropy, PutCondition};
 

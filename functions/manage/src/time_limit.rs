@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_ports::{Clock, Entropy};
 
 use crate::answer::{Failure, UNAVAILABLE_RETRY_AFTER};

@@ -2,11 +2,11 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use posthaste_core::api::problem::Problem;
 use posthaste_core::api::{IsoTimestamp, SubscriptionSettings, TopicPage, TopicSettings, TopicSummary};
-use posthaste_core::layout;
-use posthaste_core::name::TopicName;
-use posthaste_core::problem::Problem;
-use posthaste_core::record::TopicRecord;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_ports::{Clock, Entropy};
 use url::Url;
 

@@ -5,10 +5,10 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::WebhookKeys;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::record::TopicRecord;
-use posthaste_core::signature::SigningSecret;
-use posthaste_core::time::Timestamp;
+use posthaste_core::attempt::signature::SigningSecret;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_ports::{Clock, Entropy};
 use serde::Deserialize;
 

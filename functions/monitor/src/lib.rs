@@ -13,12 +13,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::name::TopicName;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::{
     DrainRate, PRESSURE_KEY, PressureSettings, PressureState, Readings, Resource, SettingsError, Space,
     evaluate,
 };
-use posthaste_core::time::Timestamp;
 use posthaste_ports::{
     Clock, Database, DrainSource, ETag, Entropy, ErrorKind, Object, ObjectStore, PortError, Probe,
     PutCondition, QueueCounts, QueueReceiver, QueueSender, Registry, Revalidated,

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::notice::Notice;
+use posthaste_core::events::notice::Notice;
 use posthaste_core::pressure::{PressureState, Transition};
 use posthaste_ports::notices::system_not_sent;
 use posthaste_ports::{

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use posthaste_core::limits::REQUEST_BYTES_MAX;
+use posthaste_core::model::limits::REQUEST_BYTES_MAX;
 use posthaste_ports::Clock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -102,7 +102,7 @@ async fn gather(body: &mut Body) -> Result<Bytes, BodyError> {
 mod tests {
     use super::*;
     use futures_util::stream;
-    use posthaste_core::time::Timestamp;
+    use posthaste_core::model::time::Timestamp;
     use posthaste_local::ManualClock;
 
     const TIMEOUT: Duration = Duration::from_mins(1);

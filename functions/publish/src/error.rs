@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use posthaste_core::event::PublishInputError;
-use posthaste_core::hops::{HOPS_HEADER, HopsError};
-use posthaste_core::idempotency::IdempotencyKeyError;
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::events::PublishInputError;
+use posthaste_core::model::hops::{HOPS_HEADER, HopsError};
 use posthaste_core::pressure::{ResourceState, explain};
-use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::stored::idempotency::IdempotencyKeyError;
 use posthaste_ports::{ErrorKind, FanOutError, PortError, RegistryError};
 
 use crate::TIER_HEADER;

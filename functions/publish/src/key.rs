@@ -3,10 +3,10 @@
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use posthaste_core::model::sas_token::SasToken;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::{Topic, most_privileged};
 use posthaste_core::pressure::Tier;
-use posthaste_core::sas_token::SasToken;
-use posthaste_core::time::Timestamp;
-use posthaste_core::topic::{Topic, most_privileged};
 
 /// The header in which Event Grid's clients send the key.
 /// <https://learn.microsoft.com/azure/event-grid/authenticate-with-access-key-shared-access-signature>
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use http::{HeaderName, HeaderValue};
     use posthaste_core::api::{KeyName, SecretText};
-    use posthaste_core::record::TopicRecord;
+    use posthaste_core::stored::topic::TopicRecord;
 
     const INTERNAL: Option<Tier> = Some(Tier::Internal);
     const STANDARD: Option<Tier> = Some(Tier::Standard);

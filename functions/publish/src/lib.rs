@@ -19,12 +19,12 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::{HeaderMap, Request};
-use posthaste_core::event::{Event, Input, Made, PublishRequest, parse_request};
-use posthaste_core::hops::Hops;
-use posthaste_core::name::TopicName;
+use posthaste_core::events::{Event, Input, Made, PublishRequest, parse_request};
+use posthaste_core::model::hops::Hops;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::schema::Schema;
+use posthaste_core::model::topic::Topic;
 use posthaste_core::pressure::Tier;
-use posthaste_core::schema::Schema;
-use posthaste_core::topic::Topic;
 use posthaste_ports::{
     Activity, Clock, Entropy, FanOut, ObjectStore, Origin, PressureReader, QueueSender, Registry,
 };

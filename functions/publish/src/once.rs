@@ -7,10 +7,10 @@ use std::error::Error;
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
-use posthaste_core::idempotency::{
+use posthaste_core::model::limits::IDEMPOTENCY_CLAIM_LENGTH;
+use posthaste_core::stored::idempotency::{
     Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
 };
-use posthaste_core::limits::IDEMPOTENCY_CLAIM_LENGTH;
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, PutCondition, QueueSender};
 
 use crate::time_to_live::TIME_TO_LIVE_HEADER;

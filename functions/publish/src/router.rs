@@ -8,8 +8,8 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::routing::{MethodRouter, post};
 use http::{HeaderValue, Request, Response};
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::publish_url::{API_EVENTS_PATH, EVENTS_PATH};
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::model::publish_url::{API_EVENTS_PATH, EVENTS_PATH};
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
 
 use crate::{Publish, PublishError};

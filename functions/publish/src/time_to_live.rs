@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::HeaderMap;
-use posthaste_core::time::parse_duration;
+use posthaste_core::model::time::parse_duration;
 
 /// The header in which a producer gives the events of its request a time to live, as an ISO 8601 duration. It counts from
 /// when they are accepted. An event's own `expirytime`, the subscription's and the topic's time to live bound it.

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
-use posthaste_core::name::TopicName;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::topic::Topic;
 use posthaste_core::pressure::{Admission, Places, Tier};
-use posthaste_core::topic::Topic;
 use posthaste_ports::{Admitted, Clock, Entropy, ObjectStore, QueueSender};
 use tokio::sync::OwnedSemaphorePermit;
 

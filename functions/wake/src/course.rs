@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use posthaste_core::held::is_look_due;
-use posthaste_core::layout;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::release::held::is_look_due;
+use posthaste_core::stored::layout;
 
 use crate::WakeReport;
 use crate::account::SharedAccount;

@@ -3,8 +3,8 @@
 
 use std::error::Error;
 
-use posthaste_core::layout;
-use posthaste_core::notice::{DisabledMark, Notice};
+use posthaste_core::events::notice::{DisabledMark, Notice};
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Entropy, NoticeError, ObjectStore, PortError, QueueSender};
 
 use crate::Wake;

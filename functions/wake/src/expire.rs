@@ -5,7 +5,7 @@ mod kinds;
 use std::error::Error;
 
 use futures_util::future::try_join_all;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};
 
 use crate::limits::{Limits, within};

@@ -10,10 +10,10 @@ use std::error::Error;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::held::Amount;
-use posthaste_core::identity::Identity;
-use posthaste_core::layout;
-use posthaste_core::topic::Topic;
+use posthaste_core::model::identity::Identity;
+use posthaste_core::model::topic::Topic;
+use posthaste_core::release::held::Amount;
+use posthaste_core::stored::layout;
 use posthaste_ports::{
     Clock, ETag, Entropy, ErrorKind, ListPage, ObjectStore, PortError, PutCondition, QueueSender,
     RegistryError,

@@ -1,4 +1,4 @@
-//! Releasing what is held: which of a subscription's deliveries may go is decided in [`posthaste_core::held`].
+//! Releasing what is held: which of a subscription's deliveries may go is decided in [`posthaste_core::release::held`].
 //!
 //! A run looks at every folder once, and goes on with those that may send: in turn some deliveries of each, a pass, then a
 //! pause, so that a backlog neither fills the queue nor keeps one subscription's from another's. Of the room in a pass half
@@ -14,9 +14,9 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::held::{Amount, Room, Speed, Waiting, speed};
-use posthaste_core::limits::HELD_PER_OBJECT_MAX;
+use posthaste_core::model::limits::HELD_PER_OBJECT_MAX;
 use posthaste_core::pressure::PressureState;
+use posthaste_core::release::held::{Amount, Room, Speed, Waiting, speed};
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
 
 use crate::Wake;

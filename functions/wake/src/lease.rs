@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::layout::WAKE_LEASE;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout::WAKE_LEASE;
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueSender};
 use serde::{Deserialize, Serialize};
 

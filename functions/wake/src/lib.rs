@@ -3,7 +3,7 @@
 //!
 //! An object is deleted only when every one of its messages was sent, so a crash or a failed send makes copies and
 //! loses nothing. It never runs twice at once (a lease object). Pressure of the queue slows the release and never stops it:
-//! [`posthaste_core::held::speed`].
+//! [`posthaste_core::release::held::speed`].
 
 mod account;
 mod course;
@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join, join3};
-use posthaste_core::held::{Order, Waiting};
-use posthaste_core::name::TopicName;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::release::held::{Order, Waiting};
 use posthaste_ports::activity::Activity;
 use posthaste_ports::{
     Clock, Entropy, LinkBook, ObjectStore, PortError, PressureReader, QueueSender, Registry,

@@ -1,5 +1,5 @@
 //! Telling of links and subscriptions that are down, or up again: what is to be told is decided in
-//! [`posthaste_core::health::news`], and each change is told once to every topic that wants to know, at least once.
+//! [`posthaste_core::circuit::news`], and each change is told once to every topic that wants to know, at least once.
 //!
 //! Beside the release, and apart from it: where the one fails, the other goes on. What a run does not come to is told by
 //! the next one.
@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
 use futures_util::{StreamExt, stream};
-use posthaste_core::health::{Condition, News, Shard, Target, is_over, news, told};
-use posthaste_core::name::TopicName;
-use posthaste_core::notice::{LinkChanged, Notice};
-use posthaste_core::time::Timestamp;
+use posthaste_core::circuit::{Condition, News, Shard, Target, is_over, news, told};
+use posthaste_core::events::notice::{LinkChanged, Notice};
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{
     Clock, Entropy, FanOut, LinksError, NoticeError, Notifier, ObjectStore, PortError, QueueSender,
     RegistryError,
@@ -214,8 +214,8 @@ impl Change {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_core::health::{Failure, HealthSettings, Observation};
-    use posthaste_core::outcome::OutcomeName;
+    use posthaste_core::attempt::outcome::OutcomeName;
+    use posthaste_core::circuit::{Failure, HealthSettings, Observation};
 
     fn addressed(to: usize) -> Addressed {
         let last = Failure { outcome: OutcomeName::Busy, status: None };

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use posthaste_core::held::{Speed, Waiting, speed};
-use posthaste_core::layout;
+use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::Level;
-use posthaste_core::time::Timestamp;
+use posthaste_core::release::held::{Speed, Waiting, speed};
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Entropy, ErrorKind, ListPage, ObjectStore, PortError, QueueSender};
 
 use crate::course::Course;

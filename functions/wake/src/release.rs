@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use posthaste_core::batch::Pack;
-use posthaste_core::delivery::Delivery;
-use posthaste_core::idle::wait_noted_at;
-use posthaste_core::layout;
-use posthaste_core::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
-use posthaste_core::time::Timestamp;
-use posthaste_core::topic::Subscription;
-use posthaste_core::wire::{WireError, parse_delivery, parse_parked, render_delivery, render_parked};
+use posthaste_core::attempt::batch::Pack;
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::idle::wait_noted_at;
+use posthaste_core::model::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::Subscription;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::wire::{WireError, parse_delivery, parse_parked, render_delivery, render_parked};
 use posthaste_ports::guard::{Panicked, guarded};
 use posthaste_ports::sending::{BATCHES_AT_ONCE_MAX, send_all};
 use posthaste_ports::{

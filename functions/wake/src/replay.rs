@@ -1,5 +1,5 @@
 //! Replays: dead letters that were asked for go back into the delivery queue, at the rate of each replay. What may be
-//! asked for, and when which event may go, is decided in [`posthaste_core::replay`].
+//! asked for, and when which event may go, is decided in [`posthaste_core::release::replay`].
 //!
 //! A replay's record is written after every few objects, on condition that nobody else wrote it: a crash sends some
 //! events again, under the same keys, and passes over none.
@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::layout;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::{Status, Subscription, Topic};
 use posthaste_core::pressure::Tier;
-use posthaste_core::replay::{ReplayRecord, ReplayRecordError, ReplayRequestError};
-use posthaste_core::time::Timestamp;
-use posthaste_core::topic::{Status, Subscription, Topic};
+use posthaste_core::release::replay::{ReplayRecord, ReplayRecordError, ReplayRequestError};
+use posthaste_core::stored::layout;
 use posthaste_ports::guard::{Panicked, guarded};
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, ObjectMeta, ObjectStore, PortError, QueueSender, RegistryError,

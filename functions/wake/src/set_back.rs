@@ -4,9 +4,9 @@
 use std::error::Error;
 
 use futures_util::future::join_all;
-use posthaste_core::held::{key_instead, later_minute};
-use posthaste_core::layout;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::release::held::{key_instead, later_minute};
+use posthaste_core::stored::layout;
 use posthaste_ports::guard::guarded;
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueSender};
 use serde::{Deserialize, Serialize};

@@ -76,7 +76,7 @@ where
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use posthaste_core::time::Timestamp;
+    use posthaste_core::model::time::Timestamp;
     use posthaste_ports::{MessageId, Receipt};
 
     /// Fails every message, under a name of its own and with the deadline it was given.

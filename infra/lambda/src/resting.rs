@@ -10,7 +10,7 @@
 //! | 3 s | what was handed back is told to rest | [`RESTING_TIME`] |
 //! | 1 s | how fast this process is, is reported | `posthaste_ports::drain::DRAIN_POST_TIMEOUT` |
 //! | 25 s | messages are settled | `posthaste_deliver::SETTLING_TIME` |
-//! | 60 s | the longest attempt | `posthaste_core::limits::ATTEMPT_TIMEOUT_MAX` |
+//! | 60 s | the longest attempt | `posthaste_core::model::limits::ATTEMPT_TIMEOUT_MAX` |
 //! | 15 s | messages are looked up, at the beginning | `posthaste_deliver::TAKING_IN_TIME` |
 //! | 11 s | waiting for a link's lane, and for stored payloads | the rest |
 
@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use posthaste_aws::lambda::{ANSWER_MARGIN, BatchHandler, SqsBatch};
-use posthaste_core::limits::ATTEMPT_TIMEOUT_MAX;
-use posthaste_core::rest::failure_rest;
+use posthaste_core::attempt::rest::failure_rest;
+use posthaste_core::model::limits::ATTEMPT_TIMEOUT_MAX;
 use posthaste_deliver::{SETTLING_TIME, TAKING_IN_TIME};
 use posthaste_ports::{BatchResponse, Clock, DRAIN_POST_TIMEOUT, ErrorKind, QueueReceiver, Receipt};
 

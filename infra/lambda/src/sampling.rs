@@ -84,7 +84,7 @@ mod tests {
     use std::sync::{Arc, Mutex as StdMutex};
 
     use super::*;
-    use posthaste_core::time::Timestamp;
+    use posthaste_core::model::time::Timestamp;
     use posthaste_local::ManualClock;
     use posthaste_ports::{ErrorKind, PortError};
 

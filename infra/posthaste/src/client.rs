@@ -6,8 +6,8 @@ mod tls;
 
 use std::time::Duration;
 
+use posthaste_core::model::secret::Secret;
 use posthaste_core::pressure::TARPIT_LIMIT;
-use posthaste_core::secret::Secret;
 use serde::de::DeserializeOwned;
 use ureq::http::{HeaderMap, Method, Request, Response, header};
 use ureq::{AsSendBody, Body};

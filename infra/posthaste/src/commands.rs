@@ -15,7 +15,7 @@ mod topics;
 
 use std::path::{Path, PathBuf};
 
-use posthaste_core::secret::Secret;
+use posthaste_core::model::secret::Secret;
 
 use crate::cli::{Cli, Command, DATA_DIR_DEFAULT, Global};
 use crate::client::Client;

@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net};
 use posthaste_core::api::{DeadLetterPage, TopicKeysView};
-use posthaste_core::health::HealthSettings;
-use posthaste_core::origin;
+use posthaste_core::attempt::signature::SigningSecret;
+use posthaste_core::circuit::HealthSettings;
+use posthaste_core::model::origin;
+use posthaste_core::model::secret::Secret;
 use posthaste_core::pressure::PressureSettings;
-use posthaste_core::secret::Secret;
-use posthaste_core::signature::SigningSecret;
 use posthaste_deliver::DeliverSettings;
 use posthaste_local::SystemClock;
 use posthaste_ports::Clock;

@@ -25,7 +25,7 @@ mod settings;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use posthaste_core::secret::Secret;
+use posthaste_core::model::secret::Secret;
 use posthaste_local::{Local, LocalOptions, SystemClock, SystemEntropy};
 use posthaste_ports::Clock;
 use tokio::net::TcpListener;

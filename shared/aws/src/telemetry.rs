@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 use tracing::level_filters::LevelFilter;
 
 mod emf;

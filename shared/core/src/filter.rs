@@ -17,7 +17,7 @@ pub use self::number::{Magnitude, Number};
 pub use self::operator::FilterOperator;
 pub use self::set::{FilterSet, Matches};
 pub use self::test::{Folded, NumberTest, Part, Test, TextTest};
-use crate::event::Event;
+use crate::events::Event;
 
 /// The entry of [`Filter::included_event_types`] that stands for every type, as in Event Grid.
 const ALL_TYPES: &str = "All";
@@ -82,7 +82,7 @@ fn begins_with(mut text: impl Iterator<Item = char>, start: impl Iterator<Item =
 #[cfg(test)]
 mod basic_tests {
     use super::*;
-    use crate::schema::Schema;
+    use crate::model::schema::Schema;
     use bytes::Bytes;
     use proptest::prelude::*;
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use http::Response;
 use hyper::body::Incoming;
-use posthaste_core::address::AddressPolicy;
-use posthaste_core::endpoint::Link;
-use posthaste_core::outcome::SendFailure;
+use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::model::address::AddressPolicy;
+use posthaste_core::model::endpoint::Link;
 use posthaste_ports::{
     Caches, Clock, Freed, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
 };

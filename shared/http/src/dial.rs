@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
-use posthaste_core::endpoint::Link;
-use posthaste_core::outcome::SendFailure;
+use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::model::endpoint::Link;
 use posthaste_ports::Clock;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -138,7 +138,7 @@ mod tests {
     use std::net::Ipv6Addr;
     use std::sync::Mutex;
 
-    use posthaste_core::time::Timestamp;
+    use posthaste_core::model::time::Timestamp;
     use posthaste_local::ManualClock;
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 
-use posthaste_core::outcome::SendFailure;
+use posthaste_core::attempt::outcome::SendFailure;
 use rustix::io::Errno;
 
 /// Errors nest a few deep; a chain longer than this is not walked to its end.

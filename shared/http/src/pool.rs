@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use posthaste_core::endpoint::Link;
+use posthaste_core::model::endpoint::Link;
 use posthaste_ports::Clock;
 
 use crate::connection::Connection;

@@ -26,7 +26,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use posthaste_core::limits::{MAX_RECEIVE_COUNT, SQS_IN_FLIGHT_MAX};
+use posthaste_core::model::limits::{MAX_RECEIVE_COUNT, SQS_IN_FLIGHT_MAX};
 use posthaste_core::pressure::BatchPointSettings;
 use posthaste_ports::vet::RECEIVE_WAIT_MAX;
 use posthaste_ports::{Caches, Clock, Entropy, Freed, QueueName};

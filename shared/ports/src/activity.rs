@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use posthaste_core::identity::{Creation, CreationId};
-use posthaste_core::idle::{ActivityNote, NoteError, is_worth_noting};
-use posthaste_core::layout;
-use posthaste_core::time::Timestamp;
-use posthaste_core::topic::{Subscription, Topic};
+use posthaste_core::model::identity::{Creation, CreationId};
+use posthaste_core::model::idle::{ActivityNote, NoteError, is_worth_noting};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::{Subscription, Topic};
+use posthaste_core::stored::layout;
 
 use crate::{ErrorKind, ObjectStore, PortError, PutCondition};
 

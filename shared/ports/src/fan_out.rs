@@ -5,11 +5,11 @@
 mod plan;
 mod texts;
 
-use posthaste_core::delivery::Marks;
-use posthaste_core::event::Event;
-use posthaste_core::hops::Hops;
-use posthaste_core::limits::INLINE_FAN_OUT_BYTES_MAX;
-use posthaste_core::topic::Topic;
+use posthaste_core::events::Event;
+use posthaste_core::model::delivery::Marks;
+use posthaste_core::model::hops::Hops;
+use posthaste_core::model::limits::INLINE_FAN_OUT_BYTES_MAX;
+use posthaste_core::model::topic::Topic;
 
 use crate::{Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueSender, send_all};
 use plan::{Plan, Request};

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use posthaste_core::layout;
-use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::stored::layout;
 
 use crate::{ObjectStore, PortError};
 

@@ -10,12 +10,12 @@ mod change;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use posthaste_core::health::{
+use posthaste_core::circuit::{
     Asked, Condition, Gate, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard, ShardError,
     Target, shard_index, shard_key,
 };
-use posthaste_core::layout;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
 
 use crate::{Clock, ETag, Flights, ObjectStore, PortError, Revalidated};
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use posthaste_core::endpoint::{EndpointUrl, Link};
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::endpoint::{EndpointUrl, Link};
+use posthaste_core::model::time::Timestamp;
 
 use crate::{
     Clock, ETag, ErrorKind, ListPage, MessageId, Object, ObjectMeta, ObjectStore, OutgoingMessage, PortError,

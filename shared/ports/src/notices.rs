@@ -10,12 +10,12 @@ mod tests;
 use std::sync::Arc;
 
 use metrics::Label;
-use posthaste_core::delivery::Marks;
-use posthaste_core::event::Event;
-use posthaste_core::hops::Hops;
-use posthaste_core::name::TopicName;
-use posthaste_core::notice::Notice;
-use posthaste_core::topic::Topic;
+use posthaste_core::events::Event;
+use posthaste_core::events::notice::Notice;
+use posthaste_core::model::delivery::Marks;
+use posthaste_core::model::hops::Hops;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::topic::Topic;
 
 use crate::{
     Clock, Entropy, ErrorKind, FanOut, FanOutError, ObjectStore, Origin, QueueSender, Registry, RegistryError,

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use posthaste_core::layout;
-use posthaste_core::name::TopicName;
-use posthaste_core::record::{RecordError, TopicRecord};
-use posthaste_core::time::Timestamp;
-use posthaste_core::topic::Topic;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::Topic;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::topic::{RecordError, TopicRecord};
 
 use crate::{Caches, Clock, ETag, Flights, Freed, Object, ObjectStore, PortError, Revalidated};
 

@@ -1,6 +1,6 @@
 //! The dead-letter objects of a replay, page by page: for whoever carries it out, and for whoever counts before.
 
-use posthaste_core::replay::Selection;
+use posthaste_core::release::replay::Selection;
 
 use crate::{ListPage, ObjectStore, PortError};
 

@@ -1,9 +1,9 @@
 //! Deleting a topic's record, so that no change of it is lost. Stores delete without a condition: so the record is first
 //! replaced, under a condition, by one that says that it is deleted.
 
-use posthaste_core::layout;
-use posthaste_core::record::TopicRecord;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::topic::TopicRecord;
 
 use crate::{ETag, ObjectStore, PortError, PutCondition};
 

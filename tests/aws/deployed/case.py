@@ -63,7 +63,7 @@ def cloud_event(identity, **more):
 
 def delivery(topic, identity, waited_secs=0):
     """A delivery message of version 1 for a subscription `all`, as publish writes it and deliver reads it
-    (shared/core/src/wire/fixtures/delivery-v1.json). It fell due as long ago as it has waited."""
+    (shared/core/src/stored/fixtures/delivery-v1.json). It fell due as long ago as it has waited."""
     due = int((time.time() - waited_secs) * 1000)
     entry = {"key": f"{topic}-{identity}", "expiresAt": due + DAY_MILLIS, "event": cloud_event(identity)}
     return {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
-use posthaste_core::identity::Creations;
-use posthaste_core::layout;
-use posthaste_core::name::TopicName;
-use posthaste_core::record::{RECORD_VERSION, TopicRecord};
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::identity::Creations;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
 use rustls::ServerConfig;
 use serde_json::{Value, json};
 

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::delivery::{Delivery, Entry, Marks, Payload};
-use posthaste_core::hops::Hops;
-use posthaste_core::name::SubscriptionName;
-use posthaste_core::schema::Schema;
-use posthaste_core::time::Timestamp;
-use posthaste_core::wire::render_delivery;
+use posthaste_core::model::delivery::{Delivery, Entry, Marks, Payload};
+use posthaste_core::model::hops::Hops;
+use posthaste_core::model::name::SubscriptionName;
+use posthaste_core::model::schema::Schema;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::wire::render_delivery;
 use serde_json::{Value, json};
 
 use crate::aws::{KEY, SUBSCRIPTION, TOPIC, topic_name};

@@ -12,10 +12,10 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use posthaste_core::event::Event;
-use posthaste_core::record::TopicRecord;
-use posthaste_core::schema::Schema;
-use posthaste_core::topic::Topic;
+use posthaste_core::events::Event;
+use posthaste_core::model::schema::Schema;
+use posthaste_core::model::topic::Topic;
+use posthaste_core::stored::topic::TopicRecord;
 use serde_json::{Map, Value, json};
 
 /// How long each figure is measured.

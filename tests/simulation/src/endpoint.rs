@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use posthaste_core::endpoint::Link;
-use posthaste_core::outcome::SendFailure;
-use posthaste_core::time::Timestamp;
+use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::model::endpoint::Link;
+use posthaste_core::model::time::Timestamp;
 use posthaste_local::ManualClock;
 use posthaste_ports::{Clock, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
 

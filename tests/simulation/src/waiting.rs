@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use posthaste_core::delivery::Delivery;
-use posthaste_core::layout;
-use posthaste_core::time::Timestamp;
-use posthaste_core::wire::{parse_delivery, parse_parked};
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::wire::{parse_delivery, parse_parked};
 use posthaste_ports::{Clock, ObjectStore, QueueName};
 use serde_json::Value;
 

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::time::Timestamp;
-use posthaste_core::wire::{parse_delivery, render_delivery};
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::wire::{parse_delivery, render_delivery};
 use posthaste_ports::faulty::{Fault, Plan};
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueName, QueueSender};
 use posthaste_simulation::{Answer, Faults, Letter, VISIBILITY, World, event, start};

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::api::{ReplayReason, ReplayState, StatusState, StatusView};
-use posthaste_core::delivery::Delivery;
-use posthaste_core::identity::Creations;
-use posthaste_core::layout;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::time::Timestamp;
-use posthaste_core::wire::{parse_delivery, render_delivery};
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::identity::Creations;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::wire::{parse_delivery, render_delivery};
 use posthaste_ports::faulty::{Effect, Fault, Plan};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
@@ -208,7 +208,7 @@ async fn a_record_that_an_older_program_wrote_receives_what_has_an_identity() {
     let mut number = 100;
     let adopted = record.clone().identified(Some(&record), world.clock.now(), || {
         number += 1;
-        posthaste_core::identity::CreationId::new([number; 6])
+        posthaste_core::model::identity::CreationId::new([number; 6])
     });
     world.write_record(adopted.render()).await;
     world.deliver_all().await;

@@ -9,11 +9,11 @@ use std::time::Duration;
 use axum::body::Body;
 use http::Request;
 use posthaste_core::api::{SecretText, TopicSettings};
-use posthaste_core::layout;
-use posthaste_core::limits::SQS_DELAY_SECS_MAX;
-use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::model::limits::SQS_DELAY_SECS_MAX;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::pressure::{Level, PressureSettings, PressureState, Resource};
-use posthaste_core::record::TopicRecord;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_local::{LocalQueue, ManualClock, SeededEntropy, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{

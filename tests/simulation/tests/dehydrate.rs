@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::Request;
-use posthaste_core::delivery::Payload;
-use posthaste_core::layout::PAYLOADS;
-use posthaste_core::limits::PAYLOAD_KEPT;
+use posthaste_core::model::delivery::Payload;
+use posthaste_core::model::limits::PAYLOAD_KEPT;
 use posthaste_core::pressure::{Level, PressureSettings, PressureState, Profile, Resource, Thresholds};
-use posthaste_core::wire::parse_delivery;
+use posthaste_core::stored::layout::PAYLOADS;
+use posthaste_core::stored::wire::parse_delivery;
 use posthaste_local::{LocalQueue, ManualClock, SeededEntropy, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{

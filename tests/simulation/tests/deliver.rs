@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::api::StatusState;
-use posthaste_core::decide::DeadLetterReason;
-use posthaste_core::delivery::DeadLetter;
-use posthaste_core::outcome::SendFailure;
-use posthaste_core::wire::{WIRE_VERSION, parse_dead_letter, parse_delivery};
+use posthaste_core::attempt::decide::DeadLetterReason;
+use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::model::delivery::DeadLetter;
+use posthaste_core::stored::wire::{WIRE_VERSION, parse_dead_letter, parse_delivery};
 use posthaste_ports::faulty::{Effect, Fault, Plan};
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event, start};

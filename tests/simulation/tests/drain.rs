@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::layout::{DRAIN, drain};
+use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::{Drained, Level, PRESSURE_KEY, PressureSettings, PressureState, Resource};
-use posthaste_core::time::Timestamp;
+use posthaste_core::stored::layout::{DRAIN, drain};
 use posthaste_local::{ManualClock, SeededEntropy, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::recorded::Operation;

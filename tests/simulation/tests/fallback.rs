@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use posthaste_core::health::{Phase, Target};
-use posthaste_core::outcome::SendFailure;
+use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::circuit::{Phase, Target};
 use posthaste_simulation::{Answer, World, event, start};
 use serde_json::json;
 

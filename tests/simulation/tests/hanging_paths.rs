@@ -5,8 +5,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
-use posthaste_core::name::SubscriptionName;
-use posthaste_core::wire::{parse_delivery, render_delivery};
+use posthaste_core::model::name::SubscriptionName;
+use posthaste_core::stored::wire::{parse_delivery, render_delivery};
 use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};
 use posthaste_simulation::{Answer, World, event};
 use serde_json::json;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
 use posthaste_core::api::{StatusState, StatusView};
-use posthaste_core::layout;
-use posthaste_core::limits::HELD_PER_OBJECT_MAX;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::wire::render_parked;
+use posthaste_core::model::limits::HELD_PER_OBJECT_MAX;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::stored::layout;
+use posthaste_core::stored::wire::render_parked;
 use posthaste_ports::faulty::{EntryFault, Fault, Plan};
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};

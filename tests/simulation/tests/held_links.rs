@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use posthaste_core::health::{Failure, Gate, HealthSettings, Observation, Target};
-use posthaste_core::layout;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::outcome::{OutcomeName, SendFailure};
-use posthaste_core::wire::{parse_delivery, render_delivery, render_parked};
+use posthaste_core::attempt::outcome::{OutcomeName, SendFailure};
+use posthaste_core::circuit::{Failure, Gate, HealthSettings, Observation, Target};
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::stored::layout;
+use posthaste_core::stored::wire::{parse_delivery, render_delivery, render_parked};
 use posthaste_local::{ManualClock, StateStore};
 use posthaste_ports::{Clock, LinkBook, QueueName};
 use posthaste_simulation::{Answer, World, event};

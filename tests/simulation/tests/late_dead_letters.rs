@@ -4,8 +4,8 @@
 use std::future::Future;
 use std::time::Duration;
 
-use posthaste_core::layout;
-use posthaste_core::wire::{parse_dead_letter, parse_delivery, render_delivery};
+use posthaste_core::stored::layout;
+use posthaste_core::stored::wire::{parse_dead_letter, parse_delivery, render_delivery};
 use posthaste_ports::faulty::{Effect, Fault, Plan};
 use posthaste_ports::recorded::{Calls, Operation};
 use posthaste_ports::{ErrorKind, ObjectStore, QueueName};

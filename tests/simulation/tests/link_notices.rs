@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use posthaste_core::api::SubscriptionSettings;
-use posthaste_core::health::{Failure, HealthSettings, Observation, Target};
-use posthaste_core::layout;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::outcome::OutcomeName;
-use posthaste_core::record::TopicRecord;
+use posthaste_core::attempt::outcome::OutcomeName;
+use posthaste_core::circuit::{Failure, HealthSettings, Observation, Target};
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::stored::layout;
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_local::{ManualClock, StateStore};
 use posthaste_ports::{Clock, ErrorKind, Fault, LinkBook, ObjectStore, Operation, Plan, PutCondition};
 use posthaste_simulation::{Answer, Faults, World};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::faulty::{Effect, Fault, Plan};
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};

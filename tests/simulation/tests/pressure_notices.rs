@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use posthaste_core::name::TopicName;
+use posthaste_core::model::name::TopicName;
 use posthaste_core::pressure::PressureSettings;
 use posthaste_local::{LocalQueue, ManualClock, SeededEntropy, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts};

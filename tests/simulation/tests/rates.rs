@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use posthaste_core::layout;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
 use posthaste_ports::faulty::{Fault, Plan};
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind, QueueName};

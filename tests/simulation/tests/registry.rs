@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::layout::TOPICS;
+use posthaste_core::stored::layout::TOPICS;
 use posthaste_ports::faulty::{Effect, Fault, Plan};
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{ErrorKind, QueueName};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::layout;
 use posthaste_core::pressure::{PRESSURE_KEY, PressureSettings, PressureState, Readings, Usage, evaluate};
+use posthaste_core::stored::layout;
 use posthaste_ports::faulty::{Effect, Fault, Plan};
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::delivery::{Delivery, Entry, Marks, Payload};
-use posthaste_core::event::Envelope;
-use posthaste_core::hops::Hops;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::schema::Schema;
-use posthaste_core::wire::render_delivery;
+use posthaste_core::events::Envelope;
+use posthaste_core::model::delivery::{Delivery, Entry, Marks, Payload};
+use posthaste_core::model::hops::Hops;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::schema::Schema;
+use posthaste_core::stored::wire::render_delivery;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World};
 use serde_json::{Value, json};

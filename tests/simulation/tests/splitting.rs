@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use posthaste_core::delivery::Delivery;
-use posthaste_core::hops::{HOPS_HEADER, Hops};
-use posthaste_core::time::Timestamp;
-use posthaste_core::wire::{parse_delivery, render_delivery};
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::hops::{HOPS_HEADER, Hops};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::wire::{parse_delivery, render_delivery};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World, event};
 use serde_json::{Value, json};

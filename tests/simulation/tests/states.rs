@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use posthaste_core::api::{IsoTimestamp, StatusState, StatusView};
-use posthaste_core::handshake::{Action, Begin, act};
-use posthaste_core::time::Timestamp;
+use posthaste_core::attempt::handshake::{Action, Begin, act};
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World, event};
 use serde_json::json;

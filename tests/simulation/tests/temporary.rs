@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use posthaste_core::decide::DeadLetterReason;
-use posthaste_core::wire::parse_dead_letter;
+use posthaste_core::attempt::decide::DeadLetterReason;
+use posthaste_core::stored::wire::parse_dead_letter;
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, World, event};

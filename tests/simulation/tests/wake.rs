@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::layout;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
 use posthaste_local::ManualClock;
 use posthaste_ports::faulty::{EntryFault, Fault, Plan};
 use posthaste_ports::recorded::Operation;

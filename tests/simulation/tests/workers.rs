@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::health::{Condition, Phase, Shard, Target, shard_index, shard_key};
-use posthaste_core::name::SubscriptionName;
-use posthaste_core::wire::{parse_delivery, render_delivery};
+use posthaste_core::circuit::{Condition, Phase, Shard, Target, shard_index, shard_key};
+use posthaste_core::model::name::SubscriptionName;
+use posthaste_core::stored::wire::{parse_delivery, render_delivery};
 use posthaste_ports::{Clock, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, Request, Worker, World, event, start};
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ impl Fleet {
     }
 
     /// The next full step.
-    fn next(&self, step: Duration) -> posthaste_core::time::Timestamp {
+    fn next(&self, step: Duration) -> posthaste_core::model::time::Timestamp {
         let steps = self.world.clock.now().since(start()).as_millis() / step.as_millis();
         start() + step * (u32::try_from(steps).unwrap() + 1)
     }

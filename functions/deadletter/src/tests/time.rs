@@ -7,9 +7,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::delivery::Payload;
-use posthaste_core::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::delivery::Payload;
+use posthaste_core::model::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
+use posthaste_core::model::time::Timestamp;
 use posthaste_local::{ManualClock, SeededEntropy};
 use posthaste_ports::{Clock, QueueName, ReceivedMessage, Registry};
 

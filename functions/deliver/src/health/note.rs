@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use posthaste_core::decide::Outcome;
-use posthaste_core::health::{Asked, Failure, Observation, Phase, Sign, Signs, Target, brief, pause, signs};
-use posthaste_core::time::Timestamp;
+use posthaste_core::attempt::decide::Outcome;
+use posthaste_core::circuit::{Asked, Failure, Observation, Phase, Sign, Signs, Target, brief, pause, signs};
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
 
 use super::route::{Probe, Route};

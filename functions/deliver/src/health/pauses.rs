@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use posthaste_core::health::{Gate, PROBE_LOOK_AGAIN, Target};
-use posthaste_core::limits::PAUSE_SHARED_MIN;
-use posthaste_core::time::Timestamp;
+use posthaste_core::circuit::{Gate, PROBE_LOOK_AGAIN, Target};
+use posthaste_core::model::limits::PAUSE_SHARED_MIN;
+use posthaste_core::model::time::Timestamp;
 
 use crate::invocation::lock;
 

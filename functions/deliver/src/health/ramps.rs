@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use posthaste_core::health::Target;
+use posthaste_core::circuit::Target;
 
 use crate::invocation::lock;
 

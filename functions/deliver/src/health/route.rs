@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use posthaste_core::endpoint::EndpointUrl;
-use posthaste_core::health::{Gate, PROBE_LOOK_AGAIN, Phase, Probed, Target, stricter};
-use posthaste_core::retry::Jitter;
-use posthaste_core::settle::EntryVerdict;
-use posthaste_core::time::Timestamp;
+use posthaste_core::attempt::retry::Jitter;
+use posthaste_core::attempt::settle::EntryVerdict;
+use posthaste_core::circuit::{Gate, PROBE_LOOK_AGAIN, Phase, Probed, Target, stricter};
+use posthaste_core::model::endpoint::EndpointUrl;
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
 
 use super::ramps::RampPermit;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use posthaste_core::health::Target;
+use posthaste_core::circuit::Target;
 use tokio::sync::oneshot;
 
 use crate::invocation::lock;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use posthaste_core::delivery::Delivery;
-use posthaste_core::layout;
-use posthaste_core::limits::{HELD_PER_OBJECT_MAX, SQS_DELAY_SECS_MAX};
-use posthaste_core::settle::{Wait, wait};
-use posthaste_core::time::Timestamp;
+use posthaste_core::attempt::settle::{Wait, wait};
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::limits::{HELD_PER_OBJECT_MAX, SQS_DELAY_SECS_MAX};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
 use posthaste_ports::Successor;
 
 use crate::settle::retry;

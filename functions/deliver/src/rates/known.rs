@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
-use posthaste_core::rate::{Lease, Place, Rate, RateState, Token};
-use posthaste_core::time::Timestamp;
+use posthaste_core::attempt::rate::{Lease, Place, Rate, RateState, Token};
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{ETag, Flights};
 
 use super::lease::LeaseError;

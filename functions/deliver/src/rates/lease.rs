@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use posthaste_core::rate::{Grant, Rate, RateState, RateStateError};
+use posthaste_core::attempt::rate::{Grant, Rate, RateState, RateStateError};
 use posthaste_ports::{
     Clock, ETag, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
     WebhookClient,

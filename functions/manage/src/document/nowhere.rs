@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::endpoint::Link;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::endpoint::Link;
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{
     Clock, ETag, Entropy, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated, WebhookAnswer,
     WebhookClient, WebhookRequest,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use posthaste_core::problem::PROBLEM_CONTENT_TYPE;
+use posthaste_core::api::problem::PROBLEM_CONTENT_TYPE;
 use utoipa::openapi::{Content, HeaderBuilder, Ref, RefOr, Response};
 use utoipa::{IntoResponses, PartialSchema};
 

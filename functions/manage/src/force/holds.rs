@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{EndpointSettings, LinkView};
-use posthaste_core::endpoint::{EndpointUrl, Link};
-use posthaste_core::health::{Observation, Shard, Target, shard_index};
-use posthaste_core::identity::Identity;
-use posthaste_core::layout;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::topic::Subscription;
+use posthaste_core::circuit::{Observation, Shard, Target, shard_index};
+use posthaste_core::model::endpoint::{EndpointUrl, Link};
+use posthaste_core::model::identity::Identity;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::topic::Subscription;
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Entropy, PutCondition};
 
 use super::links_problem;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use posthaste_core::api::problem::Problem;
 use posthaste_core::api::{ReplayFailure, ReplayPreview};
-use posthaste_core::dead_letter::restore_all;
-use posthaste_core::identity::Created;
-use posthaste_core::limits::REPLAY_FAILURES_SHOWN_MAX;
-use posthaste_core::problem::Problem;
-use posthaste_core::replay::Selection;
-use posthaste_core::schema::Schema;
+use posthaste_core::model::identity::Created;
+use posthaste_core::model::limits::REPLAY_FAILURES_SHOWN_MAX;
+use posthaste_core::model::schema::Schema;
+use posthaste_core::release::replay::Selection;
+use posthaste_core::stored::dead_letter::restore_all;
 use posthaste_ports::replay::{LetterObject, letter_objects};
 use posthaste_ports::{Clock, Entropy, ErrorKind, Object, PortError};
 

@@ -3,11 +3,11 @@
 use std::error::Error;
 
 use bytes::Bytes;
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{ReplayPage, ReplayReason, ReplayState};
-use posthaste_core::layout;
-use posthaste_core::limits::REPLAY_ID_BYTES_MAX;
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::replay::ReplayRecord;
+use posthaste_core::model::limits::REPLAY_ID_BYTES_MAX;
+use posthaste_core::release::replay::ReplayRecord;
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, PutCondition};
 
 use crate::answer::{listed, store_problem};

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use posthaste_core::health::{
+use posthaste_core::attempt::outcome::OutcomeName;
+use posthaste_core::circuit::{
     Failure, HealthSettings, LINK_SHARDS, Observation, Shard, Target, shard_index, shard_key,
 };
-use posthaste_core::layout;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::notice::DisabledMark;
-use posthaste_core::outcome::OutcomeName;
-use posthaste_core::time::Timestamp;
+use posthaste_core::events::notice::DisabledMark;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind};
 use serde_json::{Value, json};
 

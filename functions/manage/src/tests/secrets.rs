@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use axum::http::HeaderValue;
-use posthaste_core::address::AddressPolicy;
 use posthaste_core::api::SecretText;
-use posthaste_core::health::HealthSettings;
-use posthaste_core::publish_url::PublishUrls;
-use posthaste_core::secret::KeyDigest;
+use posthaste_core::circuit::HealthSettings;
+use posthaste_core::model::address::AddressPolicy;
+use posthaste_core::model::publish_url::PublishUrls;
+use posthaste_core::model::secret::KeyDigest;
 use posthaste_ports::{Activity, LinkBook};
 use serde_json::{Value, json};
 

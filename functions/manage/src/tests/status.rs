@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
+use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::{
     PRESSURE_KEY, PressureSettings, PressureState, Readings, Space, Usage, evaluate,
 };
-use posthaste_core::time::Timestamp;
 use posthaste_ports::{Clock, ErrorKind};
 use serde_json::{Value, json};
 

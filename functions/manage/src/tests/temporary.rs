@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use posthaste_core::idle::ActivityNote;
-use posthaste_core::record::TopicRecord;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::idle::ActivityNote;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_ports::Clock;
 use serde_json::{Value, json};
 

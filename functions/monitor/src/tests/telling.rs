@@ -1,6 +1,6 @@
 //! Changes that are told: to whom, when, and what comes of failures between the state and the news of it.
 
-use posthaste_core::wire::parse_delivery;
+use posthaste_core::stored::wire::parse_delivery;
 use serde_json::{Value, json};
 
 use super::*;
@@ -41,7 +41,9 @@ impl World {
         entries
             .map(|entry| {
                 assert!(entry.marks.notice);
-                let posthaste_core::delivery::Payload::Inline(text) = entry.payload else { panic!("stored") };
+                let posthaste_core::model::delivery::Payload::Inline(text) = entry.payload else {
+                    panic!("stored")
+                };
                 serde_json::from_slice(&text).unwrap()
             })
             .collect()

@@ -1,9 +1,9 @@
 //! Every form of input that is accepted, and the messages it becomes.
 
 use bytes::Bytes;
-use posthaste_core::delivery::{Entry, Payload};
-use posthaste_core::schema::Schema;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::delivery::{Entry, Payload};
+use posthaste_core::model::schema::Schema;
+use posthaste_core::model::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::world::{

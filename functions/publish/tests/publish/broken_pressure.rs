@@ -4,10 +4,10 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::{
     PRESSURE_KEY, PressureSettings, PressureState, Readings, Space, Usage, evaluate,
 };
-use posthaste_core::time::Timestamp;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
 
 use crate::world::{MINIMAL, START, STRUCTURED, World, one};

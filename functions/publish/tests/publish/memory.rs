@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, MessageId, Object, ObjectMeta, ObjectStore, OutgoingMessage, PortError,
     PutCondition, QueueSender, Revalidated, vet,

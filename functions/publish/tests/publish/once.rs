@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join_all, poll_immediate};
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::faulty::{Fault, Faulty, Plan};
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use axum::body::Body;
 use futures_util::stream;
-use posthaste_core::delivery::Payload;
+use posthaste_core::model::delivery::Payload;
+use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::{
     Level, Measure, PRESSURE_KEY, PressureState, Resource, ResourceState, Thresholds, Tier,
 };
-use posthaste_core::time::Timestamp;
 use posthaste_local::{ManualClock, SeededEntropy};
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
 use posthaste_publish::{Publish, Tarpit};

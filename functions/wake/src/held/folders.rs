@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 use std::error::Error;
 
-use posthaste_core::layout;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Entropy, ListPage, ObjectStore, PortError, QueueSender};
 
 use super::Holding;

@@ -3,9 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use posthaste_core::endpoint::Link;
-use posthaste_core::health::{Probed, Target};
-use posthaste_core::held::Release;
+use posthaste_core::circuit::{Probed, Target};
+use posthaste_core::model::endpoint::Link;
+use posthaste_core::release::held::Release;
 
 /// One run's account.
 #[derive(Debug, Default)]

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::error::Error;
 
 use futures_util::future::join_all;
-use posthaste_core::held::{Amount, Release};
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::release::held::{Amount, Release};
 use posthaste_ports::guard::guarded;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
 

@@ -6,8 +6,8 @@ use std::error::Error;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use posthaste_core::held::Amount;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::release::held::Amount;
 use posthaste_ports::guard::guarded;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
 

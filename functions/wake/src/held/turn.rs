@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use posthaste_core::health::{Gate, Target};
-use posthaste_core::held::{Amount, Release, Standing, at_rate, release};
-use posthaste_core::layout;
-use posthaste_core::time::Timestamp;
-use posthaste_core::topic::{Status, Subscription};
+use posthaste_core::circuit::{Gate, Target};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::{Status, Subscription};
+use posthaste_core::release::held::{Amount, Release, Standing, at_rate, release};
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender, RegistryError};
 
 use super::OF_ONE_MAX;

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
 use futures_util::{StreamExt, stream};
-use posthaste_core::endpoint::{EndpointUrl, Link};
-use posthaste_core::health::Target;
-use posthaste_core::layout;
-use posthaste_core::name::TopicName;
-use posthaste_core::topic::Topic;
+use posthaste_core::circuit::Target;
+use posthaste_core::model::endpoint::{EndpointUrl, Link};
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::topic::Topic;
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender, RegistryError};
 
 use super::{Change, TellError};

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use futures_util::future::join_all;
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::batch::Pack;
-use posthaste_core::replay::{Pace, Replay, ReplayMessage, Selection};
-use posthaste_core::topic::{Subscription, Topic};
+use posthaste_core::attempt::batch::Pack;
+use posthaste_core::model::topic::{Subscription, Topic};
+use posthaste_core::release::replay::{Pace, Replay, ReplayMessage, Selection};
 use posthaste_ports::replay::{LetterObject, letter_objects};
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, Object, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender,
@@ -211,6 +211,7 @@ where
 
 fn size(object: &LetterObject) -> usize {
     // An object that was named is taken for as large as deadletter gathers.
-    let bytes = object.bytes.unwrap_or(posthaste_core::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED as u64);
+    let bytes =
+        object.bytes.unwrap_or(posthaste_core::model::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED as u64);
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -3,9 +3,9 @@
 use std::error::Error;
 
 use bytes::Bytes;
-use posthaste_core::dead_letter::{NotDeadLetters, restore_all};
-use posthaste_core::replay::{ReplayMessage, ReplayProgress, Selection, Sendable};
-use posthaste_core::topic::Subscription;
+use posthaste_core::model::topic::Subscription;
+use posthaste_core::release::replay::{ReplayMessage, ReplayProgress, Selection, Sendable};
+use posthaste_core::stored::dead_letter::{NotDeadLetters, restore_all};
 use posthaste_ports::{ErrorKind, PortError};
 
 /// A part of an object's events, in order.

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use futures_util::lock::Mutex;
-use posthaste_core::layout;
-use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};
 
 use crate::{PAGE_MAX, Wake};

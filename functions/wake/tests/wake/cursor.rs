@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::layout;
-use posthaste_core::wire::render_parked;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::wire::render_parked;
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind, Fault, Plan};
 

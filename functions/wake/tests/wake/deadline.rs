@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use posthaste_core::layout;
+use posthaste_core::stored::layout;
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, Fault, Plan};
 use posthaste_wake::{WakeError, WakeReport};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use posthaste_core::layout;
-use posthaste_core::limits::{LATE_NOTE_KEPT, REPLAY_KEPT};
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::limits::{LATE_NOTE_KEPT, REPLAY_KEPT};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
 use posthaste_ports::faulty::{Fault, Plan};
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind};

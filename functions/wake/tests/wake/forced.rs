@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::layout;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::wire::render_parked;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::stored::layout;
+use posthaste_core::stored::wire::render_parked;
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind, Fault, ObjectStore, Plan};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::layout;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
 use posthaste_ports::Clock;
 
 use crate::store::SHORT_PAGE;

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::delivery::Delivery;
-use posthaste_core::layout;
-use posthaste_core::name::{SubscriptionName, TopicName};
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::{
     Level, PRESSURE_KEY, PressureSettings, PressureState, Readings, Space, Usage, evaluate,
 };
-use posthaste_core::time::Timestamp;
-use posthaste_core::wire::{parse_delivery, render_delivery, render_parked};
+use posthaste_core::stored::layout;
+use posthaste_core::stored::wire::{parse_delivery, render_delivery, render_parked};
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind, Fault, ObjectStore, Plan};
 use posthaste_wake::{WakeError, WakeReport};
@@ -24,7 +24,7 @@ const HOUR: Duration = Duration::from_hours(1);
 const MARK: &str = "forcing/orders.billing";
 
 /// A delivery as an older program wrote it.
-const MESSAGE: &[u8] = include_bytes!("../../../../shared/core/src/wire/fixtures/delivery-v1.json");
+const MESSAGE: &[u8] = include_bytes!("../../../../shared/core/src/stored/fixtures/delivery-v1.json");
 
 /// Where a test puts deliveries.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,7 +97,7 @@ fn sent(report: &WakeReport) -> [usize; 3] {
 /// How many messages an object has left.
 async fn left(world: &World, key: &str) -> usize {
     let object = world.store.get(key).await.unwrap();
-    object.map_or(0, |object| posthaste_core::wire::parse_parked(&object.bytes).unwrap().len())
+    object.map_or(0, |object| posthaste_core::stored::wire::parse_parked(&object.bytes).unwrap().len())
 }
 
 #[tokio::test]

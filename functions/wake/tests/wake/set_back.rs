@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use posthaste_core::layout;
-use posthaste_core::time::Timestamp;
-use posthaste_core::wire::render_parked;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::wire::render_parked;
 use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind, Fault, ObjectStore, Plan};
 use posthaste_wake::WakeReport;

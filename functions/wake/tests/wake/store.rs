@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition, Revalidated,
 };
@@ -98,7 +98,7 @@ impl ObjectStore for Store {
     async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
         tokio::task::yield_now().await;
         let mut shared = self.lock();
-        if prefix == posthaste_core::layout::PARKED {
+        if prefix == posthaste_core::stored::layout::PARKED {
             shared.begun.push(after.map(str::to_owned));
         }
         let is_listed = |key: &str| key.starts_with(prefix) && after.is_none_or(|after| key > after);

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::idle::ActivityNote;
-use posthaste_core::layout;
-use posthaste_core::name::TopicName;
-use posthaste_core::record::TopicRecord;
-use posthaste_core::time::Timestamp;
-use posthaste_core::wire::render_parked;
+use posthaste_core::model::idle::ActivityNote;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::stored::wire::render_parked;
 use posthaste_local::ManualClock;
 use posthaste_ports::{Clock, ErrorKind, Fault, ObjectStore, Operation, Plan};
 use serde_json::{Value, json};

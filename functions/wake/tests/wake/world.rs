@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::health::HealthSettings;
-use posthaste_core::layout;
-use posthaste_core::name::{SubscriptionName, TopicName};
-use posthaste_core::time::Timestamp;
-use posthaste_core::wire::render_parked;
+use posthaste_core::circuit::HealthSettings;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::wire::render_parked;
 use posthaste_local::{ManualClock, SeededEntropy};
 use posthaste_ports::{Clock, Faulty, LinkBook, ObjectStore, Plan, PressureReader, PutCondition, Registry};
 use posthaste_wake::{Wake, WakePorts, WakeReport};

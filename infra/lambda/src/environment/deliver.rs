@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use posthaste_core::health::HealthSettings;
+use posthaste_core::circuit::HealthSettings;
 use posthaste_deliver::DeliverSettings;
 
 use super::{

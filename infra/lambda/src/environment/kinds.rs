@@ -6,9 +6,9 @@ use std::ops::RangeInclusive;
 use http::HeaderValue;
 use ipnet::IpNet;
 use posthaste_aws::telemetry::MetricsBy;
-use posthaste_core::name::TopicName;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::secret::KeyDigest;
 use posthaste_core::pressure::{PressureSettings, Profile};
-use posthaste_core::secret::KeyDigest;
 use posthaste_http::parse_dns_server;
 use posthaste_publish::Tarpit;
 use tracing::level_filters::LevelFilter;
@@ -91,7 +91,7 @@ fn web_url(text: &str) -> Option<Url> {
 }
 
 fn origin(text: &str) -> Option<HeaderValue> {
-    posthaste_core::origin::parse(text).ok()
+    posthaste_core::model::origin::parse(text).ok()
 }
 
 fn networks(text: &str) -> Option<Vec<IpNet>> {

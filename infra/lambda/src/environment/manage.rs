@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use http::HeaderValue;
 use ipnet::IpNet;
-use posthaste_core::health::HealthSettings;
-use posthaste_core::secret::KeyDigest;
+use posthaste_core::circuit::HealthSettings;
+use posthaste_core::model::secret::KeyDigest;
 use posthaste_deliver::DeliverSettings;
 use url::Url;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use posthaste_aws::telemetry::MetricsBy;
-use posthaste_core::health::HealthSettings;
+use posthaste_core::circuit::HealthSettings;
 use posthaste_core::pressure::{PressureSettings, Profile, Resource};
 use posthaste_deliver::DeliverSettings;
 use posthaste_publish::Tarpit;

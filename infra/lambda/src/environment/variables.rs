@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use posthaste_core::api::LinkSettings;
-use posthaste_core::health::HealthSettings;
+use posthaste_core::circuit::HealthSettings;
 use serde::de::DeserializeOwned;
 
 use super::kinds::Kind;

@@ -1,7 +1,7 @@
 //! What wake is told.
 
-use posthaste_core::health::HealthSettings;
-use posthaste_core::name::TopicName;
+use posthaste_core::circuit::HealthSettings;
+use posthaste_core::model::name::TopicName;
 
 use super::{
     CommonEnvironment, DEAD_LETTER_BUCKET, DELIVERIES_QUEUE_URL, Environment, EnvironmentError,

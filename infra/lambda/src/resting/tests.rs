@@ -1,7 +1,7 @@
 //! Messages of the embedded queue, on a clock that is moved by hand.
 
 use bytes::Bytes;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 use posthaste_local::{Local, LocalOptions, LocalQueue, ManualClock, SeededEntropy};
 use posthaste_ports::faulty::{Effect, Fault, Plan};
 use posthaste_ports::recorded::Operation;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use posthaste_core::problem::ProblemKind;
+use posthaste_core::api::problem::ProblemKind;
 use posthaste_publish::PRESSURE_HEADER;
 use serde_json::Value;
 use ureq::http::HeaderMap;

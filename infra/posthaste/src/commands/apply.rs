@@ -8,8 +8,8 @@ mod locate;
 use std::path::PathBuf;
 
 use posthaste_core::api::TopicKeysView;
-use posthaste_core::name::TopicName;
-use posthaste_core::secret::Secret;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::secret::Secret;
 use serde_json::{Value, json};
 use ureq::http::Method;
 

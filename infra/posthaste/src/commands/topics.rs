@@ -1,7 +1,7 @@
 //! `topics`: list, show, delete; their publish keys.
 
 use posthaste_core::api::{KeyName, SecretText, TopicKeysView, TopicPage, TopicSettings, TopicSummary};
-use posthaste_core::time::format_duration;
+use posthaste_core::model::time::format_duration;
 use serde_json::json;
 use ureq::http::Method;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use posthaste_core::api::LinkSettings;
-use posthaste_core::health::{HealthSettings, HealthSettingsError};
+use posthaste_core::circuit::{HealthSettings, HealthSettingsError};
 
 use crate::commands::{At, CommandError, Place, YamlError, locate, read_input};
 

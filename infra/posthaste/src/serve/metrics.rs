@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusRecorder};
-use posthaste_core::layout;
+use posthaste_core::stored::layout;
 use posthaste_ports::{ObjectStore, PortError};
 
 pub use series::{SERIES_MAX, Series};

@@ -9,8 +9,8 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::limits::SQS_BATCH_ENTRIES_MAX;
-use posthaste_core::rest::failure_rest;
+use posthaste_core::attempt::rest::failure_rest;
+use posthaste_core::model::limits::SQS_BATCH_ENTRIES_MAX;
 use posthaste_ports::{
     BatchResponse, Clock, MessageId, QueueName, QueueReceiver, Receipt, ReceiveRequest, ReceivedMessage,
 };

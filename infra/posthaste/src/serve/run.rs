@@ -1,6 +1,6 @@
 //! The process around a server: its log, its signals, its end.
 
-use posthaste_core::secret::Secret;
+use posthaste_core::model::secret::Secret;
 use tokio::runtime;
 
 use super::signals::Signals;

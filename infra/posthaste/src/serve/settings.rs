@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use http::HeaderValue;
 use ipnet::IpNet;
-use posthaste_core::health::HealthSettings;
-use posthaste_core::name::TopicName;
-use posthaste_core::origin;
+use posthaste_core::circuit::HealthSettings;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::origin;
 use posthaste_core::pressure::PressureSettings;
 use posthaste_deliver::DeliverSettings;
 use url::Url;

@@ -1,8 +1,8 @@
 //! A whole server in this process: what becomes of it when a part of it ends.
 
 use super::*;
-use posthaste_core::health::HealthSettings;
-use posthaste_core::origin;
+use posthaste_core::circuit::HealthSettings;
+use posthaste_core::model::origin;
 use posthaste_core::pressure::PressureSettings;
 use posthaste_deliver::DeliverSettings;
 use std::net::Ipv4Addr;

@@ -52,7 +52,7 @@ async fn answer<H: BatchHandler, C: Clock>(
 mod tests {
     use super::*;
     use crate::lambda::SqsBatch;
-    use posthaste_core::time::Timestamp;
+    use posthaste_core::model::time::Timestamp;
     use posthaste_local::ManualClock;
     use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lambda_runtime::Context;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::Clock;
 
 /// What is kept of an invocation's time for what follows the handler's answer: [`LATE_MAX`] for a handler that comes

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response};
 use lambda_runtime::{Context, Error, Service};
-use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_ports::Clock;
 
 use super::invocations::{answer_each, contained};

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use posthaste_core::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
+use posthaste_core::model::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
 use posthaste_ports::{Clock, ErrorKind, PortError};
 use tokio::sync::oneshot;
 
@@ -237,7 +237,7 @@ impl<T> Gathered<T> {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::time::Timestamp;
+    use posthaste_core::model::time::Timestamp;
     use posthaste_local::ManualClock;
 
     use super::*;

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Metadata, Recorder, SharedString, Unit};
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 
 use super::MetricsBy;
 

@@ -21,26 +21,26 @@ use self::signing::signing;
 use super::settings::{
     BatchingSettings, DeadLetterSettings, RetryPolicySettings, SubscriptionSettings, TopicSettings,
 };
-use crate::batch::Batching;
-use crate::delivery_header::DeliveryHeaderError;
-use crate::endpoint::{EndpointUrl, EndpointUrlError};
+use crate::attempt::batch::Batching;
+use crate::attempt::delivery_header::DeliveryHeaderError;
+use crate::attempt::retry::{RetryPolicy, WaitFloors};
+use crate::attempt::signature::SigningSecretError;
 use crate::filter::FilterSet;
-use crate::identity::Created;
-use crate::limits::{
+use crate::model::endpoint::{EndpointUrl, EndpointUrlError};
+use crate::model::identity::Created;
+use crate::model::limits::{
     ACKNOWLEDGED_EVENTS_MAX, ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, DEAD_LETTER_DELAY_DEFAULT,
     DEAD_LETTER_DELAY_MAX, DEAD_LETTER_GIVE_UP_MIN, DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX,
     EVENTS_PER_BATCH_MAX, MAPPED_VALUE_BYTES_MAX, PREFERRED_BATCH_KILOBYTES_DEFAULT,
     PREFERRED_BATCH_KILOBYTES_MAX, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN, SCHEDULE_STEP_MAX,
     SCHEDULE_STEPS_MAX, SQS_RETENTION, SUBSCRIPTIONS_PER_TOPIC_MAX,
 };
-use crate::mapping::SourceFieldError;
-use crate::name::{SubscriptionName, TopicName};
-use crate::retry::{RetryPolicy, WaitFloors};
-use crate::schema::Schema;
-use crate::signature::SigningSecretError;
-use crate::time::Timestamp;
-use crate::time::format_duration;
-use crate::topic::{DeadLetterPolicy, Subscription, Topic, TopicKeys};
+use crate::model::mapping::SourceFieldError;
+use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::schema::Schema;
+use crate::model::time::Timestamp;
+use crate::model::time::format_duration;
+use crate::model::topic::{DeadLetterPolicy, Subscription, Topic, TopicKeys};
 
 /// A member that cannot be accepted.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -385,8 +385,8 @@ fn error(member: &str, problem: Problem) -> SettingsError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secret::Secret;
-    use crate::topic::Status;
+    use crate::model::secret::Secret;
+    use crate::model::topic::Status;
     use serde_json::json;
 
     fn compile(settings: serde_json::Value) -> Result<Subscription, SettingsError> {

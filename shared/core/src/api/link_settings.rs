@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::IsoDuration;
-use crate::health::{HealthSettings, HealthSettingsError};
+use crate::circuit::{HealthSettings, HealthSettingsError};
 
 /// Changes to the defaults. What is left out stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]

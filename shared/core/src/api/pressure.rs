@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{IsoDuration, IsoTimestamp};
+use crate::model::time::Timestamp;
 use crate::pressure::{Admission, Level, PressureState, Tier, admit};
-use crate::time::Timestamp;
 
 pub use resource::{PressureResource, PressureThresholds};
 

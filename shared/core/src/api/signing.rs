@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 
 pub use self::masks::MaskError;
 use super::{IsoDuration, IsoTimestamp, SecretText};
-use crate::limits::{ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX, SIGNING_SECRETS_MAX};
-use crate::signature::SignatureKind;
-use crate::time::{Timestamp, format_duration};
+use crate::attempt::signature::SignatureKind;
+use crate::model::limits::{ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX, SIGNING_SECRETS_MAX};
+use crate::model::time::{Timestamp, format_duration};
 
 /// How requests are signed (Standard Webhooks).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]

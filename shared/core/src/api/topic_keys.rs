@@ -1,5 +1,5 @@
 //! The publish keys of a topic as they are named, shown and stored: two that every topic has, and up to two more for
-//! each of the other tiers. What a key opens is decided in [`crate::topic`].
+//! each of the other tiers. What a key opens is decided in [`crate::model::topic`].
 
 use std::fmt;
 

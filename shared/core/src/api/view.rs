@@ -10,9 +10,9 @@ use super::{
     DeliveryHeaderSettings, HandshakeView, IsoDuration, IsoTimestamp, StatusView, SubscriptionSettings,
     TopicSettings,
 };
-use crate::name::{SubscriptionName, TopicName};
-use crate::schema::Schema;
-use crate::time::Timestamp;
+use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::schema::Schema;
+use crate::model::time::Timestamp;
 
 impl SubscriptionSettings {
     /// The subscription as it may be shown: with its name, its status as it reads now, and every secret masked.

@@ -3,9 +3,9 @@
 
 use std::fmt;
 
-use crate::event::{Event, is_attribute_name};
-use crate::limits::{FILTER_KEY_CHARS_MAX, FILTER_KEY_PARTS_MAX};
-use crate::schema::Schema;
+use crate::events::{Event, is_attribute_name};
+use crate::model::limits::{FILTER_KEY_CHARS_MAX, FILTER_KEY_PARTS_MAX};
+use crate::model::schema::Schema;
 
 /// A part of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

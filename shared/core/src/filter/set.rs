@@ -8,7 +8,7 @@ use super::key::{Attribute, Place};
 use super::names::{Names, Slot};
 use super::value::Value;
 use super::{Condition, Filter};
-use crate::event::Event;
+use crate::events::Event;
 
 /// The filters of a topic's subscriptions, with their keys looked up beforehand.
 #[derive(Debug, Default)]

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::FilterSet;
 use crate::api::compile_filter;
-use crate::event::{Envelope, Event};
-use crate::schema::Schema;
+use crate::events::{Envelope, Event};
+use crate::model::schema::Schema;
 
 /// A CloudEvent with this data, `?` standing for none.
 fn event(data: &str) -> Event {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::state::{PressureState, ResourceState};
 use super::{Resource, Tier};
-use crate::time::Timestamp;
+use crate::model::time::Timestamp;
 
 /// Embedded, a state is stale after so many polls.
 pub const STATE_STALE_AFTER_POLLS: u32 = 3;

@@ -53,8 +53,8 @@ fn short_disk(which: &str, reading: u64, normal: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::time::Timestamp;
     use crate::pressure::{Level, Thresholds};
-    use crate::time::Timestamp;
 
     fn state(resource: Resource, in_flight: bool) -> ResourceState {
         ResourceState {

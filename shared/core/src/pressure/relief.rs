@@ -55,8 +55,8 @@ fn begin(last: &mut Option<Duration>, now: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::time::Timestamp;
     use crate::pressure::{PressureSettings, Readings, Usage, evaluate};
-    use crate::time::Timestamp;
 
     const NOTHING: Due = Due { trim_caches: false, flush_dns: false };
     const TRIM: Due = Due { trim_caches: true, flush_dns: false };

@@ -11,7 +11,7 @@ use super::change::PressureChange;
 use super::settings::{PressureSettings, TARPIT_LIMIT};
 use super::table::{Measure, Thresholds};
 use super::{Level, Resource, Tier};
-use crate::time::Timestamp;
+use crate::model::time::Timestamp;
 
 /// The key of the state's object, in the state bucket.
 pub const PRESSURE_KEY: &str = "pressure.json";

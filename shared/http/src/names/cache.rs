@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use posthaste_core::outcome::SendFailure;
+use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_ports::{Clock, Freed};
 
 use super::{LookupError, NameLookup};
@@ -146,7 +146,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use futures_util::future::join_all;
-    use posthaste_core::time::Timestamp;
+    use posthaste_core::model::time::Timestamp;
     use posthaste_local::ManualClock;
 
     use super::*;

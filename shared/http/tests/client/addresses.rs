@@ -1,6 +1,6 @@
 //! Which addresses a request goes to.
 
-use posthaste_core::outcome::SendFailure;
+use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError};
 use posthaste_local::SystemClock;
 use tokio::net::{TcpListener, TcpSocket};

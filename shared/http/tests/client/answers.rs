@@ -1,8 +1,8 @@
 //! What an endpoint may answer, and what each answer becomes.
 
 use http::Method;
-use posthaste_core::limits::RESPONSE_BODY_BYTES_MAX;
-use posthaste_core::outcome::SendFailure;
+use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::model::limits::RESPONSE_BODY_BYTES_MAX;
 use posthaste_http::RESPONSE_HEADERS_MAX;
 use posthaste_ports::{WebhookClient, WebhookRequest};
 

@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
-use posthaste_core::address::AddressPolicy;
-use posthaste_core::endpoint::EndpointUrl;
-use posthaste_core::outcome::SendFailure;
+use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::model::address::AddressPolicy;
+use posthaste_core::model::endpoint::EndpointUrl;
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup};
 use posthaste_local::SystemClock;
 use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest};

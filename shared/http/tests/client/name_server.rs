@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use posthaste_core::address::AddressPolicy;
-use posthaste_core::outcome::SendFailure;
+use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::model::address::AddressPolicy;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::SystemClock;
 use posthaste_ports::{WebhookClient, WebhookRequest};

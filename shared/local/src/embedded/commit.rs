@@ -5,7 +5,7 @@ mod transaction;
 
 use std::sync::Arc;
 
-use posthaste_core::layout::PAYLOADS;
+use posthaste_core::stored::layout::PAYLOADS;
 use posthaste_ports::ErrorKind;
 use tokio::sync::watch;
 

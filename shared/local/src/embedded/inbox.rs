@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{ErrorKind, PutCondition, QueueName};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 

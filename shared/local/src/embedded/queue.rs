@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::limits::SQS_VISIBILITY_SECS_MAX;
+use posthaste_core::model::limits::SQS_VISIBILITY_SECS_MAX;
 use posthaste_ports::vet;
 use posthaste_ports::{
     Clock, ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,

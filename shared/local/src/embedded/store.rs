@@ -5,8 +5,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::layout::{self, PAYLOADS};
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout::{self, PAYLOADS};
 use posthaste_ports::vet;
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition, Revalidated,

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{ListPage, ObjectMeta, vet};
 
 use super::{HIDDEN_PREFIX, disk};

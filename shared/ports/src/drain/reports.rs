@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::layout::DRAIN;
+use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::{CURRENT_MAX, DrainReport, Drained};
-use posthaste_core::time::Timestamp;
-use posthaste_core::wire::parse_drain_report;
+use posthaste_core::stored::layout::DRAIN;
+use posthaste_core::stored::wire::parse_drain_report;
 
 use super::DrainSource;
 use crate::{Clock, ErrorKind, ObjectMeta, ObjectStore, PortError};

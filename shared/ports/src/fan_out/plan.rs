@@ -7,17 +7,17 @@ use std::sync::Arc;
 use super::Origin;
 use super::texts::Texts;
 use crate::OutgoingMessage;
-use posthaste_core::batch::EventSize;
-use posthaste_core::decide;
-use posthaste_core::delivery::{Delivery, Entry};
-use posthaste_core::event::{Envelope, Event};
-use posthaste_core::limits::{
+use posthaste_core::attempt::batch::EventSize;
+use posthaste_core::attempt::decide;
+use posthaste_core::events::{Envelope, Event};
+use posthaste_core::model::delivery::{Delivery, Entry};
+use posthaste_core::model::limits::{
     ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, INLINE_FAN_OUT_BYTES_MAX, SQS_MESSAGE_BYTES_MAX,
 };
-use posthaste_core::schema::Schema;
-use posthaste_core::time::Timestamp;
-use posthaste_core::topic::{Subscription, Topic};
-use posthaste_core::wire::render_delivery;
+use posthaste_core::model::schema::Schema;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::{Subscription, Topic};
+use posthaste_core::stored::wire::render_delivery;
 
 /// Under pressure, an event of at most this many bytes stays in its messages: a reference would hardly be shorter.
 const DEHYDRATED_EVENT_BYTES_MIN: usize = 512;
@@ -175,9 +175,9 @@ impl Request<'_> {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use posthaste_core::limits::EVENT_BYTES_MAX;
-    use posthaste_core::record::TopicRecord;
-    use posthaste_core::wire::parse_delivery;
+    use posthaste_core::model::limits::EVENT_BYTES_MAX;
+    use posthaste_core::stored::topic::TopicRecord;
+    use posthaste_core::stored::wire::parse_delivery;
     use proptest::prelude::*;
     use serde_json::json;
 

@@ -2,11 +2,11 @@
 //! where that is cheaper than a copy in each message, or where a message cannot hold it as it is.
 
 use futures_util::future::try_join_all;
-use posthaste_core::delivery::{Payload, PayloadDigest};
-use posthaste_core::event::{Event, converted, fits_into_a_message};
-use posthaste_core::layout;
-use posthaste_core::schema::Schema;
-use posthaste_core::time::Timestamp;
+use posthaste_core::events::{Event, converted, fits_into_a_message};
+use posthaste_core::model::delivery::{Payload, PayloadDigest};
+use posthaste_core::model::schema::Schema;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
 
 use super::plan::Plan;
 use super::{FanOut, FanOutError};
@@ -89,6 +89,6 @@ where
 }
 
 /// An accepted event that is not valid in its schema is a fault of this program.
-fn unconvertible(error: posthaste_core::event::EventError) -> FanOutError {
+fn unconvertible(error: posthaste_core::events::EventError) -> FanOutError {
     FanOutError::Conversion(PortError::caused("convert an event", ErrorKind::Invalid, error))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_core::health::{LINK_SHARDS, Shard, shard_key};
+use posthaste_core::circuit::{LINK_SHARDS, Shard, shard_key};
 
 use super::{LinkBook, LinksError};
 use crate::{Clock, ErrorKind, ObjectStore, PutCondition};

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use posthaste_core::health::{Failure, Phase};
-use posthaste_core::outcome::OutcomeName;
+use posthaste_core::attempt::outcome::OutcomeName;
+use posthaste_core::circuit::{Failure, Phase};
 
 use super::*;
 use crate::memory::{MemoryStore, SetClock};

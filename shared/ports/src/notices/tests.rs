@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::name::SubscriptionName;
-use posthaste_core::notice::Disabled;
-use posthaste_core::time::Timestamp;
-use posthaste_core::wire::parse_delivery;
+use posthaste_core::events::notice::Disabled;
+use posthaste_core::model::name::SubscriptionName;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::wire::parse_delivery;
 use serde_json::{Value, json};
 
 use super::*;

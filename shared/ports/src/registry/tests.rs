@@ -13,7 +13,7 @@ use crate::recorded::Operation;
 use crate::{Calls, ErrorKind, Fault, Faulty, ListPage, Plan, PutCondition, Recorded};
 
 const MAX_AGE: Duration = Duration::from_secs(5);
-const RECORD: &str = include_str!("../../../core/src/wire/fixtures/topic-v1.json");
+const RECORD: &str = include_str!("../../../core/src/stored/fixtures/topic-v1.json");
 
 /// A store whose reads wait for a permit, so that readers can be held where they are.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::name::TopicName;
+use posthaste_core::model::name::TopicName;
 use posthaste_core::pressure::{
     Level, Measure, PRESSURE_KEY, RELIEF_EVERY, Resource, ResourceState, Thresholds,
 };
@@ -15,7 +15,7 @@ use super::*;
 use crate::memory::{MemoryStore, SetClock};
 use crate::{ObjectStore, PressureReader, PutCondition, Registry};
 
-const RECORD: &str = include_str!("../../../core/src/wire/fixtures/topic-v1.json");
+const RECORD: &str = include_str!("../../../core/src/stored/fixtures/topic-v1.json");
 const TOPIC: Freed = Freed { entries: 1, bytes: "topics/orders.json".len() + RECORD.len() };
 
 /// A cache of seven names, and how often it was asked to forget them.

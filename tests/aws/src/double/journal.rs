@@ -1,6 +1,6 @@
 //! What was asked of the double, in the order in which it took effect, and what AWS would bill for it.
 
-use posthaste_core::limits::SQS_BILLED_CHUNK_BYTES;
+use posthaste_core::model::limits::SQS_BILLED_CHUNK_BYTES;
 
 /// The status of a request that was lost before anything happened.
 pub const NO_ANSWER: u16 = 0;

@@ -55,7 +55,7 @@ def state_has_former_versions_for_a_time(stack):
 
 @rule
 def objects_go_when_nothing_needs_them(stack):
-    limits = (ROOT / "shared/core/src/limits.rs").read_text()
+    limits = (ROOT / "shared/core/src/model/limits.rs").read_text()
     payload_hours = int(re.search(r"PAYLOAD_KEPT: Duration = Duration::from_hours\((\d+)\)", limits)[1])
     kept_hours = int(re.search(r"IDEMPOTENCY_KEPT: Duration = Duration::from_hours\((\d+)\)", limits)[1])
     replay_days = int(re.search(r"REPLAY_KEPT: Duration = Duration::from_hours\((\d+) \* 24\)", limits)[1])

@@ -41,7 +41,7 @@ def a_full_batch_has_a_window(stack):
 
 @rule
 def what_fails_often_is_redriven(stack):
-    counts = re.search(r"MAX_RECEIVE_COUNT: u32 = (\d+);", (ROOT / "shared/core/src/limits.rs").read_text())
+    counts = re.search(r"MAX_RECEIVE_COUNT: u32 = (\d+);", (ROOT / "shared/core/src/model/limits.rs").read_text())
     queues = stack.of("AWS::SQS::Queue")
     for name, queue in queues.items():
         redrive = queue.get("RedrivePolicy")

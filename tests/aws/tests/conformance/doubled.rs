@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use posthaste_aws::{QueueUrls, S3Store, SqsQueue};
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 use posthaste_local::{ManualClock, SystemClock};
 use posthaste_ports::conformance::{queue, store};
 use posthaste_ports::{Clock, QueueName};

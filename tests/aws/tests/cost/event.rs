@@ -1,6 +1,6 @@
 //! Events that say themselves until when their endpoint refuses them.
 
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 use serde_json::{Value, json};
 
 /// What an event takes, in bytes of its JSON.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use posthaste_core::health::{Condition, Phase, Target};
+use posthaste_core::circuit::{Condition, Phase, Target};
 use posthaste_simulation::Answer;
 
 use crate::world::{World, settings, wait_until};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 use posthaste_aws::S3Store;
-use posthaste_core::health::{Failure, Gate, Observation, Phase, Target};
-use posthaste_core::outcome::OutcomeName;
+use posthaste_core::attempt::outcome::OutcomeName;
+use posthaste_core::circuit::{Failure, Gate, Observation, Phase, Target};
 use posthaste_local::SystemClock;
 use posthaste_ports::{Clock, LinkBook};
 

@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use axum::body::Body;
 use posthaste_core::api::{ReplayState, StatusState, StatusView};
-use posthaste_core::identity::CreationId;
-use posthaste_core::layout;
-use posthaste_core::name::SubscriptionName;
-use posthaste_core::record::TopicRecord;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::identity::CreationId;
+use posthaste_core::model::name::SubscriptionName;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_local::{CheckReport, LocalQueue, ManualClock, SeededEntropy, StateStore, check};
 use posthaste_ports::{Activity, Clock, PressureReader, QueueName, Registry};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};

@@ -5,9 +5,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use posthaste_core::api::{ApplyFile, SecretText, SettingsError, TopicSettings, compile_topic};
-use posthaste_core::name::TopicName;
-use posthaste_core::secret::Secret;
-use posthaste_core::topic::TopicKeys;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::secret::Secret;
+use posthaste_core::model::topic::TopicKeys;
 use serde_saphyr::{DefaultMessageFormatter, Localizer, Location};
 
 use super::locate::locate;

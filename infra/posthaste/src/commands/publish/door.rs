@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::api::{TopicKeysView, TopicSettings};
-use posthaste_core::secret::Secret;
-use posthaste_core::time::format_duration;
+use posthaste_core::model::secret::Secret;
+use posthaste_core::model::time::format_duration;
 use ureq::http::Method;
 
 use crate::cli::{Global, PublishArgs, Tier};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::time::format_duration;
+use posthaste_core::model::time::format_duration;
 
 use super::batches::Batch;
 use super::events::EventsError;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use posthaste_core::problem::ProblemKind;
-use posthaste_core::retry::parse_retry_after;
-use posthaste_core::time::Timestamp;
+use posthaste_core::api::problem::ProblemKind;
+use posthaste_core::attempt::retry::parse_retry_after;
+use posthaste_core::model::time::Timestamp;
 use posthaste_publish::PRESSURE_HEADER;
 use ureq::Timeout;
 
@@ -15,7 +15,7 @@ use crate::client::{Answer, ClientError, Refusal};
 const WAIT_DEFAULT: Duration = posthaste_publish::RETRY_AFTER_DEFAULT;
 
 /// The longest wait that is kept: for longer than a day no key is remembered, and nobody waits.
-const WAIT_MAX: Duration = posthaste_core::limits::IDEMPOTENCY_KEPT;
+const WAIT_MAX: Duration = posthaste_core::model::limits::IDEMPOTENCY_KEPT;
 
 /// What became of a request.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use ::http::request::Parts;
 use ::http::{HeaderMap, Version, header};
-use posthaste_core::limits::URL_BYTES_MAX;
-use posthaste_core::problem::{Problem, ProblemKind};
-use posthaste_core::secret::Secret;
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::model::limits::URL_BYTES_MAX;
+use posthaste_core::model::secret::Secret;
 
 /// When a request that found no place may come again.
 const CROWDED_RETRY_AFTER: Duration = Duration::from_secs(1);

@@ -4,8 +4,8 @@
 
 use super::*;
 use crate::serve::stage::StageControl;
+use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::{PRESSURE_KEY, PressureState};
-use posthaste_core::time::Timestamp;
 use posthaste_local::{Local, LocalOptions, LocalQueue, ManualClock, SeededEntropy, StateStore};
 use posthaste_ports::{
     Activity, ObjectStore, PressureReader, PutCondition, QueueName, QueueReceiver, Registry,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::serve::stage::StageControl;
 use bytes::Bytes;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 use posthaste_local::{Local, LocalOptions, LocalQueue, ManualClock, SeededEntropy};
 use posthaste_ports::{OutgoingMessage, PortError, QueueCounts, QueueSender, Successor};
 use std::sync::Mutex;

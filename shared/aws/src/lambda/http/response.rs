@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Response};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use posthaste_core::problem::{Problem, ProblemKind};
+use posthaste_core::api::problem::{Problem, ProblemKind};
 use serde::Serialize;
 
 /// Most bytes of a function's answer, as the JSON that it is sent in.
@@ -133,7 +133,7 @@ fn lossy(value: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_core::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
+    use posthaste_core::model::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
 
     async fn check(body: &[u8], is_base64_encoded: bool) {
         let answer = UrlResponse::read(Response::new(Body::from(body.to_vec()))).await.unwrap();

@@ -2,11 +2,11 @@
 
 use super::{Problem, SettingsError, error};
 use crate::api::{ConsentView, EndpointSettings, StatusState, StatusView, SubscriptionSettings, Validation};
-use crate::endpoint::EndpointUrl;
-use crate::limits::{REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN};
-use crate::rate::Rate;
-use crate::time::Timestamp;
-use crate::topic::Status;
+use crate::attempt::rate::Rate;
+use crate::model::endpoint::EndpointUrl;
+use crate::model::limits::{REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN};
+use crate::model::time::Timestamp;
+use crate::model::topic::Status;
 
 /// The second endpoint. On the link of the first it would be left alone with it, and never be used; and where the first
 /// must consent, only whoever has its host name may stand in for it.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{SettingsError, duration_from};
 use crate::api::{IsoDuration, SubscriptionSettings};
-use crate::idle::Lifetime;
-use crate::limits::AUTO_DELETE_ON_IDLE_MIN;
+use crate::model::idle::Lifetime;
+use crate::model::limits::AUTO_DELETE_ON_IDLE_MIN;
 
 /// After how long without activity something goes.
 pub(super) fn idle(written: Option<IsoDuration>) -> Result<Option<Duration>, SettingsError> {

@@ -2,9 +2,9 @@
 
 use super::{Problem, SettingsError, error};
 use crate::api::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
-use crate::limits::MAPPED_VALUE_BYTES_MAX;
-use crate::mapping::{InputMapping, Mapped, SourceField};
-use crate::schema::Schema;
+use crate::model::limits::MAPPED_VALUE_BYTES_MAX;
+use crate::model::mapping::{InputMapping, Mapped, SourceField};
+use crate::model::schema::Schema;
 
 /// Checks a topic's mapping.
 pub(super) fn input_mapping(

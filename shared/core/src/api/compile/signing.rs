@@ -2,7 +2,7 @@
 
 use super::{Problem, SettingsError, count_in, error};
 use crate::api::{IsoTimestamp, SecretText, SigningSettings};
-use crate::signature::SigningSecret;
+use crate::attempt::signature::SigningSecret;
 
 /// Checks the secrets. Those that have ended are kept: an attempt's own time decides, not the time of this look.
 pub(super) fn signing(settings: &SigningSettings) -> Result<Vec<SigningSecret>, SettingsError> {

@@ -5,7 +5,7 @@
 
 use super::{SigningSettings, Timed};
 use crate::api::{IsoTimestamp, SecretText};
-use crate::time::Timestamp;
+use crate::model::time::Timestamp;
 
 /// Why masked secrets cannot be written.
 #[derive(Debug, Clone, Copy, thiserror::Error, PartialEq, Eq)]

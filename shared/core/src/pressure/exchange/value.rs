@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::time::parse_duration;
+use crate::model::time::parse_duration;
 
 /// Names of units of size, each 1024 times the one before.
 const UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];

@@ -1,6 +1,6 @@
 //! What a commit changes in memory once it is durable, and what is taken back when it was not done.
 
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::QueueName;
 
 use super::Committer;

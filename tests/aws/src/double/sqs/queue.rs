@@ -4,8 +4,8 @@ mod taking;
 
 use std::time::Duration;
 
-use posthaste_core::limits::{SQS_IN_FLIGHT_MAX, SQS_VISIBILITY_SECS_MAX};
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::limits::{SQS_IN_FLIGHT_MAX, SQS_VISIBILITY_SECS_MAX};
+use posthaste_core::model::time::Timestamp;
 use posthaste_ports::Clock;
 use serde_json::{Value, json};
 

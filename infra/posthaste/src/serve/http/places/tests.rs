@@ -2,7 +2,7 @@
 
 use super::table::{SILENT_PER_ADDRESS_MAX, State};
 use super::*;
-use posthaste_core::time::Timestamp;
+use posthaste_core::model::time::Timestamp;
 use posthaste_local::ManualClock;
 use std::net::Ipv4Addr;
 

@@ -1,0 +1,194 @@
+//! Splitting: a batch that is refused for its content is sent again in halves, down to single events, so that
+//! one bad event never costs its neighbours.
+
+use crate::attempt::decide::Outcome;
+use crate::attempt::retry::RetryPolicy;
+
+/// Single events that are refused alike, the first of a batch, before the refusal is the endpoint's own: it
+/// would refuse every event. (SPEC §2)
+pub const SINGLES_REFUSED_ALIKE_MAX: usize = 8;
+
+/// One answer to a batch, or to a part of it.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchAnswer {
+    /// The outcome of the request.
+    pub outcome: Outcome,
+    /// The number of events in the request.
+    pub events: usize,
+    /// Whether the attempt before this one was refused for its content.
+    pub was_refused: bool,
+}
+
+/// What follows an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Follow {
+    /// The halves of the request are sent next.
+    Split,
+    /// The answer decides over the events of the request.
+    Judge,
+    /// The answer decides over the events of the request and over those of the batch that were not sent yet.
+    JudgeAll,
+}
+
+/// One attempt of a batch: what its parts have shown so far.
+#[derive(Debug, Default)]
+pub struct Splitting {
+    is_split: bool,
+    /// A part was not refused, or two single events were refused for different reasons.
+    differs: bool,
+    /// The status of the single events so far, and their number.
+    alike: Option<(u16, usize)>,
+}
+
+/// Whether a status refuses the content of a request: every client error but those that speak of the
+/// endpoint.
+pub fn refuses_content(status: u16) -> bool {
+    matches!(status, 400..=499) && !matches!(status, 401 | 403 | 404 | 408 | 410 | 429)
+}
+
+/// The number of events of a refused request that are sent next: half of them. Where fewer requests are left than
+/// lead down to a single event, it is one event, so that an endpoint that is slow to refuse decides over one at least.
+pub fn events_of_next_request(refused: usize, requests_left: u32) -> usize {
+    let halvings = refused.checked_ilog2().unwrap_or(0);
+    if requests_left < halvings { 1 } else { refused / 2 }
+}
+
+impl Splitting {
+    /// Decides after an answer. A permanent refusal splits a batch at once, a retried one on the second in a
+    /// row; a part of a batch was refused with it before.
+    pub fn follow(&mut self, answer: BatchAnswer, policy: &RetryPolicy) -> Follow {
+        let refused = answer.outcome.status().filter(|status| refuses_content(*status));
+        if answer.events > 1 {
+            let splits =
+                |status| self.is_split || answer.was_refused || policy.permanent_statuses.contains(&status);
+            if refused.is_some_and(splits) {
+                self.is_split = true;
+                return Follow::Split;
+            }
+            self.differs = true;
+            return Follow::Judge;
+        }
+        if self.is_split { self.follow_single(refused) } else { Follow::Judge }
+    }
+
+    fn follow_single(&mut self, refused: Option<u16>) -> Follow {
+        let (status, singles) = match (refused, self.alike) {
+            (Some(status), None) => (status, 1),
+            (Some(status), Some((same, singles))) if status == same => (status, singles + 1),
+            _ => {
+                self.differs = true;
+                return Follow::Judge;
+            }
+        };
+        self.alike = Some((status, singles));
+        if !self.differs && singles >= SINGLES_REFUSED_ALIKE_MAX { Follow::JudgeAll } else { Follow::Judge }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attempt::outcome::SendFailure;
+
+    fn answered(status: u16, events: usize) -> BatchAnswer {
+        let outcome = Outcome::Answered { status, retry_after: None };
+        BatchAnswer { outcome, events, was_refused: false }
+    }
+
+    fn again(status: u16, events: usize) -> BatchAnswer {
+        BatchAnswer { was_refused: true, ..answered(status, events) }
+    }
+
+    /// What follows the last of these answers.
+    fn check(answers: &[BatchAnswer], expected: Follow) {
+        let (mut splitting, policy) = (Splitting::default(), RetryPolicy::default());
+        let follows: Vec<_> = answers.iter().map(|answer| splitting.follow(*answer, &policy)).collect();
+        assert_eq!(follows.last(), Some(&expected), "{answers:?}");
+    }
+
+    #[test]
+    fn client_errors_refuse_content_but_for_six_that_speak_of_the_endpoint() {
+        let refuses: Vec<_> = (100..=999).filter(|status| !refuses_content(*status)).collect();
+        let speak: Vec<_> = refuses.into_iter().filter(|status| (400..=499).contains(status)).collect();
+        assert_eq!(speak, [401, 403, 404, 408, 410, 429]);
+        assert!(!refuses_content(399) && !refuses_content(500));
+    }
+
+    #[test]
+    fn a_permanent_refusal_splits_at_once_and_a_retried_one_the_second_time() {
+        for status in [400, 413] {
+            check(&[answered(status, 2)], Follow::Split);
+        }
+        for status in [402, 405, 409, 415, 422, 499] {
+            check(&[answered(status, 2)], Follow::Judge);
+            check(&[again(status, 2)], Follow::Split);
+        }
+        for status in [200, 302, 401, 403, 404, 408, 410, 429, 500, 503] {
+            check(&[again(status, 2)], Follow::Judge);
+        }
+        let silence = Outcome::Failed(SendFailure::TimedOut);
+        check(&[BatchAnswer { outcome: silence, ..again(0, 2) }], Follow::Judge);
+        let unacknowledged = Outcome::Unacknowledged { status: 200 };
+        check(&[BatchAnswer { outcome: unacknowledged, ..again(0, 2) }], Follow::Judge);
+    }
+
+    #[test]
+    fn a_status_that_the_policy_makes_permanent_splits_at_once() {
+        let policy = RetryPolicy { permanent_statuses: [422].into(), ..RetryPolicy::default() };
+        assert_eq!(Splitting::default().follow(answered(422, 2), &policy), Follow::Split);
+        assert_eq!(Splitting::default().follow(answered(400, 2), &policy), Follow::Judge);
+    }
+
+    #[test]
+    fn a_half_splits_with_its_first_refusal_of_any_kind() {
+        check(&[answered(400, 4), answered(422, 2)], Follow::Split);
+        check(&[answered(400, 4), answered(500, 2)], Follow::Judge);
+    }
+
+    #[test]
+    fn halves_are_sent_next_or_one_event_where_too_few_requests_are_left_for_halving() {
+        for (refused, requests_left, expected) in [
+            (2, 1, 1),
+            (3, 1, 1),
+            (4, 2, 2),
+            (4, 1, 1),
+            (7, 2, 3),
+            (7, 1, 1),
+            (100, 6, 50),
+            (100, 5, 1),
+            (100, 0, 1),
+        ] {
+            assert_eq!(
+                events_of_next_request(refused, requests_left),
+                expected,
+                "{refused}, {requests_left}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_single_event_is_judged_by_its_own_answer() {
+        check(&[again(422, 1)], Follow::Judge);
+        check(&[answered(400, 2), answered(400, 1)], Follow::Judge);
+    }
+
+    #[test]
+    fn eight_single_events_refused_alike_stop_the_splitting() {
+        let split = |status| [vec![answered(400, 100)], vec![answered(status, 1); 7]].concat();
+        check(&split(422), Follow::Judge);
+        check(&[split(422), vec![answered(422, 1)]].concat(), Follow::JudgeAll);
+        // Not alike, or not all refused: the splitting goes on to its end.
+        for other in [400, 204, 500, 404] {
+            check(&[split(422), vec![answered(other, 1); 9]].concat(), Follow::Judge);
+            check(&[split(422), vec![answered(other, 1), answered(422, 1)]].concat(), Follow::Judge);
+        }
+        check(&[split(422), vec![answered(204, 3), answered(422, 1)]].concat(), Follow::Judge);
+        // A refused half says nothing that its events do not say.
+        check(&[split(422), vec![answered(413, 3), answered(422, 1)]].concat(), Follow::JudgeAll);
+    }
+
+    #[test]
+    fn requests_of_one_event_are_never_stopped() {
+        check(&[again(422, 1); 20], Follow::Judge);
+    }
+}

@@ -1,0 +1,408 @@
+//! What to do with an event after an attempt, and before one. Pure: time and jitter are arguments.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::attempt::outcome::{OutcomeName, SendFailure};
+use crate::attempt::retry::{Jitter, RetryPolicy, WAIT_UNKNOWN_NAME};
+use crate::model::limits::RETRY_AFTER_MAX;
+use crate::model::time::Timestamp;
+
+/// Why an event was given up: a closed list (SPEC §4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+pub enum DeadLetterReason {
+    /// The retry policy's attempts are used up.
+    MaxDeliveryAttemptsExceeded,
+    /// The event expired.
+    TimeToLiveExceeded,
+    /// The endpoint's answer says that a retry cannot help, or its host name does not exist.
+    UndeliverableDueToClientError,
+    /// The subscription, or its topic, was deleted while the event waited.
+    SubscriptionDeleted,
+    /// The endpoint answered 410.
+    EndpointGone,
+    /// A message that is not ours.
+    MalformedMessage,
+    /// A message that a function failed on again and again.
+    HandlerFailed,
+}
+
+/// What came of one attempt, as far as the decision needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The endpoint answered.
+    Answered {
+        /// The status.
+        status: u16,
+        /// What `Retry-After` asked for, if it was there and readable.
+        retry_after: Option<Duration>,
+    },
+    /// The endpoint answered with success to a batch, but said that this event failed ([`crate::attempt::partial`]).
+    Unacknowledged {
+        /// The status.
+        status: u16,
+    },
+    /// There was no answer.
+    Failed(SendFailure),
+}
+
+/// What the decision knows of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttemptState {
+    /// The attempt just made; the first is 1.
+    pub attempt: u16,
+    /// When the event expires.
+    pub expires_at: Timestamp,
+    /// Whether the attempt before this one already found that the host name does not exist.
+    pub name_was_unknown: bool,
+    /// Whether it was the second endpoint that was asked: what that refuses for good the first may still take.
+    pub is_fallback: bool,
+}
+
+/// What to do with an event after an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It arrived.
+    Delivered,
+    /// Try again, not before this time.
+    Retry {
+        /// The earliest next attempt.
+        not_before: Timestamp,
+    },
+    /// Give up.
+    GiveUp {
+        /// Why.
+        reason: DeadLetterReason,
+    },
+}
+
+impl Outcome {
+    /// Whether this is one of the five statuses that mean success: 200, 201, 202, 203, 204.
+    pub fn is_success(self) -> bool {
+        matches!(self, Self::Answered { status: 200..=204, .. })
+    }
+
+    /// The name a dead letter gives it. A success has none.
+    pub fn name(self) -> Option<OutcomeName> {
+        match self {
+            Self::Answered { status, .. } => status_name(status),
+            // The list of names is closed, and the status beside it tells the rest.
+            Self::Unacknowledged { .. } => Some(OutcomeName::GenericError),
+            Self::Failed(failure) => Some(failure_name(failure)),
+        }
+    }
+
+    /// The status, if there was one.
+    pub fn status(self) -> Option<u16> {
+        match self {
+            Self::Answered { status, .. } | Self::Unacknowledged { status } => Some(status),
+            Self::Failed(_) => None,
+        }
+    }
+
+    /// Whether an authority said that the host name does not exist.
+    pub fn is_unknown_name(self) -> bool {
+        matches!(self, Self::Failed(SendFailure::Resolution { does_not_exist: true }))
+    }
+}
+
+/// Decides after one attempt that ended at `now`.
+pub fn decide(
+    state: &AttemptState,
+    outcome: Outcome,
+    policy: &RetryPolicy,
+    jitter: Jitter,
+    now: Timestamp,
+) -> Verdict {
+    if outcome.is_success() {
+        return Verdict::Delivered;
+    }
+    if let Some(reason) = permanent(state, outcome, policy) {
+        return Verdict::GiveUp { reason };
+    }
+    if now >= state.expires_at {
+        return Verdict::GiveUp { reason: DeadLetterReason::TimeToLiveExceeded };
+    }
+    if state.attempt >= policy.attempts_max {
+        return Verdict::GiveUp { reason: DeadLetterReason::MaxDeliveryAttemptsExceeded };
+    }
+    let left = state.expires_at.since(now);
+    Verdict::Retry { not_before: now + jitter.lengthen(wait(state.attempt, outcome, policy, left)) }
+}
+
+/// Whether an event has expired: asked when its next attempt falls due and right before its request begins, never in the
+/// middle of an attempt.
+pub fn is_expired(expires_at: Timestamp, now: Timestamp) -> bool {
+    now >= expires_at
+}
+
+/// When an event expires: the smallest of its own time, the subscription's and the topic's time to live.
+pub fn expires_at(
+    enqueued: Timestamp,
+    event: Option<Timestamp>,
+    subscription: Duration,
+    topic: Option<Duration>,
+) -> Timestamp {
+    let by_policy = enqueued + topic.map_or(subscription, |topic| topic.min(subscription));
+    event.map_or(by_policy, |own| own.min(by_policy))
+}
+
+fn permanent(state: &AttemptState, outcome: Outcome, policy: &RetryPolicy) -> Option<DeadLetterReason> {
+    match outcome {
+        _ if state.is_fallback => None,
+        Outcome::Answered { status: 410, .. } => Some(DeadLetterReason::EndpointGone),
+        Outcome::Answered { status, .. } if policy.permanent_statuses.contains(&status) => {
+            Some(DeadLetterReason::UndeliverableDueToClientError)
+        }
+        _ if outcome.is_unknown_name() && state.name_was_unknown => {
+            Some(DeadLetterReason::UndeliverableDueToClientError)
+        }
+        _ => None,
+    }
+}
+
+/// The wait is the largest of the schedule's step, the status's floor and `Retry-After`. That never makes an event wait
+/// for longer than the time that is `left` to it, so that its dead letter is in time.
+fn wait(attempt: u16, outcome: Outcome, policy: &RetryPolicy, left: Duration) -> Duration {
+    let step = policy.step(attempt);
+    let floor = policy.wait_floors.after(outcome.status());
+    let asked = match outcome {
+        Outcome::Answered { status: 429 | 503, retry_after: Some(asked) } => {
+            asked.min(RETRY_AFTER_MAX).min(left)
+        }
+        Outcome::Failed(_) if outcome.is_unknown_name() => WAIT_UNKNOWN_NAME,
+        _ => Duration::ZERO,
+    };
+    step.max(floor).max(asked)
+}
+
+fn status_name(status: u16) -> Option<OutcomeName> {
+    Some(match status {
+        200..=204 => return None,
+        300..=399 => OutcomeName::Redirected,
+        400 => OutcomeName::BadRequest,
+        401 => OutcomeName::Unauthorized,
+        403 => OutcomeName::Forbidden,
+        404 => OutcomeName::NotFound,
+        408 => OutcomeName::TimedOut,
+        410 => OutcomeName::Gone,
+        413 => OutcomeName::PayloadTooLarge,
+        429 | 503 => OutcomeName::Busy,
+        _ => OutcomeName::GenericError,
+    })
+}
+
+fn failure_name(failure: SendFailure) -> OutcomeName {
+    match failure {
+        SendFailure::TimedOut | SendFailure::ConnectTimedOut => OutcomeName::TimedOut,
+        SendFailure::Socket => OutcomeName::SocketError,
+        SendFailure::Resolution { .. } => OutcomeName::ResolutionError,
+        SendFailure::Tls => OutcomeName::TlsError,
+        SendFailure::AddressRefused => OutcomeName::AddressRefused,
+        SendFailure::Exhausted => OutcomeName::Aborted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
+
+    fn answered(status: u16) -> Outcome {
+        Outcome::Answered { status, retry_after: None }
+    }
+
+    fn state(attempt: u16) -> AttemptState {
+        AttemptState {
+            attempt,
+            expires_at: NOW + Duration::from_hours(24),
+            name_was_unknown: false,
+            is_fallback: false,
+        }
+    }
+
+    fn check(attempt: u16, outcome: Outcome, expected: Verdict) {
+        let verdict = decide(&state(attempt), outcome, &RetryPolicy::default(), Jitter::NONE, NOW);
+        assert_eq!(verdict, expected, "{outcome:?}");
+    }
+
+    fn retry_in(secs: u64) -> Verdict {
+        Verdict::Retry { not_before: NOW + Duration::from_secs(secs) }
+    }
+
+    fn give_up(reason: DeadLetterReason) -> Verdict {
+        Verdict::GiveUp { reason }
+    }
+
+    #[test]
+    fn five_statuses_are_success_and_no_other() {
+        for status in 100..=999 {
+            assert_eq!(answered(status).is_success(), (200..=204).contains(&status));
+            assert_eq!(answered(status).name().is_none(), (200..=204).contains(&status));
+        }
+    }
+
+    #[test]
+    fn every_outcome_has_its_name_of_the_closed_list() {
+        let named = [
+            (300, "Redirected"),
+            (399, "Redirected"),
+            (400, "BadRequest"),
+            (401, "Unauthorized"),
+            (403, "Forbidden"),
+            (404, "NotFound"),
+            (408, "TimedOut"),
+            (410, "Gone"),
+            (413, "PayloadTooLarge"),
+            (429, "Busy"),
+            (503, "Busy"),
+            (199, "GenericError"),
+            (205, "GenericError"),
+            (402, "GenericError"),
+            (500, "GenericError"),
+            (999, "GenericError"),
+        ];
+        for (status, name) in named {
+            assert_eq!(format!("{:?}", answered(status).name().unwrap()), name, "{status}");
+        }
+        let failed = [
+            (SendFailure::TimedOut, "TimedOut"),
+            (SendFailure::ConnectTimedOut, "TimedOut"),
+            (SendFailure::Socket, "SocketError"),
+            (SendFailure::Resolution { does_not_exist: true }, "ResolutionError"),
+            (SendFailure::Tls, "TlsError"),
+            (SendFailure::AddressRefused, "AddressRefused"),
+            (SendFailure::Exhausted, "Aborted"),
+        ];
+        for (failure, name) in failed {
+            assert_eq!(format!("{:?}", Outcome::Failed(failure).name().unwrap()), name, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn client_errors_are_permanent() {
+        for status in [400, 401, 403, 404, 413] {
+            check(1, answered(status), give_up(DeadLetterReason::UndeliverableDueToClientError));
+        }
+        check(1, answered(410), give_up(DeadLetterReason::EndpointGone));
+    }
+
+    #[test]
+    fn nothing_that_the_second_endpoint_answers_is_permanent() {
+        let fallback = AttemptState { is_fallback: true, name_was_unknown: true, ..state(1) };
+        let unknown = Outcome::Failed(SendFailure::Resolution { does_not_exist: true });
+        for outcome in [answered(400), answered(404), answered(410), unknown] {
+            let verdict = decide(&fallback, outcome, &RetryPolicy::default(), Jitter::NONE, NOW);
+            assert!(matches!(verdict, Verdict::Retry { .. }), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn each_status_has_its_floor() {
+        check(1, answered(408), retry_in(120));
+        check(1, answered(429), retry_in(30));
+        check(1, answered(503), retry_in(30));
+        check(1, answered(500), retry_in(10));
+        check(1, answered(302), retry_in(10));
+        check(4, answered(503), retry_in(300));
+    }
+
+    #[test]
+    fn no_answer_is_retried_by_the_schedule() {
+        for failure in
+            [SendFailure::TimedOut, SendFailure::Socket, SendFailure::Tls, SendFailure::AddressRefused]
+        {
+            check(2, Outcome::Failed(failure), retry_in(30));
+        }
+        check(1, Outcome::Failed(SendFailure::Resolution { does_not_exist: false }), retry_in(10));
+    }
+
+    #[test]
+    fn retry_after_is_a_floor_capped_at_12_hours_whatever_the_schedule() {
+        let asked = |status, secs| Outcome::Answered { status, retry_after: Some(Duration::from_secs(secs)) };
+        let soon = RetryPolicy { schedule: vec![Duration::from_secs(1)], ..RetryPolicy::default() };
+        for secs in [60, 12 * 3600] {
+            assert_eq!(decide(&state(1), asked(503, secs), &soon, Jitter::NONE, NOW), retry_in(secs));
+        }
+        check(1, asked(503, 3600), retry_in(3600));
+        check(1, asked(429, 5), retry_in(30));
+        check(1, asked(503, 1_000_000), retry_in(12 * 3600));
+        check(1, asked(500, 3600), retry_in(10));
+    }
+
+    #[test]
+    fn no_event_waits_for_longer_than_it_lives_because_its_endpoint_asks_for_that() {
+        let soon = RetryPolicy { schedule: vec![Duration::from_secs(1)], ..RetryPolicy::default() };
+        let short = AttemptState { expires_at: NOW + Duration::from_mins(5), ..state(1) };
+        let asked = Outcome::Answered { status: 503, retry_after: Some(Duration::from_hours(24)) };
+        assert_eq!(decide(&short, asked, &soon, Jitter::NONE, NOW), retry_in(300));
+        // The schedule and the floors are the subscription's own.
+        let shorter = AttemptState { expires_at: NOW + Duration::from_secs(20), ..state(1) };
+        assert_eq!(decide(&shorter, asked, &soon, Jitter::NONE, NOW), retry_in(30));
+    }
+
+    #[test]
+    fn an_event_that_was_not_acknowledged_is_retried_by_the_schedule() {
+        let unacknowledged = Outcome::Unacknowledged { status: 200 };
+        assert!(!unacknowledged.is_success());
+        assert_eq!(
+            (unacknowledged.name(), unacknowledged.status()),
+            (Some(OutcomeName::GenericError), Some(200))
+        );
+        check(1, unacknowledged, retry_in(10));
+        check(30, unacknowledged, give_up(DeadLetterReason::MaxDeliveryAttemptsExceeded));
+    }
+
+    #[test]
+    fn a_name_that_does_not_exist_gets_one_retry() {
+        let unknown = Outcome::Failed(SendFailure::Resolution { does_not_exist: true });
+        check(1, unknown, retry_in(300));
+        let again = AttemptState { name_was_unknown: true, ..state(2) };
+        let verdict = decide(&again, unknown, &RetryPolicy::default(), Jitter::NONE, NOW);
+        assert_eq!(verdict, give_up(DeadLetterReason::UndeliverableDueToClientError));
+    }
+
+    #[test]
+    fn the_last_failure_is_dead_lettered() {
+        check(29, answered(500), retry_in(12 * 3600));
+        check(30, answered(500), give_up(DeadLetterReason::MaxDeliveryAttemptsExceeded));
+    }
+
+    #[test]
+    fn a_failure_at_expiry_expires_at_once_and_a_success_counts() {
+        let expired = AttemptState { expires_at: NOW, ..state(1) };
+        let policy = RetryPolicy::default();
+        let after = |outcome| decide(&expired, outcome, &policy, Jitter::NONE, NOW);
+        assert_eq!(after(answered(500)), give_up(DeadLetterReason::TimeToLiveExceeded));
+        assert_eq!(after(answered(204)), Verdict::Delivered);
+    }
+
+    #[test]
+    fn the_smallest_time_to_live_wins() {
+        let minutes = |n: u64| Duration::from_secs(n * 60);
+        assert_eq!(expires_at(NOW, None, minutes(30), None), NOW + minutes(30));
+        assert_eq!(expires_at(NOW, None, minutes(30), Some(minutes(5))), NOW + minutes(5));
+        assert_eq!(expires_at(NOW, Some(NOW + minutes(1)), minutes(30), Some(minutes(5))), NOW + minutes(1));
+        assert_eq!(expires_at(NOW, Some(NOW + minutes(90)), minutes(30), None), NOW + minutes(30));
+    }
+
+    proptest! {
+        #[test]
+        fn every_outcome_ends_in_bounded_time(status in 100_u16..1000, attempt in 1_u16..=30, f in 0.0..1.0_f64) {
+            let policy = RetryPolicy::default();
+            match decide(&state(attempt), answered(status), &policy, Jitter::new(f), NOW) {
+                Verdict::Retry { not_before } => {
+                    prop_assert!(attempt < 30 && !(200..=204).contains(&status));
+                    prop_assert!(not_before >= NOW + policy.step(attempt));
+                    prop_assert!(not_before <= NOW + policy.longest_step() + crate::attempt::retry::JITTER_MAX);
+                }
+                Verdict::Delivered => prop_assert!((200..=204).contains(&status)),
+                Verdict::GiveUp { .. } => prop_assert!(attempt == 30 || status == 410 || policy.permanent_statuses.contains(&status)),
+            }
+        }
+    }
+}

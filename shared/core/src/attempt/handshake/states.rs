@@ -1,0 +1,295 @@
+//! The states of a subscription: what a write, an operator's action and the end of a handshake make of them.
+//!
+//! A subscription whose endpoint is asked is sent events only with a consent to the URL it has now, and by the way it
+//! is asked now. So a consent is kept with both, and whatever makes it active looks at that.
+
+use super::answer::{AllowedRate, Answer};
+use crate::api::{
+    ConsentView, EndpointSettings, HandshakeView, IsoTimestamp, SecretText, StatusState, StatusView,
+    SubscriptionSettings,
+};
+use crate::model::limits::HANDSHAKE_WINDOW;
+use crate::model::secret::Secret;
+use crate::model::time::Timestamp;
+
+/// Why an endpoint did not consent that nobody could ask: too many were to be asked at once, or the program died.
+const NOT_ASKED: &str = "it was not asked to the end, which validating or writing the subscription does";
+
+/// What is needed to begin a handshake.
+#[derive(Debug, Clone, Copy)]
+pub struct Begin<'a> {
+    /// When.
+    pub now: Timestamp,
+    /// What the endpoint will prove itself with: new for each handshake, and not to be guessed.
+    pub code: &'a SecretText,
+}
+
+/// What an operator may do to a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Ask the endpoint again.
+    Validate,
+    /// Let events wait.
+    Pause,
+    /// Deliver again after a pause.
+    Resume,
+    /// Deliver again after it was disabled, or after its endpoint did not consent.
+    Enable,
+    /// Let events pass by.
+    Disable,
+    /// Ask its endpoint now, whatever is known of it.
+    Force,
+}
+
+/// Why an action is not possible now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WrongState {
+    /// Its state is not one from which it leads anywhere.
+    #[error("it is {state:?}, and only {needed} can be {done}")]
+    State {
+        /// The state it is in.
+        state: StatusState,
+        /// The states it should be in.
+        needed: &'static str,
+        /// What was to be done.
+        done: &'static str,
+    },
+    /// Its endpoint is not asked.
+    #[error("its endpoint.validation is none, so there is nothing to validate")]
+    NothingToValidate,
+}
+
+/// The status of a subscription that is written. A paused one stays paused. One that is disabled, or whose endpoint has
+/// begun to be asked, stays so as long as its endpoint is the same: settings are written again and again by programs that
+/// do not mean to change anything. Every other one becomes active, at once or when its endpoint has consented.
+pub fn written(
+    present: Option<&SubscriptionSettings>,
+    endpoint: &EndpointSettings,
+    begin: Begin<'_>,
+) -> StatusView {
+    let Some((settings, status)) = present.and_then(|settings| Some((settings, settings.status.as_ref()?)))
+    else {
+        return activated(None, endpoint, begin);
+    };
+    let present = status.at(begin.now);
+    let consent = present.consent.clone().filter(|consent| consent.is_for(endpoint));
+    let is_same =
+        settings.endpoint.url == endpoint.url && settings.endpoint.validation == endpoint.validation;
+    match present.state {
+        StatusState::Paused => StatusView { consent, handshake: None, ..present },
+        StatusState::Active if consent.is_some() || endpoint.validation.is_none() => {
+            StatusView { consent, ..present }
+        }
+        StatusState::Disabled if is_same => StatusView { consent, ..present },
+        StatusState::Pending if is_same && present.handshake.is_some() => present,
+        StatusState::Active | StatusState::Pending | StatusState::Failed | StatusState::Disabled => {
+            activated(None, endpoint, begin)
+        }
+    }
+}
+
+/// The status after an operator's action. Where it holds a handshake, that is to be run now.
+pub fn act(
+    action: Action,
+    settings: &SubscriptionSettings,
+    begin: Begin<'_>,
+) -> Result<StatusView, WrongState> {
+    let present = present(settings, begin.now);
+    let (needed, done, is_possible) = match (action, present.state) {
+        (Action::Validate, _) => return validated(present, &settings.endpoint, begin),
+        (Action::Pause, state) => ("an Active one", "paused", state == StatusState::Active),
+        (Action::Resume, state) => ("a Paused one", "resumed", state == StatusState::Paused),
+        (Action::Enable, state) => (
+            "a Disabled or Failed one",
+            "enabled",
+            matches!(state, StatusState::Disabled | StatusState::Failed),
+        ),
+        (Action::Disable, state) => ("one that is not", "disabled", state != StatusState::Disabled),
+        (Action::Force, state) => ("an Active one", "forced", state == StatusState::Active),
+    };
+    if !is_possible {
+        return Err(WrongState::State { state: present.state, needed, done });
+    }
+    let stopped = |state, reason: &str, consent| StatusView {
+        state,
+        reason: Some(reason.to_owned()),
+        since: IsoTimestamp(begin.now),
+        consent,
+        handshake: None,
+    };
+    Ok(match action {
+        Action::Pause => stopped(StatusState::Paused, "paused by an operator", present.consent),
+        Action::Disable => stopped(StatusState::Disabled, "disabled by an operator", None),
+        Action::Resume => activated(present.consent, &settings.endpoint, begin),
+        Action::Enable | Action::Validate => activated(None, &settings.endpoint, begin),
+        Action::Force => present,
+    })
+}
+
+/// The status after a handshake's end; `None` if it is not the one that is under way any more, because another began
+/// or the endpoint has called back meanwhile.
+pub fn concluded(
+    settings: &SubscriptionSettings,
+    code: &SecretText,
+    answer: &Answer,
+    now: Timestamp,
+) -> Option<StatusView> {
+    let present = present(settings, now);
+    let is_same = |own: &SecretText| Secret::new(own.expose()).matches(code.expose());
+    present.handshake.as_ref()?.code.as_ref().filter(|own| is_same(own))?;
+    Some(match answer {
+        Answer::Consented { rate } => consented(present, &settings.endpoint, *rate, now),
+        Answer::Awaited { said } => awaited(present, said, now),
+        Answer::Refused { reason } => refused(present, reason, now),
+        Answer::Unasked { reason } => unasked(present, reason, now),
+    })
+}
+
+/// The status after the endpoint called back with this code; `None` if it came too late or with another code.
+pub fn called_back(
+    settings: &SubscriptionSettings,
+    code: &SecretText,
+    rate: AllowedRate,
+    now: Timestamp,
+) -> Option<StatusView> {
+    let expires_at = settings.status.as_ref()?.handshake.as_ref()?.expires_at.0;
+    if expires_at <= now {
+        return None;
+    }
+    concluded(settings, code, &Answer::Consented { rate }, now)
+}
+
+impl HandshakeView {
+    /// The code of a handshake whose endpoint is still to be asked.
+    pub fn code_to_ask_with(&self) -> Option<&SecretText> {
+        self.code.as_ref().filter(|_| self.asked_at.is_none())
+    }
+}
+
+impl StatusView {
+    /// A status without a handshake.
+    pub fn new(state: StatusState, reason: Option<String>, since: Timestamp) -> Self {
+        Self { state, reason, since: IsoTimestamp(since), consent: None, handshake: None }
+    }
+
+    /// The status as it reads at this time: an endpoint that has not consented by its deadline has not consented,
+    /// without anybody having to write that down.
+    pub fn at(&self, now: Timestamp) -> Self {
+        let expired =
+            self.handshake.as_ref().map(|handshake| handshake.expires_at.0).filter(|until| *until <= now);
+        match expired {
+            Some(until) if self.state == StatusState::Pending => {
+                let was_asked = self.handshake.as_ref().is_some_and(|handshake| handshake.asked_at.is_some());
+                let said = self.reason.as_ref().filter(|_| was_asked).map(|said| format!(": {said}"));
+                let said = said.unwrap_or_else(|| format!(": {NOT_ASKED}"));
+                let reason = format!("the endpoint did not consent in time{said}");
+                Self::new(StatusState::Failed, Some(reason), until)
+            }
+            Some(_) => Self { handshake: None, ..self.clone() },
+            None => self.clone(),
+        }
+    }
+}
+
+/// Active, if nothing is to be asked or was consented to already; else pending, with a handshake.
+fn activated(consent: Option<ConsentView>, endpoint: &EndpointSettings, begin: Begin<'_>) -> StatusView {
+    let since = IsoTimestamp(begin.now);
+    let consent = consent.filter(|consent| consent.is_for(endpoint));
+    if consent.is_some() || endpoint.validation.is_none() {
+        return StatusView { state: StatusState::Active, reason: None, since, consent, handshake: None };
+    }
+    let reason = Some("the endpoint is asked whether it wants events".to_owned());
+    StatusView { state: StatusState::Pending, reason, since, consent: None, handshake: Some(begun(begin)) }
+}
+
+/// An active, paused or disabled one stays so while it is asked.
+fn validated(
+    present: StatusView,
+    endpoint: &EndpointSettings,
+    begin: Begin<'_>,
+) -> Result<StatusView, WrongState> {
+    if endpoint.validation.is_none() {
+        return Err(WrongState::NothingToValidate);
+    }
+    Ok(match present.state {
+        StatusState::Pending | StatusState::Failed => activated(None, endpoint, begin),
+        StatusState::Active | StatusState::Paused | StatusState::Disabled => {
+            StatusView { handshake: Some(begun(begin)), ..present }
+        }
+    })
+}
+
+fn begun(begin: Begin<'_>) -> HandshakeView {
+    let expires_at = IsoTimestamp(begin.now + HANDSHAKE_WINDOW);
+    HandshakeView { code: Some(begin.code.clone()), expires_at, asked_at: None }
+}
+
+fn consented(
+    present: StatusView,
+    endpoint: &EndpointSettings,
+    rate: AllowedRate,
+    now: Timestamp,
+) -> StatusView {
+    let EndpointSettings { url, validation, .. } = endpoint;
+    let at = IsoTimestamp(now);
+    let AllowedRate(allowed_requests_per_minute) = rate;
+    let consent = ConsentView { url: url.clone(), validation: *validation, at, allowed_requests_per_minute };
+    let given = StatusView { consent: Some(consent), handshake: None, ..present };
+    match given.state {
+        StatusState::Pending | StatusState::Failed => {
+            StatusView { state: StatusState::Active, reason: None, since: at, ..given }
+        }
+        StatusState::Active => StatusView { reason: None, ..given },
+        StatusState::Paused | StatusState::Disabled => given,
+    }
+}
+
+fn awaited(present: StatusView, said: &str, now: Timestamp) -> StatusView {
+    let reason = Some(format!("the endpoint has yet to consent: {said}"));
+    let asked_at = Some(IsoTimestamp(now));
+    let handshake = present.handshake.clone().map(|handshake| HandshakeView { asked_at, ..handshake });
+    match present.state {
+        StatusState::Active | StatusState::Failed => StatusView {
+            state: StatusState::Pending,
+            reason,
+            since: IsoTimestamp(now),
+            consent: None,
+            handshake,
+        },
+        StatusState::Pending => StatusView { reason, handshake, ..present },
+        StatusState::Paused | StatusState::Disabled => StatusView { consent: None, ..present },
+    }
+}
+
+fn refused(present: StatusView, reason: &str, now: Timestamp) -> StatusView {
+    let given = StatusView { consent: None, handshake: None, ..present };
+    match given.state {
+        StatusState::Active | StatusState::Pending | StatusState::Failed => StatusView {
+            state: StatusState::Failed,
+            reason: Some(reason.to_owned()),
+            since: IsoTimestamp(now),
+            ..given
+        },
+        StatusState::Paused | StatusState::Disabled => given,
+    }
+}
+
+/// Silence takes nothing back: of what is not pending, only that nothing was said is kept.
+fn unasked(present: StatusView, reason: &str, now: Timestamp) -> StatusView {
+    match present.state {
+        StatusState::Active => {
+            StatusView { handshake: None, reason: Some(format!("it stays as it was: {reason}")), ..present }
+        }
+        StatusState::Paused | StatusState::Disabled => StatusView { handshake: None, ..present },
+        StatusState::Pending | StatusState::Failed => refused(present, reason, now),
+    }
+}
+
+/// The status as it reads now. What was written before there were states is active.
+fn present(settings: &SubscriptionSettings, now: Timestamp) -> StatusView {
+    let active = || StatusView::new(StatusState::Active, None, Timestamp::EPOCH);
+    settings.status.as_ref().map_or_else(active, |status| status.at(now))
+}
+
+#[cfg(test)]
+mod tests;

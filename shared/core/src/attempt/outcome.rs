@@ -1,0 +1,114 @@
+//! What came of an attempt, and the closed list of names a dead letter gives it.
+
+use serde::{Deserialize, Serialize};
+
+/// Why a request brought no response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SendFailure {
+    /// No response head within the timeout, though the request was, or could have been, sent.
+    #[error("no answer in time")]
+    TimedOut,
+    /// No connection within the timeout: the resolver, the connect or the TLS handshake was silent, and nothing of the
+    /// request was sent.
+    #[error("no connection in time")]
+    ConnectTimedOut,
+    /// Refused, reset or closed connection, or an answer that is not HTTP.
+    #[error("the connection failed")]
+    Socket,
+    /// The host's name was not resolved.
+    #[error("the host name was not resolved")]
+    Resolution {
+        /// Whether an authority said that the name does not exist.
+        does_not_exist: bool,
+    },
+    /// Certificate or handshake.
+    #[error("the TLS handshake failed")]
+    Tls,
+    /// This machine has no socket or file left: our fault, and no attempt.
+    #[error("no resources left to connect")]
+    Exhausted,
+    /// The scheme, port or an address of the host is not allowed.
+    #[error("the endpoint's address is not allowed")]
+    AddressRefused,
+}
+
+/// `lastDeliveryOutcome`: a closed list (SPEC §4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum OutcomeName {
+    /// 400.
+    BadRequest,
+    /// 401.
+    Unauthorized,
+    /// 403.
+    Forbidden,
+    /// 404.
+    NotFound,
+    /// 408, or no answer in time.
+    TimedOut,
+    /// 410.
+    Gone,
+    /// 413.
+    PayloadTooLarge,
+    /// 429 and 503.
+    Busy,
+    /// 3xx.
+    Redirected,
+    /// Every other status.
+    GenericError,
+    /// Refused, reset or closed connection.
+    SocketError,
+    /// Name not resolved.
+    ResolutionError,
+    /// Certificate or handshake.
+    TlsError,
+    /// An address that is not allowed.
+    AddressRefused,
+    /// Cut short by a crash or a deadline.
+    Aborted,
+    /// Never tried, because it was held.
+    Probation,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attempt::decide::Outcome;
+
+    #[test]
+    fn every_answer_and_failure_has_its_name_of_the_closed_list() {
+        let check = |outcome: Outcome, expected: Option<OutcomeName>| assert_eq!(outcome.name(), expected);
+        let answered = |status| Outcome::Answered { status, retry_after: None };
+        for status in [200, 201, 202, 203, 204] {
+            check(answered(status), None);
+        }
+        let named = [
+            (OutcomeName::BadRequest, vec![400]),
+            (OutcomeName::Unauthorized, vec![401]),
+            (OutcomeName::Forbidden, vec![403]),
+            (OutcomeName::NotFound, vec![404]),
+            (OutcomeName::TimedOut, vec![408]),
+            (OutcomeName::Gone, vec![410]),
+            (OutcomeName::PayloadTooLarge, vec![413]),
+            (OutcomeName::Busy, vec![429, 503]),
+            (OutcomeName::Redirected, vec![300, 301, 302, 304, 307, 308, 399]),
+            (
+                OutcomeName::GenericError,
+                vec![100, 205, 206, 299, 402, 405, 409, 418, 422, 499, 500, 502, 504, 599],
+            ),
+        ];
+        for (name, statuses) in named {
+            for status in statuses {
+                check(answered(status), Some(name));
+            }
+        }
+        let failed = |failure, name| check(Outcome::Failed(failure), Some(name));
+        failed(SendFailure::TimedOut, OutcomeName::TimedOut);
+        failed(SendFailure::ConnectTimedOut, OutcomeName::TimedOut);
+        failed(SendFailure::Socket, OutcomeName::SocketError);
+        failed(SendFailure::Resolution { does_not_exist: true }, OutcomeName::ResolutionError);
+        failed(SendFailure::Resolution { does_not_exist: false }, OutcomeName::ResolutionError);
+        failed(SendFailure::Tls, OutcomeName::TlsError);
+        failed(SendFailure::AddressRefused, OutcomeName::AddressRefused);
+        failed(SendFailure::Exhausted, OutcomeName::Aborted);
+    }
+}

@@ -1,0 +1,232 @@
+//! How many requests a minute an endpoint gets, over all workers together.
+//!
+//! Time is handed out: a lease is the next stretch of it that nobody has taken, as long as its requests take at the
+//! rate, and each of its requests has its own moment in it. One object per subscription says up to when time is taken;
+//! whoever writes the next value under the condition that it is still the last one has the lease. So no interleaving of
+//! workers gives out a moment twice, and what is not used is lost. A request may be begun up to a lease's length after
+//! its moment, which is all by which the rate can be exceeded.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::model::limits::SQS_DELAY_SECS_MAX;
+use crate::model::time::Timestamp;
+
+/// The longest stretch of time that one lease covers, unless a single request takes longer.
+const LEASE_LENGTH: Duration = Duration::from_secs(1);
+
+/// How far ahead a lease may begin. What has no room until then waits in the queue, and not in a worker.
+const LEASE_AHEAD_MAX: Duration = Duration::from_millis(LEASE_AHEAD_MS);
+
+const LEASE_AHEAD_MS: u64 = 1000;
+
+/// The furthest time up to which time can be taken: the longest lease of the lowest rate, a minute, begun as late as it
+/// may, and room for clocks that differ. What lies further ahead was written by a clock that was wrong.
+const TAKEN_AHEAD_MAX: Duration = Duration::from_secs(65);
+
+/// How long the line of those that found nothing may get. Whoever comes then stands at its beginning again: so a backlog
+/// comes back a few times a day, spread over the line and out of the object store, and what has become of those in the
+/// line (they may have expired, or been delivered by another worker) holds nobody back for longer.
+const LINE_MAX: Duration = Duration::from_hours(2);
+
+/// After so long in which nobody took time, nobody stands in line any more: who is parked comes back to the minute.
+const LINE_IDLE: Duration = Duration::from_mins(3);
+
+/// The version of [`RateState`] that this program writes, and the newest it reads.
+const STATE_VERSION: u32 = 1;
+
+/// A rate: whole requests a minute, at least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rate(NonZeroU32);
+
+/// Up to when the time of a subscription is taken: what its object under `rates/` holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateState {
+    v: u32,
+    taken_until: Timestamp,
+}
+
+/// Why such an object cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RateStateError {
+    /// Not one of ours.
+    #[error("not the state of a rate")]
+    Malformed(#[source] serde_json::Error),
+    /// Written by a newer program.
+    #[error("version {0} is newer than this program")]
+    Newer(u32),
+}
+
+/// The right to some requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    rate: Rate,
+    start: Timestamp,
+    requests: u32,
+    given: u32,
+}
+
+/// The right to one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token {
+    /// The earliest time at which it may be begun.
+    pub from: Timestamp,
+    until: Timestamp,
+}
+
+/// A place in the line of those that found nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// When the request comes back.
+    pub due: Timestamp,
+    given_at: Timestamp,
+}
+
+/// What there is to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grant {
+    /// This lease, once this state is written in place of the one that was read.
+    Lease(Lease, RateState),
+    /// Nothing that begins before this time.
+    NothingBefore(Timestamp),
+}
+
+impl Rate {
+    /// So many requests a minute; `None` for zero.
+    pub fn per_minute(requests: u32) -> Option<Self> {
+        NonZeroU32::new(requests).map(Self)
+    }
+
+    /// So many requests a second, in whole requests a minute, rounded down; `None` for less than one a minute, for more
+    /// than can be counted, and for what is no number.
+    pub fn per_second(requests: f64) -> Option<Self> {
+        let per_minute = (requests * 60.0).floor();
+        if !(1.0..=f64::from(u32::MAX)).contains(&per_minute) {
+            return None;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is a whole number in range"
+        )]
+        Self::per_minute(per_minute as u32)
+    }
+
+    /// Requests a minute.
+    pub fn requests_per_minute(self) -> u32 {
+        self.0.get()
+    }
+
+    /// How long so many requests take, in whole milliseconds, rounded up.
+    fn time_of(self, requests: u32) -> Duration {
+        let ms = (u64::from(requests) * 60_000).div_ceil(u64::from(self.0.get()));
+        Duration::from_millis(ms)
+    }
+
+    /// The most requests of one lease.
+    fn lease_max(self) -> u32 {
+        let per_lease = u128::from(self.0.get()) * LEASE_LENGTH.as_millis() / 60_000;
+        u32::try_from(per_lease).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// How long after its moment a request may still be begun: as long as the requests of one lease take, so that no
+    /// more than those come together with the ones that are on time. The rarer the requests, the longer each may wait
+    /// for a lane and for its texts.
+    fn token_kept(self) -> Duration {
+        Duration::from_millis(u64::from(self.lease_max()) * 60_000 / u64::from(self.0.get()))
+    }
+
+    /// What may be had at `now` by a worker in which `wanted` requests wait. `state` is what the object says, if it is
+    /// there.
+    pub fn take(self, state: Option<RateState>, wanted: u32, now: Timestamp) -> Grant {
+        let taken_until = state.map_or(Timestamp::EPOCH, |state| state.taken_until);
+        let is_of_a_wrong_clock = taken_until > now + TAKEN_AHEAD_MAX;
+        let start = if is_of_a_wrong_clock { now } else { taken_until.max(now) };
+        if start > now + LEASE_AHEAD_MAX {
+            return Grant::NothingBefore(start);
+        }
+        let requests = wanted.clamp(1, self.lease_max());
+        let lease = Lease { rate: self, start, requests, given: 0 };
+        Grant::Lease(lease, RateState { v: STATE_VERSION, taken_until: start + self.time_of(requests) })
+    }
+
+    /// When somebody may ask again that found nothing before this time: as soon as a lease may begin then.
+    pub fn asks_again(nothing_before: Timestamp) -> Timestamp {
+        Timestamp::from_millis(nothing_before.as_millis().saturating_sub(LEASE_AHEAD_MS))
+    }
+
+    /// When a request that found nothing should try again: after those of this worker that found nothing before
+    /// it, the last of them at the place `last`, so that they do not all come back at once and find one place.
+    /// What is far down the line is not kept in the queue; at the end of the longest line it begins again, past
+    /// what the queue can delay. A line whose last place was given by a clock that was set back since is gone.
+    pub fn line_up(self, last: Option<Place>, nothing_before: Timestamp, now: Timestamp) -> Place {
+        let last = last.filter(|last| last.given_at <= now + TAKEN_AHEAD_MAX);
+        let after_last = last.map_or(Timestamp::EPOCH, |last| last.due + self.time_of(1));
+        let next = after_last.max(nothing_before);
+        let past_the_queue = now + Duration::from_secs(u64::from(SQS_DELAY_SECS_MAX) + 1);
+        let due = if next <= now + LINE_MAX { next } else { past_the_queue };
+        Place { due, given_at: now }
+    }
+}
+
+impl Lease {
+    /// Whether it is of this rate: one of another is not used any more.
+    pub fn is_of(&self, rate: Rate) -> bool {
+        self.rate == rate
+    }
+
+    /// The right to the next request, if there is one left that may still be begun at `now`. A lease that
+    /// begins later than any that is given is of a clock that was set back since, and has none.
+    pub fn token(&mut self, now: Timestamp) -> Option<Token> {
+        if self.start > now + LEASE_AHEAD_MAX {
+            return None;
+        }
+        while self.given < self.requests {
+            let from = self.start + self.rate.time_of(self.given);
+            self.given += 1;
+            let token = Token { from, until: from + self.rate.token_kept() };
+            if now < token.until {
+                return Some(token);
+            }
+        }
+        None
+    }
+}
+
+impl Token {
+    /// Whether its request may be begun at this time.
+    pub fn holds(&self, now: Timestamp) -> bool {
+        (self.from..self.until).contains(&now)
+    }
+}
+
+impl RateState {
+    /// Reads an object.
+    pub fn parse(bytes: &[u8]) -> Result<Self, RateStateError> {
+        let state: Self = serde_json::from_slice(bytes).map_err(RateStateError::Malformed)?;
+        if state.v > STATE_VERSION { Err(RateStateError::Newer(state.v)) } else { Ok(state) }
+    }
+
+    /// Whether nobody has taken any of the last minutes, so that whoever stood in line is not there any more.
+    pub fn is_idle(&self, now: Timestamp) -> bool {
+        self.taken_until + LINE_IDLE < now
+    }
+
+    /// Writes the object.
+    pub fn render(&self) -> Bytes {
+        // Two numbers: serialising them cannot fail.
+        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// Whether it says already that nothing is to be had at `now`, so that the object need not be read again.
+    pub fn gives_nothing(&self, now: Timestamp) -> Option<Timestamp> {
+        let is_ahead = self.taken_until > now + LEASE_AHEAD_MAX && self.taken_until <= now + TAKEN_AHEAD_MAX;
+        is_ahead.then_some(self.taken_until)
+    }
+}
+
+#[cfg(test)]
+mod tests;

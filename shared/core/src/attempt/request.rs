@@ -1,0 +1,281 @@
+//! One attempt as a request: its headers, its body and its signature.
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+};
+use sha2::{Digest, Sha256};
+
+use crate::attempt::delivery_header;
+use crate::attempt::signature;
+use crate::events::output::{OutputBody, OutputError, binary_request, request_body};
+use crate::model::hops::{HOPS_HEADER, Hops};
+use crate::model::schema::{ContentMode, Schema};
+use crate::model::time::Timestamp;
+use crate::model::topic::Subscription;
+
+const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+const WEBHOOK_REQUEST_ORIGIN: HeaderName = HeaderName::from_static("webhook-request-origin");
+const ORIGIN: HeaderName = HeaderName::from_static("origin");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const AEG_EVENT_TYPE: HeaderName = HeaderName::from_static("aeg-event-type");
+const AEG_SUBSCRIPTION_NAME: HeaderName = HeaderName::from_static("aeg-subscription-name");
+const AEG_DELIVERY_COUNT: HeaderName = HeaderName::from_static("aeg-delivery-count");
+const POSTHASTE_REPLAYED: HeaderName = HeaderName::from_static("posthaste-replayed");
+const NOTIFICATION: HeaderValue = HeaderValue::from_static("Notification");
+const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+pub(crate) const AGENT: HeaderValue =
+    HeaderValue::from_static(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
+
+/// An event on its way into a request.
+#[derive(Debug, Clone)]
+pub struct Outgoing<'a> {
+    /// What identifies it towards this subscription over all retries.
+    pub key: &'a str,
+    /// Its JSON text.
+    pub json: Bytes,
+    /// Its trace context.
+    pub traceparent: Option<&'a str>,
+}
+
+/// What all requests of one attempt share.
+#[derive(Debug, Clone, Copy)]
+pub struct AttemptContext<'a> {
+    /// The subscription.
+    pub subscription: &'a Subscription,
+    /// The schema the events were accepted in, which is the one they are sent in.
+    pub schema: Schema,
+    /// How many attempts were made before this one.
+    pub attempts_before: u16,
+    /// Whether the events are replayed dead letters.
+    pub replayed: bool,
+    /// How many deliveries of posthaste the events came through before they were accepted: the most of any.
+    pub hops: Hops,
+    /// When the attempt is made.
+    pub at: Timestamp,
+    /// Who asks, for `WebHook-Request-Origin` and `Origin`: a name without a scheme.
+    pub origin: &'a HeaderValue,
+}
+
+/// The headers and the body of a request that carries `events`, at least one.
+///
+/// Fails only if an event cannot be sent in binary mode.
+pub fn request(
+    context: AttemptContext<'_>,
+    events: &[Outgoing<'_>],
+) -> Result<(HeaderMap, Vec<Bytes>), OutputError> {
+    let subscription = context.subscription;
+    let (mut headers, body) = match (subscription.content_mode, events) {
+        (ContentMode::Binary, [event]) if context.schema == Schema::CloudEvents => {
+            match binary_request(&event.json)? {
+                Some(binary) => (binary.headers, vec![binary.body]),
+                None => structured(context, events),
+            }
+        }
+        _ => structured(context, events),
+    };
+    let texts: Vec<&[u8]> = events.iter().map(|event| &*event.json).collect();
+    delivery_header::set(&mut headers, &subscription.delivery_headers, &texts);
+    let id = webhook_id(events);
+    let signed = signature::header(&subscription.signing, &id, context.at, &body);
+    put(&mut headers, WEBHOOK_ID, &id);
+    headers.insert(WEBHOOK_TIMESTAMP, context.at.as_secs().into());
+    if !signed.is_empty() {
+        put(&mut headers, WEBHOOK_SIGNATURE, &signed);
+    }
+    headers.insert(WEBHOOK_REQUEST_ORIGIN, context.origin.clone());
+    headers.insert(ORIGIN, context.origin.clone());
+    headers.insert(USER_AGENT, AGENT);
+    if subscription.batching.partial_acknowledgement {
+        // Its answer is read: without this header a server may send it in any coding (RFC 9110, 12.5.3).
+        headers.insert(ACCEPT_ENCODING, IDENTITY);
+    }
+    headers.insert(AEG_EVENT_TYPE, NOTIFICATION);
+    put(&mut headers, AEG_SUBSCRIPTION_NAME, subscription.name.as_str());
+    headers.insert(AEG_DELIVERY_COUNT, context.attempts_before.into());
+    if subscription.endpoint.has_access_token() {
+        headers.insert(CACHE_CONTROL, NO_STORE);
+    }
+    headers.insert(HOPS_HEADER, u16::from(context.hops.next().get()).into());
+    if context.replayed {
+        headers.insert(POSTHASTE_REPLAYED, HeaderValue::from_static("true"));
+    }
+    if let [Outgoing { traceparent: Some(traceparent), .. }] = events {
+        put(&mut headers, TRACEPARENT, traceparent);
+    }
+    Ok((headers, body))
+}
+
+/// The id of a request, the same for the same events on every attempt: one event's own key, or for several a digest
+/// of theirs.
+pub fn webhook_id(events: &[Outgoing<'_>]) -> String {
+    if let [event] = events {
+        return format!("msg_{}", event.key);
+    }
+    let mut digest = Sha256::new();
+    for event in events {
+        digest.update(event.key.as_bytes());
+        digest.update(b"\n");
+    }
+    let digest = digest.finalize();
+    format!("msg_{:032x}", u128::from_be_bytes(std::array::from_fn(|at| digest[at])))
+}
+
+fn structured(context: AttemptContext<'_>, events: &[Outgoing<'_>]) -> (HeaderMap, Vec<Bytes>) {
+    let texts: Vec<Bytes> = events.iter().map(|event| event.json.clone()).collect();
+    let OutputBody { content_type, slices } =
+        request_body(&texts, context.schema, context.subscription.batching.enabled);
+    (HeaderMap::from_iter([(CONTENT_TYPE, content_type)]), slices)
+}
+
+/// Sets a header to a text that cannot be refused: a name, a key of ours, base64, or a checked trace context. Were it
+/// refused all the same, the request goes without the header.
+fn put(headers: &mut HeaderMap, name: HeaderName, text: &str) {
+    if let Ok(value) = HeaderValue::from_str(text) {
+        headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{SubscriptionSettings, compile_subscription};
+    use crate::model::name::{SubscriptionName, TopicName};
+    use serde_json::json;
+
+    #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
+    fn subscription(schema: Schema, more: serde_json::Value) -> Subscription {
+        let mut settings = json!({
+            "endpoint": { "url": "https://billing.example.com/hooks" },
+            "signing": { "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] },
+        });
+        settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let settings: SubscriptionSettings = serde_json::from_value(settings).unwrap();
+        let (topic, name) =
+            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        compile_subscription(&topic, schema, &name, &settings).unwrap()
+    }
+
+    fn event(key: &str) -> Outgoing<'_> {
+        let json = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":{"n":1}}"#;
+        Outgoing { key, json: Bytes::from_static(json.as_bytes()), traceparent: None }
+    }
+
+    fn wire(subscription: &Subscription, events: &[Outgoing<'_>]) -> String {
+        let context = AttemptContext {
+            subscription,
+            schema: subscription.delivery_schema,
+            attempts_before: 2,
+            replayed: false,
+            hops: Hops::default(),
+            at: Timestamp::from_millis(1_614_265_330_123),
+            origin: &HeaderValue::from_static("posthaste.example"),
+        };
+        let (headers, body) = request(context, events).unwrap();
+        let mut lines: Vec<_> =
+            headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+        lines.sort();
+        format!("{}\n\n{}", lines.join("\n"), String::from_utf8(body.concat()).unwrap())
+    }
+
+    #[test]
+    fn one_structured_cloud_event() {
+        insta::assert_snapshot!(wire(&subscription(Schema::CloudEvents, json!({})), &[event("a-0")]));
+    }
+
+    #[test]
+    fn one_binary_cloud_event() {
+        let binary = subscription(Schema::CloudEvents, json!({ "contentMode": "binary" }));
+        let traceparent = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+        insta::assert_snapshot!(wire(&binary, &[Outgoing { traceparent, ..event("a-0") }]));
+    }
+
+    #[test]
+    fn a_batch_of_cloud_events() {
+        let batched = subscription(Schema::CloudEvents, json!({ "batching": { "maxEventsPerBatch": 10 } }));
+        insta::assert_snapshot!(wire(&batched, &[event("a-0"), event("a-1")]));
+    }
+
+    #[test]
+    fn an_answer_that_is_read_is_asked_for_without_a_coding() {
+        let check = |is_partial: bool| {
+            let batching = json!({ "maxEventsPerBatch": 10, "partialAcknowledgement": is_partial });
+            let batched = subscription(Schema::CloudEvents, json!({ "batching": batching }));
+            assert_eq!(wire(&batched, &[event("a-0")]).contains("accept-encoding: identity"), is_partial);
+        };
+        check(true);
+        check(false);
+    }
+
+    #[test]
+    fn one_event_grid_event_is_an_array() {
+        insta::assert_snapshot!(wire(&subscription(Schema::EventGrid, json!({})), &[event("a-0")]));
+    }
+
+    #[test]
+    fn one_event_with_custom_headers_and_both_kinds_of_signature() {
+        let headers = json!([
+            { "name": "X-Tenant", "value": "acme" },
+            { "name": "Authorization", "value": "Bearer s3cret", "isSecret": true },
+            { "name": "X-Number", "fromEvent": "/data/n" },
+            { "name": "X-Type", "fromEvent": "/type" },
+            { "name": "X-Nothing", "fromEvent": "/data/nothing" },
+        ]);
+        let secrets =
+            ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsk_VEVTVFNJR05JTkdLRVlET05PVFVTRVRISVNGT1JBTlk="];
+        for content_mode in ["structured", "binary"] {
+            let more = json!({ "deliveryHeaders": headers, "signing": { "secrets": secrets }, "contentMode": content_mode });
+            let name = format!("custom_headers_{content_mode}");
+            insta::assert_snapshot!(name, wire(&subscription(Schema::CloudEvents, more), &[event("a-0")]));
+        }
+    }
+
+    #[test]
+    fn a_secret_header_is_marked_so_that_nobody_logs_it() {
+        let headers = json!([{ "name": "Authorization", "value": "Bearer s3cret", "isSecret": true }]);
+        let subscription = subscription(Schema::CloudEvents, json!({ "deliveryHeaders": headers }));
+        let context = AttemptContext {
+            subscription: &subscription,
+            schema: Schema::CloudEvents,
+            attempts_before: 0,
+            replayed: false,
+            hops: Hops::default(),
+            at: Timestamp::EPOCH,
+            origin: &HeaderValue::from_static("posthaste.example"),
+        };
+        let (headers, _) = request(context, &[event("a-0")]).unwrap();
+        assert!(headers["authorization"].is_sensitive());
+        assert!(!format!("{headers:?} {subscription:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn a_replayed_event_says_so() {
+        let check = |replayed, expected: Option<&str>| {
+            let context = AttemptContext {
+                subscription: &subscription(Schema::CloudEvents, json!({})),
+                schema: Schema::CloudEvents,
+                attempts_before: 0,
+                replayed,
+                hops: Hops::default(),
+                at: Timestamp::EPOCH,
+                origin: &HeaderValue::from_static("posthaste.example"),
+            };
+            let (headers, _) = request(context, &[event("a-0")]).unwrap();
+            assert_eq!(headers.get("posthaste-replayed").map(|value| value.to_str().unwrap()), expected);
+        };
+        check(true, Some("true"));
+        check(false, None);
+    }
+
+    #[test]
+    fn the_id_of_a_batch_is_the_same_for_the_same_events_only() {
+        let id = |keys: &[&str]| webhook_id(&keys.iter().map(|key| event(key)).collect::<Vec<_>>());
+        assert_eq!(id(&["a-0", "a-1"]), id(&["a-0", "a-1"]));
+        assert_ne!(id(&["a-0", "a-1"]), id(&["a-0", "a-2"]));
+        assert_ne!(id(&["a-0", "a-1"]), id(&["a-0a-", "1"]));
+        assert_eq!(id(&["a-0"]), "msg_a-0");
+    }
+}

@@ -1,0 +1,391 @@
+//! What takes a message's place once every event of it has a verdict.
+
+use std::time::Duration;
+
+use crate::attempt::decide::DeadLetterReason;
+use crate::model::delivery::{DeadLetter, Delivery, Entry, LastAttempt};
+use crate::model::limits::SQS_DELAY_SECS_MAX;
+use crate::model::time::Timestamp;
+use crate::model::topic::DeadLetterPolicy;
+
+/// What became of one event of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryVerdict {
+    /// It arrived.
+    Delivered,
+    /// An attempt failed and there will be another.
+    Retry {
+        /// The earliest next attempt.
+        not_before: Timestamp,
+        /// How the attempt ended.
+        last: LastAttempt,
+    },
+    /// It is given up.
+    GiveUp {
+        /// Why.
+        reason: DeadLetterReason,
+        /// How the attempt ended that was just made, if one was.
+        last: Option<LastAttempt>,
+    },
+    /// Its attempt was not begun; it goes back without delay.
+    NotStarted,
+    /// It could not be tried because of us, not of the endpoint; it waits without an attempt being counted.
+    Postponed {
+        /// The earliest next attempt.
+        not_before: Timestamp,
+    },
+    /// Nothing may be sent to it now: it waits until its endpoint recovers or an operator resumes, or its time is over,
+    /// without an attempt being counted.
+    Held,
+}
+
+impl EntryVerdict {
+    /// The same, but an event that only waits comes back at its end, so that it is not given up long after it.
+    #[must_use]
+    pub fn not_past(self, expires_at: Timestamp) -> Self {
+        match self {
+            Self::Postponed { not_before } => Self::Postponed { not_before: not_before.min(expires_at) },
+            verdict => verdict,
+        }
+    }
+
+    /// Whether events of these two verdicts stay together: they end alike, and wait alike to the second. Requests that
+    /// ended milliseconds apart do not make messages of their own.
+    fn goes_with(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Retry { not_before, last }, Self::Retry { not_before: other_time, last: other }) => {
+                let waits = [not_before.since(last.at).as_secs(), other_time.since(other.at).as_secs()];
+                last.is_alike(other) && waits[0] == waits[1]
+            }
+            (Self::GiveUp { reason, last }, Self::GiveUp { reason: other_reason, last: other }) => {
+                let is_alike = match (last, other) {
+                    (Some(last), Some(other)) => last.is_alike(other),
+                    (last, other) => last.is_none() && other.is_none(),
+                };
+                reason == other_reason && is_alike
+            }
+            (one, other) => one == other,
+        }
+    }
+
+    /// The one of two that go together whose times are later, so that nothing is tried too early.
+    fn later(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Retry { not_before, .. }, Self::Retry { not_before: other_time, .. }) => {
+                if other_time > not_before { other } else { self }
+            }
+            (Self::GiveUp { last: Some(last), .. }, Self::GiveUp { last: Some(other_last), .. }) => {
+                if other_last.at > last.at {
+                    other
+                } else {
+                    self
+                }
+            }
+            _ => self,
+        }
+    }
+}
+
+/// What takes a message's place.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Settlement {
+    /// Deliveries that are tried again, each at its own time.
+    pub again: Vec<Delivery>,
+    /// Deliveries that are held until they may be sent, or the first of their events expires.
+    pub held: Vec<Delivery>,
+    /// Dead letters.
+    pub dead: Vec<DeadLetter>,
+    /// Events dropped because the subscription keeps no such dead letters, as the dead letters they would have been.
+    pub dropped: Vec<DeadLetter>,
+}
+
+/// Where a delivery waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// In the queue, hidden for so many seconds.
+    Queue {
+        /// 0..=900.
+        delay_secs: u16,
+    },
+    /// In the object store, under the minute in which it falls due.
+    Parked,
+}
+
+/// Gathers the events of a message by what became of them. `verdicts` has one item per event, in order.
+pub fn settle(
+    delivery: &Delivery,
+    verdicts: &[EntryVerdict],
+    policy: Option<&DeadLetterPolicy>,
+) -> Settlement {
+    let mut kinds: Vec<(EntryVerdict, Vec<Entry>)> = Vec::new();
+    for (entry, verdict) in delivery.events.iter().zip(verdicts) {
+        if *verdict == EntryVerdict::Delivered {
+            continue;
+        }
+        match kinds.iter_mut().find(|(kind, _)| kind.goes_with(*verdict)) {
+            Some((kind, entries)) => {
+                *kind = kind.later(*verdict);
+                entries.push(entry.clone());
+            }
+            None => kinds.push((*verdict, vec![entry.clone()])),
+        }
+    }
+    let mut settlement = Settlement::default();
+    for (verdict, entries) in kinds {
+        settlement.add(delivery, verdict, entries, policy);
+    }
+    settlement
+}
+
+/// Where something waits that is not due before `not_before`.
+pub fn wait(not_before: Timestamp, now: Timestamp) -> Wait {
+    let secs = not_before.since(now).as_millis().div_ceil(1000);
+    u16::try_from(secs)
+        .ok()
+        .filter(|secs| *secs <= SQS_DELAY_SECS_MAX)
+        .map_or(Wait::Parked, |delay_secs| Wait::Queue { delay_secs })
+}
+
+/// The delay of a dead-letter message in whole seconds, within what the queue can delay.
+pub fn dead_letter_delay_secs(delay: Duration) -> u16 {
+    let secs = u16::try_from(delay.as_millis().div_ceil(1000)).unwrap_or(SQS_DELAY_SECS_MAX);
+    secs.min(SQS_DELAY_SECS_MAX)
+}
+
+impl Settlement {
+    fn add(
+        &mut self,
+        delivery: &Delivery,
+        verdict: EntryVerdict,
+        entries: Vec<Entry>,
+        policy: Option<&DeadLetterPolicy>,
+    ) {
+        match verdict {
+            EntryVerdict::Delivered => {}
+            EntryVerdict::NotStarted => self.again.push(delivery.with_events(entries)),
+            EntryVerdict::Held => self.held.push(delivery.with_events(entries)),
+            EntryVerdict::Postponed { not_before } => {
+                self.again.push(Delivery { not_before, ..delivery.with_events(entries) });
+            }
+            EntryVerdict::Retry { not_before, last } => {
+                self.again.push(Delivery { not_before, ..tried(delivery, Some(last), entries) });
+            }
+            EntryVerdict::GiveUp { reason, last } => {
+                let letters = if is_dropped(reason, policy) { &mut self.dropped } else { &mut self.dead };
+                letters.push(DeadLetter {
+                    reason,
+                    delivery: tried(delivery, last, entries),
+                    storage: None,
+                    object: None,
+                    dropped: false,
+                });
+            }
+        }
+    }
+}
+
+/// The delivery with one attempt more, if one was made.
+fn tried(delivery: &Delivery, last: Option<LastAttempt>, entries: Vec<Entry>) -> Delivery {
+    let mut tried = delivery.with_events(entries);
+    if last.is_some() {
+        tried.attempts = tried.attempts.saturating_add(1);
+        tried.timed_out |= last.is_some_and(LastAttempt::had_no_answer_in_time);
+        tried.last = last;
+    }
+    tried
+}
+
+/// Without a policy (the subscription is gone) everything is kept.
+fn is_dropped(reason: DeadLetterReason, policy: Option<&DeadLetterPolicy>) -> bool {
+    policy.is_some_and(|policy| {
+        !policy.enabled || (reason == DeadLetterReason::TimeToLiveExceeded && !policy.on_expiry)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attempt::decide::Outcome;
+    use crate::attempt::outcome::{OutcomeName, SendFailure};
+    use crate::model::delivery::{Marks, Payload};
+    use crate::model::hops::Hops;
+    use crate::model::name::{SubscriptionName, TopicName};
+    use crate::model::schema::Schema;
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
+    const LAST: LastAttempt = LastAttempt {
+        outcome: OutcomeName::Busy,
+        status: Some(503),
+        at: NOW,
+        name_was_unknown: false,
+        was_unconnected: false,
+    };
+    const KEPT: DeadLetterPolicy =
+        DeadLetterPolicy { enabled: true, on_expiry: true, delay: Duration::ZERO, give_up_after: None };
+
+    fn delivery(events: usize) -> Delivery {
+        let entry = |index: usize| Entry {
+            key: format!("k-{index}"),
+            expires_at: NOW,
+            traceparent: None,
+            marks: Marks::default(),
+            envelope: None,
+            payload: Payload::Inline(Bytes::from_static(b"{}")),
+        };
+        Delivery {
+            topic: TopicName::parse("orders").unwrap(),
+            subscription: SubscriptionName::parse("billing").unwrap(),
+            schema: Schema::CloudEvents,
+            published_at: NOW,
+            not_before: NOW,
+            attempts: 3,
+            last: None,
+            timed_out: false,
+            identity: None,
+            hops: Hops::default(),
+            events: (0..events).map(entry).collect(),
+        }
+    }
+
+    fn keys(delivery: &Delivery) -> Vec<&str> {
+        delivery.events.iter().map(|entry| entry.key.as_str()).collect()
+    }
+
+    fn give_up(reason: DeadLetterReason, last: Option<LastAttempt>) -> EntryVerdict {
+        EntryVerdict::GiveUp { reason, last }
+    }
+
+    #[test]
+    fn what_arrived_leaves_nothing() {
+        assert_eq!(settle(&delivery(2), &[EntryVerdict::Delivered; 2], Some(&KEPT)), Settlement::default());
+    }
+
+    #[test]
+    fn events_with_the_same_fate_stay_together() {
+        let later = NOW + Duration::from_secs(30);
+        let retry = EntryVerdict::Retry { not_before: later, last: LAST };
+        let verdicts = [retry, EntryVerdict::Delivered, retry, EntryVerdict::NotStarted];
+        let settlement = settle(&delivery(4), &verdicts, Some(&KEPT));
+        let [again, back] = settlement.again.as_slice() else { panic!("expected two deliveries") };
+        assert_eq!((keys(again), again.attempts, again.not_before), (vec!["k-0", "k-2"], 4, later));
+        assert_eq!((keys(back), back.attempts, back.last), (vec!["k-3"], 3, None));
+    }
+
+    #[test]
+    fn answers_milliseconds_apart_make_one_message() {
+        let retry = |ms: u64| EntryVerdict::Retry {
+            not_before: NOW + Duration::from_millis(30_000 + ms),
+            last: LastAttempt { at: NOW + Duration::from_millis(ms), ..LAST },
+        };
+        let settlement = settle(&delivery(3), &[retry(0), retry(7), retry(3)], Some(&KEPT));
+        let [again] = settlement.again.as_slice() else { panic!("expected one delivery") };
+        assert_eq!((again.events.len(), again.not_before), (3, NOW + Duration::from_millis(30_007)));
+    }
+
+    #[test]
+    fn what_is_postponed_waits_without_an_attempt() {
+        let not_before = NOW + Duration::from_secs(9);
+        let settlement = settle(&delivery(1), &[EntryVerdict::Postponed { not_before }], Some(&KEPT));
+        assert_eq!((settlement.again[0].not_before, settlement.again[0].attempts), (not_before, 3));
+    }
+
+    #[test]
+    fn only_what_was_sent_may_be_answered_late() {
+        let check = |failure, expected| {
+            let last = LastAttempt::of(Outcome::Failed(failure), NOW).unwrap();
+            assert_eq!(last.outcome, OutcomeName::TimedOut);
+            let settlement =
+                settle(&delivery(1), &[EntryVerdict::Retry { not_before: NOW, last }], Some(&KEPT));
+            assert_eq!(settlement.again[0].timed_out, expected, "{failure:?}");
+        };
+        check(SendFailure::TimedOut, true);
+        check(SendFailure::ConnectTimedOut, false);
+    }
+
+    #[test]
+    fn only_an_attempt_that_was_made_is_counted() {
+        let verdicts = [
+            give_up(DeadLetterReason::UndeliverableDueToClientError, Some(LAST)),
+            give_up(DeadLetterReason::TimeToLiveExceeded, None),
+        ];
+        let attempts: Vec<_> =
+            settle(&delivery(2), &verdicts, None).dead.iter().map(|dead| dead.delivery.attempts).collect();
+        assert_eq!(attempts, [4, 3]);
+    }
+
+    #[test]
+    fn what_the_subscription_does_not_keep_is_dropped_and_counted() {
+        let verdicts = [
+            give_up(DeadLetterReason::TimeToLiveExceeded, None),
+            give_up(DeadLetterReason::EndpointGone, Some(LAST)),
+        ];
+        let dropped = |policy| {
+            let dropped = settle(&delivery(2), &verdicts, Some(&policy)).dropped;
+            let event = |letter: &DeadLetter| (letter.reason, letter.delivery.events.len());
+            dropped.iter().map(event).collect::<Vec<_>>()
+        };
+        let expired = (DeadLetterReason::TimeToLiveExceeded, 1);
+        assert_eq!(dropped(KEPT), []);
+        assert_eq!(dropped(DeadLetterPolicy { on_expiry: false, ..KEPT }), [expired]);
+        let disabled = DeadLetterPolicy { enabled: false, ..KEPT };
+        assert_eq!(dropped(disabled), [expired, (DeadLetterReason::EndpointGone, 1)]);
+    }
+
+    #[test]
+    fn up_to_900_seconds_wait_in_the_queue() {
+        let check = |ms, expected| assert_eq!(wait(NOW + Duration::from_millis(ms), NOW), expected);
+        check(0, Wait::Queue { delay_secs: 0 });
+        check(1, Wait::Queue { delay_secs: 1 });
+        check(900_000, Wait::Queue { delay_secs: 900 });
+        check(900_001, Wait::Parked);
+        check(u64::MAX / 2, Wait::Parked);
+        assert_eq!(wait(NOW, NOW + Duration::from_secs(5)), Wait::Queue { delay_secs: 0 });
+    }
+
+    #[test]
+    fn what_is_held_waits_together_without_an_attempt() {
+        let settlement = settle(
+            &delivery(3),
+            &[EntryVerdict::Held, EntryVerdict::NotStarted, EntryVerdict::Held],
+            Some(&KEPT),
+        );
+        let [held] = settlement.held.as_slice() else { panic!("expected one delivery") };
+        assert_eq!((keys(held), held.attempts, held.last), (vec!["k-0", "k-2"], 3, None));
+        assert_eq!(settlement.again.len(), 1);
+    }
+
+    #[test]
+    fn what_only_waits_comes_back_at_its_end() {
+        let postponed = |secs| EntryVerdict::Postponed { not_before: NOW + Duration::from_secs(secs) };
+        let end = NOW + Duration::from_mins(1);
+        assert_eq!(postponed(90).not_past(end), postponed(60));
+        assert_eq!(postponed(30).not_past(end), postponed(30));
+        let retry = EntryVerdict::Retry { not_before: NOW + Duration::from_secs(90), last: LAST };
+        assert_eq!(retry.not_past(end), retry);
+    }
+
+    proptest! {
+        #[test]
+        fn no_event_is_lost_or_doubled(choices in prop::collection::vec(0_u16..6, 1..20)) {
+            let verdict = |choice: &u16| match choice {
+                0 => EntryVerdict::Delivered,
+                1 => EntryVerdict::Retry { not_before: NOW, last: LAST },
+                2 => EntryVerdict::Retry { not_before: NOW + Duration::from_secs(9), last: LAST },
+                3 => give_up(DeadLetterReason::EndpointGone, Some(LAST)),
+                4 => EntryVerdict::Held,
+                _ => EntryVerdict::NotStarted,
+            };
+            let verdicts: Vec<_> = choices.iter().map(verdict).collect();
+            let delivered = choices.iter().filter(|choice| **choice == 0).count();
+            let settlement = settle(&delivery(choices.len()), &verdicts, Some(&KEPT));
+            let dead = settlement.dead.iter().map(|dead| &dead.delivery);
+            let waiting = settlement.again.iter().chain(&settlement.held);
+            let mut left: Vec<_> = waiting.chain(dead).flat_map(keys).collect();
+            left.sort_unstable();
+            left.dedup();
+            prop_assert_eq!(left.len() + delivered, choices.len());
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What is noted of a target that is not well.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::attempt::decide::Outcome;
+use crate::attempt::outcome::OutcomeName;
+use crate::model::time::Timestamp;
+
+/// A lease that lapses later was written by a clock that was wrong: the longest that can be set is 15
+/// minutes.
+const LEASE_AHEAD_MAX: Duration = Duration::from_mins(20);
+
+/// Where a target stands that is not well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Phase {
+    /// It failed just now: it is left alone for a minute at a time.
+    Glitch,
+    /// It has been failing for minutes: it is left alone for long, and what waits for it is held.
+    Retry,
+    /// It answered again: what waits is let through little by little.
+    Recovering,
+}
+
+/// What a target that is not well has done, and until when it is left alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// Where it stands.
+    pub phase: Phase,
+    /// Since when it stands there.
+    pub since: Timestamp,
+    /// Since when it has been failing: the first Glitch of this spell.
+    pub failing_since: Timestamp,
+    /// Which hold of its phase this is; the first is 1. A pause that was asked for is 0.
+    pub hold: u32,
+    /// When the hold ends; while it is recovering, since when it is known to answer.
+    pub until: Timestamp,
+    /// How many requests failed in this spell, as far as they counted: the streak, and each probe.
+    pub failures: u32,
+    /// How the last of them failed.
+    pub last: Failure,
+    /// The probe that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<ProbeLease>,
+    /// Whether it was told that it is down, and not yet that it is up again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub told_down: bool,
+    /// Whether its endpoint asked for this end of its hold, by `Retry-After`. A program that does not know
+    /// this member takes it for a Glitch, or a hold in Retry, of this length.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked: bool,
+    /// Whether it is recovering because an operator wants it, or because its host name does not exist, and no
+    /// request has succeeded since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forced: bool,
+}
+
+/// How a request failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Its name, as a dead letter would have it.
+    pub outcome: OutcomeName,
+    /// The status, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+}
+
+/// The right to the one request that finds out whether a target is well again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeLease {
+    /// Whose it is: chosen anew for every probe.
+    pub by: String,
+    /// When somebody else may have it.
+    pub until: Timestamp,
+}
+
+impl Failure {
+    /// What an outcome is; `None` for a success.
+    pub fn of(outcome: Outcome) -> Option<Self> {
+        outcome.name().map(|name| Self { outcome: name, status: outcome.status() })
+    }
+}
+
+impl Condition {
+    /// Whether somebody's probe is under way.
+    pub fn is_probed(&self, now: Timestamp) -> bool {
+        self.probe.as_ref().is_some_and(|probe| now < probe.until && probe.until <= now + LEASE_AHEAD_MAX)
+    }
+
+    /// Whether its last probe has this lease.
+    pub fn is_probed_by(&self, by: &str) -> bool {
+        self.probe.as_ref().is_some_and(|probe| probe.by == by)
+    }
+
+    /// Whether it is left alone no longer, and nobody has asked it yet.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        self.phase != Phase::Recovering && now >= self.until && !self.is_probed(now)
+    }
+
+    /// Whether it is left alone because its endpoint asked for that: a success of a request that was under
+    /// way does not end it.
+    pub fn is_asked(&self, now: Timestamp) -> bool {
+        self.asked && now < self.until
+    }
+
+    /// Whether nothing keeps it but a pause that its endpoint asked for.
+    pub fn is_pause(&self) -> bool {
+        self.asked && self.phase == Phase::Glitch && self.hold == 0
+    }
+
+    /// When the next probe may be made; `None` while it is recovering.
+    pub fn next_probe(&self) -> Option<Timestamp> {
+        let lease = self.probe.as_ref().map_or(Timestamp::EPOCH, |probe| probe.until);
+        (self.phase != Phase::Recovering).then(|| self.until.max(lease))
+    }
+}

@@ -1,0 +1,102 @@
+//! What fails as a whole: a link, or one subscription on it.
+
+use std::fmt;
+
+use crate::model::endpoint::{EndpointUrl, EndpointUrlError, Link};
+use crate::model::name::{NameError, SubscriptionName, TopicName};
+use crate::model::topic::Subscription;
+
+/// A link, or a subscription on it. Its text is the link's, and the subscription's after a blank.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Target {
+    /// Every subscription on this host and port.
+    Link(Link),
+    /// One of them. One that moves to another link is another target.
+    Subscription {
+        /// Where its endpoint is.
+        link: Link,
+        /// Its topic, folded.
+        topic: TopicName,
+        /// Its name, folded.
+        name: SubscriptionName,
+    },
+}
+
+/// Why a text is not a target's.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The link.
+    #[error("not a link")]
+    Link(#[source] EndpointUrlError),
+    /// The subscription is not written `topic.subscription`.
+    #[error("not a subscription")]
+    Shape,
+    /// One of the subscription's names.
+    #[error("not a subscription")]
+    Name(#[source] NameError),
+}
+
+impl Target {
+    /// A subscription where its endpoint is.
+    pub fn of(subscription: &Subscription) -> Self {
+        Self::on(subscription.endpoint.link(), subscription)
+    }
+
+    /// A subscription on a link: its endpoint's, or its fallback's.
+    pub fn on(link: Link, subscription: &Subscription) -> Self {
+        let (topic, name) = (subscription.topic.clone(), subscription.name.clone());
+        Self::Subscription { link, topic, name }
+    }
+
+    /// The link that it is, or is on.
+    pub fn link(&self) -> &Link {
+        match self {
+            Self::Link(link) | Self::Subscription { link, .. } => link,
+        }
+    }
+
+    /// Reads a target's text.
+    pub fn parse(text: &str) -> Result<Self, TargetError> {
+        let (link, subscription) = text.split_once(' ').map_or((text, None), |(link, it)| (link, Some(it)));
+        let link = EndpointUrl::parse(link).map_err(TargetError::Link)?.link();
+        let Some(subscription) = subscription else { return Ok(Self::Link(link)) };
+        let (topic, name) = subscription.split_once('.').ok_or(TargetError::Shape)?;
+        Ok(Self::Subscription {
+            link,
+            topic: TopicName::parse(topic).map_err(TargetError::Name)?,
+            name: SubscriptionName::parse(name).map_err(TargetError::Name)?,
+        })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Link(link) => write!(f, "{link}"),
+            Self::Subscription { link, topic, name } => {
+                write!(f, "{link} {}.{}", topic.folded(), name.folded())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_read_from_its_own_text() {
+        let check = |text: &str| assert_eq!(Target::parse(text).unwrap().to_string(), text);
+        check("https://a.example:443");
+        check("http://[2001:db8::1]:8080");
+        check("https://a.example:443 orders.billing");
+    }
+
+    #[test]
+    fn what_is_no_target_is_refused() {
+        for bad in ["", "a.example", "https://a.example:443 orders", "https://a.example:443 or ders.billing"]
+        {
+            assert!(Target::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

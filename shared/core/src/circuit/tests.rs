@@ -1,0 +1,76 @@
+//! The state machine of targets: its table, traces of it, and what holds for any course of things.
+
+mod properties;
+mod shards;
+mod table;
+mod traces;
+
+use std::time::Duration;
+
+use super::*;
+use crate::attempt::outcome::OutcomeName;
+use crate::model::time::Timestamp;
+
+const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn mins(mins: u64) -> Duration {
+    Duration::from_mins(mins)
+}
+
+fn failing() -> Observation {
+    failing_since(NOW)
+}
+
+fn failing_since(began: Timestamp) -> Observation {
+    Observation::Failing { failures: 10, last: BUSY, began }
+}
+
+fn probe_failed(by: &str) -> Observation {
+    Observation::ProbeFailed { by: by.to_owned(), last: BUSY }
+}
+
+/// A request that was begun now was answered with so many seconds of `Retry-After`.
+fn asked(pause: u64, probe: Option<&str>) -> Observation {
+    Observation::Asked(Asked {
+        until: NOW + secs(pause),
+        last: BUSY,
+        began: NOW,
+        probe: probe.map(str::to_owned),
+    })
+}
+
+/// The last of so many pauses in a row.
+fn pause(failures: u32, until: Timestamp) -> Condition {
+    Condition { failures, ..as_asked(condition(Phase::Glitch, 0, until)) }
+}
+
+/// The same hold, but its endpoint asked for its end.
+fn as_asked(condition: Condition) -> Condition {
+    Condition { asked: true, ..condition }
+}
+
+fn condition(phase: Phase, hold: u32, until: Timestamp) -> Condition {
+    Condition {
+        phase,
+        since: NOW,
+        failing_since: NOW,
+        hold,
+        until,
+        failures: 10,
+        last: BUSY,
+        probe: None,
+        told_down: false,
+        asked: false,
+        forced: false,
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "made anew at every call")]
+fn probed(condition: Condition, by: &str, until: Timestamp) -> Condition {
+    Condition { probe: Some(ProbeLease { by: by.to_owned(), until }), ..condition }
+}

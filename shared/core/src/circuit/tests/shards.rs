@@ -1,0 +1,127 @@
+//! A part of what is known of all targets.
+
+use super::*;
+use crate::model::endpoint::{EndpointUrl, Link};
+
+fn link(host: &str) -> Link {
+    EndpointUrl::parse(&format!("https://{host}/")).unwrap().link()
+}
+
+fn subscription(host: &str, name: &str) -> Target {
+    Target::parse(&format!("{} orders.{name}", link(host))).unwrap()
+}
+
+fn with(seen: &[(Target, Observation)]) -> Shard {
+    let mut shard = Shard::default();
+    for (target, observation) in seen {
+        shard.observe(target, observation, NOW, &HealthSettings::default());
+    }
+    shard
+}
+
+#[test]
+fn a_link_and_its_subscriptions_are_in_one_part_and_links_are_spread() {
+    let used: std::collections::BTreeSet<_> =
+        (0..500).map(|n| shard_index(&link(&format!("h{n}.example")))).collect();
+    assert_eq!(used.len(), LINK_SHARDS);
+    assert_eq!(shard_key(11), "links/b.json");
+}
+
+#[test]
+fn a_part_is_read_as_it_was_written() {
+    let shard = with(&[
+        (Target::Link(link("a.example")), failing()),
+        (subscription("a.example", "billing"), failing()),
+    ]);
+    assert_eq!(Shard::parse(&shard.render()).unwrap(), shard);
+    insta::assert_snapshot!(String::from_utf8(shard.render().to_vec()).unwrap());
+}
+
+#[test]
+fn a_pause_is_a_glitch_to_a_program_that_knows_none() {
+    let shard = with(&[(subscription("a.example", "billing"), asked(900, None))]);
+    assert_eq!(Shard::parse(&shard.render()).unwrap(), shard);
+    insta::assert_snapshot!(String::from_utf8(shard.render().to_vec()).unwrap());
+}
+
+#[test]
+fn what_is_not_one_is_refused_and_a_newer_one_is_told_apart() {
+    assert!(matches!(Shard::parse(b"{}"), Err(ShardError::Malformed(_))));
+    assert!(matches!(Shard::parse(br#"{"v":2,"targets":{}}"#), Err(ShardError::Newer(2))));
+}
+
+#[test]
+fn a_failing_link_stops_all_of_its_subscriptions_and_a_failing_subscription_only_itself() {
+    let settings = HealthSettings::default();
+    let gates = |shard: &Shard| {
+        ["billing", "audit"].map(|name| shard.gate(&subscription("a.example", name), NOW, &settings))
+    };
+    let delay = Gate::Delay { until: NOW + secs(60) };
+    assert_eq!(gates(&with(&[(Target::Link(link("a.example")), failing())])), [delay, delay]);
+    assert_eq!(gates(&with(&[(subscription("a.example", "billing"), failing())])), [delay, Gate::Open]);
+}
+
+#[test]
+fn one_probe_asks_a_link_and_its_subscription_and_nobody_else_gets_one() {
+    let settings = HealthSettings::default();
+    let (own, link) = (subscription("a.example", "billing"), Target::Link(link("a.example")));
+    let mut shard = with(&[(link.clone(), failing()), (own.clone(), failing())]);
+    assert_eq!(shard.claim(&own, "a", NOW, &settings), None);
+    let due = NOW + secs(60);
+    assert_eq!(shard.claim(&own, "a", due, &settings), Some(Probed { link: true, subscription: true }));
+    assert_eq!(shard.claim(&own, "b", due, &settings), None);
+    assert_eq!(shard.claim(&subscription("a.example", "audit"), "b", due, &settings), None);
+    assert_eq!(
+        shard.gate(&subscription("a.example", "audit"), due, &settings),
+        Gate::Delay { until: due + PROBE_LOOK_AGAIN }
+    );
+}
+
+#[test]
+fn what_a_wrong_clock_wrote_holds_nobody() {
+    let settings = HealthSettings::default();
+    let own = subscription("a.example", "billing");
+    let mut shard = Shard::default();
+    shard.observe(&own, &failing(), NOW + mins(60 * 24 * 365), &settings);
+    assert_eq!(shard.gate(&own, NOW, &settings), Gate::Open);
+    assert!(shard.observe(&own, &failing(), NOW, &settings));
+    assert_eq!(shard.gate(&own, NOW, &settings), Gate::Delay { until: NOW + secs(60) });
+}
+
+#[test]
+fn a_clock_that_is_set_back_ends_holds_and_ramps_instead_of_lengthening_them() {
+    let settings = HealthSettings::default();
+    let own = subscription("a.example", "billing");
+    let glitch = with(&[(own.clone(), failing())]);
+    let pause = with(&[(own.clone(), asked(900, None))]);
+    let mut retry = glitch.clone();
+    let mut later = NOW;
+    for _ in 0..6 {
+        later = later + mins(15);
+        assert!(retry.claim(&own, "p", later, &settings).is_some());
+        let failed = Observation::ProbeFailed { by: "p".to_owned(), last: BUSY };
+        assert!(retry.observe(&own, &failed, later, &settings));
+    }
+    let mut recovering = glitch.clone();
+    assert!(recovering.observe(&own, &Observation::Succeeded, NOW, &settings));
+    for (shard, at) in [(glitch, NOW), (pause, NOW), (retry, later), (recovering, NOW)] {
+        let gate = |back| shard.gate(&own, Timestamp::from_millis(at.as_millis() - back), &settings);
+        assert_ne!(gate(0), Gate::Open, "{shard:?}");
+        assert_ne!(gate(60_000), Gate::Open, "{shard:?}");
+        assert_eq!(gate(6 * 3_600_000), Gate::Open, "{shard:?}");
+    }
+}
+
+#[test]
+fn a_part_takes_no_more_than_it_may_and_forgets_what_is_over() {
+    let settings = HealthSettings::default();
+    let mut shard = Shard::default();
+    for index in 0..TARGETS_PER_SHARD_MAX {
+        assert!(shard.observe(&subscription("a.example", &format!("s{index}")), &failing(), NOW, &settings));
+    }
+    let one_more = subscription("a.example", "more");
+    assert!(!shard.observe(&one_more, &failing(), NOW, &settings));
+    let later = NOW + mins(60 * 50);
+    assert!(shard.observe(&one_more, &failing(), later, &settings));
+    assert_eq!(shard.conditions().count(), 1);
+}

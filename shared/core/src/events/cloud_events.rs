@@ -1,0 +1,315 @@
+//! CloudEvents 1.0 in its JSON format: which members an event must and may have.
+//! <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md>
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::Attributes;
+use super::date_time::{self, Offset};
+use super::error::{EventError, Expected};
+use super::members::{Members, Value};
+use crate::model::time::Timestamp;
+
+/// Reads and checks the attributes. `data` is not looked at.
+pub(super) fn read(json: &str) -> Result<Attributes, EventError> {
+    let members = Members::read(json)?;
+    let mut draft = Draft::default();
+    for (name, value) in members.iter() {
+        draft.take(name, value).map_err(|expected| EventError::member(name, expected))?;
+    }
+    draft.finish()
+}
+
+/// Whether an attribute may have this name: lower-case letters and digits, of any length.
+pub(crate) fn is_attribute_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+}
+
+/// Whether an event may have this member.
+pub(super) fn takes(name: &str, value: Value<'_>) -> bool {
+    Draft::default().take(name, value).is_ok()
+}
+
+/// What was met so far.
+#[derive(Default)]
+struct Draft {
+    has_specversion: bool,
+    id: Option<Box<str>>,
+    source: Option<Box<str>>,
+    event_type: Option<Box<str>>,
+    rest: Attributes,
+    has_data: bool,
+    has_data_base64: bool,
+}
+
+impl Draft {
+    /// Takes one member. A member that is null counts as absent, as the JSON format says.
+    fn take(&mut self, name: &str, value: Value<'_>) -> Result<(), Expected> {
+        match name {
+            _ if value.is_null() => {}
+            "data" => self.has_data = true,
+            "data_base64" => self.has_data_base64 = base64(value)?,
+            "specversion" => self.has_specversion = specversion(value)?,
+            "id" => self.id = Some(non_empty(value)?.into()),
+            "type" => self.event_type = Some(non_empty(value)?.into()),
+            "source" => self.source = Some(uri_reference(value)?.into()),
+            "subject" => self.rest.subject = Some(non_empty(value)?.into()),
+            "datacontenttype" => drop(non_empty(value)?),
+            "dataschema" => absolute_uri(value)?,
+            "time" => self.rest.time = Some(time(value)?),
+            "expirytime" => self.rest.expirytime = Some(time(value)?),
+            "traceparent" => self.rest.traceparent = traceparent(value)?,
+            _ if !is_attribute_name(name) => return Err(Expected::AttributeName),
+            _ => extension(value)?,
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Attributes, EventError> {
+        let missing = |name: &'static str, expected| move || EventError::member(name, expected);
+        if !self.has_specversion {
+            return Err(EventError::member("specversion", Expected::SpecVersion));
+        }
+        if self.has_data && self.has_data_base64 {
+            return Err(EventError::member("data_base64", Expected::OneData));
+        }
+        Ok(Attributes {
+            id: self.id.ok_or_else(missing("id", Expected::NonEmptyString))?,
+            source: Some(self.source.ok_or_else(missing("source", Expected::UriReference))?),
+            event_type: self.event_type.ok_or_else(missing("type", Expected::NonEmptyString))?,
+            ..self.rest
+        })
+    }
+}
+
+/// Text as an attribute may have it, or `expected`.
+fn text(value: Value<'_>, expected: Expected) -> Result<Cow<'_, str>, Expected> {
+    if !value.is_string() {
+        return Err(expected);
+    }
+    let text = value.string()?;
+    if text.chars().any(char::is_control) {
+        return Err(Expected::NoControlCharacters);
+    }
+    Ok(text)
+}
+
+fn non_empty(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
+    text(value, Expected::NonEmptyString)
+        .and_then(|text| if text.is_empty() { Err(Expected::NonEmptyString) } else { Ok(text) })
+}
+
+fn specversion(value: Value<'_>) -> Result<bool, Expected> {
+    if text(value, Expected::SpecVersion)? == "1.0" { Ok(true) } else { Err(Expected::SpecVersion) }
+}
+
+/// Loose on purpose: what is a URI reference differs between producers' libraries, and nothing here resolves one.
+fn uri_reference(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
+    let text = text(value, Expected::UriReference)?;
+    if text.is_empty() || text.contains(char::is_whitespace) { Err(Expected::UriReference) } else { Ok(text) }
+}
+
+fn absolute_uri(value: Value<'_>) -> Result<(), Expected> {
+    let text = text(value, Expected::AbsoluteUri)?;
+    let is_scheme = |scheme: &str| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+    };
+    match text.split_once(':') {
+        Some((scheme, rest))
+            if is_scheme(scheme) && !rest.is_empty() && !rest.contains(char::is_whitespace) =>
+        {
+            Ok(())
+        }
+        _ => Err(Expected::AbsoluteUri),
+    }
+}
+
+fn time(value: Value<'_>) -> Result<Timestamp, Expected> {
+    date_time::parse(&text(value, Expected::DateTime)?, Offset::Rfc3339).ok_or(Expected::DateTime)
+}
+
+fn base64(value: Value<'_>) -> Result<bool, Expected> {
+    let text = text(value, Expected::Base64)?;
+    STANDARD.decode(text.as_bytes()).map(|_| true).map_err(|_| Expected::Base64)
+}
+
+fn extension(value: Value<'_>) -> Result<(), Expected> {
+    if value.is_composite() {
+        return Err(Expected::Scalar);
+    }
+    if value.is_string() {
+        text(value, Expected::Scalar)?;
+    }
+    Ok(())
+}
+
+/// A `traceparent` that is not in W3C's form stays in the event like any extension, but is not offered as a header.
+/// <https://www.w3.org/TR/trace-context/#traceparent-header>
+fn traceparent(value: Value<'_>) -> Result<Option<Box<str>>, Expected> {
+    extension(value)?;
+    if !value.is_string() {
+        return Ok(None);
+    }
+    let text = value.string()?;
+    let mut parts = text.split('-');
+    let mut is_hex = |digits: usize, refused: &str| {
+        parts.next().is_some_and(|part| {
+            part.len() == digits
+                && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+                && !part.trim_start_matches(refused).is_empty()
+        })
+    };
+    let is_valid = is_hex(2, "ff") && is_hex(32, "0") && is_hex(16, "0") && is_hex(2, "-");
+    Ok((is_valid && text.len() == 55).then(|| text.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An event with `members` besides the required ones.
+    fn with(members: &str) -> Result<Attributes, String> {
+        read(&format!(r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t"{members}}}"#))
+            .map_err(|e| e.to_string())
+    }
+
+    fn refused(json: &str, expected: &str) {
+        assert_eq!(read(json).map_err(|e| e.to_string()), Err(expected.to_owned()), "{json}");
+    }
+
+    fn refused_with(members: &str, expected: &str) {
+        assert_eq!(with(members), Err(expected.to_owned()), "{members}");
+    }
+
+    #[test]
+    fn the_four_required_attributes_are_required() {
+        let required = [("specversion", "\"1.0\""), ("id", "\"1\""), ("source", "\"/s\""), ("type", "\"t\"")];
+        let expectations = [
+            "specversion: expected \"1.0\"",
+            "id: expected a non-empty string",
+            "source: expected a non-empty URI reference without spaces",
+            "type: expected a non-empty string",
+        ];
+        for (at, (missing, _)) in required.iter().enumerate() {
+            for instead in [None, Some("null"), Some("\"\""), Some("7"), Some("[\"x\"]"), Some("{}")] {
+                let members: Vec<String> = required
+                    .iter()
+                    .filter_map(|(name, value)| {
+                        let value = if name == missing { instead } else { Some(*value) };
+                        value.map(|value| format!("\"{name}\":{value}"))
+                    })
+                    .collect();
+                refused(&format!("{{{}}}", members.join(",")), expectations[at]);
+            }
+        }
+    }
+
+    #[test]
+    fn every_malformed_attribute_is_named() {
+        refused_with(r#","subject":"""#, "subject: expected a non-empty string");
+        refused_with(r#","subject":5"#, "subject: expected a non-empty string");
+        refused_with(r#","subject":"a\nb""#, "subject: expected text without control characters");
+        refused_with(r#","subject":"\ud800""#, "subject: expected valid Unicode, found a lone surrogate");
+        refused_with(r#","datacontenttype":"""#, "datacontenttype: expected a non-empty string");
+        for uri in ["", "schema", "//host/x", "1a:b", "a:", "a:b c"] {
+            refused_with(&format!(",\"dataschema\":\"{uri}\""), "dataschema: expected an absolute URI");
+        }
+        for name in ["time", "expirytime"] {
+            for value in ["\"tomorrow\"", "1700000000", "\"2026-11-21\"", "\"2026-11-21T10:00:00\""] {
+                refused_with(
+                    &format!(",\"{name}\":{value}"),
+                    &format!("{name}: expected an RFC 3339 date-time such as 2026-11-21T10:00:00Z"),
+                );
+            }
+        }
+        for name in ["Upper", "under_score", "a-b", "", "ü", "with space"] {
+            let expected = if name.is_empty() { String::new() } else { name.to_owned() }
+                + ": expected an attribute \
+                 name of lower-case letters and digits";
+            refused_with(&format!(",\"{name}\":\"x\""), &expected);
+        }
+        refused_with(r#","ext":{"a":1}"#, "ext: expected a string, a number or a boolean");
+        refused_with(r#","ext":[]"#, "ext: expected a string, a number or a boolean");
+        refused_with(r#","ext":"\udfff""#, "ext: expected valid Unicode, found a lone surrogate");
+        refused_with(r#","traceparent":{}"#, "traceparent: expected a string, a number or a boolean");
+        for value in ["5", "\"a\"", "\"!!!!\"", "\"aGk\"", "\"aG k=\""] {
+            refused_with(&format!(",\"data_base64\":{value}"), "data_base64: expected base64");
+        }
+        refused_with(r#","data":1,"data_base64":"aGk=""#, "data_base64: expected either data or data_base64");
+        refused_with(r#","id":"2""#, "id: expected at most once");
+        refused_with(r#","data":1,"data":1"#, "data: expected at most once");
+    }
+
+    #[test]
+    fn a_source_with_a_space_or_a_control_character_is_refused() {
+        let source = |text: &str| format!(r#"{{"specversion":"1.0","id":"1","type":"t","source":"{text}"}}"#);
+        refused(&source("a b"), "source: expected a non-empty URI reference without spaces");
+        refused(&source("a\\u0000b"), "source: expected text without control characters");
+    }
+
+    #[test]
+    fn only_version_1_0_is_taken() {
+        refused(r#"{"specversion":"0.3","id":"1"}"#, "specversion: expected \"1.0\"");
+        refused(r#"{"specversion":1.0,"id":"1"}"#, "specversion: expected \"1.0\"");
+    }
+
+    #[test]
+    fn a_long_or_odd_member_name_is_shortened_and_escaped_in_the_error() {
+        let expected =
+            format!("{}…: expected an attribute name of lower-case letters and digits", "A".repeat(64));
+        refused_with(&format!(",\"{}\":1", "A".repeat(1000)), &expected);
+        refused_with(r#","a\nb":1"#, r"a\nb: expected an attribute name of lower-case letters and digits");
+    }
+
+    #[test]
+    fn what_the_specification_allows_is_taken() {
+        for members in [
+            r#","subject":null,"time":null,"dataschema":null,"ext":null,"data_base64":null"#,
+            r#","data":null,"data_base64":"aGk=""#,
+            r#","data_base64":"aG\/+""#,
+            r#","ext":"","ext2":-12345678901234567890,"ext3":false"#,
+            r#","averyveryverylongextensionnameofmorethantwentycharacters":"x""#,
+            r#","data":{"a":1e999999,"b":[12345678901234567890],"c":"\ud800"}"#,
+            r#","dataschema":"urn:x:y","datacontenttype":"text/plain; charset=utf-8""#,
+        ] {
+            assert_eq!(with(members).map(|a| a.id), Ok("1".into()), "{members}");
+        }
+    }
+
+    #[test]
+    fn attributes_are_decoded() {
+        let read = with(concat!(
+            r#","subject":"\u00e9\/\ud83d\ude00","time":"2026-11-21T10:00:00Z","#,
+            r#""expirytime":"2026-11-21T12:00:00+01:00""#
+        ));
+        let expected = Attributes {
+            id: "1".into(),
+            event_type: "t".into(),
+            source: Some("/s".into()),
+            subject: Some("é/😀".into()),
+            time: Some(Timestamp::from_millis(1_795_255_200_000)),
+            expirytime: Some(Timestamp::from_millis(1_795_258_800_000)),
+            traceparent: None,
+        };
+        assert_eq!(read, Ok(expected));
+    }
+
+    #[test]
+    fn only_a_well_formed_traceparent_is_offered() {
+        let check = |text: &str, offered: bool| {
+            let read = with(&format!(",\"traceparent\":\"{text}\"")).unwrap();
+            assert_eq!(read.traceparent.as_deref(), offered.then_some(text));
+        };
+        check("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", true);
+        check("ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", false);
+        check("00-00000000000000000000000000000000-b7ad6b7169203331-01", false);
+        check("00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", false);
+        check("00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", false);
+        check("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x", false);
+        check("", false);
+        assert_eq!(with(",\"traceparent\":7").unwrap().traceparent, None);
+    }
+}

@@ -1,0 +1,186 @@
+//! Why a publish request is refused: which event, which member, and what was expected there.
+
+use crate::model::limits::{
+    CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, EVENT_DEPTH_MAX,
+    MAPPED_VALUE_BYTES_MAX, REQUEST_BYTES_MAX,
+};
+use crate::model::schema::Schema;
+
+/// Longest part of a producer's member name that an error repeats, in characters.
+const NAME_CHARS_SHOWN: usize = 64;
+
+/// Why a publish request is refused as a whole. Nothing of it was accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishInputError {
+    /// The body is not what carries events (400).
+    #[error("body: {0}")]
+    Body(#[source] Expected),
+    /// One event is not as its schema says (400).
+    #[error("events[{index}]{}{error}", if error.member.is_some() { "." } else { ": " })]
+    Event {
+        /// Which event, from 0.
+        index: usize,
+        /// What is wrong with it.
+        #[source]
+        error: EventError,
+    },
+    /// The body is larger than a request may be (413).
+    #[error("body of {bytes} bytes: expected at most {REQUEST_BYTES_MAX}")]
+    RequestTooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// One event, as it would be kept, is larger than an event may be (413).
+    #[error("events[{index}] of {bytes} bytes: expected at most {EVENT_BYTES_MAX}")]
+    EventTooLarge {
+        /// Which event, from 0.
+        index: usize,
+        /// Its size as JSON.
+        bytes: usize,
+    },
+    /// There are more custom events than a request may carry (413).
+    #[error("body of {events} events: expected at most {CUSTOM_EVENTS_PER_REQUEST_MAX}")]
+    TooManyEvents {
+        /// How many there are.
+        events: usize,
+    },
+    /// What the topic's mapping makes of the custom events is larger than a request may become (413).
+    #[error(
+        "what the input mapping makes of the events: expected at most {CUSTOM_ENVELOPES_BYTES_MAX} bytes"
+    )]
+    EnvelopesTooLarge,
+    /// The topic does not take this content type, charset or content encoding (415).
+    #[error("{header} {}: expected {expected}", found.as_deref().unwrap_or("missing"))]
+    UnsupportedMediaType {
+        /// The header at fault: `content-type` or `content-encoding`.
+        header: &'static str,
+        /// Its value, if there was one.
+        found: Option<String>,
+        /// What the topic takes.
+        expected: &'static str,
+    },
+}
+
+/// Why a JSON text is not an event.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{expected}", member.as_ref().map(|name| format!("{name}: ")).unwrap_or_default())]
+pub struct EventError {
+    /// The member at fault; none if it is the event as a whole. A long or unprintable name is shortened and escaped.
+    pub member: Option<String>,
+    /// What was expected there.
+    #[source]
+    pub expected: Expected,
+}
+
+impl EventError {
+    /// The event as a whole is at fault.
+    pub(super) fn whole(expected: Expected) -> Self {
+        Self { member: None, expected }
+    }
+
+    /// The member called `name` is at fault.
+    pub(super) fn member(name: &str, expected: Expected) -> Self {
+        let mut shown: String = name.chars().take(NAME_CHARS_SHOWN).flat_map(char::escape_debug).collect();
+        if name.chars().nth(NAME_CHARS_SHOWN).is_some() {
+            shown.push('…');
+        }
+        Self { member: Some(shown), expected }
+    }
+}
+
+/// What was expected where something else was found.
+#[derive(Debug, thiserror::Error)]
+pub enum Expected {
+    /// JSON.
+    #[error("expected JSON: {0}")]
+    Json(#[source] serde_json::Error),
+    /// UTF-8.
+    #[error("expected UTF-8")]
+    Utf8,
+    /// No byte order mark before the JSON (RFC 8259, 8.1).
+    #[error("expected JSON without a byte order mark")]
+    NoByteOrderMark,
+    /// An object, or an array of them.
+    #[error("expected a JSON object or an array of objects")]
+    ObjectOrArray,
+    /// An object.
+    #[error("expected a JSON object")]
+    Object,
+    /// One object, because the content type carries one event.
+    #[error("expected one event as a JSON object; several need application/cloudevents-batch+json")]
+    OneEvent,
+    /// An array, because the content type carries a batch.
+    #[error("expected a JSON array of events")]
+    Array,
+    /// Event Grid refuses an empty array.
+    #[error("expected at least one event")]
+    AtLeastOneEvent,
+    /// Every member at most once.
+    #[error("expected at most once")]
+    Once,
+    /// The member to be there.
+    #[error("expected to be present")]
+    Present,
+    /// A string that is not empty.
+    #[error("expected a non-empty string")]
+    NonEmptyString,
+    /// A string.
+    #[error("expected a string")]
+    String,
+    /// A value a CloudEvents extension can have.
+    #[error("expected a string, a number or a boolean")]
+    Scalar,
+    /// A text that fits into the envelope of a custom event.
+    #[error("expected at most {MAPPED_VALUE_BYTES_MAX} bytes")]
+    Short,
+    /// Text without escaped lone surrogates.
+    #[error("expected valid Unicode, found a lone surrogate")]
+    Unicode,
+    /// Text without control characters (CloudEvents, type `String`).
+    #[error("expected text without control characters")]
+    NoControlCharacters,
+    /// The version of CloudEvents.
+    #[error("expected \"1.0\"")]
+    SpecVersion,
+    /// The version of Event Grid's envelope.
+    #[error("expected \"1\"")]
+    MetadataVersion,
+    /// A URI reference.
+    #[error("expected a non-empty URI reference without spaces")]
+    UriReference,
+    /// A URI with its scheme.
+    #[error("expected an absolute URI")]
+    AbsoluteUri,
+    /// A date-time.
+    #[error("expected an RFC 3339 date-time such as 2026-11-21T10:00:00Z")]
+    DateTime,
+    /// The name of a CloudEvents attribute.
+    #[error("expected an attribute name of lower-case letters and digits")]
+    AttributeName,
+    /// Not both forms of data.
+    #[error("expected either data or data_base64")]
+    OneData,
+    /// Base64 with padding.
+    #[error("expected base64")]
+    Base64,
+    /// The envelope that is kept beside a custom event.
+    #[error("expected the envelope of a custom event")]
+    Envelope,
+    /// An event of the topic's schema; this one is of another.
+    #[error("expected an event of the schema {takes:?}, which the topic takes; this looks like {found:?}")]
+    OtherSchema {
+        /// The topic's schema.
+        takes: Schema,
+        /// What the event looks like.
+        found: Schema,
+    },
+    /// Nesting within the limit.
+    #[error("expected at most {EVENT_DEPTH_MAX} levels of nesting")]
+    Depth,
+    /// A header value in the encoding of the CloudEvents HTTP binding.
+    #[error("expected percent-encoded UTF-8")]
+    HeaderEncoding,
+    /// An attribute that a `ce-` header must not carry.
+    #[error("expected in the body and content-type, not in a ce- header")]
+    NotInHeader,
+}

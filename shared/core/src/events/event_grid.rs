@@ -1,0 +1,270 @@
+//! Azure Event Grid's own event schema: which members an event must have, and which ones a topic adds.
+//! <https://learn.microsoft.com/azure/event-grid/event-schema>
+//!
+//! `id`, `eventType`, `subject`, `eventTime` and `data` are required. Members that the schema does not know are kept.
+
+use std::ops::Range;
+
+use super::Attributes;
+use super::date_time::{self, Offset};
+use super::error::{EventError, Expected};
+use super::members::{Members, Value};
+use crate::model::name::TopicName;
+
+/// Reads and checks the attributes of an event as it was kept.
+pub(super) fn read(json: &str) -> Result<Attributes, EventError> {
+    draft(json)?.finish()
+}
+
+/// Reads and checks an event that a producer sent to `topic`. The second part is its text with the members that
+/// Event Grid adds where they are absent or null, if there was anything to add; the rest is as the producer wrote it.
+pub(super) fn accept(json: &str, topic: &TopicName) -> Result<(Attributes, Option<String>), EventError> {
+    let draft = draft(json)?;
+    let added = [
+        ("topic", &draft.topic, format!("\"/topics/{topic}\"")),
+        ("dataVersion", &draft.data_version, "\"\"".to_owned()),
+        ("metadataVersion", &draft.metadata_version, "\"1\"".to_owned()),
+    ];
+    let completed = complete(json, &added);
+    Ok((draft.finish()?, completed))
+}
+
+/// A member that a topic fills in.
+#[derive(Default)]
+enum Slot {
+    #[default]
+    Absent,
+    /// Written, but void: these bytes of the text are to be replaced.
+    Void(Range<usize>),
+    Filled,
+}
+
+#[derive(Default)]
+struct Draft {
+    attributes: Attributes,
+    has_data: bool,
+    topic: Slot,
+    data_version: Slot,
+    metadata_version: Slot,
+}
+
+fn draft(json: &str) -> Result<Draft, EventError> {
+    let members = Members::read(json)?;
+    let mut draft = Draft::default();
+    for (name, value) in members.iter() {
+        draft.take(json, name, value).map_err(|expected| EventError::member(name, expected))?;
+    }
+    Ok(draft)
+}
+
+impl Draft {
+    fn take(&mut self, json: &str, name: &str, value: Value<'_>) -> Result<(), Expected> {
+        let attributes = &mut self.attributes;
+        match name {
+            "id" => attributes.id = non_empty(value)?,
+            "eventType" => attributes.event_type = non_empty(value)?,
+            "subject" => attributes.subject = Some(value.string()?.into()),
+            "eventTime" => {
+                let text = value.string().map_err(|_| Expected::DateTime)?;
+                let time = date_time::parse(&text, Offset::ColonOptional).ok_or(Expected::DateTime)?;
+                attributes.time = Some(time);
+            }
+            "data" => self.has_data = true,
+            "topic" => self.topic = slot(json, value, true)?,
+            "dataVersion" => self.data_version = slot(json, value, false)?,
+            "metadataVersion" => {
+                self.metadata_version = slot(json, value, false).map_err(|_| Expected::MetadataVersion)?;
+                if matches!(self.metadata_version, Slot::Filled) && value.string()? != "1" {
+                    return Err(Expected::MetadataVersion);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Attributes, EventError> {
+        let attributes = self.attributes;
+        let missing = [
+            ("id", attributes.id.is_empty(), Expected::NonEmptyString),
+            ("eventType", attributes.event_type.is_empty(), Expected::NonEmptyString),
+            ("subject", attributes.subject.is_none(), Expected::String),
+            ("eventTime", attributes.time.is_none(), Expected::DateTime),
+            ("data", !self.has_data, Expected::Present),
+        ];
+        match missing.into_iter().find(|(_, is_missing, _)| *is_missing) {
+            Some((name, _, expected)) => Err(EventError::member(name, expected)),
+            None => Ok(attributes),
+        }
+    }
+}
+
+fn non_empty(value: Value<'_>) -> Result<Box<str>, Expected> {
+    match value.string() {
+        Ok(text) if !text.is_empty() => Ok(text.into()),
+        Err(Expected::Unicode) => Err(Expected::Unicode),
+        _ => Err(Expected::NonEmptyString),
+    }
+}
+
+/// How a member that a topic fills in was written: null is void, and so may be an empty string.
+fn slot(json: &str, value: Value<'_>, empty_is_void: bool) -> Result<Slot, Expected> {
+    if value.is_null() || (empty_is_void && value.json() == "\"\"") {
+        let start = value.json().as_ptr().addr() - json.as_ptr().addr();
+        return Ok(Slot::Void(start..start + value.json().len()));
+    }
+    value.string().map(|_| Slot::Filled)
+}
+
+/// The text with every absent or void member filled in, unless none is.
+fn complete(json: &str, members: &[(&str, &Slot, String)]) -> Option<String> {
+    let mut void: Vec<(&Range<usize>, &str)> = members
+        .iter()
+        .filter_map(|(_, slot, value)| match slot {
+            Slot::Void(range) => Some((range, value.as_str())),
+            _ => None,
+        })
+        .collect();
+    void.sort_unstable_by_key(|(range, _)| range.start);
+    let mut absent = String::new();
+    for (name, _, value) in members.iter().filter(|(_, slot, _)| matches!(slot, Slot::Absent)) {
+        absent.extend([",\"", name, "\":", value]);
+    }
+    if void.is_empty() && absent.is_empty() {
+        return None;
+    }
+    // An event without any member is refused by its missing ones, so there is always one before the comma.
+    let open = json.trim_end().strip_suffix('}')?;
+    let mut text = String::with_capacity(json.len() + absent.len() + 128);
+    let mut copied = 0;
+    for (range, value) in void {
+        text.extend([&open[copied..range.start], value]);
+        copied = range.end;
+    }
+    text.extend([&open[copied..], &absent, "}"]);
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::time::Timestamp;
+    use proptest::prelude::*;
+
+    const BASE: &str =
+        r#""id":"1","eventType":"t","subject":"/s","eventTime":"2026-11-21T10:00:00Z","data":{}"#;
+
+    fn completed(members: &str) -> Option<String> {
+        let topic = TopicName::parse("orders").unwrap();
+        accept(&format!("{{{BASE}{members}}}"), &topic).unwrap().1
+    }
+
+    fn refused(json: &str, expected: &str) {
+        assert_eq!(read(json).map_err(|e| e.to_string()), Err(expected.to_owned()), "{json}");
+    }
+
+    #[test]
+    fn the_five_required_members_are_required() {
+        let expectations = [
+            ("id", "\"1\"", "a non-empty string"),
+            ("eventType", "\"t\"", "a non-empty string"),
+            ("subject", "\"/s\"", "a string"),
+            ("eventTime", "\"2026-11-21T10:00:00Z\"", "an RFC 3339 date-time such as 2026-11-21T10:00:00Z"),
+            ("data", "{}", "to be present"),
+        ];
+        for (missing, _, expected) in expectations {
+            for instead in [None, Some("null"), Some("7"), Some("{}")] {
+                if missing == "data" && instead.is_some() {
+                    continue;
+                }
+                let members: Vec<String> = expectations
+                    .iter()
+                    .filter_map(|(name, value, _)| {
+                        let value = if *name == missing { instead } else { Some(*value) };
+                        value.map(|value| format!("\"{name}\":{value}"))
+                    })
+                    .collect();
+                refused(&format!("{{{}}}", members.join(",")), &format!("{missing}: expected {expected}"));
+            }
+        }
+    }
+
+    #[test]
+    fn every_malformed_member_is_named() {
+        let refused_with = |members: &str, expected: &str| refused(&format!("{{{BASE}{members}}}"), expected);
+        refused_with(r#","metadataVersion":"2""#, "metadataVersion: expected \"1\"");
+        refused_with(r#","metadataVersion":"""#, "metadataVersion: expected \"1\"");
+        refused_with(r#","metadataVersion":1"#, "metadataVersion: expected \"1\"");
+        refused_with(r#","dataVersion":1"#, "dataVersion: expected a string");
+        refused_with(r#","topic":{}"#, "topic: expected a string");
+        refused_with(r#","id":"2""#, "id: expected at most once");
+        refused(r#"{"id":"\ud800"}"#, "id: expected valid Unicode, found a lone surrogate");
+        refused(r#"{"subject":"\ud800"}"#, "subject: expected valid Unicode, found a lone surrogate");
+        refused(r#"{"id":""}"#, "id: expected a non-empty string");
+        refused("{}", "id: expected a non-empty string");
+    }
+
+    #[test]
+    fn absent_members_are_added_behind_the_rest() {
+        let added = r#","topic":"/topics/orders","dataVersion":"","metadataVersion":"1""#;
+        assert_eq!(completed(""), Some(format!("{{{BASE}{added}}}")));
+        assert_eq!(
+            completed(r#", "dataVersion" : "2.0" "#),
+            Some(format!(
+                r#"{{{BASE}, "dataVersion" : "2.0" ,"topic":"/topics/orders","metadataVersion":"1"}}"#
+            ))
+        );
+    }
+
+    #[test]
+    fn void_members_are_filled_in_where_they_stand() {
+        assert_eq!(
+            completed(r#","metadataVersion": null ,"x":1,"topic":"","dataVersion":null"#),
+            Some(format!(
+                r#"{{{BASE},"metadataVersion": "1" ,"x":1,"topic":"/topics/orders","dataVersion":""}}"#
+            ))
+        );
+    }
+
+    #[test]
+    fn a_complete_event_is_not_copied() {
+        assert_eq!(completed(r#","topic":"/mine","dataVersion":"1","metadataVersion":"1""#), None);
+    }
+
+    #[test]
+    fn an_empty_subject_null_data_and_an_offset_without_colon_are_taken() {
+        let json =
+            r#"{"id":"1","eventType":"t","subject":"","eventTime":"2026-11-21T11:00:00+0100","data":null}"#;
+        let expected = Attributes {
+            id: "1".into(),
+            event_type: "t".into(),
+            subject: Some("".into()),
+            time: Some(Timestamp::from_millis(1_795_255_200_000)),
+            ..Attributes::default()
+        };
+        assert_eq!(read(json).map_err(|e| e.to_string()), Ok(expected));
+    }
+
+    proptest! {
+        #[test]
+        fn completing_keeps_every_other_member(
+            extra in proptest::collection::btree_map("[a-c\"\\\\é]{1,3}", ".{0,5}", 0..4),
+            topic in proptest::option::of("null|\"\"|\"/mine\""),
+            version in proptest::option::of("null|\"1\""),
+        ) {
+            let json = |text: &str| serde_json::Value::from(text).to_string();
+            let mut members: Vec<String> =
+                extra.iter().map(|(name, value)| format!(", {} :{} ", json(name), json(value))).collect();
+            members.extend(topic.map(|value| format!(",\"topic\":{value}")));
+            members.extend(version.map(|value| format!(",\"metadataVersion\":{value}")));
+            let text = completed(&members.concat()).unwrap();
+            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(&value["metadataVersion"], "1");
+            prop_assert!(value["topic"] == "/mine" || value["topic"] == "/topics/orders");
+            for (name, expected) in &extra {
+                prop_assert_eq!(&value[name], expected);
+            }
+            prop_assert!(matches!(accept(&text, &TopicName::parse("x").unwrap()), Ok((_, None))));
+        }
+    }
+}

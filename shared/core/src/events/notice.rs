@@ -1,0 +1,82 @@
+//! Notices: events that tell an operator what became of an event or of a subscription (SPEC §6), or how busy the program
+//! is. They go to the topic that the topic names as its `noticesTopic`, or that the operator named for what is about no
+//! topic, in the schema which that one accepts. How they get there is not here.
+
+mod disabled;
+mod envelope;
+mod failed;
+mod later;
+mod link;
+mod pressure;
+
+use crate::events::{Event, EventError};
+use crate::model::hops::Hops;
+use crate::model::schema::Schema;
+use crate::model::topic::Topic;
+use crate::pressure::PressureChange;
+
+pub use self::disabled::{Disabled, DisabledMark};
+pub use self::failed::Failed;
+pub use self::later::{Fate, later};
+pub use self::link::LinkChanged;
+
+/// The type of a notice about an event that was given up.
+pub const DELIVERY_FAILED: &str = "dev.posthaste.delivery.failed";
+
+/// The type of a notice about a subscription that takes no events any more.
+pub const SUBSCRIPTION_DISABLED: &str = "dev.posthaste.subscription.disabled";
+
+/// The type of a notice about a change of back pressure.
+pub const PRESSURE_CHANGED: &str = "dev.posthaste.pressure.changed";
+
+/// The type of a notice about a link, or a subscription on it, that is down.
+pub const LINK_DOWN: &str = "dev.posthaste.link.down";
+
+/// The type of a notice about one that is up again.
+pub const LINK_UP: &str = "dev.posthaste.link.up";
+
+/// What there is to tell.
+#[derive(Debug, Clone, Copy)]
+pub enum Notice<'a> {
+    /// An event was dead-lettered or dropped.
+    Failed(Failed<'a>),
+    /// A subscription was disabled.
+    Disabled(Disabled<'a>),
+    /// The pressure of a resource changed.
+    Pressure(&'a PressureChange),
+    /// A link, or a subscription on it, is down or up again.
+    Link(LinkChanged<'a>),
+}
+
+impl Notice<'_> {
+    /// Whether it tells of something of this creation of the topic: what was accepted by an earlier topic of its name may be
+    /// somebody else's.
+    pub fn is_about(&self, topic: &Topic) -> bool {
+        match self {
+            Self::Failed(Failed { letter, .. }) => {
+                topic.accepted(letter.delivery.identity, letter.delivery.published_at)
+            }
+            Self::Disabled(_) | Self::Pressure(_) | Self::Link(_) => true,
+        }
+    }
+
+    /// How many deliveries of posthaste led to it: as many as the event came through that it tells of, so that endpoints
+    /// that publish their notices end their loop.
+    pub fn hops(&self) -> Hops {
+        match self {
+            Self::Failed(failed) => failed.letter.delivery.hops,
+            Self::Disabled(_) | Self::Pressure(_) | Self::Link(_) => Hops::default(),
+        }
+    }
+
+    /// The notice as an event of this schema, at most [`NOTICE_BYTES_MAX`](crate::model::limits::NOTICE_BYTES_MAX) long. The
+    /// same news makes the same `id`, however often it is told. An error would be a defect of ours.
+    pub fn event(&self, schema: Schema) -> Result<Event, EventError> {
+        match self {
+            Self::Failed(failed) => failed.event(schema),
+            Self::Disabled(disabled) => disabled.event(schema),
+            Self::Pressure(change) => change.event(schema),
+            Self::Link(changed) => changed.event(schema),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The notice about a subscription that was disabled.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::SUBSCRIPTION_DISABLED;
+use super::envelope::{Envelope, path};
+use crate::events::{Event, EventError};
+use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::schema::Schema;
+use crate::model::time::Timestamp;
+
+/// A subscription was disabled: its endpoint answered 410, or an operator said so.
+#[derive(Debug, Clone, Copy)]
+pub struct Disabled<'a> {
+    /// The topic it is on.
+    pub topic: &'a TopicName,
+    /// Its name.
+    pub subscription: &'a SubscriptionName,
+    /// Why, as its status says.
+    pub reason: &'a str,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// The same as it lies in the state bucket, for whoever may write to the queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DisabledMark {
+    /// The topic it is on.
+    pub topic: TopicName,
+    /// Its name.
+    pub subscription: SubscriptionName,
+    /// Why.
+    pub reason: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+impl DisabledMark {
+    /// Reads an object.
+    pub fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(bytes)
+    }
+
+    /// Writes the object.
+    pub fn render(&self) -> Bytes {
+        // Names, a text and a time: serialising them cannot fail.
+        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// What it asks to tell.
+    pub fn notice(&self) -> Disabled<'_> {
+        let Self { topic, subscription, reason, since } = self;
+        Disabled { topic, subscription, reason, since: *since }
+    }
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    topic: &'a TopicName,
+    subscription: &'a SubscriptionName,
+    reason: &'a str,
+    since: String,
+}
+
+impl Disabled<'_> {
+    pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
+        let (topic, subscription) = (self.topic, self.subscription);
+        let envelope = Envelope {
+            id: format!("{}.{}.disabled.{}", topic.folded(), subscription.folded(), self.since.as_millis()),
+            event_type: SUBSCRIPTION_DISABLED,
+            source: path(topic, subscription),
+            subject: path(topic, subscription),
+            at: self.since,
+            traceparent: None,
+        };
+        let data = Data { topic, subscription, reason: self.reason, since: self.since.to_string() };
+        envelope.around(&data, schema)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::notice::Notice;
+
+    #[test]
+    fn it_says_which_subscription_and_why() {
+        let disabled = Disabled {
+            topic: &TopicName::parse("Orders").unwrap(),
+            subscription: &SubscriptionName::parse("billing").unwrap(),
+            reason: "the endpoint answered 410 Gone",
+            since: Timestamp::from_millis(1_700_000_000_000),
+        };
+        let event = Notice::Disabled(disabled).event(Schema::CloudEvents).unwrap();
+        assert_eq!(
+            event.json(),
+            r#"{"specversion":"1.0","id":"orders.billing.disabled.1700000000000","source":"/topics/Orders/subscriptions/billing","type":"dev.posthaste.subscription.disabled","subject":"/topics/Orders/subscriptions/billing","time":"2023-11-14T22:13:20.000Z","datacontenttype":"application/json","data":{"topic":"Orders","subscription":"billing","reason":"the endpoint answered 410 Gone","since":"2023-11-14T22:13:20.000Z"}}"#
+        );
+    }
+}

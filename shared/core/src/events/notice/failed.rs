@@ -1,0 +1,166 @@
+//! The notice about an event that was dead-lettered or dropped: what a non-delivery report is to a mail.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::DELIVERY_FAILED;
+use super::envelope::{Envelope, path};
+use crate::attempt::decide::DeadLetterReason;
+use crate::attempt::outcome::OutcomeName;
+use crate::events::{Event, EventError, without_members};
+use crate::model::delivery::{DeadLetter, Entry};
+use crate::model::limits::{NOTICE_BYTES_MAX, NOTICE_TEXT_CHARS_MAX};
+use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::schema::Schema;
+use crate::model::time::Timestamp;
+
+/// An event was dead-lettered or dropped.
+#[derive(Debug, Clone, Copy)]
+pub struct Failed<'a> {
+    /// What it was given up with.
+    pub letter: &'a DeadLetter,
+    /// Which of the events.
+    pub entry: &'a Entry,
+    /// Its text; `None` if that cannot be read any more.
+    pub text: Option<&'a Bytes>,
+    /// The dead-letter object it lies in; `None` if it was dropped.
+    pub object: Option<&'a str>,
+    /// When that became known.
+    pub at: Timestamp,
+}
+
+/// The members have Event Grid's names where its dead letters have the same.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report<'a> {
+    topic: &'a TopicName,
+    subscription: &'a SubscriptionName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#type: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<Cow<'a, str>>,
+    dead_letter_reason: DeadLetterReason,
+    delivery_attempts: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_delivery_outcome: Option<OutcomeName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_http_status_code: Option<u16>,
+    publish_time: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_delivery_attempt_time: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead_letter_object: Option<&'a str>,
+    schema: Schema,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    data_omitted: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    attributes_omitted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'a RawValue>,
+}
+
+/// How much of the event is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Whole,
+    WithoutData,
+    /// The attributes are too long themselves: only the beginnings of those that identify it.
+    Beginnings,
+}
+
+impl Failed<'_> {
+    /// The event is shown whole while the notice is not too long, then without its data, then in its beginnings.
+    pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
+        let Some(original) = self.text.and_then(|text| self.original(text)) else {
+            return self.notice(schema, None, None, Shown::Beginnings);
+        };
+        for (shown, text) in
+            [(Shown::Whole, Some(original.json().clone())), (Shown::WithoutData, without_data(&original))]
+        {
+            if text.as_ref().is_none_or(|text| text.len() <= NOTICE_BYTES_MAX) {
+                let notice = self.notice(schema, Some(&original), text.as_ref(), shown)?;
+                if notice.json().len() <= NOTICE_BYTES_MAX {
+                    return Ok(notice);
+                }
+            }
+        }
+        self.notice(schema, Some(&original), None, Shown::Beginnings)
+    }
+
+    fn original(&self, text: &Bytes) -> Option<Event> {
+        match &self.entry.envelope {
+            Some(envelope) => Some(Event::enveloped(text.clone(), Arc::clone(envelope))),
+            None => Event::parse(self.letter.delivery.schema, text.clone()).ok(),
+        }
+    }
+
+    fn notice(
+        &self,
+        schema: Schema,
+        original: Option<&Event>,
+        text: Option<&Bytes>,
+        shown: Shown,
+    ) -> Result<Event, EventError> {
+        let (delivery, last) = (&self.letter.delivery, self.letter.delivery.last);
+        let (topic, subscription) = (&delivery.topic, &delivery.subscription);
+        let report = Report {
+            topic,
+            subscription,
+            id: original.map(Event::id).map(|value| beginning(value, shown)),
+            source: original.and_then(Event::source).map(|value| beginning(value, shown)),
+            r#type: original.map(Event::event_type).map(|value| beginning(value, shown)),
+            subject: original.and_then(Event::subject).map(|value| beginning(value, shown)),
+            dead_letter_reason: self.letter.reason,
+            delivery_attempts: delivery.attempts,
+            last_delivery_outcome: self.letter.last_outcome(),
+            last_http_status_code: last.and_then(|last| last.status),
+            publish_time: delivery.published_at.to_event_grid(),
+            last_delivery_attempt_time: last.map(|last| last.at.to_event_grid()),
+            dead_letter_object: self.object,
+            schema: delivery.schema,
+            data_omitted: shown != Shown::Whole,
+            attributes_omitted: shown == Shown::Beginnings,
+            event: text.and_then(|text| serde_json::from_slice(text).ok()),
+        };
+        let envelope = Envelope {
+            id: format!("{}.{}.{}", topic.folded(), subscription.folded(), self.entry.key),
+            event_type: DELIVERY_FAILED,
+            source: path(topic, subscription),
+            subject: path(topic, subscription),
+            at: self.at,
+            traceparent: self.entry.traceparent.as_deref(),
+        };
+        envelope.around(&report, schema)
+    }
+}
+
+/// An attribute as far as it is shown.
+fn beginning(value: &str, shown: Shown) -> Cow<'_, str> {
+    match value.char_indices().nth(NOTICE_TEXT_CHARS_MAX) {
+        Some((end, _)) if shown == Shown::Beginnings => format!("{}…", &value[..end]).into(),
+        _ => value.into(),
+    }
+}
+
+/// The event's text without its data. A custom event is nothing else.
+fn without_data(event: &Event) -> Option<Bytes> {
+    match event.schema() {
+        Schema::CloudEvents => {
+            let without = without_members(event.json(), "data", &["data"]);
+            Some(without_members(&without, "data_base64", &["data_base64"]))
+        }
+        Schema::EventGrid => Some(without_members(event.json(), "data", &["data"])),
+        Schema::Custom => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

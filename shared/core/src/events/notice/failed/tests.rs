@@ -1,0 +1,204 @@
+//! Notices about events, word by word and at the bounds of their size.
+
+use super::*;
+use crate::events::Envelope;
+use crate::events::notice::Notice;
+use crate::model::delivery::{Delivery, LastAttempt, Marks, Payload};
+use serde_json::{Value, json};
+
+fn entry() -> Entry {
+    Entry {
+        key: "0b0e-3".to_owned(),
+        expires_at: Timestamp::EPOCH,
+        traceparent: None,
+        marks: Marks::default(),
+        envelope: None,
+        payload: Payload::Inline(Bytes::new()),
+    }
+}
+
+fn letter(schema: Schema) -> DeadLetter {
+    DeadLetter {
+        reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
+        storage: None,
+        object: None,
+        dropped: false,
+        delivery: Delivery {
+            topic: TopicName::parse("Orders").unwrap(),
+            subscription: SubscriptionName::parse("billing").unwrap(),
+            schema,
+            published_at: Timestamp::from_millis(1_700_000_000_000),
+            not_before: Timestamp::EPOCH,
+            attempts: 3,
+            last: Some(LastAttempt {
+                outcome: OutcomeName::Busy,
+                status: Some(503),
+                at: Timestamp::from_millis(1_700_000_001_000),
+                name_was_unknown: false,
+                was_unconnected: false,
+            }),
+            timed_out: false,
+            identity: None,
+            hops: crate::model::hops::Hops::default(),
+            events: vec![entry()],
+        },
+    }
+}
+
+fn notice(from: Schema, text: Option<&str>, to: Schema) -> Event {
+    let (letter, entry) = (letter(from), entry());
+    let text = text.map(|text| Bytes::from(text.to_owned()));
+    let failed = Failed {
+        letter: &letter,
+        entry: &entry,
+        text: text.as_ref(),
+        object: Some("ORDERS/BILLING/2023/11/14/22/x.json"),
+        at: Timestamp::from_millis(1_700_000_300_000),
+    };
+    Notice::Failed(failed).event(to).unwrap()
+}
+
+fn data(event: &Event) -> Value {
+    serde_json::from_slice::<Value>(event.json()).unwrap()["data"].take()
+}
+
+/// A CloudEvent with so many bytes of data and of its attribute `source`.
+fn sized(data: usize, source: usize) -> String {
+    format!(
+        r#"{{"specversion":"1.0","id":"1","source":"{}","type":"t","data":"{}"}}"#,
+        "s".repeat(source),
+        "d".repeat(data)
+    )
+}
+
+#[test]
+fn a_notice_tells_what_became_of_a_cloud_event() {
+    let text = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"a/b","x":7,"data":{ "n": 1.00 }}"#;
+    assert_eq!(
+        notice(Schema::CloudEvents, Some(text), Schema::CloudEvents).json(),
+        r#"{"specversion":"1.0","id":"orders.billing.0b0e-3","source":"/topics/Orders/subscriptions/billing","type":"dev.posthaste.delivery.failed","subject":"/topics/Orders/subscriptions/billing","time":"2023-11-14T22:18:20.000Z","datacontenttype":"application/json","data":{"topic":"Orders","subscription":"billing","id":"1","source":"/s","type":"t","subject":"a/b","deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":3,"lastDeliveryOutcome":"Busy","lastHttpStatusCode":503,"publishTime":"2023-11-14T22:13:20.0000000Z","lastDeliveryAttemptTime":"2023-11-14T22:13:21.0000000Z","deadLetterObject":"ORDERS/BILLING/2023/11/14/22/x.json","schema":"CloudEvents","event":{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"a/b","x":7,"data":{ "n": 1.00 }}}}"#
+    );
+}
+
+#[test]
+fn a_notice_can_be_an_event_grid_event_about_one() {
+    let text = r#"{"id":"1","eventType":"t","subject":"a","eventTime":"2023-11-14T22:13:20Z","data":[]}"#;
+    let made = notice(Schema::EventGrid, Some(text), Schema::EventGrid);
+    assert_eq!(
+        made.json(),
+        &format!(
+            r#"{{"id":"orders.billing.0b0e-3","topic":"/topics/Orders/subscriptions/billing","subject":"/topics/Orders/subscriptions/billing","eventType":"dev.posthaste.delivery.failed","eventTime":"2023-11-14T22:18:20.0000000Z","dataVersion":"1","metadataVersion":"1","data":{{"topic":"Orders","subscription":"billing","id":"1","type":"t","subject":"a","deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":3,"lastDeliveryOutcome":"Busy","lastHttpStatusCode":503,"publishTime":"2023-11-14T22:13:20.0000000Z","lastDeliveryAttemptTime":"2023-11-14T22:13:21.0000000Z","deadLetterObject":"ORDERS/BILLING/2023/11/14/22/x.json","schema":"EventGrid","event":{text}}}}}"#
+        )
+    );
+}
+
+#[test]
+fn what_was_dropped_untried_has_no_object_and_no_outcome() {
+    let (mut letter, entry) = (letter(Schema::CloudEvents), entry());
+    (letter.delivery.attempts, letter.delivery.last) = (0, None);
+    let failed = Failed { letter: &letter, entry: &entry, text: None, object: None, at: Timestamp::EPOCH };
+    let event = failed.event(Schema::CloudEvents).unwrap();
+    let expected = json!({
+        "topic": "Orders", "subscription": "billing", "deadLetterReason": "MaxDeliveryAttemptsExceeded",
+        "deliveryAttempts": 0, "publishTime": "2023-11-14T22:13:20.0000000Z", "schema": "CloudEvents",
+        "dataOmitted": true, "attributesOmitted": true,
+    });
+    assert_eq!(data(&event), expected);
+}
+
+#[test]
+fn the_bound_of_the_data_is_exact() {
+    let check = |bytes, is_whole| {
+        let event = notice(Schema::CloudEvents, Some(&sized(bytes, 1)), Schema::CloudEvents);
+        let data = data(&event);
+        assert_eq!(data["event"].get("data").is_some(), is_whole, "{bytes}");
+        assert_eq!(data.get("dataOmitted").is_none(), is_whole, "{bytes}");
+        assert_eq!(data["event"]["source"], "s");
+        event.json().len()
+    };
+    let fits = NOTICE_BYTES_MAX - check(0, true);
+    assert_eq!(check(fits, true), NOTICE_BYTES_MAX);
+    assert!(check(fits + 1, false) < 1_000);
+    check(999_000, false);
+}
+
+#[test]
+fn the_bound_of_the_attributes_is_exact() {
+    let check = |bytes, is_whole| {
+        let event = notice(Schema::CloudEvents, Some(&sized(9_000, bytes)), Schema::CloudEvents);
+        let data = data(&event);
+        assert_eq!(data["dataOmitted"], true);
+        assert_eq!(data.get("attributesOmitted").is_none(), is_whole, "{bytes}");
+        assert_eq!(data.get("event").is_some(), is_whole, "{bytes}");
+        let shown = data["source"].as_str().unwrap().chars().count();
+        assert_eq!(shown, if is_whole { bytes } else { NOTICE_TEXT_CHARS_MAX + 1 });
+        event.json().len()
+    };
+    // The source is in the notice twice: as its own member, and in the event.
+    let odd = check(126_000, true) % 2;
+    let fits = 126_000 + (NOTICE_BYTES_MAX - check(126_000, true)) / 2;
+    assert_eq!(check(fits, true), NOTICE_BYTES_MAX - odd);
+    assert!(check(fits + 1, false) < 3_000);
+}
+
+#[test]
+fn binary_data_is_left_out_too() {
+    let text = sized(300_000, 1).replace(r#""data":"#, r#""data_base64":"#);
+    let data = data(&notice(Schema::CloudEvents, Some(&text), Schema::CloudEvents));
+    assert_eq!(data["event"], json!({ "specversion": "1.0", "id": "1", "source": "s", "type": "t" }));
+}
+
+#[test]
+fn characters_that_sqs_refuses_are_escaped() {
+    let text = sized(1, 1).replace(r#""id":"1""#, r#""id":"\uffff""#);
+    let event = notice(Schema::CloudEvents, Some(&text), Schema::CloudEvents);
+    assert!(!event.json().windows(3).any(|bytes| bytes == "\u{ffff}".as_bytes()));
+    assert_eq!(data(&event)["id"], "\u{ffff}");
+}
+
+#[test]
+fn the_trace_goes_on() {
+    let (letter, mut entry) = (letter(Schema::CloudEvents), entry());
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    entry.traceparent = Some(trace.to_owned());
+    let failed = Failed { letter: &letter, entry: &entry, text: None, object: None, at: Timestamp::EPOCH };
+    assert_eq!(failed.event(Schema::CloudEvents).unwrap().traceparent(), Some(trace));
+}
+
+fn envelope() -> Envelope {
+    Envelope {
+        id: "7".into(),
+        event_time: "2023-11-14T22:13:20Z".into(),
+        event_type: "tick".into(),
+        data_version: "".into(),
+        topic: "/topics/Orders".into(),
+        subject: "a".into(),
+    }
+}
+
+#[test]
+fn a_custom_event_is_shown_as_it_is_with_what_was_mapped_and_left_out_whole() {
+    let check = |bytes, is_whole| {
+        let (letter, mut entry) = (letter(Schema::Custom), entry());
+        entry.envelope = Some(Arc::new(envelope()));
+        let text = Bytes::from(format!(r#"{{"any": "{}"}}"#, "x".repeat(bytes)));
+        let failed =
+            Failed { letter: &letter, entry: &entry, text: Some(&text), object: None, at: Timestamp::EPOCH };
+        let data = data(&failed.event(Schema::CloudEvents).unwrap());
+        assert_eq!([&data["id"], &data["type"], &data["subject"]], ["7", "tick", "a"]);
+        assert_eq!((data.get("event").is_some(), data.get("dataOmitted").is_none()), (is_whole, is_whole));
+        assert_eq!(data.get("attributesOmitted"), None);
+    };
+    check(1, true);
+    check(NOTICE_BYTES_MAX, false);
+}
+
+#[test]
+fn on_a_topic_of_custom_events_a_notice_is_its_data() {
+    let text = sized(1, 1);
+    let custom = notice(Schema::CloudEvents, Some(&text), Schema::Custom);
+    let cloud = notice(Schema::CloudEvents, Some(&text), Schema::CloudEvents);
+    assert_eq!(serde_json::from_slice::<Value>(custom.json()).unwrap(), data(&cloud));
+    assert_eq!((custom.id(), custom.event_type()), (cloud.id(), cloud.event_type()));
+    assert_eq!(custom.subject(), cloud.subject());
+}

@@ -1,0 +1,79 @@
+//! Notices that could not be told yet: a dead-letter message of their own asks for them, rarer each time, and not for ever.
+
+use std::time::Duration;
+
+use crate::attempt::settle::dead_letter_delay_secs;
+use crate::model::delivery::{DeadLetter, StorageTrouble};
+use crate::model::time::Timestamp;
+
+/// The wait after the first failure; it doubles up to what the queue can delay (15 minutes).
+const WAIT_FIRST: Duration = Duration::from_mins(1);
+
+/// After so many doublings the wait is past what the queue can delay.
+const DOUBLINGS_MAX: u32 = 4;
+
+/// How long notices are tried: as long as an event is, by default.
+const TRIED_FOR: Duration = Duration::from_hours(24);
+
+/// What became of the events that a notice is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate<'a> {
+    /// They lie in this object.
+    Written(&'a str),
+    /// They are kept nowhere.
+    Dropped,
+}
+
+/// The letter that asks again for the notices about this one, and the delay of its message in seconds; `None` when it
+/// is over and they are told no more.
+pub fn later(letter: DeadLetter, fate: Fate<'_>, now: Timestamp) -> Option<(DeadLetter, u16)> {
+    let before = letter.storage.filter(|_| letter.asks_for_notices_only());
+    let trouble = StorageTrouble::once_more(before, now);
+    if now.since(trouble.since) >= TRIED_FOR {
+        return None;
+    }
+    let wait = WAIT_FIRST * 2_u32.pow(trouble.failures.saturating_sub(1).min(DOUBLINGS_MAX));
+    let (object, dropped) = match fate {
+        Fate::Written(object) => (Some(object.to_owned()), false),
+        Fate::Dropped => (None, true),
+    };
+    let letter = DeadLetter { storage: Some(trouble), object, dropped, ..letter };
+    Some((letter, dead_letter_delay_secs(wait)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stored::wire::parse_dead_letter;
+    use bytes::Bytes;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+    const DEAD_LETTER: &str = include_str!("../../stored/fixtures/dead-letter-v1.json");
+
+    fn letter() -> DeadLetter {
+        parse_dead_letter(&Bytes::from_static(DEAD_LETTER.as_bytes())).unwrap()
+    }
+
+    #[test]
+    fn notices_are_asked_for_rarer_each_time_and_not_for_ever() {
+        // What the bucket refused before the object was there does not count.
+        let refused = StorageTrouble { since: Timestamp::EPOCH, failures: 9 };
+        let mut asked = DeadLetter { storage: Some(refused), ..letter() };
+        let (mut now, mut delays) = (NOW, Vec::new());
+        while let Some((next, delay)) = later(asked, Fate::Written("x"), now) {
+            assert_eq!((next.object.as_deref(), next.dropped), (Some("x"), false));
+            delays.push(delay);
+            now = now + Duration::from_secs(delay.into());
+            asked = next;
+        }
+        assert_eq!(delays[..6], [60, 120, 240, 480, 900, 900]);
+        assert_eq!(delays.len(), 99);
+    }
+
+    #[test]
+    fn what_was_dropped_is_asked_for_as_dropped() {
+        let (asked, _) = later(letter(), Fate::Dropped, NOW).unwrap();
+        assert!(asked.asks_for_notices_only() && asked.dropped && asked.object.is_none());
+    }
+}

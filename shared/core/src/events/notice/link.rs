@@ -1,0 +1,126 @@
+//! The notice about a link, or a subscription on it, that is down or up again (SPEC §5, §6).
+
+use serde::Serialize;
+
+use super::envelope::Envelope;
+use super::{LINK_DOWN, LINK_UP};
+use crate::api::LinkView;
+use crate::circuit::{Condition, News, Target};
+use crate::events::{Event, EventError};
+use crate::model::schema::Schema;
+
+/// Where links are shown (`GET /links`), and the `source` of their notices.
+const SOURCE: &str = "/links";
+
+/// A link, or a subscription on it, is down or up again.
+#[derive(Debug, Clone, Copy)]
+pub struct LinkChanged<'a> {
+    /// Which.
+    pub target: &'a Target,
+    /// How it stands.
+    pub condition: &'a Condition,
+    /// What is told of it.
+    pub news: News,
+}
+
+/// The members of `GET /links`, so that a program reads both alike.
+#[derive(Serialize)]
+struct Data {
+    #[serde(flatten)]
+    link: LinkView,
+}
+
+impl LinkChanged<'_> {
+    pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
+        let (event_type, word) = match self.news {
+            News::Down => (LINK_DOWN, "down"),
+            News::Up => (LINK_UP, "up"),
+        };
+        let since = self.condition.since;
+        let envelope = Envelope {
+            // A phase begins once at a time.
+            id: format!("link.{}.{word}.{}", self.target.to_string().replace(' ', "."), since.as_millis()),
+            event_type,
+            source: SOURCE.to_owned(),
+            subject: subject(self.target),
+            at: since,
+            traceparent: None,
+        };
+        envelope.around(&Data { link: LinkView::of(self.target, self.condition) }, schema)
+    }
+}
+
+/// It begins with the link, so that one subscription to notices can be filtered by it.
+fn subject(target: &Target) -> String {
+    match target {
+        Target::Link(link) => format!("{SOURCE}/{link}"),
+        Target::Subscription { link, topic, name } => {
+            format!("{SOURCE}/{link}{}", super::envelope::path(topic, name))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attempt::outcome::OutcomeName;
+    use crate::circuit::{Failure, Phase};
+    use crate::events::notice::Notice;
+    use crate::model::time::Timestamp;
+    use serde_json::{Value, json};
+    use std::time::Duration;
+
+    fn condition() -> Condition {
+        let since = Timestamp::from_millis(1_700_000_000_000);
+        Condition {
+            phase: Phase::Retry,
+            since,
+            failing_since: since,
+            hold: 1,
+            until: since + Duration::from_mins(10),
+            failures: 13,
+            last: Failure { outcome: OutcomeName::Busy, status: Some(503) },
+            probe: None,
+            told_down: false,
+            asked: false,
+            forced: false,
+        }
+    }
+
+    fn told(target: &str, condition: &Condition, news: News) -> Value {
+        let target = Target::parse(target).unwrap();
+        let changed = LinkChanged { target: &target, condition, news };
+        serde_json::from_slice(Notice::Link(changed).event(Schema::CloudEvents).unwrap().json()).unwrap()
+    }
+
+    #[test]
+    fn it_says_of_a_link_what_is_known_of_it() {
+        let expected = json!({
+            "specversion": "1.0", "id": "link.https://a.example:443.down.1700000000000", "source": "/links",
+            "type": "dev.posthaste.link.down", "subject": "/links/https://a.example:443",
+            "time": "2023-11-14T22:13:20.000Z", "datacontenttype": "application/json",
+            "data": {
+                "link": "https://a.example:443", "scope": "link", "state": "retry",
+                "since": "2023-11-14T22:13:20.000Z", "failingSince": "2023-11-14T22:13:20.000Z", "failures": 13,
+                "lastOutcome": "Busy", "lastHttpStatusCode": 503, "nextProbe": "2023-11-14T22:23:20.000Z",
+            },
+        });
+        assert_eq!(told("https://a.example:443", &condition(), News::Down), expected);
+    }
+
+    #[test]
+    fn it_names_the_subscription_where_only_that_is_meant() {
+        let up = Condition { phase: Phase::Recovering, ..condition() };
+        let notice = told("https://a.example:443 orders.billing", &up, News::Up);
+        let expected = json!({
+            "link": "https://a.example:443", "scope": "subscription", "topic": "orders",
+            "subscription": "billing", "state": "recovering", "since": "2023-11-14T22:13:20.000Z",
+            "failingSince": "2023-11-14T22:13:20.000Z", "failures": 13, "lastOutcome": "Busy",
+            "lastHttpStatusCode": 503,
+        });
+        assert_eq!(notice["data"], expected);
+        assert_eq!(notice["type"], "dev.posthaste.link.up");
+        assert_eq!(notice["id"], "link.https://a.example:443.orders.billing.up.1700000000000");
+        assert_eq!(notice["subject"], "/links/https://a.example:443/topics/orders/subscriptions/billing");
+    }
+}

@@ -1,0 +1,162 @@
+//! The notice about a change of back pressure (SPEC §7): one for each resource whose level changed, or on whose account
+//! producers began to be refused. It is about no topic.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::PRESSURE_CHANGED;
+use super::envelope::Envelope;
+use crate::events::{Event, EventError};
+use crate::model::schema::Schema;
+use crate::model::time::format_duration;
+use crate::pressure::{Level, PressureChange, Resource, ResourceState, Thresholds, Tier};
+
+/// Where the pressure is shown (`GET /pressure`), and the `source` of its notices.
+const SOURCE: &str = "/pressure";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'a> {
+    resource: Resource,
+    previous_level: Level,
+    level: Level,
+    overall_level: Level,
+    refusal_began: bool,
+    #[serde(flatten)]
+    seen: Option<Seen>,
+    tarpit: String,
+    refused_tiers: &'a [Tier],
+}
+
+/// What was read of the resource; left out where nothing can be read any more.
+#[derive(Serialize)]
+struct Seen {
+    reading: u64,
+    unit: &'static str,
+    thresholds: Thresholds,
+    since: String,
+}
+
+impl PressureChange {
+    pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
+        let envelope = Envelope {
+            // A resource changes once in a poll.
+            id: format!("pressure.{}.{}", self.resource, self.at.as_millis()),
+            event_type: PRESSURE_CHANGED,
+            source: SOURCE.to_owned(),
+            subject: format!("{SOURCE}/{}", self.resource),
+            at: self.at,
+            traceparent: None,
+        };
+        let data = Data {
+            resource: self.resource,
+            previous_level: self.previous,
+            level: self.current,
+            overall_level: self.overall,
+            refusal_began: self.refusal_began,
+            seen: self.seen.as_ref().map(Seen::of),
+            tarpit: format_duration(Duration::from_millis(self.tarpit_ms)),
+            refused_tiers: &self.refused_tiers,
+        };
+        envelope.around(&data, schema)
+    }
+}
+
+impl Seen {
+    fn of(state: &ResourceState) -> Self {
+        Self {
+            reading: state.reading,
+            unit: state.unit(),
+            thresholds: state.thresholds,
+            since: state.since.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::notice::Notice;
+    use crate::model::time::Timestamp;
+    use serde_json::{Value, json};
+
+    fn change() -> PressureChange {
+        let at = Timestamp::from_millis(1_700_000_000_000);
+        PressureChange {
+            at,
+            resource: Resource::DrainTime,
+            previous: Level::Normal,
+            current: Level::Medium,
+            refusal_began: false,
+            overall: Level::High,
+            tarpit_ms: 15_000,
+            refused_tiers: vec![Tier::Bulk],
+            seen: Some(ResourceState {
+                resource: Resource::DrainTime,
+                level: Level::Medium,
+                since: at,
+                reading: 70,
+                read_at: at,
+                thresholds: Thresholds::new(30, 60, 300),
+                acts: true,
+                watched_only: false,
+                tarpits: true,
+                polls: 1,
+                history_depth: Some(30),
+                in_flight: false,
+                refused_from: None,
+                measures: std::collections::BTreeSet::default(),
+            }),
+        }
+    }
+
+    fn shown(change: &PressureChange, schema: Schema) -> Value {
+        serde_json::from_slice(Notice::Pressure(change).event(schema).unwrap().json()).unwrap()
+    }
+
+    fn data() -> Value {
+        json!({
+            "resource": "drain-time", "previousLevel": "normal", "level": "medium", "overallLevel": "high",
+            "refusalBegan": false, "reading": 70, "unit": "seconds",
+            "thresholds": { "normal": 30, "medium": 60, "high": 300 }, "since": "2023-11-14T22:13:20.000Z",
+            "tarpit": "PT15S", "refusedTiers": ["bulk"],
+        })
+    }
+
+    #[test]
+    fn it_says_what_changed_and_what_producers_get_because_of_it() {
+        let expected = json!({
+            "specversion": "1.0", "id": "pressure.drain-time.1700000000000", "source": "/pressure",
+            "type": "dev.posthaste.pressure.changed", "subject": "/pressure/drain-time",
+            "time": "2023-11-14T22:13:20.000Z", "datacontenttype": "application/json", "data": data(),
+        });
+        assert_eq!(shown(&change(), Schema::CloudEvents), expected);
+    }
+
+    #[test]
+    fn it_comes_in_the_schema_of_the_topic_that_is_told() {
+        let expected = json!({
+            "id": "pressure.drain-time.1700000000000", "topic": "/pressure", "subject": "/pressure/drain-time",
+            "eventType": "dev.posthaste.pressure.changed", "eventTime": "2023-11-14T22:13:20.0000000Z",
+            "dataVersion": "1", "metadataVersion": "1", "data": data(),
+        });
+        assert_eq!(shown(&change(), Schema::EventGrid), expected);
+        assert_eq!(shown(&change(), Schema::Custom), data());
+        let custom = Notice::Pressure(&change()).event(Schema::Custom).unwrap();
+        assert_eq!(
+            (custom.id(), custom.subject()),
+            ("pressure.drain-time.1700000000000", Some("/pressure/drain-time"))
+        );
+    }
+
+    #[test]
+    fn of_a_resource_that_cannot_be_read_any_more_only_the_level_is_told() {
+        let told = shown(&PressureChange { seen: None, ..change() }, Schema::Custom);
+        let expected = json!({
+            "resource": "drain-time", "previousLevel": "normal", "level": "medium", "overallLevel": "high",
+            "refusalBegan": false, "tarpit": "PT15S", "refusedTiers": ["bulk"],
+        });
+        assert_eq!(told, expected);
+    }
+}

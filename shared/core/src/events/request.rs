@@ -1,0 +1,265 @@
+//! From a publish request to its events: which form the request has, and where each event lies in its body.
+//! All or nothing: the first fault refuses the whole request.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use serde_json::value::RawValue;
+
+use super::error::{EventError, Expected, PublishInputError};
+use super::media_type::MediaType;
+use super::{Event, Made, binary, cloud_events, custom, event_grid, text};
+use crate::model::json_pointer::JsonPointer;
+use crate::model::limits::{
+    CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, REQUEST_BYTES_MAX,
+};
+use crate::model::mapping::InputMapping;
+use crate::model::name::TopicName;
+use crate::model::schema::Schema;
+
+/// What a topic of CloudEvents takes.
+const CLOUD_EVENTS_TYPES: &str = "application/cloudevents+json, application/cloudevents-batch+json or application/json in UTF-8, or ce- headers";
+
+/// What a topic of Event Grid events takes.
+const EVENT_GRID_TYPES: &str = "application/json in UTF-8 with events of the schema EventGrid";
+
+/// What a topic of custom events takes.
+const JSON_TYPES: &str = "application/json in UTF-8";
+
+/// A member that every CloudEvent has, and no event of Event Grid's schema.
+/// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md#specversion>
+const OF_CLOUD_EVENTS: &str = "specversion";
+
+/// A member that every event of Event Grid's schema has, and no CloudEvent can have: it is not in lower case.
+/// <https://learn.microsoft.com/azure/event-grid/event-schema>
+const OF_EVENT_GRID: &str = "eventType";
+
+/// What `content-encoding` may be.
+const ENCODINGS: &str = "no content encoding";
+
+/// A request to publish.
+#[derive(Debug, Clone, Copy)]
+pub struct PublishRequest<'a> {
+    /// The topic, which Event Grid events are marked with.
+    pub topic: &'a TopicName,
+    /// What the topic takes.
+    pub input: Input<'a>,
+    /// The request's headers.
+    pub headers: &'a HeaderMap,
+    /// The request's body.
+    pub body: &'a Bytes,
+}
+
+/// What a topic takes, with what its schema needs to be read.
+#[derive(Debug, Clone, Copy)]
+pub enum Input<'a> {
+    /// CloudEvents.
+    CloudEvents,
+    /// Event Grid's events.
+    EventGrid,
+    /// Custom events.
+    Custom {
+        /// Where their members are.
+        mapping: &'a InputMapping,
+        /// What they are given where they do not say.
+        made: Made,
+    },
+}
+
+impl Input<'_> {
+    /// The schema.
+    pub fn schema(self) -> Schema {
+        match self {
+            Self::CloudEvents => Schema::CloudEvents,
+            Self::EventGrid => Schema::EventGrid,
+            Self::Custom { .. } => Schema::Custom,
+        }
+    }
+}
+
+/// The events of a request in their order. An empty batch of CloudEvents has none; Event Grid refuses an empty array,
+/// and so do topics of its schema and of custom events.
+///
+/// A topic of CloudEvents takes `application/json` without `ce-` headers as one event or a batch, as Event Grid does.
+/// The other topics do not insist on a content type: Event Grid's documentation publishes with a bare `curl -d`.
+pub fn parse_request(request: &PublishRequest<'_>) -> Result<Vec<Event>, PublishInputError> {
+    let bytes = request.body.len();
+    if bytes > REQUEST_BYTES_MAX {
+        return Err(PublishInputError::RequestTooLarge { bytes });
+    }
+    let content_type = request.content_type();
+    match request.form(content_type.as_deref())? {
+        Form::Binary => request.binary(content_type.as_deref()).map(|event| vec![event]),
+        Form::Json(carries) => request.json(carries),
+    }
+}
+
+enum Form {
+    /// A CloudEvent in headers and body.
+    Binary,
+    /// JSON that holds whole events.
+    Json(Carries),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Carries {
+    One,
+    Batch,
+    Either,
+}
+
+impl<'a> PublishRequest<'a> {
+    fn content_type(&self) -> Option<Cow<'a, str>> {
+        self.headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()))
+    }
+
+    fn form(&self, content_type: Option<&str>) -> Result<Form, PublishInputError> {
+        if let Some(encoding) = self.headers.get(CONTENT_ENCODING)
+            && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
+        {
+            let found = Some(String::from_utf8_lossy(encoding.as_bytes()).into_owned());
+            let header = "content-encoding";
+            return Err(PublishInputError::UnsupportedMediaType { header, found, expected: ENCODINGS });
+        }
+        let media_type = content_type.map(MediaType::read);
+        let (form, expected) = match self.input {
+            Input::CloudEvents => (self.cloud_events_form(media_type.as_ref()), CLOUD_EVENTS_TYPES),
+            Input::EventGrid => (json_form(media_type.as_ref(), false), EVENT_GRID_TYPES),
+            Input::Custom { .. } => (json_form(media_type.as_ref(), true), JSON_TYPES),
+        };
+        form.ok_or_else(|| {
+            let found = content_type.map(str::to_owned);
+            PublishInputError::UnsupportedMediaType { header: "content-type", found, expected }
+        })
+    }
+
+    fn cloud_events_form(&self, media_type: Option<&MediaType>) -> Option<Form> {
+        let is_binary = binary::is_binary(self.headers);
+        let Some(media_type) = media_type else { return is_binary.then_some(Form::Binary) };
+        let form = match media_type.essence() {
+            "application/cloudevents+json" => Form::Json(Carries::One),
+            "application/cloudevents-batch+json" => Form::Json(Carries::Batch),
+            other if other.starts_with("application/cloudevents") => return None,
+            _ if is_binary => Form::Binary,
+            "application/json" => Form::Json(Carries::Either),
+            _ => return None,
+        };
+        let is_json = matches!(form, Form::Json(_)) || media_type.is_json();
+        (media_type.is_utf8() || !is_json).then_some(form)
+    }
+
+    fn binary(&self, content_type: Option<&str>) -> Result<Event, PublishInputError> {
+        let json = binary::render(self.headers, content_type, self.body)
+            .map_err(|error| PublishInputError::Event { index: 0, error })?;
+        let json = Bytes::from(json);
+        let text = utf8(&json)?;
+        self.accept(0, text, &json)
+    }
+
+    fn json(&self, carries: Carries) -> Result<Vec<Event>, PublishInputError> {
+        let body = utf8(self.body)?;
+        if body.starts_with('\u{feff}') {
+            return Err(PublishInputError::Body(Expected::NoByteOrderMark));
+        }
+        let syntax = |source| PublishInputError::Body(Expected::Json(source));
+        let is_array = match body.trim_ascii_start().as_bytes().first() {
+            Some(b'[') if carries != Carries::One => true,
+            Some(b'{') if carries != Carries::Batch => false,
+            _ => {
+                return Err(PublishInputError::Body(match carries {
+                    Carries::One => Expected::OneEvent,
+                    Carries::Batch => Expected::Array,
+                    Carries::Either => Expected::ObjectOrArray,
+                }));
+            }
+        };
+        if !is_array {
+            let event: &RawValue = serde_json::from_str(body).map_err(syntax)?;
+            return self.accept(0, event.get(), self.body).map(|event| vec![event]);
+        }
+        let events: Vec<&RawValue> = serde_json::from_str(body).map_err(syntax)?;
+        if events.is_empty() && self.input.schema() != Schema::CloudEvents {
+            return Err(PublishInputError::Body(Expected::AtLeastOneEvent));
+        }
+        if events.len() > CUSTOM_EVENTS_PER_REQUEST_MAX && self.input.schema() == Schema::Custom {
+            return Err(PublishInputError::TooManyEvents { events: events.len() });
+        }
+        let mut envelopes = 0;
+        let accepted = events.iter().enumerate().map(|(index, event)| {
+            let event = self.accept(index, event.get(), self.body)?;
+            envelopes += event.envelope().map_or(0, |envelope| envelope.bytes());
+            let is_too_large = envelopes > CUSTOM_ENVELOPES_BYTES_MAX;
+            if is_too_large { Err(PublishInputError::EnvelopesTooLarge) } else { Ok(event) }
+        });
+        accepted.collect()
+    }
+
+    /// Checks one event, whose text lies in `within`, and keeps it, as a slice of that if nothing is to be changed.
+    fn accept(&self, index: usize, json: &str, within: &Bytes) -> Result<Event, PublishInputError> {
+        let refused =
+            |error| PublishInputError::Event { index, error: self.of_another_schema(json).unwrap_or(error) };
+        let bytes = json.len();
+        if bytes > EVENT_BYTES_MAX {
+            return Err(PublishInputError::EventTooLarge { index, bytes });
+        }
+        if !text::is_shallow(json) {
+            return Err(PublishInputError::Event { index, error: EventError::whole(Expected::Depth) });
+        }
+        let (mut envelope, mut completed) = (None, None);
+        let attributes = match self.input {
+            Input::CloudEvents => cloud_events::read(json).map_err(refused)?,
+            Input::EventGrid => {
+                let attributes;
+                (attributes, completed) = event_grid::accept(json, self.topic).map_err(refused)?;
+                attributes
+            }
+            Input::Custom { mapping, made } => {
+                let accepted = custom::accept(json, mapping, self.topic, made, index);
+                let (attributes, made) = accepted.map_err(refused)?;
+                envelope = Some(Arc::new(made));
+                attributes
+            }
+        };
+        let json = completed.map_or_else(|| within.slice_ref(json.as_bytes()), Bytes::from);
+        Ok(Event { json, schema: self.input.schema(), attributes, envelope })
+    }
+
+    /// Why an event that was refused has nothing right, if it is one of another schema: a producer that mixed up its
+    /// topics would not understand the first member that is missing.
+    fn of_another_schema(&self, json: &str) -> Option<EventError> {
+        let has = |name| JsonPointer::member(name).find(json.as_bytes()).is_some();
+        let (takes, found) = match self.input {
+            Input::CloudEvents if !has(OF_CLOUD_EVENTS) && has(OF_EVENT_GRID) => {
+                (Schema::CloudEvents, Schema::EventGrid)
+            }
+            Input::EventGrid
+                if !has(OF_EVENT_GRID) && (has(OF_CLOUD_EVENTS) || binary::is_binary(self.headers)) =>
+            {
+                (Schema::EventGrid, Schema::CloudEvents)
+            }
+            Input::CloudEvents | Input::EventGrid | Input::Custom { .. } => return None,
+        };
+        Some(EventError::whole(Expected::OtherSchema { takes, found }))
+    }
+}
+
+/// JSON under the names that Event Grid's documents publish it with, or under any that says so.
+fn json_form(media_type: Option<&MediaType>, any_json: bool) -> Option<Form> {
+    let form = Some(Form::Json(Carries::Either));
+    let Some(media_type) = media_type else { return form };
+    let is_taken = matches!(
+        media_type.essence(),
+        "application/json" | "text/json" | "text/plain" | "application/x-www-form-urlencoded"
+    );
+    form.filter(|_| (is_taken || any_json && media_type.is_json()) && media_type.is_utf8())
+}
+
+fn utf8(bytes: &Bytes) -> Result<&str, PublishInputError> {
+    std::str::from_utf8(bytes).map_err(|_| PublishInputError::Body(Expected::Utf8))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,465 @@
+//! Every form of a publish request, every malformed one, and the samples of the repository.
+
+mod bad_input;
+
+use std::sync::LazyLock;
+
+use http::{HeaderName, HeaderValue};
+use proptest::prelude::*;
+
+use super::*;
+use crate::events::output;
+use crate::model::mapping::{Mapped, SourceField};
+use crate::model::time::Timestamp;
+
+const STRUCTURED: &str = "application/cloudevents+json";
+const BATCH: &str = "application/cloudevents-batch+json";
+const MINIMAL: &str = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
+const GRID: &str = r#"{"id":"1","eventType":"t","subject":"/s","eventTime":"2026-11-21T10:00:00Z","data":{},"dataVersion":"1","metadataVersion":"1","topic":"/t"}"#;
+
+/// What a topic of this schema takes, without a mapping.
+fn input(schema: Schema) -> Input<'static> {
+    static UNMAPPED: LazyLock<InputMapping> = LazyLock::new(InputMapping::default);
+    let made = Made { at: Timestamp::from_millis(1_795_255_200_000), seed: [7; 16] };
+    match schema {
+        Schema::CloudEvents => Input::CloudEvents,
+        Schema::EventGrid => Input::EventGrid,
+        Schema::Custom => Input::Custom { mapping: &UNMAPPED, made },
+    }
+}
+
+fn parse(schema: Schema, headers: &[(&str, &str)], body: &[u8]) -> Result<Vec<Event>, PublishInputError> {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+        map.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+    }
+    let topic = TopicName::parse("orders").unwrap();
+    let body = Bytes::copy_from_slice(body);
+    parse_request(&PublishRequest { topic: &topic, input: input(schema), headers: &map, body: &body })
+}
+
+/// The kept texts, or the error.
+fn texts(schema: Schema, headers: &[(&str, &str)], body: &[u8]) -> Result<Vec<String>, String> {
+    let text = |event: Event| String::from_utf8(event.into_json().to_vec()).unwrap();
+    parse(schema, headers, body)
+        .map(|events| events.into_iter().map(text).collect())
+        .map_err(|e| e.to_string())
+}
+
+fn cloud(content_type: &str, body: &str) -> Result<Vec<String>, String> {
+    texts(Schema::CloudEvents, &[("content-type", content_type)], body.as_bytes())
+}
+
+fn grid(body: &str) -> Result<Vec<String>, String> {
+    texts(Schema::EventGrid, &[("content-type", "application/json")], body.as_bytes())
+}
+
+#[track_caller]
+fn refused(actual: Result<Vec<String>, String>, expected: &str) {
+    assert_eq!(actual.unwrap_err(), expected);
+}
+
+/// A valid event with `data` as given.
+fn with_data(data: &str) -> String {
+    format!(r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t","data":{data}}}"#)
+}
+
+#[test]
+fn one_structured_event_is_kept_byte_for_byte() {
+    let event = "{ \"specversion\" :\"1.0\",\"id\":\"\\u0031\",\n\"source\":\"/s\",\"type\":\"t\" }";
+    for content_type in
+        [STRUCTURED, "application/cloudevents+json; charset=utf-8", "Application/JSON;charset=\"UTF-8\""]
+    {
+        assert_eq!(cloud(content_type, &format!(" \r\n{event}\t")), Ok(vec![event.to_owned()]));
+    }
+}
+
+#[test]
+fn what_the_azure_client_sends_is_taken() {
+    let body = format!("[{MINIMAL}, {MINIMAL}]");
+    let both = Ok(vec![MINIMAL.to_owned(), MINIMAL.to_owned()]);
+    assert_eq!(cloud("application/cloudevents-batch+json; charset=utf-8", &body), both);
+    assert_eq!(cloud("application/json", &body), both);
+}
+
+#[test]
+fn an_empty_batch_of_cloud_events_is_taken_and_of_event_grid_events_refused() {
+    assert_eq!(cloud(BATCH, " [ ] "), Ok(vec![]));
+    refused(grid("[]"), "body: expected at least one event");
+}
+
+#[test]
+fn an_event_of_another_schema_is_called_one() {
+    let grid_for_cloud =
+        "expected an event of the schema CloudEvents, which the topic takes; this looks like EventGrid";
+    refused(cloud("application/json", GRID), &format!("events[0]: {grid_for_cloud}"));
+    refused(
+        cloud("application/json", &format!("[{MINIMAL},{GRID}]")),
+        &format!("events[1]: {grid_for_cloud}"),
+    );
+    let cloud_for_grid = "events[0]: expected an event of the schema EventGrid, which the topic takes; this looks like CloudEvents";
+    refused(grid(MINIMAL), cloud_for_grid);
+    let binary = [("content-type", "application/json"), ("ce-specversion", "1.0"), ("ce-id", "1")];
+    refused(texts(Schema::EventGrid, &binary, br#"{"amount":1}"#), cloud_for_grid);
+    // What has a mistake of its own is told that.
+    refused(
+        cloud("application/json", r#"{"specversion":"1.0","id":"1","eventType":"t"}"#),
+        "events[0].eventType: expected an attribute name of lower-case letters and digits",
+    );
+    refused(grid(r#"{"id":"1","eventType":"t"}"#), "events[0].subject: expected a string");
+}
+
+#[test]
+fn events_are_slices_of_the_body() {
+    let body = Bytes::from(format!("[{MINIMAL}]"));
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(BATCH));
+    let topic = TopicName::parse("orders").unwrap();
+    let input = input(Schema::CloudEvents);
+    let events = parse_request(&PublishRequest { topic: &topic, input, headers: &headers, body: &body });
+    assert_eq!(events.unwrap()[0].json().as_ptr(), body[1..].as_ptr());
+}
+
+#[test]
+fn every_malformed_body_is_described() {
+    let one = "body: expected one event as a JSON object; several need application/cloudevents-batch+json";
+    let array = "body: expected a JSON array of events";
+    let either = "body: expected a JSON object or an array of objects";
+    for body in ["", "[]", "1", "null", "\"x\"", "x"] {
+        refused(cloud(STRUCTURED, body), one);
+    }
+    for body in ["", "{}", "1", "null", "\"x\"", "x"] {
+        refused(cloud(BATCH, body), array);
+    }
+    for body in ["", " ", "1", "null", "\"x\"", "x"] {
+        refused(cloud("application/json", body), either);
+        refused(grid(body), either);
+    }
+    let json = |body: &str, problem: &str| {
+        refused(cloud("application/json", body), &format!("body: expected JSON: {problem}"));
+    };
+    json("{", "EOF while parsing an object at line 1 column 1");
+    json("[", "EOF while parsing a list at line 1 column 1");
+    json("{}x", "trailing characters at line 1 column 3");
+    json(&format!("{MINIMAL} {MINIMAL}"), "trailing characters at line 1 column 57");
+    json("[{},]", "trailing comma at line 1 column 5");
+    json("{'a':1}", "key must be a string at line 1 column 2");
+    json("{\"a\":01}", "invalid number at line 1 column 7");
+    json("{\"a\":NaN}", "expected value at line 1 column 6");
+    json("{\"a\":\"\\x\"}", "invalid escape at line 1 column 8");
+    json(
+        "{\"a\":\"\u{1}\"}",
+        "control character (\\u0000-\\u001F) found while parsing a string at line 1 column 6",
+    );
+    refused(
+        cloud(STRUCTURED, &format!("\u{feff}{MINIMAL}")),
+        "body: expected JSON without a byte order mark",
+    );
+    refused(grid(&format!("\u{feff}[{GRID}]")), "body: expected JSON without a byte order mark");
+    refused(
+        texts(Schema::CloudEvents, &[("content-type", STRUCTURED)], b"{\"a\":\"\xff\"}"),
+        "body: expected UTF-8",
+    );
+    refused(texts(Schema::EventGrid, &[], b"\xff"), "body: expected UTF-8");
+}
+
+#[test]
+fn the_fault_is_named_by_index_and_member() {
+    let bad = r#"{"specversion":"1.0","id":"1","source":"","type":"t"}"#;
+    let body = format!("[{MINIMAL},{MINIMAL},{MINIMAL},{bad}]");
+    refused(cloud(BATCH, &body), "events[3].source: expected a non-empty URI reference without spaces");
+    refused(cloud(BATCH, &format!("[{MINIMAL},null]")), "events[1]: expected a JSON object");
+    refused(cloud(STRUCTURED, "{}"), "events[0].specversion: expected \"1.0\"");
+    refused(grid(&format!("[{GRID},[{GRID}]]")), "events[1]: expected a JSON object");
+    refused(grid("{\"id\":7}"), "events[0].id: expected a non-empty string");
+    match parse(Schema::CloudEvents, &[("content-type", BATCH)], body.as_bytes()) {
+        Err(PublishInputError::Event {
+            index: 3,
+            error: EventError { member: Some(member), expected: Expected::UriReference },
+        }) => {
+            assert_eq!(member, "source");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn other_media_types_charsets_and_encodings_are_unsupported() {
+    let expected = "expected application/cloudevents+json, application/cloudevents-batch+json or application/json in UTF-8, or ce- headers";
+    for content_type in [
+        "application/cloudevents+xml",
+        "application/cloudevents",
+        "application/cloudevents+json; charset=iso-8859-1",
+        "application/json; charset=utf-16",
+        "text/plain",
+        "",
+    ] {
+        refused(cloud(content_type, MINIMAL), &format!("content-type {content_type}: {expected}"));
+    }
+    refused(texts(Schema::CloudEvents, &[], b"{}"), &format!("content-type missing: {expected}"));
+    let binary_utf16 = [("ce-id", "1"), ("content-type", "application/json; charset=utf-16")];
+    refused(
+        texts(Schema::CloudEvents, &binary_utf16, b"{}"),
+        &format!("content-type application/json; charset=utf-16: {expected}"),
+    );
+    for content_type in [STRUCTURED, BATCH, "application/xml", "application/json; charset=latin1"] {
+        let refusal = format!(
+            "content-type {content_type}: expected application/json in UTF-8 with events of the schema EventGrid"
+        );
+        refused(texts(Schema::EventGrid, &[("content-type", content_type)], b"[]"), &refusal);
+    }
+    let gzip = [("content-type", BATCH), ("content-encoding", "gzip")];
+    refused(texts(Schema::CloudEvents, &gzip, b"[]"), "content-encoding gzip: expected no content encoding");
+    let identity = [("content-type", BATCH), ("content-encoding", "Identity")];
+    assert_eq!(texts(Schema::CloudEvents, &identity, b"[]"), Ok(vec![]));
+}
+
+#[test]
+fn event_grid_events_come_with_any_content_type_that_its_documentation_sends() {
+    let kept = Ok(vec![GRID.to_owned()]);
+    assert_eq!(grid(GRID), kept);
+    assert_eq!(grid(&format!("[{GRID}]")), kept);
+    assert_eq!(texts(Schema::EventGrid, &[], GRID.as_bytes()), kept);
+    let curl = [("content-type", "application/x-www-form-urlencoded")];
+    assert_eq!(texts(Schema::EventGrid, &curl, GRID.as_bytes()), kept);
+}
+
+#[test]
+fn binary_mode_is_rendered_once_and_checked_like_any_other() {
+    let headers = [
+        ("ce-specversion", "1.0"),
+        ("ce-id", "1"),
+        ("ce-source", "/s"),
+        ("ce-type", "t"),
+        ("ce-subject", "a%20b"),
+        ("ce-traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+        ("content-type", "application/json"),
+    ];
+    let event = &parse(Schema::CloudEvents, &headers, b" {\"n\": 1.50 }\n").unwrap()[0];
+    assert_eq!((event.subject(), event.id()), (Some("a b"), "1"));
+    assert_eq!(event.traceparent(), Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+    assert!(event.json().ends_with(br#","datacontenttype":"application/json","data":{"n": 1.50 }}"#));
+    let error = |headers: &[(&str, &str)]| texts(Schema::CloudEvents, headers, b"");
+    refused(error(&headers[1..6]), "events[0].specversion: expected \"1.0\"");
+    refused(error(&[("ce-id", "%ff")]), "events[0].id: expected percent-encoded UTF-8");
+    refused(error(&[("ce-specversion", "0.3")]), "events[0].specversion: expected \"1.0\"");
+    refused(
+        error(&[headers[0], headers[1], headers[2], headers[3], ("ce-time", "now")]),
+        "events[0].time: expected an RFC 3339 date-time such as 2026-11-21T10:00:00Z",
+    );
+}
+
+#[test]
+fn sizes_are_exact() {
+    let sized = |bytes: usize| with_data(&format!("\"{}\"", "x".repeat(bytes - with_data("\"\"").len())));
+    assert_eq!(cloud(STRUCTURED, &sized(EVENT_BYTES_MAX)).map(|events| events[0].len()), Ok(EVENT_BYTES_MAX));
+    refused(
+        cloud(STRUCTURED, &sized(EVENT_BYTES_MAX + 1)),
+        "body of 1000001 bytes: expected at most 1000000",
+    );
+    let headers = [("ce-id", "1"), ("content-type", "image/png")];
+    let rendered = texts(Schema::CloudEvents, &headers, &vec![0; 800_000]);
+    refused(rendered, "events[0] of 1066725 bytes: expected at most 1000000");
+}
+
+#[test]
+fn nesting_has_a_limit_and_never_overflows_the_stack() {
+    let nested = |levels: usize| with_data(&("[".repeat(levels) + &"]".repeat(levels)));
+    assert_eq!(cloud(STRUCTURED, &nested(99)), Ok(vec![nested(99)]));
+    for levels in [100, 128, 100_000] {
+        refused(cloud(STRUCTURED, &nested(levels)), "events[0]: expected at most 100 levels of nesting");
+    }
+    let open = "[".repeat(100_000);
+    refused(cloud(BATCH, &open), "body: expected JSON: EOF while parsing a list at line 1 column 100000");
+    let binary =
+        texts(Schema::CloudEvents, &[("ce-id", "1"), ("content-type", "application/json")], open.as_bytes());
+    refused(binary, "events[0].data: expected JSON: EOF while parsing a list at line 1 column 100000");
+}
+
+#[test]
+fn numbers_and_lone_surrogates_in_data_pass_byte_for_byte() {
+    for data in [
+        "1e999999",
+        "12345678901234567890",
+        "-0.0",
+        "1.000000000000000000001",
+        r#""\ud800""#,
+        r#"{"\udfff":1,"a":1,"a":2}"#,
+    ] {
+        assert_eq!(cloud(STRUCTURED, &with_data(data)), Ok(vec![with_data(data)]));
+    }
+}
+
+#[test]
+fn what_sqs_refuses_is_kept_as_it_was_written() {
+    let event = with_data("[ \"\u{fffe}\\\"\u{ffff}\\uffff\\uFFFE\", \"\u{fffd}\" ]");
+    assert_eq!(cloud(BATCH, &format!("[{MINIMAL},{event}]")), Ok(vec![MINIMAL.to_owned(), event]));
+    let subject = GRID.replace("/s", "\u{ffff}").replace(r#","topic":"/t""#, "");
+    let completed = GRID.replace("/s", "\u{ffff}").replace(r#""topic":"/t""#, r#""topic":"/topics/orders""#);
+    assert_eq!(grid(&subject), Ok(vec![completed]));
+    let many = with_data(&format!("\"{}\"", "\u{ffff}".repeat(300_000)));
+    assert_eq!(cloud(STRUCTURED, &many), Ok(vec![many]));
+}
+
+/// The text without its last line feed, as it lies in the repository.
+fn sample(text: &str) -> &str {
+    text.trim_ascii()
+}
+
+#[test]
+fn the_sample_order_is_kept() {
+    let text = sample(include_str!("../../../../../samples/cloudevents/order-paid.json"));
+    let event = &parse(Schema::CloudEvents, &[("content-type", STRUCTURED)], text.as_bytes()).unwrap()[0];
+    assert_eq!(event.json(), text);
+    assert_eq!(event.id(), "5f1c9f5e-7c1b-4c0e-9a53-0d7d2f1b6c11");
+    assert_eq!((event.event_type(), event.subject()), ("com.example.order.paid", Some("orders/10482")));
+    assert_eq!(event.source(), Some("/shops/berlin/checkout"));
+    assert_eq!(event.time(), Some(Timestamp::from_millis(1_795_256_130_125)));
+    assert_eq!(event.traceparent(), Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+}
+
+#[test]
+fn the_sample_batch_is_kept() {
+    let text = include_str!("../../../../../samples/cloudevents/order-batch.json");
+    let events = parse(Schema::CloudEvents, &[("content-type", BATCH)], text.as_bytes()).unwrap();
+    let types: Vec<&str> = events.iter().map(Event::event_type).collect();
+    assert_eq!(types, ["com.example.order.paid", "com.example.order.shipped", "com.example.order.receipt"]);
+    assert_eq!(events[1].expirytime(), Some(Timestamp::from_millis(2_110_875_365_000)));
+    assert!(
+        events
+            .iter()
+            .all(|event| text.as_bytes().windows(event.json().len()).any(|part| part == event.json()))
+    );
+}
+
+#[test]
+fn the_sample_push_of_github_is_kept() {
+    let text = sample(include_str!("../../../../../samples/cloudevents/github-push.json"));
+    let event =
+        &parse(Schema::CloudEvents, &[("content-type", "application/json")], text.as_bytes()).unwrap()[0];
+    assert_eq!(event.json(), text);
+    assert_eq!((event.event_type(), event.subject()), ("com.github.push", Some("refs/heads/main")));
+}
+
+#[test]
+fn the_sample_blob_of_event_grid_is_kept() {
+    let text = include_str!("../../../../../samples/eventgrid/blob-created.json");
+    let event =
+        &parse(Schema::EventGrid, &[("content-type", "application/json")], text.as_bytes()).unwrap()[0];
+    assert_eq!(event.json(), sample(text).trim_matches(['[', ']']).trim_ascii());
+    assert_eq!(event.event_type(), "Microsoft.Storage.BlobCreated");
+    assert_eq!(event.time(), Some(Timestamp::from_millis(1_597_339_093_164)));
+}
+
+#[test]
+fn the_sample_parcels_are_mapped() {
+    let json = include_str!("../../../../../samples/custom/parcel-scanned.json");
+    let field = |text| SourceField::parse(text).ok();
+    let mapping = InputMapping {
+        id: field("scan.no"),
+        topic: field("depot"),
+        event_time: field("scan.at"),
+        event_type: Mapped { source: field("scan.kind"), default: None },
+        subject: Mapped { source: field("parcel"), default: None },
+        data_version: Mapped { source: None, default: Some("1.0".into()) },
+    };
+    let (headers, topic, body) = (HeaderMap::new(), TopicName::parse("parcels").unwrap(), Bytes::from(json));
+    let input = Input::Custom { mapping: &mapping, made: Made { at: Timestamp::EPOCH, seed: [0; 16] } };
+    let events =
+        parse_request(&PublishRequest { topic: &topic, input, headers: &headers, body: &body }).unwrap();
+    let [arrived, loaded] = events.try_into().unwrap();
+    assert_eq!((arrived.id(), arrived.event_type()), ("48211907735102938475", "parcel.arrived"));
+    assert_eq!(
+        (arrived.subject(), arrived.time()),
+        (Some("JD014600003RU"), Some(Timestamp::from_millis(1_795_246_867_218)))
+    );
+    assert_eq!(loaded.envelope().map(|envelope| &*envelope.topic), Some("/depots/leipzig"));
+    assert!(json.contains(std::str::from_utf8(loaded.json()).unwrap()));
+}
+
+/// JSON of any kind, with odd numbers and escapes, as text.
+fn any_json() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        Just("-1e999999".to_owned()),
+        "[1-9][0-9]{0,30}(\\.[0-9]{1,30})?",
+        ".{0,8}".prop_map(|text| serde_json::Value::from(text).to_string()),
+        "(\\\\ud8[0-9a-f]{2}|\\\\/|\\\\n){0,4}".prop_map(|text| format!("\"{text}\"")),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let array = proptest::collection::vec(inner.clone(), 0..4)
+            .prop_map(|items| format!("[{}]", items.join(" ,\n")));
+        let object = proptest::collection::vec(inner, 0..4).prop_map(|items| {
+            let members: Vec<String> =
+                items.iter().enumerate().map(|(n, item)| format!("\"m{}\" :{item}", n / 2)).collect();
+            format!("{{ {}\t}}", members.join(","))
+        });
+        prop_oneof![array, object]
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_data_was_accepted_is_kept_byte_for_byte(data in any_json(), space in "[ \r\n\t]{0,3}") {
+        let event = with_data(&format!("{space}{data}{space}"));
+        let kept = cloud(BATCH, &format!("{space}[{space}{event}{space},{event}]{space}")).unwrap();
+        prop_assert_eq!(kept, vec![event.clone(), event]);
+    }
+
+    #[test]
+    fn binary_mode_comes_out_as_it_went_in(
+        text in ".{0,12}",
+        bytes in proptest::collection::vec(any::<u8>(), 0..20),
+        content_type in prop_oneof![Just("text/plain"), Just("text/plain; charset=latin1"), Just("image/png")],
+    ) {
+        let subject: Vec<String> = format!("s{text}").bytes().map(|b| format!("%{b:02X}")).collect();
+        let subject = subject.concat();
+        let headers = [
+            ("ce-specversion", "1.0"), ("ce-id", "1"), ("ce-source", "/s"), ("ce-type", "t"),
+            ("content-type", content_type), ("ce-subject", &subject),
+        ];
+        let has_control = text.chars().any(char::is_control);
+        for body in [text.as_bytes(), &bytes] {
+            match parse(Schema::CloudEvents, &headers, body) {
+                Err(error) => prop_assert!(has_control, "{}", error),
+                Ok(events) => {
+                    let Some(out) = output::binary_request(events[0].json()).unwrap() else {
+                        prop_assert!(body.is_empty(), "{text:?}");
+                        continue;
+                    };
+                    prop_assert_eq!(&out.body, body);
+                    prop_assert_eq!(out.headers.get("content-type").unwrap(), content_type);
+                    let again = binary::render(&out.headers, Some(content_type), body).unwrap();
+                    let again = Event::parse(Schema::CloudEvents, Bytes::from(again)).unwrap();
+                    prop_assert_eq!(again.subject(), events[0].subject());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(
+        body in proptest::collection::vec(any::<u8>(), 0..200),
+        content_type in prop_oneof![Just(STRUCTURED), Just(BATCH), Just("application/json"), Just("image/png")],
+        value in "[ -~]{0,12}",
+    ) {
+        let headers = [("content-type", content_type), ("ce-id", &value)];
+        for headers in [&headers[..], &headers[..1], &headers[1..]] {
+            let _ = parse(Schema::CloudEvents, headers, &body);
+            let _ = parse(Schema::EventGrid, headers, &body);
+        }
+    }
+
+    #[test]
+    fn a_damaged_event_never_panics_and_never_is_kept_as_invalid_json(at in 0_usize..200, byte in any::<u8>()) {
+        for (schema, valid) in [(Schema::CloudEvents, MINIMAL), (Schema::EventGrid, GRID)] {
+            let mut body = valid.as_bytes().to_vec();
+            let at = at % body.len();
+            body[at] = byte;
+            for text in texts(schema, &[("content-type", "application/json")], &body).unwrap_or_default() {
+                prop_assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{}", text);
+            }
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! A delivery: events queued for one subscription that share one attempt count.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use crate::attempt::batch::refuses_content;
+use crate::attempt::decide::{DeadLetterReason, Outcome, is_expired};
+use crate::attempt::outcome::{OutcomeName, SendFailure};
+use crate::events::Envelope;
+use crate::model::hops::Hops;
+use crate::model::identity::Identity;
+use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::schema::Schema;
+use crate::model::time::Timestamp;
+use crate::model::topic::Subscription;
+
+/// Events of one subscription that wait for, or are in, the same attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// The topic they were published to.
+    pub topic: TopicName,
+    /// The subscription they go to.
+    pub subscription: SubscriptionName,
+    /// The schema of their texts: the one they are sent in.
+    pub schema: Schema,
+    /// When they were accepted.
+    pub published_at: Timestamp,
+    /// The earliest time of the next attempt.
+    pub not_before: Timestamp,
+    /// How many attempts were made; 0 before the first.
+    pub attempts: u16,
+    /// How the last attempt ended; `None` before the first.
+    pub last: Option<LastAttempt>,
+    /// Whether any attempt had no answer in time, so that one may have come late.
+    pub timed_out: bool,
+    /// The creation of the subscription, and of its topic, that they were accepted for; `None` where an older program
+    /// accepted them.
+    pub identity: Option<Identity>,
+    /// How many deliveries of posthaste they came through before they were accepted.
+    pub hops: Hops,
+    /// The events, at least one.
+    pub events: Vec<Entry>,
+}
+
+/// How an attempt ended that did not succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastAttempt {
+    /// Its name in a dead letter.
+    pub outcome: OutcomeName,
+    /// The status, where there was one.
+    pub status: Option<u16>,
+    /// When it ended.
+    pub at: Timestamp,
+    /// Whether an authority said that the host name does not exist.
+    pub name_was_unknown: bool,
+    /// Whether no connection came about in time, so that nothing was sent.
+    pub was_unconnected: bool,
+}
+
+/// One event of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// What identifies this event towards this subscription over all retries; `webhook-id` is made from it.
+    pub key: String,
+    /// When it expires. Fixed when it was accepted.
+    pub expires_at: Timestamp,
+    /// The event's W3C trace context, where it has one.
+    pub traceparent: Option<String>,
+    /// What it is besides an ordinary event.
+    pub marks: Marks,
+    /// What lies around a custom event. Every event of [`Schema::Custom`] has one, and no other.
+    pub envelope: Option<Arc<Envelope>>,
+    /// The event itself.
+    pub payload: Payload,
+}
+
+/// What an event is besides an ordinary one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Marks {
+    /// A failure notice: if it cannot be delivered, there is no notice about it.
+    pub notice: bool,
+    /// A replayed dead letter.
+    pub replayed: bool,
+}
+
+/// Where an event's JSON text is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Payload {
+    /// Here, exactly as it was accepted.
+    Inline(Bytes),
+    /// In the state bucket, under this key.
+    Stored {
+        /// The object's key.
+        key: String,
+        /// Its size in bytes.
+        bytes: usize,
+        /// What it was when it was stored; `None` in messages of a version that did not say.
+        digest: Option<PayloadDigest>,
+    },
+}
+
+/// The SHA-256 of a stored payload: what is read must be what was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PayloadDigest([u8; DIGEST_BYTES]);
+
+const DIGEST_BYTES: usize = 32;
+
+/// The bytes that a digest and its member's name take in a message.
+const DIGEST_WIRE_BYTES: usize = r#","sha256":"""#.len() + 2 * DIGEST_BYTES;
+
+/// A delivery that was given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Why.
+    pub reason: DeadLetterReason,
+    /// What, as it stood after its last attempt.
+    pub delivery: Delivery,
+    /// Since when the dead-letter bucket has refused it, and how often; `None` until it first does. Where only the
+    /// notices are missing, the same of those.
+    pub storage: Option<StorageTrouble>,
+    /// The object that it lies in already, where only the notice about it is missing.
+    pub object: Option<String>,
+    /// It was dropped, as its subscription asks, and only the notice about it is missing: it is not written anywhere.
+    pub dropped: bool,
+}
+
+/// How long a dead letter has been trying to reach its bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StorageTrouble {
+    /// The first failure.
+    pub since: Timestamp,
+    /// How many there were.
+    pub failures: u32,
+}
+
+impl StorageTrouble {
+    /// With one failure more.
+    pub fn once_more(before: Option<Self>, now: Timestamp) -> Self {
+        let before = before.unwrap_or(Self { since: now, failures: 0 });
+        Self { failures: before.failures.saturating_add(1), ..before }
+    }
+}
+
+impl DeadLetter {
+    /// How the last attempt ended. Without a finished attempt, an event that expired was held until then, and
+    /// one that a function failed on again and again was cut short each time.
+    pub fn last_outcome(&self) -> Option<OutcomeName> {
+        let unfinished = match self.reason {
+            DeadLetterReason::TimeToLiveExceeded => Some(OutcomeName::Probation),
+            DeadLetterReason::HandlerFailed => Some(OutcomeName::Aborted),
+            _ => None,
+        };
+        self.delivery.last.map(|last| last.outcome).or(unfinished)
+    }
+
+    /// Whether nothing but the notices about it is missing.
+    pub fn asks_for_notices_only(&self) -> bool {
+        self.dropped || self.object.is_some()
+    }
+}
+
+impl Payload {
+    /// The size of the event's JSON, in bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Inline(json) => json.len(),
+            Self::Stored { bytes, .. } => *bytes,
+        }
+    }
+
+    /// Whether there is nothing. No accepted event is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes it takes in a message.
+    pub fn message_bytes(&self) -> usize {
+        match self {
+            Self::Inline(json) => json.len(),
+            Self::Stored { key, digest, .. } => key.len() + digest.map_or(0, |_| DIGEST_WIRE_BYTES),
+        }
+    }
+
+    /// Whether what was read from where this event is stored is still what was stored there.
+    pub fn is(&self, read: &[u8]) -> bool {
+        match self {
+            Self::Inline(json) => json == read,
+            Self::Stored { bytes, digest, .. } => {
+                read.len() == *bytes && digest.is_none_or(|digest| digest == PayloadDigest::of(read))
+            }
+        }
+    }
+}
+
+impl PayloadDigest {
+    /// The digest of an event's JSON.
+    pub fn of(json: &[u8]) -> Self {
+        Self(Sha256::digest(json).into())
+    }
+
+    /// Reads 64 hexadecimal digits, small letters only.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.as_bytes();
+        if digits.len() != 2 * DIGEST_BYTES {
+            return None;
+        }
+        let mut bytes = [0; DIGEST_BYTES];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl fmt::Display for PayloadDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+fn digit(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+impl LastAttempt {
+    /// Whether two attempts ended alike, whenever that was.
+    pub fn is_alike(self, other: Self) -> bool {
+        Self { at: other.at, ..self } == other
+    }
+
+    /// Whether the endpoint did not answer in time, so that it may answer late: a 408 is an answer, and what
+    /// was not sent gets none.
+    pub fn had_no_answer_in_time(self) -> bool {
+        self.outcome == OutcomeName::TimedOut && self.status.is_none() && !self.was_unconnected
+    }
+
+    /// Whether the endpoint refused the content.
+    pub fn was_refused(self) -> bool {
+        self.status.is_some_and(refuses_content)
+    }
+
+    /// Notes an outcome that was not a success; `None` for a success.
+    pub fn of(outcome: Outcome, at: Timestamp) -> Option<Self> {
+        outcome.name().map(|name| Self {
+            outcome: name,
+            status: outcome.status(),
+            at,
+            name_was_unknown: outcome.is_unknown_name(),
+            was_unconnected: outcome == Outcome::Failed(SendFailure::ConnectTimedOut),
+        })
+    }
+}
+
+impl Delivery {
+    /// The same delivery with other events: what is left of it, or a part of it.
+    pub fn with_events(&self, events: Vec<Entry>) -> Self {
+        Self {
+            topic: self.topic.clone(),
+            subscription: self.subscription.clone(),
+            schema: self.schema,
+            published_at: self.published_at,
+            not_before: self.not_before,
+            attempts: self.attempts,
+            last: self.last,
+            timed_out: self.timed_out,
+            identity: self.identity,
+            hops: self.hops,
+            events,
+        }
+    }
+
+    /// Whether its events were accepted for this creation of their subscription.
+    pub fn is_for(&self, subscription: &Subscription) -> bool {
+        subscription.created.accepted(self.identity, self.published_at)
+    }
+
+    /// The same, as a record says it that may be an old one: only equal identities are sure. Events without an identity
+    /// are judged by their time.
+    pub fn is_surely_for(&self, subscription: &Subscription) -> bool {
+        match self.identity {
+            Some(_) => subscription.created.identity() == self.identity,
+            None => self.is_for(subscription),
+        }
+    }
+
+    /// Whether it was tried before, or waited for something: its endpoint may not be well, also where the
+    /// worker that has it now knows nothing of that.
+    pub fn has_waited(&self) -> bool {
+        self.attempts > 0 || self.not_before > self.published_at
+    }
+
+    /// When the first of its events expires.
+    pub fn expires_first(&self) -> Timestamp {
+        self.events.iter().map(|entry| entry.expires_at).min().unwrap_or(self.published_at)
+    }
+
+    /// Whether one of its events has expired.
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        is_expired(self.expires_first(), now)
+    }
+
+    /// The `MessageGroupId`: SQS fair queues keep a noisy subscription from starving the others.
+    pub fn group(&self) -> String {
+        group(&self.topic, &self.subscription)
+    }
+}
+
+/// The `MessageGroupId` of a subscription's messages: at most 129 characters would be one too many for SQS, so
+/// the names' limit of 64 bytes each is what keeps this within 128 but for two names of full length, whose last
+/// character is cut; groups need not be unique.
+pub fn group(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    let mut group = format!("{}.{}", topic.folded(), subscription.folded());
+    group.truncate(crate::model::limits::SQS_GROUP_ID_CHARS_MAX);
+    group
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_written_as_sha256sum_writes_it_and_read_back() {
+        let digest = PayloadDigest::of(b"abc");
+        let text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!((digest.to_string(), PayloadDigest::parse(text)), (text.to_owned(), Some(digest)));
+        for bad in ["", &text[1..], &text.to_uppercase(), &text.replace('b', "g"), &"ü".repeat(32)] {
+            assert_eq!(PayloadDigest::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_read_must_be_what_was_stored() {
+        let stored = |digest| Payload::Stored { key: "payloads/1/x".to_owned(), bytes: 3, digest };
+        for digest in [None, Some(PayloadDigest::of(b"abc"))] {
+            assert!(stored(digest).is(b"abc"));
+            assert!(!stored(digest).is(b"ab") && !stored(digest).is(b"abcd") && !stored(digest).is(b""));
+        }
+        assert!(!stored(Some(PayloadDigest::of(b"abc"))).is(b"abd"));
+    }
+
+    #[test]
+    fn a_group_id_never_breaks_the_limit_of_sqs() {
+        let long = "x".repeat(64);
+        let group = group(&TopicName::parse(&long).unwrap(), &SubscriptionName::parse(&long).unwrap());
+        assert_eq!(group.len(), 128);
+    }
+}

@@ -1,0 +1,185 @@
+//! Temporary entities: topics and subscriptions that go by themselves, when nothing has happened to them for a while or
+//! at a time of their own (SPEC §3). Pure: times are arguments.
+//!
+//! What happens to an entity is noted now and then in an object of its own, never on every event: so a deletion waits
+//! for as much longer as two notes may be apart, and comes late rather than early.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::model::limits::SQS_DELAY_SECS_MAX;
+use crate::model::time::Timestamp;
+
+/// The version of a note this program writes, and the newest it reads.
+const NOTE_VERSION: u32 = 1;
+
+/// How many notes are written in one idle time, at most, by one process.
+const NOTES_PER_IDLE_TIME: u32 = 4;
+
+/// How far ahead a wait is noted for its subscription: the longest that the queue delays. With the shortest idle time
+/// (5 min) the subscription then stays for 20 minutes after a retry was scheduled, also where the queue is slow. What waits
+/// longer is found in the object store.
+const WAIT_NOTED_AHEAD: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
+
+/// How long a subscription is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Without deliveries, updates or dead-letter reads for so long it is deleted.
+    pub idle: Option<Duration>,
+    /// Its topic's own: what happens here is activity there.
+    pub topic_idle: Option<Duration>,
+    /// From then on it is gone.
+    pub ends_at: Option<Timestamp>,
+}
+
+/// When something last happened to an entity, or will: a retry that is scheduled counts at its own time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActivityNote {
+    v: u32,
+    at: Timestamp,
+}
+
+/// Why a note cannot be used. Nothing is deleted then.
+#[derive(Debug, thiserror::Error)]
+pub enum NoteError {
+    /// Empty, truncated, or not ours.
+    #[error("not a note of activity")]
+    Malformed(#[source] serde_json::Error),
+    /// Written by a newer program.
+    #[error("version {0} is newer than this program")]
+    Newer(u32),
+}
+
+impl Lifetime {
+    /// Whether the subscription is gone at this moment, whatever its record says.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.ends_at.is_some_and(|ends_at| now >= ends_at)
+    }
+}
+
+impl ActivityNote {
+    /// A note of this time.
+    pub fn new(at: Timestamp) -> Self {
+        Self { v: NOTE_VERSION, at }
+    }
+
+    /// Its time.
+    pub fn at(self) -> Timestamp {
+        self.at
+    }
+
+    /// Reads a note.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NoteError> {
+        let note: Self = serde_json::from_slice(bytes).map_err(NoteError::Malformed)?;
+        if note.v > NOTE_VERSION { Err(NoteError::Newer(note.v)) } else { Ok(note) }
+    }
+
+    /// Writes the note.
+    pub fn render(self) -> Bytes {
+        // Two numbers: serialising them cannot fail.
+        Bytes::from(serde_json::to_vec(&self).unwrap_or_default())
+    }
+}
+
+/// The time that is noted for a subscription when events begin to wait for it in the queue, or until `due`.
+pub fn wait_noted_at(due: Timestamp) -> Timestamp {
+    due + WAIT_NOTED_AHEAD
+}
+
+/// Whether activity at `at` is to be noted where `noted` was noted last.
+pub fn is_worth_noting(idle: Duration, noted: Option<Timestamp>, at: Timestamp) -> bool {
+    noted.is_none_or(|noted| at >= noted + idle / NOTES_PER_IDLE_TIME)
+}
+
+/// Whether an entity is idle for which `noted` is the last note of activity. What was not noted came at most a quarter
+/// of the idle time later.
+pub fn is_idle(idle: Duration, noted: Timestamp, now: Timestamp) -> bool {
+    now >= noted + idle + idle / NOTES_PER_IDLE_TIME
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::limits::AUTO_DELETE_ON_IDLE_MIN;
+    use proptest::prelude::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
+    const IDLE: Duration = Duration::from_mins(8);
+
+    fn ago(secs: u64) -> Timestamp {
+        Timestamp::from_millis(NOW.as_millis() - secs * 1000)
+    }
+
+    #[test]
+    fn a_subscription_is_gone_from_its_time_on() {
+        let check = |ends_at, expected| {
+            assert_eq!(Lifetime { ends_at, ..Lifetime::default() }.is_over(NOW), expected, "{ends_at:?}");
+        };
+        check(None, false);
+        check(Some(NOW + Duration::from_millis(1)), false);
+        check(Some(NOW), true);
+        check(Some(Timestamp::EPOCH), true);
+    }
+
+    #[test]
+    fn activity_is_noted_at_most_four_times_in_an_idle_time() {
+        let check = |noted, expected| assert_eq!(is_worth_noting(IDLE, noted, NOW), expected, "{noted:?}");
+        check(None, true);
+        check(Some(ago(120)), true);
+        check(Some(ago(119)), false);
+        check(Some(NOW + Duration::from_hours(12)), false);
+    }
+
+    #[test]
+    fn an_entity_is_idle_when_what_was_not_noted_is_old_enough_too() {
+        let check = |secs, expected| assert_eq!(is_idle(IDLE, ago(secs), NOW), expected, "{secs} s");
+        check(480, false);
+        check(599, false);
+        check(600, true);
+        assert!(!is_idle(IDLE, NOW + Duration::from_hours(12), NOW));
+        assert!(!is_idle(Duration::MAX, Timestamp::EPOCH, NOW));
+    }
+
+    #[test]
+    fn a_note_is_read_back_and_a_broken_one_is_not_empty() {
+        let note = ActivityNote::new(NOW);
+        assert_eq!(note.render(), r#"{"v":1,"at":1000000000}"#);
+        assert_eq!(ActivityNote::parse(&note.render()).unwrap(), note);
+        assert!(matches!(ActivityNote::parse(b""), Err(NoteError::Malformed(_))));
+        assert!(matches!(ActivityNote::parse(br#"{"v":2,"at":1}"#), Err(NoteError::Newer(2))));
+    }
+
+    #[test]
+    fn a_subscription_is_not_idle_for_twenty_minutes_after_a_retry_was_scheduled() {
+        let idle = AUTO_DELETE_ON_IDLE_MIN;
+        for noted_before_secs in 0..75 {
+            // A note that is young enough is not written again.
+            let noted = wait_noted_at(ago(noted_before_secs));
+            assert!(!is_worth_noting(idle, Some(noted), wait_noted_at(NOW)));
+            assert!(!is_idle(idle, noted, NOW + Duration::from_mins(20)), "{noted_before_secs} s");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_deleted_before_its_idle_time_is_over(
+            idle_secs in 300_u64..10_000_000,
+            uses in prop::collection::vec(0_u64..1_000_000, 1..30),
+        ) {
+            let idle = Duration::from_secs(idle_secs);
+            let (mut noted, mut last) = (None, NOW);
+            for gap in uses {
+                last = last + Duration::from_secs(gap);
+                if is_worth_noting(idle, noted, last) {
+                    noted = Some(last);
+                }
+            }
+            let noted = noted.unwrap();
+            let almost = Timestamp::from_millis((last + idle).as_millis() - 1);
+            prop_assert!(!is_idle(idle, noted, almost));
+            prop_assert!(is_idle(idle, noted, last + idle * 5 / 4));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Topics and subscriptions as the rules use them: checked, with every default filled in.
+
+mod keys;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::attempt::batch::Batching;
+use crate::attempt::delivery_header::DeliveryHeader;
+use crate::attempt::rate::Rate;
+use crate::attempt::retry::RetryPolicy;
+use crate::attempt::signature::SigningSecret;
+use crate::filter::{Filter, FilterSet};
+use crate::model::endpoint::EndpointUrl;
+use crate::model::identity::{Created, Creation, Identity};
+use crate::model::idle::Lifetime;
+use crate::model::mapping::InputMapping;
+use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::schema::{ContentMode, Schema};
+use crate::model::time::Timestamp;
+
+pub use keys::{TopicKeys, most_privileged};
+
+/// A topic with its subscriptions.
+#[derive(Debug)]
+pub struct Topic {
+    /// Its name.
+    pub name: TopicName,
+    /// When it was made: what tells it from one of its name that was deleted. [`Timestamp::EPOCH`] where only settings
+    /// are known.
+    pub created_at: Timestamp,
+    /// Its identity; `None` where an older program wrote its record, or only settings are known.
+    pub creation: Option<Creation>,
+    /// The schema of the events it accepts.
+    pub input_schema: Schema,
+    /// Where custom events have what the rules look at.
+    pub input_mapping: InputMapping,
+    /// Default and cap of the time to live of its events.
+    pub default_time_to_live: Option<Duration>,
+    /// Without activity for so long it is deleted.
+    pub auto_delete_on_idle: Option<Duration>,
+    /// The topic that notices about its deliveries go to. It may be missing.
+    pub notices_topic: Option<TopicName>,
+    /// The keys that open it to producers.
+    pub keys: TopicKeys,
+    /// Its subscriptions, by folded name.
+    pub subscriptions: BTreeMap<String, Arc<Subscription>>,
+    /// The filters of all subscriptions, in the same order.
+    pub filters: FilterSet,
+}
+
+/// A subscription.
+#[derive(Debug)]
+pub struct Subscription {
+    /// The topic it is on.
+    pub topic: TopicName,
+    /// Its name.
+    pub name: SubscriptionName,
+    /// Which creation of a subscription of this name it is. [`Created::UNKNOWN`] where only settings are known.
+    pub created: Created,
+    /// Where its events go.
+    pub endpoint: EndpointUrl,
+    /// Where they go while that, or its link, is in Retry. It differs from it.
+    pub fallback: Option<EndpointUrl>,
+    /// How long the endpoint has to answer.
+    pub timeout: Duration,
+    /// The schema its events are sent in.
+    pub delivery_schema: Schema,
+    /// How a CloudEvent lies in a request.
+    pub content_mode: ContentMode,
+    /// Which events it receives.
+    pub filter: Arc<Filter>,
+    /// When an attempt is made again.
+    pub retry: RetryPolicy,
+    /// How events travel together.
+    pub batching: Batching,
+    /// What becomes of events that are given up.
+    pub dead_letter: DeadLetterPolicy,
+    /// The headers that are added to its requests.
+    pub delivery_headers: Vec<DeliveryHeader>,
+    /// The secrets that sign its requests.
+    pub signing: Vec<SigningSecret>,
+    /// How long it is there.
+    pub lifetime: Lifetime,
+    /// Whether its events are delivered. What matters is [`Subscription::status_at`].
+    pub status: Status,
+    /// Until when the endpoint may consent while it is [`Status::Pending`].
+    pub pending_until: Option<Timestamp>,
+    /// The most requests, over all workers: its own wish or what the endpoint allowed, whichever is less.
+    pub rate: Option<Rate>,
+}
+
+/// What becomes of events that are given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeadLetterPolicy {
+    /// Whether they are kept at all.
+    pub enabled: bool,
+    /// Whether expired ones are kept.
+    pub on_expiry: bool,
+    /// The time between the last attempt and the object.
+    pub delay: Duration,
+    /// How long the bucket may refuse an event before it is dropped.
+    pub give_up_after: Option<Duration>,
+}
+
+/// Whether a subscription's events are delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// They are.
+    Active,
+    /// The endpoint has not agreed yet: events wait, without an attempt.
+    Pending,
+    /// An operator paused it: events wait, without an attempt.
+    Paused,
+    /// The endpoint did not agree: new events pass by, and those that waited before go on waiting.
+    Failed,
+    /// The endpoint is gone, or an operator disabled it: new events pass by, waiting ones are dead-lettered with
+    /// `EndpointGone`.
+    Disabled,
+}
+
+impl Status {
+    /// Whether events that are published now are kept for the subscription.
+    pub fn takes_new_events(self) -> bool {
+        matches!(self, Self::Active | Self::Pending | Self::Paused)
+    }
+
+    /// Whether its events wait without an attempt.
+    pub fn waits(self) -> bool {
+        matches!(self, Self::Pending | Self::Paused | Self::Failed)
+    }
+}
+
+impl Subscription {
+    /// Where its events go, in the order in which that is tried.
+    pub fn endpoints(&self) -> impl Iterator<Item = &EndpointUrl> {
+        std::iter::once(&self.endpoint).chain(&self.fallback)
+    }
+
+    /// Whether its events are delivered at this time. An endpoint that has not consented by its deadline has not
+    /// consented, without anybody having to write that down.
+    pub fn status_at(&self, now: Timestamp) -> Status {
+        match (self.status, self.pending_until) {
+            (Status::Pending, Some(until)) if until <= now => Status::Failed,
+            (status, _) => status,
+        }
+    }
+}
+
+impl Topic {
+    /// The subscription of this name, without regard to case.
+    pub fn subscription(&self, name: &SubscriptionName) -> Option<&Arc<Subscription>> {
+        self.subscriptions.get(&name.folded())
+    }
+
+    /// Whether it is this creation of the topic that accepted what has this identity, at that time.
+    pub fn accepted(&self, identity: Option<Identity>, accepted_at: Timestamp) -> bool {
+        let created = Created { topic: self.creation, subscription: None, topic_at: self.created_at };
+        created.topic_accepted(identity, accepted_at)
+    }
+}

@@ -1,0 +1,91 @@
+//! How many held deliveries the queue has room for, so that a backlog neither raises the pressure nor makes new deliveries
+//! wait behind it.
+
+use crate::model::time::Timestamp;
+use crate::pressure::{PressureState, Resource};
+
+/// Most deliveries that are released between two looks at the queue, whatever it could take.
+pub const PASS_MAX: usize = 500;
+
+/// The part of the submission queue's normal threshold up to which released deliveries may fill it: one in so many.
+const NORMAL_DIVISOR: u64 = 2;
+
+/// What may be released of a count that is above that: where the queue is always as full, and yet under no pressure, a
+/// backlog still gets through.
+const TRICKLE: usize = 50;
+
+/// What may be released until the queue was counted again. A count is some seconds old, up to a minute on AWS, so what was
+/// released since is taken off it and never added again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Room {
+    counted_at: Option<Timestamp>,
+    left: usize,
+}
+
+impl Room {
+    /// How many may be released in the next pass, by this state of the pressure. Where nobody counts the queue, as many
+    /// as a pass may have.
+    pub fn in_pass(&mut self, state: Option<&PressureState>) -> usize {
+        let Some(queue) = state.and_then(|state| state.resource(Resource::SubmissionQueue)) else {
+            (self.counted_at, self.left) = (None, PASS_MAX);
+            return PASS_MAX;
+        };
+        if self.counted_at != Some(queue.read_at) {
+            let free = (queue.thresholds.normal / NORMAL_DIVISOR).saturating_sub(queue.reading);
+            self.counted_at = Some(queue.read_at);
+            self.left = usize::try_from(free).unwrap_or(usize::MAX).max(TRICKLE);
+        }
+        self.left.min(PASS_MAX)
+    }
+
+    /// So many were released.
+    pub fn take(&mut self, released: usize) {
+        self.left = self.left.saturating_sub(released);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pressure::{PressureSettings, Readings, evaluate};
+
+    /// The state when so many messages were visible at this second.
+    fn state(at_secs: u64, visible: u64) -> PressureState {
+        let at = Timestamp::from_millis(at_secs * 1000);
+        let readings = Readings { visible: Some(visible), ..Readings::default() };
+        evaluate(&PressureState::normal(at), &readings, &PressureSettings::default(), at).0
+    }
+
+    #[test]
+    fn there_is_room_up_to_half_the_normal_threshold_a_pass_at_most_and_never_none() {
+        let check = |visible, expected| {
+            assert_eq!(Room::default().in_pass(Some(&state(1, visible))), expected, "{visible}");
+        };
+        check(0, PASS_MAX);
+        check(500, 500);
+        check(700, 300);
+        check(1_000, TRICKLE);
+        check(3_999, TRICKLE);
+    }
+
+    #[test]
+    fn what_was_released_since_the_queue_was_counted_is_taken_off() {
+        let mut room = Room::default();
+        let mut passes = Vec::new();
+        for state in [state(1, 100), state(1, 100), state(1, 100), state(3, 600), state(3, 600)] {
+            let pass = room.in_pass(Some(&state));
+            room.take(pass);
+            passes.push(pass);
+        }
+        assert_eq!(passes, [500, 400, 0, 400, 0]);
+    }
+
+    #[test]
+    fn where_nobody_counts_every_pass_has_the_same_room() {
+        let mut room = Room::default();
+        for state in [None, None, Some(PressureState::unmonitored(Timestamp::EPOCH))] {
+            assert_eq!(room.in_pass(state.as_ref()), PASS_MAX);
+            room.take(PASS_MAX);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Release speed: how much of what waits in the object store goes back to the queue in a run of wake, by the pressure.
+//!
+//! What was accepted is delivered before anything new is taken in (the documents' own rule), so pressure
+//! slows the release and never stops it. Only the submission queue and the drain time count: a full disk or a
+//! backlog of dead letters does not get better by holding deliveries back. What has expired goes at every
+//! speed.
+
+use crate::model::limits::HELD_PER_OBJECT_MAX;
+use crate::pressure::{Level, PressureState, Resource};
+
+/// Most parked deliveries of a run at Medium, and as many held or forced ones: a quarter of the submission
+/// queue's normal threshold (2,000 messages by default) each, so that the release alone cannot keep the level
+/// up.
+pub const SLOW_RUN_MAX: usize = 500;
+
+/// Minutes until each place has come first, and forced deliveries before held ones as well.
+const ORDERS_REPEAT_MINUTES: u64 = 4;
+
+/// The resources that slow the release.
+const SLOWED_BY: [Resource; 2] = [Resource::SubmissionQueue, Resource::DrainTime];
+
+/// How fast a run releases what waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speed {
+    /// As fast as there is time and room.
+    Full,
+    /// At most [`SLOW_RUN_MAX`] of each place.
+    Slow,
+    /// One object, and at most [`HELD_PER_OBJECT_MAX`] of its deliveries, over all places.
+    OneObject,
+}
+
+/// Where deliveries wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// Under the minute in which they fall due.
+    Parked,
+    /// By subscription; with them the parked ones that an operator forces.
+    Held,
+}
+
+/// In which order a run releases them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Side by side.
+    Together,
+    /// This first; the other gets what is left.
+    First(Waiting),
+}
+
+/// A number of deliveries, and of objects that they lie in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Deliveries.
+    pub deliveries: usize,
+    /// Objects that at least one of them lies in.
+    pub objects: usize,
+}
+
+/// What a run has released so far, without what had expired.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunAccount {
+    parked: Amount,
+    held: Amount,
+}
+
+/// Decides how fast wake releases. Without a state, or with one in which nothing acts, as fast as it can.
+pub fn speed(state: Option<&PressureState>) -> Speed {
+    let level = |resource| Some(state?.resource(resource)?.effective_level());
+    match SLOWED_BY.into_iter().filter_map(level).max().unwrap_or_default() {
+        Level::Normal => Speed::Full,
+        Level::Medium => Speed::Slow,
+        Level::High => Speed::OneObject,
+    }
+}
+
+impl Speed {
+    /// The order of a run that begins in this minute. Where there is one object for all, each place comes
+    /// first in every second minute.
+    pub const fn order(self, minute: u64) -> Order {
+        match self {
+            Self::Full | Self::Slow => Order::Together,
+            Self::OneObject if minute.is_multiple_of(2) => Order::First(Waiting::Parked),
+            Self::OneObject => Order::First(Waiting::Held),
+        }
+    }
+
+    /// Whether forced deliveries come before held ones where there is one object for both. In turn, by pairs
+    /// of minutes, so that both come first in minutes in which they are before the parked ones.
+    pub const fn forced_first(minute: u64) -> bool {
+        (minute / 2).is_multiple_of(2)
+    }
+
+    /// The turn of a run that begins in this minute. Of the subscriptions for which something is held,
+    /// another one comes first in every turn. Where there is one object for all, a turn lasts until held
+    /// deliveries have come first, so that no subscription always has the minutes in which others do.
+    pub const fn turn(self, minute: u64) -> u64 {
+        match self {
+            Self::Full | Self::Slow => minute,
+            Self::OneObject => minute / ORDERS_REPEAT_MINUTES,
+        }
+    }
+}
+
+impl Amount {
+    /// No bound.
+    pub const ALL: Self = Self { deliveries: usize::MAX, objects: usize::MAX };
+
+    /// One object, of which no more goes than a held one has.
+    const ONE_OBJECT: Self = Self { deliveries: HELD_PER_OBJECT_MAX, objects: 1 };
+
+    /// Whether nothing fits.
+    pub const fn is_nothing(self) -> bool {
+        self.deliveries == 0 || self.objects == 0
+    }
+
+    /// What is left of it.
+    #[must_use]
+    pub const fn minus(self, taken: Self) -> Self {
+        Self {
+            deliveries: self.deliveries.saturating_sub(taken.deliveries),
+            objects: self.objects.saturating_sub(taken.objects),
+        }
+    }
+
+    const fn plus(self, more: Self) -> Self {
+        Self {
+            deliveries: self.deliveries.saturating_add(more.deliveries),
+            objects: self.objects.saturating_add(more.objects),
+        }
+    }
+}
+
+impl RunAccount {
+    /// So much was released of this place.
+    pub fn add(&mut self, place: Waiting, released: Amount) {
+        let account = match place {
+            Waiting::Parked => &mut self.parked,
+            Waiting::Held => &mut self.held,
+        };
+        *account = account.plus(released);
+    }
+
+    /// What the run may still release of this place.
+    pub fn left(&self, place: Waiting, speed: Speed) -> Amount {
+        let released = match place {
+            Waiting::Parked => self.parked,
+            Waiting::Held => self.held,
+        };
+        match speed {
+            Speed::Full => Amount::ALL,
+            Speed::Slow => {
+                Amount { deliveries: SLOW_RUN_MAX.saturating_sub(released.deliveries), ..Amount::ALL }
+            }
+            Speed::OneObject => Amount::ONE_OBJECT.minus(self.parked.plus(self.held)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::time::Timestamp;
+    use crate::pressure::{PressureSettings, Profile, Readings, Space, Usage, evaluate};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
+    const FULL: Usage = Usage { used: 99, total: 100 };
+
+    fn speed_of(readings: &Readings, settings: &PressureSettings) -> Speed {
+        speed(Some(&evaluate(&PressureState::normal(NOW), readings, settings, NOW).0))
+    }
+
+    fn queue(visible: u64, drain_secs: u64) -> Readings {
+        Readings { visible: Some(visible), drain_secs: Some(drain_secs), ..Readings::default() }
+    }
+
+    #[test]
+    fn the_queue_and_its_drain_slow_the_release() {
+        let check = |visible, drain_secs, expected| {
+            let speed = speed_of(&queue(visible, drain_secs), &PressureSettings::default());
+            assert_eq!(speed, expected, "{visible} {drain_secs}");
+        };
+        check(1_999, 29, Speed::Full);
+        check(4_000, 40, Speed::Slow);
+        check(10_000, 40, Speed::OneObject);
+        // A queue that drains fast does not act.
+        check(10_000, 0, Speed::Full);
+        check(2_500, 60, Speed::Slow);
+        check(2_500, 300, Speed::OneObject);
+    }
+
+    #[test]
+    fn no_other_resource_slows_it() {
+        let readings = Readings {
+            version_buckets: Some(5_000),
+            batch_points: Some(5_000),
+            database: Some(Space::Disk(FULL)),
+            log_disk: Some(FULL),
+            process_bytes: Some(99),
+            memory: Some(FULL),
+            dead_letters: Some(50_000),
+            ..queue(0, 0)
+        };
+        for profile in [Profile::Scaled, Profile::Exchange2013] {
+            let settings = PressureSettings { profile, ..PressureSettings::default() };
+            let (state, _) = evaluate(&PressureState::normal(NOW), &readings, &settings, NOW);
+            assert_eq!((state.level(), speed(Some(&state))), (Level::High, Speed::Full), "{profile:?}");
+        }
+    }
+
+    #[test]
+    fn where_nothing_is_known_or_watched_it_is_as_fast_as_it_can_be() {
+        for state in [None, Some(PressureState::normal(NOW)), Some(PressureState::unmonitored(NOW))] {
+            assert_eq!(speed(state.as_ref()), Speed::Full);
+        }
+    }
+
+    #[test]
+    fn each_place_has_a_part_of_its_own_at_medium_and_all_share_one_object_at_high() {
+        let mut account = RunAccount::default();
+        account.add(Waiting::Parked, Amount { deliveries: 120, objects: 1 });
+        let left = |place, speed| account.left(place, speed);
+        assert_eq!(left(Waiting::Parked, Speed::Full), Amount::ALL);
+        assert_eq!(left(Waiting::Parked, Speed::Slow).deliveries, 380);
+        assert_eq!(left(Waiting::Held, Speed::Slow).deliveries, 500);
+        for place in [Waiting::Parked, Waiting::Held] {
+            assert!(left(place, Speed::OneObject).is_nothing());
+            let one = Amount { deliveries: 200, objects: 1 };
+            assert_eq!(RunAccount::default().left(place, Speed::OneObject), one);
+        }
+    }
+
+    #[test]
+    fn with_one_object_for_all_everything_that_waits_comes_first_in_its_turn() {
+        let first = |minute| (Speed::OneObject.order(minute), Speed::forced_first(minute));
+        assert_eq!(
+            [0, 1, 2, 3].map(first),
+            [
+                (Order::First(Waiting::Parked), true),
+                (Order::First(Waiting::Held), true),
+                (Order::First(Waiting::Parked), false),
+                (Order::First(Waiting::Held), false),
+            ]
+        );
+        for speed in [Speed::Full, Speed::Slow] {
+            assert_eq!([0, 1].map(|minute| speed.order(minute)), [Order::Together; 2]);
+            assert_eq!([0, 1, 7].map(|minute| speed.turn(minute)), [0, 1, 7]);
+        }
+        // In each of these minutes held deliveries come first, of all that waits.
+        assert_eq!([3, 7, 11].map(|minute| Speed::OneObject.turn(minute)), [0, 1, 2]);
+    }
+}

@@ -1,0 +1,316 @@
+//! A replay as it is stored in the state bucket, and how it is shown.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::selection::{ReplayRequestError, Selection};
+use crate::api::{IsoTimestamp, ReplayFailure, ReplayReason, ReplayRequest, ReplayState, ReplayView};
+use crate::model::identity::{Created, Identity};
+use crate::model::limits::REPLAY_FAILURES_SHOWN_MAX;
+use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::time::Timestamp;
+
+/// The newest version this program reads.
+const REPLAY_VERSION: u32 = 2;
+
+/// The version of a replay without an identity that leaves out what is former: one of an older program.
+const VERSION_1: u32 = 1;
+
+/// The version of one with an identity. An older program would send on what was accepted for another creation of the
+/// subscription: it leaves such a replay to a newer one.
+const VERSION_2: u32 = 2;
+
+/// A replay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayRecord {
+    /// The version of this form.
+    pub v: u32,
+    /// What it goes by.
+    pub id: String,
+    /// The topic.
+    pub topic: TopicName,
+    /// The subscription.
+    pub subscription: SubscriptionName,
+    /// The creation of the subscription for which it was asked; `None` where an older program wrote it down, or the
+    /// subscription had no identity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
+    /// What was asked for.
+    pub request: ReplayRequest,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+    /// When it was last written.
+    pub updated_at: Timestamp,
+    /// Where it stands.
+    pub state: ReplayState,
+    /// Why it waits, or was cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<ReplayReason>,
+    /// How far it has come.
+    pub progress: ReplayProgress,
+}
+
+/// How far a replay has come. Everything up to here was sent, or counted as failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayProgress {
+    /// The objects up to this key were looked at to their ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// An object after that which was looked at in part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<PartOfObject>,
+    /// Until when what was queued falls due.
+    pub paced_until: Timestamp,
+    /// How many objects were looked at to their ends.
+    pub objects: u64,
+    /// How many events were asked for in what was looked at.
+    pub found: u64,
+    /// How many of those were queued. Its name in the record is that of older programs.
+    #[serde(rename = "replayed")]
+    pub queued: u64,
+    /// How many events, or whole objects, could not be.
+    pub failed: u64,
+    /// The first of those.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<ReplayFailure>,
+}
+
+/// How far an object was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PartOfObject {
+    /// Its key.
+    pub key: String,
+    /// How many of its events are done with.
+    pub events: usize,
+    /// In how many runs it could not be read or sent at all.
+    #[serde(default)]
+    pub failures: u32,
+}
+
+/// Why a record cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayRecordError {
+    /// Empty, truncated, or not ours.
+    #[error("not the record of a replay")]
+    Malformed(#[source] serde_json::Error),
+    /// Written by a newer program.
+    #[error("version {0} is newer than this program")]
+    Newer(u32),
+}
+
+impl ReplayRecord {
+    /// A replay that begins.
+    pub fn new(
+        id: String,
+        topic: TopicName,
+        (subscription, created): (SubscriptionName, &Created),
+        request: ReplayRequest,
+        now: Timestamp,
+    ) -> Self {
+        let identity = created.identity();
+        let is_version_1 = identity.is_none() && !request.include_former;
+        let progress = ReplayProgress {
+            after: None,
+            part: None,
+            paced_until: now,
+            objects: 0,
+            found: 0,
+            queued: 0,
+            failed: 0,
+            failures: Vec::new(),
+        };
+        Self {
+            v: if is_version_1 { VERSION_1 } else { VERSION_2 },
+            id,
+            topic,
+            subscription,
+            identity,
+            request,
+            created_at: now,
+            updated_at: now,
+            state: ReplayState::Running,
+            reason: None,
+            progress,
+        }
+    }
+
+    /// Reads a record.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ReplayRecordError> {
+        #[derive(Deserialize)]
+        struct Version {
+            v: u32,
+        }
+        let newer = |error| match serde_json::from_slice::<Version>(bytes) {
+            Ok(Version { v }) if v > REPLAY_VERSION => ReplayRecordError::Newer(v),
+            _ => ReplayRecordError::Malformed(error),
+        };
+        let record: Self = serde_json::from_slice(bytes).map_err(newer)?;
+        if record.v > REPLAY_VERSION { Err(ReplayRecordError::Newer(record.v)) } else { Ok(record) }
+    }
+
+    /// Writes the record.
+    pub fn render(&self) -> Bytes {
+        // A record is plain data with text keys: serialising it cannot fail.
+        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// What is to be replayed.
+    pub fn selection(&self) -> Result<Selection, ReplayRequestError> {
+        Selection::new(&self.topic, &self.subscription, &self.request, self.created_at)
+    }
+
+    /// Whether it was asked for by the subscription of this creation.
+    pub fn is_for(&self, created: &Created) -> bool {
+        created.accepted(self.identity, self.created_at)
+    }
+
+    /// Whether nothing more will be done for it.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, ReplayState::Done | ReplayState::Cancelled)
+    }
+
+    /// The same in another state.
+    #[must_use]
+    pub fn turned(self, state: ReplayState, reason: Option<ReplayReason>, now: Timestamp) -> Self {
+        Self { state, reason, updated_at: now, ..self }
+    }
+
+    /// As users see it.
+    pub fn shown(&self) -> ReplayView {
+        let progress = &self.progress;
+        ReplayView {
+            id: self.id.clone(),
+            topic: self.topic.clone(),
+            subscription: self.subscription.clone(),
+            state: self.state,
+            reason: self.reason,
+            objects: progress.objects,
+            found: progress.found,
+            queued: progress.queued,
+            failed: progress.failed,
+            failures: progress.failures.clone(),
+            created_at: IsoTimestamp(self.created_at),
+            updated_at: IsoTimestamp(self.updated_at),
+            request: self.request.clone(),
+        }
+    }
+}
+
+impl ReplayProgress {
+    /// How many events of this object are done with.
+    pub fn done_of(&self, key: &str) -> usize {
+        self.part.as_ref().filter(|part| part.key == key).map_or(0, |part| part.events)
+    }
+
+    /// An object was looked at to its end.
+    pub fn finish(&mut self, key: &str) {
+        self.objects += 1;
+        self.part.take_if(|part| part.key == key);
+        self.after = Some(key.to_owned());
+    }
+
+    /// An object was looked at up to this event.
+    pub fn reach(&mut self, key: &str, events: usize) {
+        self.part = Some(PartOfObject { key: key.to_owned(), events, failures: 0 });
+    }
+
+    /// Something could not be sent again. It is counted, and shown while there is room.
+    pub fn fail(&mut self, key: &str, index: Option<usize>, detail: String) {
+        self.failed += 1;
+        if self.failures.len() < REPLAY_FAILURES_SHOWN_MAX {
+            self.failures.push(ReplayFailure { key: key.to_owned(), index, detail });
+        }
+    }
+
+    /// An object could not be read or sent in a run: in how many that makes.
+    pub fn try_again(&mut self, key: &str) -> u32 {
+        let part = self.part.take_if(|part| part.key == key);
+        let part = part.unwrap_or_else(|| PartOfObject { key: key.to_owned(), events: 0, failures: 0 });
+        let failures = part.failures.saturating_add(1);
+        self.part = Some(PartOfObject { failures, ..part });
+        failures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::identity::{Creation, CreationId};
+    use serde_json::json;
+
+    /// Version 1 as it was first written. Never edited.
+    const V1: &str = include_str!("../../stored/fixtures/replay-v1.json");
+
+    /// Version 2 as it was first written. Never edited.
+    const V2: &str = include_str!("../../stored/fixtures/replay-v2.json");
+
+    fn record() -> ReplayRecord {
+        let request = json!({ "from": "2026-11-21T09:00:00Z", "reason": "EndpointGone", "types": ["t"] });
+        let (topic, name) =
+            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        let (id, now) = ("20261121T101500Z-0b8b9c5e".to_owned(), Timestamp::from_millis(1_795_256_100_000));
+        let mut record = ReplayRecord::new(
+            id,
+            topic,
+            (name, &Created::UNKNOWN),
+            serde_json::from_value(request).unwrap(),
+            now,
+        );
+        record.progress.finish("ORDERS/BILLING/2026/11/21/9/a.json");
+        record.progress.try_again("ORDERS/BILLING/2026/11/21/9/b.json");
+        record.progress.fail("ORDERS/BILLING/2026/11/21/9/a.json", Some(3), "why".to_owned());
+        record.turned(ReplayState::Waiting, Some(ReplayReason::Pressure), now)
+    }
+
+    #[test]
+    fn a_record_is_written_as_its_fixture_and_read_back() {
+        assert_eq!(record().render(), V1.trim_end());
+        assert_eq!(ReplayRecord::parse(V1.as_bytes()).unwrap(), record());
+    }
+
+    #[test]
+    fn a_record_with_an_identity_is_written_as_its_fixture_and_read_back() {
+        let mut former = record();
+        former.request.include_former = true;
+        let at = Timestamp::EPOCH;
+        let creation = |byte| Some(Creation { id: CreationId::new([byte; 6]), at: Some(at) });
+        let created = Created { topic: creation(1), subscription: creation(2), topic_at: at };
+        let ReplayRecord { id, topic, subscription, request, created_at, .. } = former;
+        let begun = ReplayRecord::new(id, topic, (subscription, &created), request, created_at);
+        assert_eq!(begun.render(), V2.trim_end());
+        assert_eq!(ReplayRecord::parse(V2.as_bytes()).unwrap(), begun);
+        assert!(begun.is_for(&created) && record().is_for(&created));
+        assert!(!begun.is_for(&Created { subscription: creation(3), ..created }));
+    }
+
+    #[test]
+    fn a_broken_record_is_told_from_a_newer_one() {
+        assert!(matches!(ReplayRecord::parse(b""), Err(ReplayRecordError::Malformed(_))));
+        let newer = V1.replace("\"v\":1", "\"v\":3").replace("\"id\"", "\"name\"");
+        assert!(matches!(ReplayRecord::parse(newer.as_bytes()), Err(ReplayRecordError::Newer(3))));
+    }
+
+    #[test]
+    fn an_object_done_in_part_is_remembered_until_its_end() {
+        let mut progress = record().progress;
+        progress.part = Some(PartOfObject { key: "b".to_owned(), events: 7, failures: 0 });
+        assert_eq!((progress.done_of("a"), progress.done_of("b")), (0, 7));
+        progress.finish("a");
+        assert_eq!(progress.done_of("b"), 7);
+        assert_eq!((progress.try_again("b"), progress.try_again("b"), progress.done_of("b")), (1, 2, 7));
+        progress.finish("b");
+        assert_eq!((progress.done_of("b"), progress.after.as_deref()), (0, Some("b")));
+    }
+
+    #[test]
+    fn every_failure_is_counted_and_the_first_are_shown() {
+        let mut progress = record().progress;
+        for _ in 0..100 {
+            progress.fail("a", None, String::new());
+        }
+        assert_eq!((progress.failed, progress.failures.len()), (101, REPLAY_FAILURES_SHOWN_MAX));
+    }
+}

@@ -1,0 +1,268 @@
+//! Which dead letters were asked for.
+
+use std::collections::BTreeSet;
+
+use crate::api::ReplayRequest;
+use crate::model::identity::Created;
+use crate::model::limits::{REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX};
+use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::time::Timestamp;
+use crate::stored::dead_letter::{Restored, WrittenIn};
+use crate::stored::layout;
+
+/// What is wrong with a request to replay.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ReplayRequestError {
+    /// Nothing can lie between the two.
+    #[error("from is not before to")]
+    Times,
+    /// Outside of what is taken.
+    #[error("{0} is outside 1..={REPLAY_RATE_MAX}")]
+    Rate(u32),
+    /// Too many.
+    #[error("{0} types, expected at most {REPLAY_TYPES_MAX}")]
+    Types(usize),
+    /// Too many.
+    #[error("{0} keys, expected at most {REPLAY_KEYS_MAX}")]
+    Keys(usize),
+    /// A message kept because it cannot be read.
+    #[error("what lies under {} could not be read as a message and cannot be replayed", layout::MALFORMED)]
+    Malformed {
+        /// Which key, from 0.
+        index: usize,
+    },
+    /// An object of another subscription, or none.
+    #[error("not a dead letter of this subscription: its keys begin with {prefix}")]
+    Foreign {
+        /// Which key, from 0.
+        index: usize,
+        /// How the subscription's own begin.
+        prefix: String,
+    },
+}
+
+impl ReplayRequestError {
+    /// The member at fault.
+    pub fn member(&self) -> String {
+        match self {
+            Self::Times => "from".to_owned(),
+            Self::Rate(_) => "ratePerSecond".to_owned(),
+            Self::Types(_) => "types".to_owned(),
+            Self::Keys(_) => "keys".to_owned(),
+            Self::Malformed { index } | Self::Foreign { index, .. } => format!("keys[{index}]"),
+        }
+    }
+}
+
+/// A request that can be carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    prefix: String,
+    from: Option<Timestamp>,
+    to: Timestamp,
+    reason: Option<String>,
+    types: BTreeSet<String>,
+    keys: Option<BTreeSet<String>>,
+    rate_per_second: u32,
+    include_former: bool,
+}
+
+impl Selection {
+    /// Checks a request. What is written from `now` on is not part of it: a replayed event that fails again would
+    /// otherwise be replayed for ever.
+    pub fn new(
+        topic: &TopicName,
+        subscription: &SubscriptionName,
+        request: &ReplayRequest,
+        now: Timestamp,
+    ) -> Result<Self, ReplayRequestError> {
+        let prefix = layout::dead_letters_of(topic, subscription);
+        let (from, to) = (request.from.map(|from| from.0), request.to.map(|to| to.0));
+        if from.zip(to).is_some_and(|(from, to)| from >= to) {
+            return Err(ReplayRequestError::Times);
+        }
+        let rate_per_second = request.rate_per_second.unwrap_or(REPLAY_RATE_DEFAULT);
+        if !(1..=REPLAY_RATE_MAX).contains(&rate_per_second) {
+            return Err(ReplayRequestError::Rate(rate_per_second));
+        }
+        if request.types.len() > REPLAY_TYPES_MAX {
+            return Err(ReplayRequestError::Types(request.types.len()));
+        }
+        check_keys(&request.keys, &prefix)?;
+        Ok(Self {
+            prefix,
+            from,
+            to: to.map_or(now, |to| to.min(now)),
+            reason: request.reason.map(|reason| format!("{reason:?}")),
+            types: request.types.iter().cloned().collect(),
+            keys: (!request.keys.is_empty()).then(|| request.keys.iter().cloned().collect()),
+            rate_per_second,
+            include_former: request.include_former,
+        })
+    }
+
+    /// How many events are delivered per second.
+    pub fn rate_per_second(&self) -> u32 {
+        self.rate_per_second
+    }
+
+    /// The prefix under which the objects lie.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The keys that were named, in order, after this one; `None` if objects are to be listed.
+    pub fn keys_after(&self, after: Option<&str>) -> Option<impl Iterator<Item = &str>> {
+        let is_after = move |key: &&str| after.is_none_or(|after| *key > after);
+        self.keys.as_ref().map(|keys| keys.iter().map(String::as_str).filter(is_after))
+    }
+
+    /// Whether an object that a list shows was written in the time that was asked for. An object that was named is wanted
+    /// whenever it was written.
+    pub fn takes_object(&self, key: &str, modified_at: Timestamp) -> bool {
+        if self.keys.is_some() {
+            return true;
+        }
+        let written = WrittenIn { from: self.from, to: Some(self.to) };
+        written.takes(&self.prefix, key, modified_at)
+    }
+
+    /// Whether an event was asked for by the subscription of this creation.
+    pub fn takes_event(&self, letter: &Restored, created: &Created) -> bool {
+        if !self.include_former && !letter.is_for(created) {
+            return false;
+        }
+        let has_reason = self.reason.as_deref().is_none_or(|reason| *letter.reason == *reason);
+        has_reason && (self.types.is_empty() || self.types.contains(letter.event.event_type()))
+    }
+}
+
+fn check_keys(keys: &[String], prefix: &str) -> Result<(), ReplayRequestError> {
+    if keys.len() > REPLAY_KEYS_MAX {
+        return Err(ReplayRequestError::Keys(keys.len()));
+    }
+    for (index, key) in keys.iter().enumerate() {
+        if key.starts_with(layout::MALFORMED) {
+            return Err(ReplayRequestError::Malformed { index });
+        }
+        if !key.starts_with(prefix) {
+            return Err(ReplayRequestError::Foreign { index, prefix: prefix.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::identity::{Creation, CreationId};
+    use crate::model::schema::Schema;
+    use crate::stored::dead_letter::restore;
+    use bytes::Bytes;
+    use serde_json::{Value, json};
+
+    const NOW: &str = "2026-11-21T10:30:00Z";
+
+    fn selection(request: Value) -> Result<Selection, ReplayRequestError> {
+        let (topic, name) =
+            (TopicName::parse("Orders").unwrap(), SubscriptionName::parse("Billing").unwrap());
+        let request = serde_json::from_value(request).unwrap();
+        Selection::new(&topic, &name, &request, Timestamp::parse(NOW).unwrap())
+    }
+
+    #[test]
+    fn what_cannot_be_carried_out_names_its_member() {
+        let check = |request: Value, member: &str, message: &str| {
+            let error = selection(request).unwrap_err();
+            assert_eq!((error.member().as_str(), error.to_string().as_str()), (member, message));
+        };
+        let time = "2026-11-21T10:00:00Z";
+        check(json!({ "from": time, "to": time }), "from", "from is not before to");
+        check(json!({ "ratePerSecond": 0 }), "ratePerSecond", "0 is outside 1..=1000");
+        check(json!({ "ratePerSecond": 1001 }), "ratePerSecond", "1001 is outside 1..=1000");
+        check(json!({ "types": vec!["t"; 101] }), "types", "101 types, expected at most 100");
+        check(json!({ "keys": vec!["k"; 1001] }), "keys", "1001 keys, expected at most 1000");
+        let own = "ORDERS/BILLING/2026/3/7/4/a.json";
+        let malformed = "what lies under MALFORMED/ could not be read as a message and cannot be replayed";
+        check(json!({ "keys": [own, "MALFORMED/2026/3/7/4/x"] }), "keys[1]", malformed);
+        let foreign = "not a dead letter of this subscription: its keys begin with ORDERS/BILLING/";
+        check(json!({ "keys": ["ORDERS/OTHER/2026/3/7/4/a.json"] }), "keys[0]", foreign);
+        check(json!({ "keys": [own, "orders/billing/2026/3/7/4/a.json"] }), "keys[1]", foreign);
+    }
+
+    #[test]
+    fn an_object_is_taken_by_the_time_at_which_it_was_written() {
+        let check = |request: Value, key: &str, modified_at: &str, expected: bool| {
+            let taken = selection(request.clone())
+                .unwrap()
+                .takes_object(&format!("ORDERS/BILLING/{key}"), Timestamp::parse(modified_at).unwrap());
+            assert_eq!(taken, expected, "{request} {key} {modified_at}");
+        };
+        let (ten, at) = ("2026/11/21/10/a.json", "2026-11-21T10:15:00Z");
+        check(json!({}), ten, at, true);
+        check(json!({}), ten, NOW, false);
+        check(json!({ "from": at }), ten, at, true);
+        check(json!({ "from": "2026-11-21T10:15:01Z" }), ten, at, false);
+        check(json!({ "to": "2026-11-21T10:15:01Z" }), ten, at, true);
+        check(json!({ "to": at }), ten, at, false);
+        // A copy has the time of copying: then the hour in its key is what is known.
+        let (copied, old) = ("2026-11-21T10:29:00Z", "2026/3/7/4/a.json");
+        check(json!({ "to": "2026-03-07T04:10:00Z" }), old, copied, true);
+        check(json!({ "to": "2026-03-07T04:00:00Z" }), old, copied, false);
+        check(json!({ "from": "2026-03-07T04:59:59Z" }), old, copied, true);
+        check(json!({ "from": "2026-03-07T05:00:00Z" }), old, copied, false);
+        check(json!({}), "foreign.json", copied, false);
+        let named = json!({ "keys": ["ORDERS/BILLING/foreign.json"] });
+        check(named, "foreign.json", copied, true);
+    }
+
+    #[test]
+    fn an_event_is_taken_by_its_reason_and_type() {
+        let letter =
+            br#"{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"EndpointGone"}"#;
+        let letter = restore(&Bytes::from_static(letter), Schema::CloudEvents).unwrap();
+        let check = |request: Value, expected| {
+            assert_eq!(
+                selection(request.clone()).unwrap().takes_event(&letter, &Created::UNKNOWN),
+                expected,
+                "{request}"
+            );
+        };
+        check(json!({}), true);
+        check(json!({ "reason": "EndpointGone", "types": ["u", "t"] }), true);
+        check(json!({ "reason": "TimeToLiveExceeded" }), false);
+        check(json!({ "types": ["T"] }), false);
+    }
+
+    #[test]
+    fn what_was_accepted_for_another_creation_is_taken_only_where_it_is_asked_for() {
+        let letter = |identity: &str| {
+            let text = format!(
+                r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"EndpointGone","subscriptionidentity":"{identity}"}}"#
+            );
+            restore(&Bytes::from(text), Schema::CloudEvents).unwrap()
+        };
+        let (own, former) = (letter("010101010101020202020202"), letter("010101010101030303030303"));
+        let creation = |byte| Some(Creation { id: CreationId::new([byte; 6]), at: Some(Timestamp::EPOCH) });
+        let created = Created { topic: creation(1), subscription: creation(2), topic_at: Timestamp::EPOCH };
+        for (request, expected) in [
+            (json!({}), [true, false]),
+            (json!({ "includeFormer": true }), [true, true]),
+            (json!({ "includeFormer": true, "types": ["other"] }), [false, false]),
+        ] {
+            let selection = selection(request.clone()).unwrap();
+            let taken = [&own, &former].map(|letter| selection.takes_event(letter, &created));
+            assert_eq!(taken, expected, "{request}");
+        }
+    }
+
+    #[test]
+    fn named_objects_come_once_each_and_in_order() {
+        let keys = json!({ "keys": ["ORDERS/BILLING/b", "ORDERS/BILLING/a", "ORDERS/BILLING/b"] });
+        let chosen = selection(keys).unwrap();
+        let after = |after| chosen.keys_after(after).unwrap().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(after(None), ["ORDERS/BILLING/a", "ORDERS/BILLING/b"]);
+        assert_eq!(after(Some("ORDERS/BILLING/a")), ["ORDERS/BILLING/b"]);
+        assert!(selection(json!({})).unwrap().keys_after(None).is_none());
+    }
+}

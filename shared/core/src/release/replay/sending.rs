@@ -1,0 +1,280 @@
+//! From dead letters to messages: what a replayed event is in the delivery queue.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use super::pace::Pace;
+use crate::attempt::batch::{EventSize, Pack};
+use crate::attempt::decide::expires_at;
+use crate::attempt::settle::{Wait, wait};
+use crate::events::fits_into_a_message;
+use crate::model::delivery::{Delivery, Entry, Marks, Payload, PayloadDigest};
+use crate::model::hops::Hops;
+use crate::model::schema::Schema;
+use crate::model::time::Timestamp;
+use crate::model::topic::Subscription;
+use crate::stored::dead_letter::Restored;
+use crate::stored::layout;
+use crate::stored::wire::render_delivery;
+
+/// What all events of a replay share.
+#[derive(Debug, Clone, Copy)]
+pub struct Replay<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Who receives the events: this subscription alone, whatever its filter says.
+    pub subscription: &'a Subscription,
+    /// Default and cap of the topic's time to live.
+    pub default_time_to_live: Option<Duration>,
+}
+
+/// An event that was asked for, with its place in its object.
+#[derive(Debug, Clone)]
+pub struct Sendable {
+    /// From 0.
+    pub index: usize,
+    /// The dead letter.
+    pub letter: Restored,
+}
+
+/// A message for the delivery queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayMessage {
+    /// Its body.
+    pub body: Bytes,
+    /// Its `MessageGroupId`.
+    pub group: String,
+    /// How long the queue hides it.
+    pub delay_secs: u16,
+    /// The places of its events in their object.
+    pub indexes: Vec<usize>,
+    /// What must be stored before it is sent: each payload's key and text.
+    pub payloads: Vec<(String, Bytes)>,
+}
+
+impl Replay<'_> {
+    /// The messages for events of one object, packed as publish packs them, and none with more events than fall due in
+    /// a second.
+    pub fn messages(
+        &self,
+        key: &str,
+        events: &[Sendable],
+        pace: &mut Pace,
+        now: Timestamp,
+    ) -> Vec<ReplayMessage> {
+        let entries: Vec<_> = events.iter().map(|event| self.entry(key, event, now)).collect();
+        let sizes: Vec<_> =
+            entries.iter().map(|entry| EventSize::of(&entry.payload, entry.envelope.as_deref())).collect();
+        let second = Pack { items_max: pace.at_once(), bytes_preferred: usize::MAX };
+        let mut messages = Vec::new();
+        for run in self.subscription.batching.messages(&sizes) {
+            for part in second.cut(run.clone().map(|_| 0)) {
+                let part = run.start + part.start..run.start + part.end;
+                for alike in alike(&events[part.clone()]) {
+                    let range = part.start + alike.start..part.start + alike.end;
+                    let due = pace.take(range.len());
+                    messages.push(self.message(&events[range.clone()], entries[range].to_vec(), due, now));
+                }
+            }
+        }
+        messages
+    }
+
+    fn message(
+        &self,
+        events: &[Sendable],
+        entries: Vec<Entry>,
+        due: Timestamp,
+        now: Timestamp,
+    ) -> ReplayMessage {
+        let delivery = Delivery {
+            topic: self.subscription.topic.clone(),
+            subscription: self.subscription.name.clone(),
+            schema: events.first().map_or(Schema::default(), |event| event.letter.event.schema()),
+            // Not the event's first time: deliver looks for the subscription as it is since then.
+            published_at: now,
+            not_before: due,
+            attempts: 0,
+            last: None,
+            timed_out: false,
+            identity: self.subscription.created.identity(),
+            // A loop goes on only if somebody replays in it every time.
+            hops: Hops::default(),
+            events: entries,
+        };
+        let delay_secs = match wait(due, now) {
+            Wait::Queue { delay_secs } => delay_secs,
+            // The pace does not reach that far.
+            Wait::Parked => 0,
+        };
+        let stored = |(entry, event): (&Entry, &Sendable)| match &entry.payload {
+            Payload::Stored { key, .. } => Some((key.clone(), event.letter.event.json().clone())),
+            Payload::Inline(_) => None,
+        };
+        let payloads = delivery.events.iter().zip(events).filter_map(stored).collect();
+        ReplayMessage {
+            payloads,
+            body: render_delivery(&delivery),
+            group: delivery.group(),
+            delay_secs,
+            indexes: events.iter().map(|event| event.index).collect(),
+        }
+    }
+
+    fn entry(&self, key: &str, event: &Sendable, now: Timestamp) -> Entry {
+        let replayed = &event.letter.event;
+        let key = self.key(key, event.index);
+        Entry {
+            payload: payload(replayed.json(), &key, now),
+            key,
+            expires_at: expires_at(
+                now,
+                // Who asks for a replay wants an attempt: a time of the event's own that is over does not count.
+                replayed.expirytime().filter(|expiry| *expiry > now),
+                self.subscription.retry.time_to_live,
+                self.default_time_to_live,
+            ),
+            traceparent: replayed.traceparent().map(str::to_owned),
+            marks: Marks { replayed: true, ..Marks::default() },
+            envelope: replayed.envelope().cloned(),
+        }
+    }
+
+    /// A key that is new with every replay, and the same when one replay sends an event twice after a crash, so that
+    /// receivers can tell.
+    fn key(&self, object: &str, index: usize) -> String {
+        let digest = Sha256::new().chain_update(self.id).chain_update([0]).chain_update(object).finalize();
+        format!("{:032x}-{index}", u128::from_be_bytes(std::array::from_fn(|at| digest[at])))
+    }
+}
+
+/// An event's text in its message or, where a message cannot hold it as it is, in an object beside it.
+fn payload(json: &Bytes, key: &str, now: Timestamp) -> Payload {
+    if fits_into_a_message(json) {
+        return Payload::Inline(json.clone());
+    }
+    let (key, digest) = (layout::payload(now, key), Some(PayloadDigest::of(json)));
+    Payload::Stored { key, bytes: json.len(), digest }
+}
+
+/// Cuts events into runs of one schema. In an object of ours all have the same.
+fn alike(events: &[Sendable]) -> Vec<std::ops::Range<usize>> {
+    let mut start = 0;
+    let runs = events.chunk_by(|one, other| one.letter.event.schema() == other.letter.event.schema());
+    let range = |run: &[Sendable]| {
+        let range = start..start + run.len();
+        start = range.end;
+        range
+    };
+    runs.map(range).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::compile_subscription;
+    use crate::model::name::{SubscriptionName, TopicName};
+    use crate::stored::dead_letter::restore;
+    use crate::stored::wire::parse_delivery;
+    use serde_json::{Value, json};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_795_256_100_000);
+
+    #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
+    fn subscription(more: Value) -> Subscription {
+        let mut settings = json!({
+            "endpoint": { "url": "https://billing.example.com/hooks" },
+            "filter": { "includedEventTypes": ["other"] },
+        });
+        settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (topic, name) =
+            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        compile_subscription(&topic, Schema::CloudEvents, &name, &serde_json::from_value(settings).unwrap())
+            .unwrap()
+    }
+
+    fn events(count: usize, expirytime: &str) -> Vec<Sendable> {
+        let letter = |index: usize| {
+            let record = format!(
+                r#"{{"specversion":"1.0","id":"{index}","source":"/s","type":"t","expirytime":"{expirytime}","deadletterreason":"x"}}"#
+            );
+            Sendable { index, letter: restore(&Bytes::from(record), Schema::CloudEvents).unwrap() }
+        };
+        (0..count).map(letter).collect()
+    }
+
+    fn messages(subscription: &Subscription, count: usize, rate: u32) -> Vec<ReplayMessage> {
+        let replay = Replay { id: "r", subscription, default_time_to_live: None };
+        let mut pace = Pace::new(rate, Timestamp::EPOCH, NOW);
+        replay.messages("k", &events(count, "2020-01-01T00:00:00Z"), &mut pace, NOW)
+    }
+
+    #[test]
+    fn a_replayed_event_is_new_to_the_queue_and_marked() {
+        let billing = subscription(json!({ "retryPolicy": { "eventTimeToLiveInMinutes": 30 } }));
+        let [message] = &messages(&billing, 1, 100)[..] else { panic!("one message") };
+        let delivery = parse_delivery(&message.body).unwrap();
+        let entry = &delivery.events[0];
+        assert_eq!((delivery.attempts, delivery.last, delivery.not_before), (0, None, NOW));
+        assert_eq!(entry.marks, Marks { replayed: true, notice: false });
+        assert_eq!(entry.expires_at, NOW + Duration::from_mins(30));
+        let Payload::Inline(text) = &entry.payload else { panic!("the event itself") };
+        assert!(text.starts_with(b"{\"specversion\"") && text.ends_with(b"2020-01-01T00:00:00Z\"}"));
+    }
+
+    #[test]
+    fn what_a_message_cannot_hold_is_stored_beside_it() {
+        let billing = subscription(json!({}));
+        let replay = Replay { id: "r", subscription: &billing, default_time_to_live: None };
+        let event = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":"#;
+        let text = format!("{event}\"\u{ffff}\"");
+        let record = Bytes::from(format!("{text},\"deadletterreason\":\"x\"}}"));
+        let event = Sendable { index: 0, letter: restore(&record, Schema::CloudEvents).unwrap() };
+        let mut pace = Pace::new(100, Timestamp::EPOCH, NOW);
+        let [message] = &replay.messages("k", &[event], &mut pace, NOW)[..] else { panic!("one message") };
+        let [(key, stored)] = &message.payloads[..] else { panic!("one payload") };
+        assert_eq!(stored, &format!("{text}}}"));
+        let entry = &parse_delivery(&message.body).unwrap().events[0];
+        let digest = Some(PayloadDigest::of(stored));
+        assert_eq!(entry.payload, Payload::Stored { key: key.clone(), bytes: stored.len(), digest });
+    }
+
+    #[test]
+    fn an_event_s_own_time_counts_while_it_is_not_over() {
+        let billing = subscription(json!({}));
+        let replay = Replay { id: "r", subscription: &billing, default_time_to_live: None };
+        let soon = NOW + Duration::from_mins(7);
+        let entry = replay.entry("k", &events(1, &soon.to_string())[0], NOW);
+        assert_eq!(entry.expires_at, soon);
+    }
+
+    #[test]
+    fn the_key_is_the_same_for_the_same_event_of_one_replay_only() {
+        let billing = subscription(json!({}));
+        let key = |id, object, index| {
+            Replay { id, subscription: &billing, default_time_to_live: None }.key(object, index)
+        };
+        assert_eq!(key("r", "k", 0), key("r", "k", 0));
+        assert_eq!(key("r", "k", 0).len(), 34);
+        for other in [key("s", "k", 0), key("r", "l", 0), key("r", "k", 1), key("rk", "", 0)] {
+            assert_ne!(key("r", "k", 0), other);
+        }
+    }
+
+    #[test]
+    fn messages_are_packed_as_publish_packs_and_fall_due_at_the_rate() {
+        let check = |settings: Value, rate, expected: &[(usize, u16)]| {
+            let messages = messages(&subscription(settings), 25, rate);
+            let shape: Vec<_> = messages.iter().map(|m| (m.indexes.len(), m.delay_secs)).collect();
+            assert_eq!(shape, expected);
+            let all: Vec<_> = messages.into_iter().flat_map(|message| message.indexes).collect();
+            assert_eq!(all, (0..25).collect::<Vec<_>>());
+        };
+        check(json!({}), 100, &[(10, 0), (10, 1), (5, 1)]);
+        check(json!({}), 10, &[(10, 0), (10, 1), (5, 2)]);
+        check(json!({ "batching": { "maxEventsPerBatch": 25 } }), 20, &[(20, 0), (5, 1)]);
+        assert_eq!(messages(&subscription(json!({})), 25, 1).len(), 25);
+    }
+}

@@ -1,0 +1,7 @@
+//! Persistent formats: messages and objects, with the keys of the buckets. Each has a version.
+
+pub mod dead_letter;
+pub mod idempotency;
+pub mod layout;
+pub mod topic;
+pub mod wire;

@@ -1,0 +1,435 @@
+//! The inverse of [`record`](super::record): the event as it was, without the members that say what became of it.
+//!
+//! It reads Azure Event Grid's own dead letters too, whose members have the same names and stand in another order.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{CLOUD_EVENTS, EVENT_GRID, Names, ORIGINAL_ATTRIBUTES};
+use crate::events::{Envelope, Event, EventError, put_back, value_behind, without_members};
+use crate::model::identity::{Created, Identity};
+use crate::model::limits::{MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX};
+use crate::model::schema::Schema;
+use crate::model::time::Timestamp;
+
+/// A dead letter as it was read from its object.
+#[derive(Debug, Clone)]
+pub struct Restored {
+    /// Why it was given up, as it is written.
+    pub reason: Box<str>,
+    /// For which creation of its subscription it was accepted; `None` where an older program gave it up, or another's.
+    pub identity: Option<Identity>,
+    /// When it was accepted, where it says so.
+    pub published_at: Option<Timestamp>,
+    /// The event, byte for byte as it was. In a record of a version before [`ORIGINAL_ATTRIBUTES`], a member of the
+    /// producer's own that had the name of one of ours is gone.
+    pub event: Event,
+}
+
+/// Why a part of a dead-letter object is no event that could be sent again.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// It does not say why it was given up.
+    #[error("not a dead letter: there is no deadLetterReason in it")]
+    NotADeadLetter,
+    /// It is larger than any event that is accepted can become.
+    #[error("larger than {RESTORED_EVENT_BYTES_MAX} bytes")]
+    TooLarge,
+    /// A custom event whose envelope says too little, or too much.
+    #[error("a custom event whose envelope cannot be read")]
+    Envelope,
+    /// Without our members it is not as its schema says.
+    #[error("not an event of its schema")]
+    Event(#[source] EventError),
+}
+
+/// Why an object is no list of dead letters.
+#[derive(Debug, thiserror::Error)]
+#[error("not a JSON array of dead letters")]
+pub struct NotDeadLetters(#[source] serde_json::Error);
+
+/// The member that every dead letter has has another name in CloudEvents, which knows lower case only. What has it with
+/// another value than a text is a member of the producer's own.
+#[derive(Deserialize)]
+struct Reason<'a> {
+    #[serde(rename = "deadLetterReason", borrow)]
+    event_grid: Option<&'a RawValue>,
+    #[serde(rename = "deadletterreason", borrow)]
+    cloud_events: Option<&'a RawValue>,
+}
+
+/// The members that say for whom an event was accepted, and when, under both their names.
+#[derive(Deserialize)]
+struct Accepted<'a> {
+    #[serde(rename = "subscriptionIdentity", borrow)]
+    event_grid_identity: Option<&'a RawValue>,
+    #[serde(rename = "subscriptionidentity", borrow)]
+    cloud_events_identity: Option<&'a RawValue>,
+    #[serde(rename = "publishTime", borrow)]
+    event_grid_time: Option<&'a RawValue>,
+    #[serde(rename = "publishtime", borrow)]
+    cloud_events_time: Option<&'a RawValue>,
+}
+
+/// A member's text, if it is one.
+fn text(raw: Option<&RawValue>) -> Option<String> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+impl Accepted<'_> {
+    /// What the members of this schema say.
+    fn read(&self, schema: Schema) -> (Option<Identity>, Option<Timestamp>) {
+        let (identity, time) = match schema {
+            Schema::EventGrid | Schema::Custom => (self.event_grid_identity, self.event_grid_time),
+            Schema::CloudEvents => (self.cloud_events_identity, self.cloud_events_time),
+        };
+        let identity = text(identity).and_then(|text| Identity::parse(&text));
+        (identity, text(time).and_then(|text| Timestamp::parse(&text).ok()))
+    }
+}
+
+impl Restored {
+    /// Whether it was accepted for this creation of its subscription. Where it does not say when it was accepted, only
+    /// its identity tells.
+    pub fn is_for(&self, created: &Created) -> bool {
+        created.accepted(self.identity, self.published_at.unwrap_or(Timestamp::from_millis(u64::MAX)))
+    }
+}
+
+impl Reason<'_> {
+    fn read(self) -> Option<(String, Names, Schema)> {
+        match (text(self.event_grid), text(self.cloud_events)) {
+            (Some(reason), _) => Some((reason, EVENT_GRID, Schema::EventGrid)),
+            (None, Some(reason)) => Some((reason, CLOUD_EVENTS, Schema::CloudEvents)),
+            (None, None) => None,
+        }
+    }
+}
+
+impl Names {
+    fn all(&self) -> [&'static str; 7] {
+        let Self { reason, attempts, outcome, status, published, last_attempt, identity } = self;
+        [reason, attempts, outcome, status, published, last_attempt, identity]
+    }
+}
+
+/// The parts of an object, each restored by itself. `output` is the schema in which their subscription receives events:
+/// a custom event lies in Event Grid's members, so that only it tells the two apart.
+pub fn restore_all(
+    object: &Bytes,
+    output: Schema,
+) -> Result<Vec<Result<Restored, RestoreError>>, NotDeadLetters> {
+    let records: Vec<&RawValue> = serde_json::from_slice(object).map_err(NotDeadLetters)?;
+    Ok(records.iter().map(|raw| restore(&object.slice_ref(raw.get().as_bytes()), output)).collect())
+}
+
+/// The event of one dead letter.
+pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError> {
+    let written: Reason<'_> = serde_json::from_slice(record).map_err(|_| RestoreError::NotADeadLetter)?;
+    let (reason, names, schema) = written.read().ok_or(RestoreError::NotADeadLetter)?;
+    // Members of the producer's own may have these names: they say nothing, and cost nothing.
+    let accepted = serde_json::from_slice::<Accepted<'_>>(record);
+    let (identity, published_at) = accepted.map(|accepted| accepted.read(schema)).unwrap_or_default();
+    let text = original(record, &names);
+    let event = match (schema, output) {
+        (Schema::EventGrid, Schema::Custom) => custom(&text)?,
+        _ => Event::parse(schema, text).map_err(RestoreError::Event)?,
+    };
+    if event.json().len() > RESTORED_EVENT_BYTES_MAX {
+        return Err(RestoreError::TooLarge);
+    }
+    Ok(Restored { reason: reason.into(), identity, published_at, event })
+}
+
+/// The record without our members, and with those of the producer's own that were kept beside them. What is not as we
+/// write it is a member of the producer's own itself.
+fn original(record: &Bytes, names: &Names) -> Bytes {
+    let kept = value_behind(record, names.reason, ORIGINAL_ATTRIBUTES);
+    let kept = kept.and_then(|json| serde_json::from_str::<String>(json).ok());
+    let whole = kept
+        .and_then(|members| put_back(&without_members(record, names.reason, &names.reserved()), &members));
+    whole.unwrap_or_else(|| without_members(record, names.reason, &names.all()))
+}
+
+/// The members of Event Grid's that lie around a custom event.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Around<'a> {
+    id: Box<str>,
+    event_time: Box<str>,
+    event_type: Box<str>,
+    #[serde(default)]
+    data_version: Box<str>,
+    topic: Box<str>,
+    #[serde(default)]
+    subject: Box<str>,
+    #[serde(borrow)]
+    data: &'a RawValue,
+}
+
+/// The custom event under `data`, in its envelope.
+fn custom(text: &Bytes) -> Result<Event, RestoreError> {
+    let around: Around<'_> = serde_json::from_slice(text).map_err(|_| RestoreError::Envelope)?;
+    let Around { id, event_time, event_type, data_version, topic, subject, data } = around;
+    let envelope = Envelope { id, event_time, event_type, data_version, topic, subject };
+    let Envelope { id, event_time, event_type, data_version, topic, subject } = &envelope;
+    let texts = [id, event_time, event_type, data_version, topic, subject];
+    let is_void = [id, event_type, topic].iter().any(|text| text.is_empty());
+    if is_void || texts.iter().any(|text| text.len() > MAPPED_VALUE_BYTES_MAX) {
+        return Err(RestoreError::Envelope);
+    }
+    if !data.get().starts_with('{') {
+        return Err(RestoreError::Envelope);
+    }
+    Ok(Event::enveloped(text.slice_ref(data.get().as_bytes()), Arc::new(envelope)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record;
+    use super::super::tests::{entry, letter};
+    use super::*;
+    use crate::events::{Input, Made, PublishRequest, converted, parse_request};
+    use crate::model::identity::{Creation, CreationId};
+    use crate::model::limits::EVENT_BYTES_MAX;
+    use crate::model::mapping::InputMapping;
+    use crate::model::name::TopicName;
+    use crate::model::time::Timestamp;
+    use http::HeaderMap;
+    use proptest::prelude::*;
+    use std::error::Error;
+
+    const CLOUD_EVENT: &str =
+        r#"{"specversion":"1.0","id":"1","source":"/s", "type":"t","data":{"deadletterreason":1.00} }"#;
+    const EVENT_GRID_EVENT: &str = r#"{"id":"1","eventType":"t","subject":"","eventTime":"2026-11-21T10:00:00Z","data":null, "publishtime":"mine"}"#;
+
+    fn check(schema: Schema, status: Option<u16>, event: &str) {
+        let event = Bytes::from(event.to_owned());
+        let restored = restore(&record(&letter(schema, status), &entry(None), &event), schema).unwrap();
+        assert_eq!((&*restored.reason, restored.event.json()), ("MaxDeliveryAttemptsExceeded", &event));
+        assert_eq!((restored.event.schema(), restored.event.id()), (schema, "1"));
+    }
+
+    #[test]
+    fn an_event_comes_back_byte_for_byte() {
+        for status in [None, Some(404)] {
+            check(Schema::CloudEvents, status, CLOUD_EVENT);
+            check(Schema::EventGrid, status, EVENT_GRID_EVENT);
+        }
+    }
+
+    #[test]
+    fn a_member_of_the_producer_s_own_that_was_not_replaced_stays() {
+        check(
+            Schema::CloudEvents,
+            None,
+            r#"{"lasthttpstatuscode":7,"specversion":"1.0","id":"1","source":"/s","type":"t","lasthttpstatus":1}"#,
+        );
+    }
+
+    #[test]
+    fn a_member_of_the_producer_s_own_under_the_other_schema_s_name_stays() {
+        for own in ["5", "{}", "null", "[1]"] {
+            let event = EVENT_GRID_EVENT.replacen('{', &format!("{{\"deadletterreason\":{own},"), 1);
+            check(Schema::EventGrid, None, &event);
+        }
+    }
+
+    #[test]
+    fn members_of_the_producer_s_own_that_have_a_name_of_ours_come_back() {
+        let attributes = r#""deadletterreason" :"mine", "deliveryattempts":3, "originalattributes":"{}""#;
+        for status in [None, Some(404)] {
+            check(Schema::CloudEvents, status, &CLOUD_EVENT.replacen(',', &format!(",{attributes} ,"), 1));
+            check(Schema::CloudEvents, status, &CLOUD_EVENT.replace("} }", &format!("}} ,{attributes}}}")));
+            let own =
+                EVENT_GRID_EVENT.replacen('{', r#"{"deadLetterReason":7,"lastHttpStatusCode":null,"#, 1);
+            check(Schema::EventGrid, status, &own);
+        }
+    }
+
+    #[test]
+    fn a_kept_member_that_is_not_ours_is_the_producer_s() {
+        let event = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
+        let laid = r#","deadletterreason":"x","originalattributes":"hello"}"#;
+        let record = Bytes::from(event.replace('}', laid));
+        let restored = restore(&record, Schema::CloudEvents).unwrap().event;
+        assert_eq!(restored.json(), &event.replace('}', r#","originalattributes":"hello"}"#));
+    }
+
+    /// What becomes of a request's only event in `output`.
+    fn published(input: Input<'_>, body: String, output: Schema) -> Bytes {
+        let (topic, headers) = (TopicName::parse("orders").unwrap(), HeaderMap::new());
+        let request = PublishRequest { topic: &topic, input, headers: &headers, body: &Bytes::from(body) };
+        converted(&parse_request(&request).unwrap()[0], output).unwrap()
+    }
+
+    #[test]
+    fn the_largest_event_comes_back_whatever_was_added_to_it() {
+        let mapping = InputMapping::default();
+        let made = Made { at: Timestamp::EPOCH, seed: [1; 16] };
+        let custom = Input::Custom { mapping: &mapping, made };
+        let grid = EVENT_GRID_EVENT.replace(r#"null, "publishtime":"mine""#, "\"#\"");
+        let blank = grid.replace('#', "").replacen('{', r##"{"topic":"#","##, 1);
+        for (input, event, output) in [
+            (Input::EventGrid, grid.clone(), Schema::EventGrid),
+            (Input::EventGrid, grid, Schema::CloudEvents),
+            (Input::EventGrid, blank, Schema::CloudEvents),
+            (custom, "{\"a\":\"#\"}".to_owned(), Schema::EventGrid),
+            (custom, "{\"a\":\"#\"}".to_owned(), Schema::CloudEvents),
+        ] {
+            let fill = " ".repeat(EVENT_BYTES_MAX + 1 - event.len());
+            let event = published(input, event.replace('#', &fill), output);
+            assert!(event.len() > EVENT_BYTES_MAX);
+            let restored = restore(&record(&letter(output, None), &entry(None), &event), output).unwrap();
+            assert!(restored.event.json() == &event, "{output:?}");
+        }
+    }
+
+    #[test]
+    fn what_sqs_refuses_and_names_stay_as_they_were_written() {
+        let check = |record: &str, expected: &str| {
+            let restored = restore(&Bytes::from(record.to_owned()), Schema::EventGrid).unwrap();
+            assert_eq!(restored.event.json(), expected);
+        };
+        let rest = r#""id":"1","eventType":"t","subject":"","eventTime":"2026-11-21T10:00:00Z","data":"#;
+        check(
+            &format!("{{\"deadLetterReason\":\"x\",\"\\u0061\\uffff\":1,{rest}\"\u{ffff}\"}}"),
+            &format!("{{\"\\u0061\\uffff\":1,{rest}\"\u{ffff}\"}}"),
+        );
+    }
+
+    #[test]
+    fn a_dead_letter_says_for_whom_it_was_accepted_and_when() {
+        for (schema, event) in [
+            (Schema::CloudEvents, CLOUD_EVENT),
+            (Schema::EventGrid, &EVENT_GRID_EVENT.replace("publishtime", "subscriptionidentity")),
+        ] {
+            let event = Bytes::from(event.to_owned());
+            let mut letter = letter(schema, None);
+            letter.delivery.identity = Identity::parse("a1b2c3d4e5f60102030405ff");
+            let restored = restore(&record(&letter, &entry(None), &event), schema).unwrap();
+            let published_at = Some(letter.delivery.published_at);
+            assert_eq!((restored.identity, restored.published_at), (letter.delivery.identity, published_at));
+            assert_eq!(restored.event.json(), &event);
+        }
+    }
+
+    #[test]
+    fn where_nothing_says_when_it_was_accepted_only_its_identity_tells() {
+        let text = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"x"#;
+        let now = Timestamp::from_millis(1_795_256_100_000);
+        let creation = |byte| Some(Creation { id: CreationId::new([byte; 6]), at: Some(now) });
+        let created = Created { topic: creation(1), subscription: creation(2), topic_at: now };
+        for (more, expected) in [
+            ("", true),
+            (r#"","subscriptionidentity":"010101010101020202020202"#, true),
+            (r#"","subscriptionidentity":"010101010101030303030303"#, false),
+            (r#"","publishtime":"2020-08-13T17:18:14.0260000Z"#, false),
+        ] {
+            let record = Bytes::from(format!("{text}{more}\"}}"));
+            assert_eq!(restore(&record, Schema::CloudEvents).unwrap().is_for(&created), expected, "{more}");
+        }
+    }
+
+    #[test]
+    fn a_custom_event_is_taken_out_of_its_envelope() {
+        let envelope = Envelope {
+            id: "1".into(),
+            event_time: "2020-08-13T18:11:29.4121391Z".into(),
+            event_type: "made".into(),
+            data_version: "".into(),
+            topic: "/topics/orders".into(),
+            subject: "a\"b".into(),
+        };
+        let event = Bytes::from_static(br#"{ "n": 1.00, "deadLetterReason": "mine" }"#);
+        let record = record(&letter(Schema::Custom, Some(404)), &entry(Some(envelope.clone())), &event);
+        let restored = restore(&record, Schema::Custom).unwrap().event;
+        assert_eq!((restored.json(), restored.schema()), (&event, Schema::Custom));
+        assert_eq!(restored.envelope().map(|envelope| &**envelope), Some(&envelope));
+        // A subscription that receives Event Grid's schema by now gets it in that.
+        let restored = restore(&record, Schema::EventGrid).unwrap().event;
+        assert_eq!((restored.json(), restored.schema()), (&envelope.around(&event, &[]), Schema::EventGrid));
+        let long = Envelope { subject: "x".repeat(MAPPED_VALUE_BYTES_MAX + 1).into(), ..envelope };
+        let record = super::super::record(&letter(Schema::Custom, None), &entry(Some(long)), &event);
+        assert!(matches!(restore(&record, Schema::Custom), Err(RestoreError::Envelope)));
+    }
+
+    /// The sample of Event Grid's page on dead letters, whose members stand among the event's own.
+    /// <https://learn.microsoft.com/azure/event-grid/manage-event-delivery>
+    #[test]
+    fn azure_s_own_dead_letter_is_an_event_again() {
+        let sample = r#"[
+  {
+    "id": "93902694-901e-008f-6f95-7153a806873c",
+    "eventTime": "2020-08-13T17:18:13.1647262Z",
+    "eventType": "Microsoft.Storage.BlobCreated",
+    "dataVersion": "",
+    "metadataVersion": "1",
+    "topic": "/subscriptions/000000000-0000-0000-0000-00000000000000/resourceGroups/rgwithoutpolicy",
+    "subject": "/blobServices/default/containers/testcontainer/blobs/readme.txt",
+    "deadLetterReason": "MaxDeliveryAttemptsExceeded",
+    "deliveryAttempts": 1,
+    "lastDeliveryOutcome": "NotFound",
+    "publishTime": "2020-08-13T17:18:14.0265758Z",
+    "lastDeliveryAttemptTime": "2020-08-13T17:18:14.0465788Z",
+    "data": { "api": "PutBlob" }
+  }
+]"#;
+        let restored = restore_all(&Bytes::from(sample), Schema::EventGrid).unwrap().remove(0).unwrap();
+        assert_eq!(restored.event.event_type(), "Microsoft.Storage.BlobCreated");
+        let text = std::str::from_utf8(restored.event.json()).unwrap();
+        assert!(!text.contains("eliver") && text.ends_with(r#","data":{ "api": "PutBlob" }}"#), "{text}");
+    }
+
+    #[test]
+    fn what_is_no_dead_letter_says_why() {
+        let check = |record: &str, expected: &str| {
+            let restored = restore(&Bytes::from(record.to_owned()), Schema::CloudEvents);
+            let error = restored.map(|_| ()).unwrap_err();
+            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            assert_eq!(format!("{error}{cause}"), expected, "{record}");
+        };
+        let none = "not a dead letter: there is no deadLetterReason in it";
+        check("{}", none);
+        check("[]", none);
+        check(r#"{"deadletterreason":7}"#, none);
+        check(
+            r#"{"id":"1","deadletterreason":"EndpointGone"}"#,
+            "not an event of its schema: specversion: expected \"1.0\"",
+        );
+        let large = CLOUD_EVENT.replace("1.00", &"7".repeat(RESTORED_EVENT_BYTES_MAX));
+        let large = record(&letter(Schema::CloudEvents, None), &entry(None), &Bytes::from(large));
+        assert!(matches!(restore(&large, Schema::CloudEvents), Err(RestoreError::TooLarge)));
+        assert!(restore_all(&Bytes::from_static(b"{}"), Schema::CloudEvents).is_err());
+        assert_eq!(restore_all(&Bytes::from_static(b"[{}, 1]"), Schema::Custom).unwrap().len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            let bytes = Bytes::from(bytes);
+            let _ = (restore(&bytes, Schema::Custom).is_ok(), restore_all(&bytes, Schema::Custom).is_ok());
+        }
+
+        #[test]
+        fn recording_and_restoring_changes_nothing(
+            extensions in prop::collection::btree_map(
+                "x[a-z0-9]{0,4}|deadletterreason|publishtime|lasthttpstatuscode|originalattributes",
+                "[ -~é\u{1F600}]{0,8}",
+                0..5,
+            ),
+            space in "[ \t\n]{0,2}",
+            status in prop::option::of(200_u16..600),
+        ) {
+            let json = |text: &str| serde_json::Value::from(text).to_string();
+            let mut text = format!(r#"{{{space}"specversion":"1.0","id":"1","source":"/s","type":"t""#);
+            for (name, value) in &extensions {
+                text.extend([",", &space, "\"", name, "\"", &space, ": ", &json(value)]);
+            }
+            check(Schema::CloudEvents, status, &format!("{text}{space}}}"));
+        }
+    }
+}

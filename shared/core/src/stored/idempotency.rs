@@ -1,0 +1,289 @@
+//! Publishing at most once per key: what a producer may call its request, and what a request is to do about one of the
+//! same name before it.
+//! <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::model::limits::{
+    IDEMPOTENCY_CLAIM_LENGTH, IDEMPOTENCY_CLOCK_SKEW, IDEMPOTENCY_KEPT, IDEMPOTENCY_KEY_BYTES_MAX,
+    IDEMPOTENCY_SWEPT_AFTER,
+};
+use crate::model::time::Timestamp;
+use crate::model::topic::Topic;
+use crate::stored::layout;
+
+/// The name a producer gave its request: 1 to 255 visible ASCII characters, compared as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey(String);
+
+/// A text that is no key.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("expected one value of 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters")]
+pub struct IdempotencyKeyError;
+
+/// The SHA-256 of what a request publishes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestDigest(String);
+
+/// What is known of a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IdempotencyRecord {
+    /// The request that used it last.
+    digest: RequestDigest,
+    /// Whether that was published, or may be so yet.
+    state: State,
+    /// Until when it counts.
+    until: Timestamp,
+    /// Whose it is. No two requests write the same bytes, or a store that recognizes its own write by them would let
+    /// both in.
+    holder: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum State {
+    /// A request is at it.
+    Claimed,
+    /// Every delivery is durable.
+    Published,
+}
+
+/// What a request is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// Claim the key and publish.
+    Free,
+    /// Say that it is published, and publish nothing.
+    Repeated,
+    /// The key belongs to another request.
+    Reused,
+    /// The same request is being published right now.
+    InProgress {
+        /// When it is over, or its claim has lapsed.
+        retry_after: Duration,
+    },
+}
+
+impl IdempotencyKey {
+    /// Reads the header's value.
+    pub fn parse(value: &[u8]) -> Result<Self, IdempotencyKeyError> {
+        let is_visible = !value.is_empty() && value.iter().all(u8::is_ascii_graphic);
+        let text = std::str::from_utf8(value)
+            .ok()
+            .filter(|_| is_visible && value.len() <= IDEMPOTENCY_KEY_BYTES_MAX);
+        text.map(|text| Self(text.to_owned())).ok_or(IdempotencyKeyError)
+    }
+
+    /// Where what is known of it is kept. Every topic has keys of its own, and so has one that is made anew under the
+    /// name of another.
+    pub fn object(&self, topic: &Topic) -> String {
+        let made = Sha256::new().chain_update(topic.created_at.as_millis().to_be_bytes());
+        layout::idempotency(&topic.name, &hex(&made.chain_update(&self.0).finalize()))
+    }
+}
+
+impl RequestDigest {
+    /// The digest of a body and the headers that say what it is, in a fixed order.
+    pub fn of<'a>(headers: impl IntoIterator<Item = (&'a str, &'a [u8])>, body: &[u8]) -> Self {
+        let mut headers: Vec<_> = headers.into_iter().collect();
+        headers.sort_unstable();
+        let mut digest = Sha256::new();
+        // Lengths stand before texts, so that no two requests run together into the same.
+        for part in headers.iter().flat_map(|(name, value)| [name.as_bytes(), value]).chain([body]) {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        Self(hex(&digest.finalize()))
+    }
+}
+
+impl IdempotencyRecord {
+    /// A request claims the key.
+    pub fn claimed(digest: RequestDigest, holder: String, now: Timestamp) -> Self {
+        Self { digest, state: State::Claimed, until: now + IDEMPOTENCY_CLAIM_LENGTH, holder }
+    }
+
+    /// Its request was published.
+    #[must_use]
+    pub fn published(self, now: Timestamp) -> Self {
+        Self { state: State::Published, until: now + IDEMPOTENCY_KEPT, ..self }
+    }
+
+    /// Its request was not, or not wholly; the key is free at once.
+    #[must_use]
+    pub fn given_back(self) -> Self {
+        Self { until: Timestamp::EPOCH, ..self }
+    }
+
+    /// Reads a record; `None` if it is none, and the key is then as good as free.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// Writes the record.
+    pub fn render(&self) -> Bytes {
+        // Plain data: serialising it cannot fail.
+        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// What a request with this digest is to do about it. Workers' clocks differ a little; a time much further off than
+    /// any that is set is from a clock that was far ahead, and keeps nobody out.
+    pub fn decide(&self, digest: &RequestDigest, now: Timestamp) -> Claim {
+        let longest = match self.state {
+            State::Claimed => IDEMPOTENCY_CLAIM_LENGTH,
+            State::Published => IDEMPOTENCY_KEPT,
+        };
+        if self.until <= now || self.until > now + longest + IDEMPOTENCY_CLOCK_SKEW {
+            return Claim::Free;
+        }
+        match self.state {
+            _ if self.digest != *digest => Claim::Reused,
+            State::Published => Claim::Repeated,
+            State::Claimed => {
+                Claim::InProgress { retry_after: self.until.since(now).min(IDEMPOTENCY_CLAIM_LENGTH) }
+            }
+        }
+    }
+
+    /// Whether it has been over for so long that nobody misses it.
+    pub fn is_forgotten(&self, now: Timestamp) -> bool {
+        self.until + IDEMPOTENCY_SWEPT_AFTER <= now
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing into a text cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stored::topic::TopicRecord;
+
+    fn digest(body: &str) -> RequestDigest {
+        RequestDigest::of([], body.as_bytes())
+    }
+
+    #[test]
+    fn a_key_is_visible_ascii_of_a_bounded_length() {
+        let check = |value: &[u8], expected: bool| assert_eq!(IdempotencyKey::parse(value).is_ok(), expected);
+        check(b"8e03978e-40d5-43e8-bc93-6894a57f9324", true);
+        check(b"\"quoted\"", true);
+        check(&[b'~'; 255], true);
+        check(&[b'~'; 256], false);
+        for bad in [&b""[..], b" ", b"a b", b"a\tb", b"\x7f", "ä".as_bytes(), b"\xff"] {
+            check(bad, false);
+        }
+    }
+
+    #[test]
+    fn topics_and_keys_have_objects_of_their_own() {
+        let object = |key: &str, name: &str, created_at: u64| {
+            let record = format!(
+                r#"{{"v":1,"name":"{name}","key1":"","key2":"","createdAt":{created_at},"updatedAt":0,"settings":{{}}}}"#
+            );
+            let topic = TopicRecord::parse(record.as_bytes()).unwrap().compile().unwrap();
+            IdempotencyKey::parse(key.as_bytes()).unwrap().object(&topic)
+        };
+        assert_eq!(
+            object("a", "Orders", 1),
+            "idempotency/orders/3b196fd4907bedf51c3090e9835f2f7cb61e7ee1b2299ea3b8fed9b4183a822a"
+        );
+        assert_ne!(object("a", "orders", 1), object("A", "orders", 1));
+        assert_ne!(object("a", "orders", 1), object("a", "others", 1));
+        assert_ne!(object("a", "orders", 1), object("a", "orders", 2));
+    }
+
+    #[test]
+    fn requests_that_say_something_else_differ() {
+        let all = [
+            RequestDigest::of([], b"ab"),
+            RequestDigest::of([], b"a"),
+            RequestDigest::of([("ce-id", &b"1"[..])], b"ab"),
+            RequestDigest::of([("ce-id", &b"2"[..])], b"ab"),
+            RequestDigest::of([("ce-i", &b"d1"[..])], b"ab"),
+        ];
+        for (n, one) in all.iter().enumerate() {
+            assert!(all[..n].iter().all(|other| other != one), "{n}");
+        }
+        let (a, b) = (("a", &b"1"[..]), ("b", &b"2"[..]));
+        assert_eq!(RequestDigest::of([a, b], b""), RequestDigest::of([b, a], b""));
+    }
+
+    #[test]
+    fn what_a_request_is_to_do_depends_on_the_one_before() {
+        let at = |secs: u64| Timestamp::from_millis(1_000_000_000_000 + secs * 1000);
+        let claimed = IdempotencyRecord::claimed(digest("a"), "h".to_owned(), at(0));
+        let published = claimed.clone().published(at(10));
+        let check = |record: &IdempotencyRecord, body: &str, now: u64, expected: Claim| {
+            assert_eq!(record.decide(&digest(body), at(now)), expected, "{record:?} {body} {now}");
+        };
+        let secs = Duration::from_secs;
+        check(&claimed, "a", 0, Claim::InProgress { retry_after: secs(90) });
+        check(&claimed, "a", 89, Claim::InProgress { retry_after: secs(1) });
+        check(&claimed, "b", 89, Claim::Reused);
+        check(&claimed, "a", 90, Claim::Free);
+        check(&claimed, "b", 90, Claim::Free);
+        check(&claimed.clone().given_back(), "a", 0, Claim::Free);
+        check(&published, "a", 10, Claim::Repeated);
+        check(&published, "a", 10 + 86_399, Claim::Repeated);
+        check(&published, "b", 10 + 86_399, Claim::Reused);
+        check(&published, "a", 10 + 86_400, Claim::Free);
+        check(&published, "b", 10 + 86_400, Claim::Free);
+    }
+
+    #[test]
+    fn a_clock_that_was_far_ahead_keeps_nobody_out_and_one_that_was_a_little_ahead_does() {
+        let written = Timestamp::from_millis(9_000_000_000);
+        let claimed = IdempotencyRecord::claimed(digest("a"), "h".to_owned(), written);
+        let published = claimed.clone().published(written);
+        let check = |behind: u64, body: &str, expected: [Claim; 2]| {
+            let now = Timestamp::from_millis(written.as_millis() - behind);
+            let found = [&claimed, &published].map(|record| record.decide(&digest(body), now));
+            assert_eq!(found, expected, "{behind}");
+        };
+        let in_progress = Claim::InProgress { retry_after: Duration::from_secs(90) };
+        for behind in [1, 30_000, 300_000] {
+            check(behind, "a", [in_progress, Claim::Repeated]);
+            check(behind, "b", [Claim::Reused; 2]);
+        }
+        check(300_001, "a", [Claim::Free; 2]);
+    }
+
+    #[test]
+    fn a_record_is_forgotten_an_hour_after_it_is_over() {
+        let at = |secs: u64| Timestamp::from_millis(1_000_000_000_000 + secs * 1000);
+        let claimed = IdempotencyRecord::claimed(digest("a"), "h".to_owned(), at(0));
+        let check = |record: &IdempotencyRecord, now, expected: bool| {
+            assert_eq!(record.is_forgotten(at(now)), expected, "{record:?} {now}");
+        };
+        check(&claimed, 90 + 3599, false);
+        check(&claimed, 90 + 3600, true);
+        check(&claimed.clone().published(at(0)), 86_400 + 3599, false);
+        check(&claimed.published(at(0)), 86_400 + 3600, true);
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let record = IdempotencyRecord::claimed(digest("a"), "h".to_owned(), Timestamp::from_millis(1));
+        assert_eq!(IdempotencyRecord::parse(&record.render()), Some(record.clone()));
+        let text = String::from_utf8(record.render().to_vec()).unwrap();
+        assert!(
+            text.starts_with("{\"digest\":\"")
+                && text.ends_with("\",\"state\":\"claimed\",\"until\":90001,\"holder\":\"h\"}"),
+            "{text}"
+        );
+        assert_eq!(IdempotencyRecord::parse(b"{}"), None);
+    }
+}

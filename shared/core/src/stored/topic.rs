@@ -1,0 +1,374 @@
+//! The record of a topic in the state bucket: its settings, keys and subscriptions in one object, changed only by
+//! conditional put. Versioned like the messages.
+
+mod version;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::{
+    KeyName, SecretText, SettingsError, SubscriptionSettings, TierKeys, TopicKeysView, TopicSettings,
+    compile_topic,
+};
+use crate::model::identity::{Created, CreationId, Creations};
+use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::secret::Secret;
+use crate::model::time::Timestamp;
+use crate::model::topic::{Topic, TopicKeys};
+
+/// The newest version this program reads. It writes this one only where the record says what version 1 does not know:
+/// the first program then keeps its hands off it, and off that topic's events, until a newer one is back.
+pub const RECORD_VERSION: u32 = 2;
+
+/// A topic as it is stored. Its settings hold the subscriptions, with their secrets in clear.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TopicRecord {
+    /// The version of this form. [`TopicRecord::render`] writes the oldest that will do.
+    pub v: u32,
+    /// The name as its creator wrote it.
+    pub name: TopicName,
+    /// The first publish key.
+    pub key1: SecretText,
+    /// The second publish key.
+    pub key2: SecretText,
+    /// The keys of the other tiers, as far as there are any.
+    #[serde(default, skip_serializing_if = "TierKeys::is_empty")]
+    pub tier_keys: TierKeys,
+    /// When the topic was made.
+    pub created_at: Timestamp,
+    /// When it was last written.
+    pub updated_at: Timestamp,
+    /// When the topic was deleted: its object is about to go. Such a record is no topic any more, and whoever finds it
+    /// must not write a new one in its place before [`TOMBSTONE_STANDS`] is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<Timestamp>,
+    /// The identities of the topic and its subscriptions. Older programs pass them over, so that a record with them needs no
+    /// newer version, and drop them when they write: what has an identity is delivered to a record without.
+    #[serde(default, skip_serializing_if = "Creations::is_empty")]
+    pub creations: Creations,
+    /// Everything users wrote, subscriptions and their states included.
+    pub settings: TopicSettings,
+}
+
+/// How long after a topic was marked as deleted its object may still go. What is written later in its place is safe:
+/// longer than any call of a store takes.
+pub const TOMBSTONE_STANDS: Duration = Duration::from_mins(2);
+
+/// Why a record cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Empty, truncated, or not ours.
+    #[error("not a topic record")]
+    Malformed(#[source] serde_json::Error),
+    /// Written by a newer program.
+    #[error("version {0} is newer than this program")]
+    Newer(u32),
+    /// Settings this program does not accept.
+    #[error("a setting is not accepted")]
+    Settings(#[source] SettingsError),
+}
+
+impl TopicRecord {
+    /// Reads a record.
+    pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
+        #[derive(Deserialize)]
+        struct Version {
+            v: u32,
+        }
+        let newer = |error| match serde_json::from_slice::<Version>(bytes) {
+            Ok(Version { v }) if v > RECORD_VERSION => RecordError::Newer(v),
+            _ => RecordError::Malformed(error),
+        };
+        let record: Self = serde_json::from_slice(bytes).map_err(newer)?;
+        if record.v > RECORD_VERSION { Err(RecordError::Newer(record.v)) } else { Ok(record) }
+    }
+
+    /// The record without the signing secrets whose overlap has ended, so that nothing shows or counts them. They do
+    /// not sign any more either way.
+    pub fn without_ended_secrets(mut self, now: Timestamp) -> Self {
+        for subscription in self.settings.subscriptions.values_mut() {
+            subscription.signing = subscription.signing.live(now);
+        }
+        self
+    }
+
+    /// Writes the record.
+    pub fn render(&self) -> Bytes {
+        // A record is plain data with text keys: serialising it cannot fail.
+        Bytes::from(serde_json::to_vec(&Self { v: version::of(self), ..self.clone() }).unwrap_or_default())
+    }
+
+    /// The record of a topic that is being deleted: nothing of it is left but its name. Stores delete without a
+    /// condition; this is written with one, so that no change is lost between a look at the record and its deletion.
+    #[must_use]
+    pub fn tombstone(self, now: Timestamp) -> Self {
+        let (key1, key2) = (SecretText::new(""), SecretText::new(""));
+        let (tier_keys, settings) = (TierKeys::default(), TopicSettings::default());
+        let creations = Creations::default();
+        Self { key1, key2, tier_keys, updated_at: now, deleted_at: Some(now), creations, settings, ..self }
+    }
+
+    /// The record with an identity for the topic and each subscription, written in the place of `before`; `None` where
+    /// there was no topic.
+    #[must_use]
+    pub fn identified(
+        mut self,
+        before: Option<&Self>,
+        now: Timestamp,
+        random: impl FnMut() -> CreationId,
+    ) -> Self {
+        let was_there = |name: &SubscriptionName| {
+            before.is_some_and(|before| before.settings.subscriptions.contains_key(name))
+        };
+        let subscriptions = self.settings.subscriptions.keys().map(|name| (name, !was_there(name)));
+        self.creations = self.creations.after_write(before.is_none(), subscriptions, now, random);
+        self
+    }
+
+    /// The identities of a subscription and its topic.
+    pub fn created(&self, subscription: &SubscriptionName) -> Created {
+        let subscription = self.creations.subscriptions.get(subscription).copied();
+        Created { topic: self.creations.topic, subscription, topic_at: self.created_at }
+    }
+
+    /// Whether a new topic may be written in this one's place: it was deleted, and its object would have gone by now.
+    pub fn is_abandoned(&self, now: Timestamp) -> bool {
+        self.deleted_at.is_some_and(|deleted_at| now >= deleted_at + TOMBSTONE_STANDS)
+    }
+
+    /// Takes out the subscriptions whose time is over, and answers their names.
+    pub fn take_expired(&mut self, now: Timestamp) -> Vec<SubscriptionName> {
+        let is_over = |settings: &SubscriptionSettings| {
+            settings.expiration_time_utc.is_some_and(|ends_at| now >= ends_at.0)
+        };
+        let subscriptions = &mut self.settings.subscriptions;
+        let expired = subscriptions.extract_if(.., |_, settings| is_over(settings));
+        expired.map(|(name, _)| name).collect()
+    }
+
+    /// Whether the topic, or a subscription of it, goes by itself some day.
+    pub fn is_temporary(&self) -> bool {
+        self.settings.auto_delete_on_idle.is_some()
+            || self.settings.subscriptions.values().any(|settings| {
+                settings.auto_delete_on_idle.is_some() || settings.expiration_time_utc.is_some()
+            })
+    }
+
+    /// Puts a key in its place, in the place of one that was there.
+    pub fn set_key(&mut self, name: KeyName, key: SecretText) {
+        match self.tier_keys.place(name) {
+            Some(place) => *place = Some(key),
+            None if name == KeyName::Key1 => self.key1 = key,
+            None => self.key2 = key,
+        }
+    }
+
+    /// Takes a key away, and answers whether it was there. `None` for one that every topic has.
+    pub fn remove_key(&mut self, name: KeyName) -> Option<bool> {
+        self.tier_keys.place(name).map(|place| place.take().is_some())
+    }
+
+    /// The keys as their topic's owner sees them, in clear.
+    pub fn shown_keys(&self) -> TopicKeysView {
+        let Self { key1, key2, tier_keys, .. } = self.clone();
+        TopicKeysView { key1, key2, tier_keys }
+    }
+
+    /// The keys as they open the topic.
+    pub fn topic_keys(&self) -> TopicKeys {
+        let secret = |key: &SecretText| Secret::new(key.expose());
+        let keys = TopicKeys::new(secret(&self.key1), secret(&self.key2));
+        let shown = self.shown_keys();
+        let more = shown.present().filter(|(name, _)| !name.is_permanent());
+        more.fold(keys, |keys, (name, key)| keys.with(name.tier(), secret(key)))
+    }
+
+    /// The topic as the rules use it.
+    pub fn compile(&self) -> Result<Topic, RecordError> {
+        let topic =
+            compile_topic(&self.name, &self.settings, self.topic_keys()).map_err(RecordError::Settings)?;
+        let mut topic = Topic { created_at: self.created_at, creation: self.creations.topic, ..topic };
+        for subscription in topic.subscriptions.values_mut() {
+            let created = self.created(&subscription.name);
+            // Compiled a moment ago: it has no other holder.
+            if let Some(subscription) = Arc::get_mut(subscription) {
+                subscription.created = created;
+            }
+        }
+        Ok(topic)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::identity::{Creation, Identity};
+    use crate::pressure::Tier;
+
+    /// Version 1 as it was first written. Never edited.
+    const V1: &str = include_str!("fixtures/topic-v1.json");
+
+    /// Version 1 with identities, which the first program passes over. Never edited.
+    const V1_IDENTITIES: &str = include_str!("fixtures/topic-v1-identities.json");
+
+    /// Version 2: with custom headers, partial acknowledgement, and a secret that is rotated out. Never edited.
+    const V2_ROTATED: &str = include_str!("fixtures/topic-v2-rotated.json");
+
+    /// Version 2: with keys of other tiers. Never edited.
+    const V2_TIER_KEYS: &str = include_str!("fixtures/topic-v2-tier-keys.json");
+
+    #[test]
+    fn a_record_is_read_and_written_as_its_fixture() {
+        let record = TopicRecord::parse(V1.as_bytes()).unwrap();
+        assert_eq!(record.render(), V1.trim_end());
+        let topic = record.compile().unwrap();
+        let tiers = ["k1", "k2", "k3"].map(|key| topic.keys.tier_of(key));
+        assert_eq!(tiers, [Some(Tier::Standard), Some(Tier::Standard), None]);
+        assert_eq!(topic.subscriptions["billing"].signing.len(), 1);
+    }
+
+    #[test]
+    fn a_record_with_headers_and_a_rotation_is_read_and_written_as_its_fixture() {
+        let record = TopicRecord::parse(V2_ROTATED.as_bytes()).unwrap();
+        assert_eq!(record.render(), V2_ROTATED.trim_end());
+        let topic = record.compile().unwrap();
+        let billing = &topic.subscriptions["billing"];
+        let (rotated, ended) =
+            (Timestamp::from_millis(1_700_000_000_000), Timestamp::from_millis(1_700_086_400_000));
+        let live = |at| billing.signing.iter().filter(|secret| secret.is_live(at)).count();
+        assert_eq!((live(rotated), live(ended)), (2, 1));
+        assert!(billing.batching.partial_acknowledgement && billing.delivery_headers.len() == 2);
+        assert_eq!(record.clone().without_ended_secrets(rotated), record);
+        let after = record.without_ended_secrets(ended);
+        assert_eq!(after.compile().unwrap().subscriptions["billing"].signing.len(), 1);
+    }
+
+    #[test]
+    fn a_record_with_keys_of_other_tiers_is_read_and_written_as_its_fixture() {
+        let record = TopicRecord::parse(V2_TIER_KEYS.as_bytes()).unwrap();
+        assert_eq!(record.render(), V2_TIER_KEYS.trim_end());
+        let tier_of = |record: &TopicRecord, key: &str| record.compile().unwrap().keys.tier_of(key);
+        let tiers = ["k1", "k2", "i1", "b1", "b2", "i2"].map(|key| tier_of(&record, key));
+        let (internal, standard, bulk) = (Some(Tier::Internal), Some(Tier::Standard), Some(Tier::Bulk));
+        assert_eq!(tiers, [standard, standard, internal, bulk, bulk, None]);
+        let mut changed = record.clone();
+        for name in KeyName::ALL {
+            changed.set_key(name, SecretText::new(format!("new {name}")));
+        }
+        for name in KeyName::ALL {
+            assert_eq!(tier_of(&changed, &format!("new {name}")), Some(name.tier()));
+            assert_eq!(changed.remove_key(name), (!name.is_permanent()).then_some(true));
+            assert_eq!(changed.remove_key(name), (!name.is_permanent()).then_some(false));
+        }
+        assert_eq!((changed.render().starts_with(b"{\"v\":1,"), changed.tier_keys.is_empty()), (true, true));
+        assert!(record.tombstone(Timestamp::EPOCH).tier_keys.is_empty());
+    }
+
+    #[test]
+    fn a_record_with_identities_is_read_and_written_as_its_fixture() {
+        let record = TopicRecord::parse(V1_IDENTITIES.as_bytes()).unwrap();
+        assert_eq!(record.render(), V1_IDENTITIES.trim_end());
+        let topic = record.compile().unwrap();
+        let created = topic.subscriptions["billing"].created;
+        assert_eq!(created.identity(), Identity::parse("a1b2c3d4e5f60102030405ff"));
+        assert_eq!((topic.creation, created.topic_at), (created.topic, topic.created_at));
+        let at = |creation: Option<Creation>| creation.unwrap().at;
+        assert_eq!((at(created.topic), at(created.subscription)), (Some(topic.created_at), None));
+        assert!(record.tombstone(Timestamp::EPOCH).creations.is_empty());
+    }
+
+    #[test]
+    fn a_write_gives_identities_and_keeps_them() {
+        let mut next = 0;
+        let mut random = || {
+            next += 1;
+            CreationId::new([next; 6])
+        };
+        let now = Timestamp::from_millis(1_800_000_000_000);
+        let old = TopicRecord::parse(V1.as_bytes()).unwrap();
+        let updated = old.clone().identified(Some(&old), now, &mut random);
+        let [topic, billing] = [1, 2].map(|byte| Creation { id: CreationId::new([byte; 6]), at: None });
+        let name = SubscriptionName::parse("Billing").unwrap();
+        let of = |record: &TopicRecord| record.created(&name);
+        assert_eq!((of(&updated).topic, of(&updated).subscription), (Some(topic), Some(billing)));
+        assert_eq!(updated.clone().identified(Some(&updated), now, &mut random), updated);
+        let mut without = updated.clone();
+        without.settings.subscriptions.clear();
+        let again = updated.clone().identified(Some(&without), now, &mut random);
+        assert_eq!(of(&again).subscription, Some(Creation { id: CreationId::new([3; 6]), at: Some(now) }));
+        assert_eq!(of(&again).topic, Some(topic));
+        let created = updated.clone().identified(None, now, &mut random);
+        assert_eq!(of(&created).topic.and_then(|topic| topic.at), Some(now));
+        assert_ne!(of(&created).subscription.map(|it| it.id), Some(billing.id));
+    }
+
+    #[test]
+    fn a_broken_record_is_never_an_empty_topic() {
+        assert!(matches!(TopicRecord::parse(b""), Err(RecordError::Malformed(_))));
+        assert!(matches!(TopicRecord::parse(&V1.as_bytes()[..100]), Err(RecordError::Malformed(_))));
+        let newer = V1.replace("\"v\":1", "\"v\":3").replace("\"name\"", "\"title\"");
+        assert!(matches!(TopicRecord::parse(newer.as_bytes()), Err(RecordError::Newer(3))));
+    }
+
+    fn temporary(members: &str) -> TopicRecord {
+        let with = format!("\"endpoint\":{{\"url\":\"https://a.example/\"}},{members}");
+        let text = format!(
+            r#"{{"v":1,"name":"orders","key1":"a","key2":"b","createdAt":0,"updatedAt":0,
+                "settings":{{"subscriptions":{{"Billing":{{{with}"contentMode":"structured"}}}}}}}}"#
+        );
+        TopicRecord::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_subscription_leaves_the_record_at_its_time() {
+        let check = |members: &str, now, expected: &[&str]| {
+            let mut record = temporary(members);
+            let expired = record.take_expired(Timestamp::from_millis(now));
+            let names: Vec<_> = expired.iter().map(SubscriptionName::as_str).collect();
+            assert_eq!(
+                (names.as_slice(), record.settings.subscriptions.len()),
+                (expected, 1 - expected.len())
+            );
+        };
+        let at_ten = r#""expirationTimeUtc":"1970-01-01T00:00:10Z","#;
+        check("", 10_000, &[]);
+        check(at_ten, 9_999, &[]);
+        check(at_ten, 10_000, &["Billing"]);
+    }
+
+    #[test]
+    fn a_record_says_whether_anything_of_it_goes_by_itself() {
+        assert!(!temporary("").is_temporary());
+        assert!(temporary(r#""expirationTimeUtc":"2999-01-01T00:00:00Z","#).is_temporary());
+        assert!(temporary(r#""autoDeleteOnIdle":"PT5M","#).is_temporary());
+        let mut topic = temporary("");
+        topic.settings.auto_delete_on_idle = Some(crate::api::IsoDuration(Duration::from_mins(5)));
+        assert!(topic.is_temporary());
+    }
+
+    #[test]
+    fn a_tombstone_holds_nothing_and_is_abandoned_after_a_while() {
+        let now = Timestamp::from_millis(1_000_000);
+        let tombstone = TopicRecord::parse(V1.as_bytes()).unwrap().tombstone(now);
+        assert!(tombstone.settings == TopicSettings::default() && !tombstone.is_temporary());
+        let read = TopicRecord::parse(&tombstone.render()).unwrap();
+        assert_eq!((read.deleted_at, read.is_abandoned(now)), (Some(now), false));
+        assert!(read.is_abandoned(now + TOMBSTONE_STANDS));
+        assert!(!TopicRecord::parse(V1.as_bytes()).unwrap().is_abandoned(now + TOMBSTONE_STANDS));
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        for record in [V1, V2_ROTATED, V2_TIER_KEYS] {
+            let record = TopicRecord::parse(record.as_bytes()).unwrap();
+            let shown = format!("{record:?} {:?}", record.compile().unwrap());
+            for secret in ["whsec_", "whsk_", "\"k1", "\"i1", "\"b2", "s3cret"] {
+                assert!(!shown.contains(secret), "{secret}");
+            }
+        }
+    }
+}
