@@ -14,11 +14,12 @@ use posthaste_core::events::notice::{Failed, Fate, Notice, later};
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::wire::render_dead_letter;
-use posthaste_ports::notices::not_sent;
 use posthaste_ports::{
-    Clock, Entropy, FanOut, MessageId, NoticeError, Notifier, ObjectStore, OutgoingMessage, PortError,
-    QueueName, QueueReceiver, QueueSender, Successor,
+    Clock, Entropy, MessageId, ObjectStore, OutgoingMessage, PortError, QueueName, QueueReceiver,
+    QueueSender, Successor,
 };
+use posthaste_services::notifier::not_sent;
+use posthaste_services::{FanOut, NoticeError, Notifier};
 
 use crate::read::ReadLetter;
 use crate::write::PUT_OFF_AT_ONCE_MAX;

@@ -8,8 +8,8 @@ use posthaste_core::attempt::decide::DeadLetterReason;
 use posthaste_core::model::delivery::DeadLetter;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::wire::{WireError, parse_dead_letter, parse_delivery};
-use posthaste_ports::guard::{Panicked, guarded_now};
 use posthaste_ports::{MessageId, QueueName, ReceivedMessage};
+use posthaste_services::catch_panic::{Panicked, catch_panic_now};
 
 use crate::Letter;
 use crate::gather::gather;
@@ -57,7 +57,7 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
     let mut sorted = Sorted::default();
     let mut letters: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for message in batch {
-        match guarded_now(|| read(source, &message.body)) {
+        match catch_panic_now(|| read(source, &message.body)) {
             Ok(Ok(dead)) => {
                 let place = layout::dead_letters_of(&dead.delivery.topic, &dead.delivery.subscription);
                 letters

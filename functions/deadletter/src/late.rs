@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use posthaste_core::model::delivery::DeadLetter;
-use posthaste_ports::late::answered_late;
 use posthaste_ports::{Clock, Entropy, MessageId, ObjectStore, PortError, QueueReceiver, QueueSender};
+use posthaste_services::late_answers::answered_late;
 
 use crate::unreadable::{Unreadable, unreadable};
 use crate::{DeadLetters, Letter};

@@ -26,11 +26,12 @@ use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::model::delivery::DeadLetter;
 use posthaste_core::model::limits::SQS_DELAY_SECS_MAX;
-use posthaste_ports::guard::{Panicked, guarded};
 use posthaste_ports::{
     BatchResponse, Clock, Entropy, ErrorKind, MessageId, ObjectStore, OutgoingMessage, PortError, QueueName,
-    QueueReceiver, QueueSender, ReceivedMessage, Registry, Successor,
+    QueueReceiver, QueueSender, ReceivedMessage, Successor,
 };
+use posthaste_services::Registry;
+use posthaste_services::catch_panic::{Panicked, catch_panic};
 
 use intake::{Sorted, Work, sort};
 use late::Remaining;
@@ -127,10 +128,10 @@ where
         }
         let worked = match work {
             // Boxed, here and in what it calls: rustc finds the layout of it all too deep in a Lambda program.
-            Work::Object(letters) => guarded(Box::pin(self.bury(letters, deadline))).await,
-            Work::Raw(message) => guarded(self.keep_raw(message, deadline)).await.map(Vec::from_iter),
+            Work::Object(letters) => catch_panic(Box::pin(self.bury(letters, deadline))).await,
+            Work::Raw(message) => catch_panic(self.keep_raw(message, deadline)).await.map(Vec::from_iter),
             Work::Newer(message, version) => {
-                guarded(self.wait_for_newer(message, version, deadline)).await.map(Vec::from_iter)
+                catch_panic(self.wait_for_newer(message, version, deadline)).await.map(Vec::from_iter)
             }
         };
         worked.unwrap_or_else(|Panicked| {
@@ -148,7 +149,7 @@ where
         failures.extend(self.write(read.letters, deadline).await);
         for message in read.raw {
             let id = message.id.clone();
-            failures.extend(guarded(self.keep_raw(message, deadline)).await.unwrap_or(Some(id)));
+            failures.extend(catch_panic(self.keep_raw(message, deadline)).await.unwrap_or(Some(id)));
         }
         failures
     }

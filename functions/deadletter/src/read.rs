@@ -7,10 +7,10 @@ use bytes::Bytes;
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::model::delivery::Payload;
-use posthaste_ports::guard::guarded;
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, QueueReceiver, QueueSender, ReceivedMessage,
 };
+use posthaste_services::catch_panic::catch_panic;
 
 use crate::intake::is_kept_after_panic;
 use crate::unreadable::{Unreadable, unreadable};
@@ -95,7 +95,7 @@ where
         let events: Vec<(usize, usize)> = events.collect();
         let reads = events.into_iter().map(|(index, event)| async move {
             let entry = &letters[index].dead.delivery.events[event];
-            let text = guarded(self.text(&entry.payload)).await;
+            let text = catch_panic(self.text(&entry.payload)).await;
             (index, event, text.unwrap_or(Err(Trouble::Panicked)))
         });
         let mut texts = pin!(stream::iter(reads).buffer_unordered(READS_PER_OBJECT_MAX));

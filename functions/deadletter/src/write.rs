@@ -7,11 +7,11 @@ use futures_util::stream::{self, StreamExt};
 use posthaste_core::events::notice::Fate;
 use posthaste_core::stored::dead_letter::{Gathered, record};
 use posthaste_core::stored::layout;
-use posthaste_ports::guard::guarded;
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
     ReceivedMessage,
 };
+use posthaste_services::catch_panic::catch_panic;
 
 use crate::read::ReadLetter;
 use crate::{DeadLetters, Letter};
@@ -68,7 +68,7 @@ where
         let put_off = letters.into_iter().map(|read| async move {
             let id = read.letter.message.id.clone();
             let panicked = |panicked| Err(PortError::caused("put off", ErrorKind::Other, panicked));
-            let later = async { guarded(self.try_later(read)).await.unwrap_or_else(panicked) };
+            let later = async { catch_panic(self.try_later(read)).await.unwrap_or_else(panicked) };
             let error = self.in_time(deadline, later).await.err()?;
             tracing::error!(message_id = %id.0, error = &error as &dyn std::error::Error, "dead letter left to its visibility timeout");
             Some(id)
@@ -97,7 +97,7 @@ where
 
     /// A failure leaves a copy to be written again: at least once.
     pub(crate) async fn acknowledge(&self, message: &ReceivedMessage) {
-        let acknowledged = guarded(self.ports.queue.acknowledge(&message.receipt)).await;
+        let acknowledged = catch_panic(self.ports.queue.acknowledge(&message.receipt)).await;
         let panicked = |panicked| Err(PortError::caused("acknowledge", ErrorKind::Other, panicked));
         if let Err(error) = acknowledged.unwrap_or_else(panicked) {
             tracing::error!(message_id = %message.id.0, error = &error as &dyn std::error::Error, "written dead letter not acknowledged");

@@ -6,10 +6,8 @@ use posthaste_core::events::notice::{Disabled, Failed, Notice};
 use posthaste_core::model::delivery::{DeadLetter, Entry, Payload};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::Subscription;
-use posthaste_ports::{
-    Addressee, Clock, Entropy, FanOut, NoticeError, Notifier, ObjectStore, QueueReceiver, QueueSender,
-    WebhookClient,
-};
+use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
+use posthaste_services::{Addressee, FanOut, NoticeError, Notifier};
 
 use crate::invocation::Invocation;
 use crate::{Deliver, DeliverPorts};

@@ -11,10 +11,10 @@ use posthaste_core::attempt::retry::parse_retry_after;
 use posthaste_core::attempt::settle::EntryVerdict;
 use posthaste_core::model::delivery::LastAttempt;
 use posthaste_core::model::time::Timestamp;
-use posthaste_ports::guard::guarded;
 use posthaste_ports::{
     Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookAnswer, WebhookClient, WebhookRequest,
 };
+use posthaste_services::catch_panic::catch_panic;
 
 use crate::Deliver;
 use crate::health::{Made, Route};
@@ -37,7 +37,7 @@ where
     /// Makes a planned request, or several where a batch is split, and settles what is complete by then.
     pub(crate) async fn attempt(&self, invocation: &Invocation, planned: Planned) {
         // A panic costs the messages of this request, which are handed back, and not their neighbours.
-        let Ok(verdicts) = guarded(self.try_attempt(invocation, &planned)).await else {
+        let Ok(verdicts) = catch_panic(self.try_attempt(invocation, &planned)).await else {
             tracing::error!(topic = %planned.subscription.topic, subscription = %planned.subscription.name, "an attempt panicked, its messages are handed back");
             return;
         };
@@ -47,7 +47,7 @@ where
         for (at, verdict) in verdicts {
             let job = &invocation.jobs[at.job];
             if let Some(complete) = job.judge(at.entry, verdict)
-                && guarded(self.settle(invocation, job, &complete)).await.is_err()
+                && catch_panic(self.settle(invocation, job, &complete)).await.is_err()
             {
                 job.hand_back();
             }

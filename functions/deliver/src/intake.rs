@@ -19,11 +19,12 @@ use posthaste_core::model::schema::Schema;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::{Status, Subscription, Topic};
 use posthaste_core::stored::wire::{WireError, parse_delivery};
-use posthaste_ports::guard::{guarded, guarded_now};
 use posthaste_ports::{
     Clock, Entropy, ObjectStore, OutgoingMessage, QueueName, QueueReceiver, QueueSender, ReceivedMessage,
-    RegistryError, Successor, WebhookClient,
+    Successor, WebhookClient,
 };
+use posthaste_services::RegistryError;
+use posthaste_services::catch_panic::{catch_panic, catch_panic_now};
 
 use crate::Deliver;
 use crate::invocation::{EntryRef, Invocation, Job};
@@ -79,7 +80,7 @@ where
         invocation.jobs = self.read_all(invocation, batch, end).await;
         let invocation = &*invocation;
         let judge = |job| {
-            guarded_now(|| self.judge_without_attempt(job)).unwrap_or_else(|_| {
+            catch_panic_now(|| self.judge_without_attempt(job)).unwrap_or_else(|_| {
                 job.hand_back();
                 None
             })
@@ -87,7 +88,7 @@ where
         let judged: Vec<_> = invocation.jobs.iter().filter_map(|job| Some((job, judge(job)?))).collect();
         // Side by side, so that what is given up together shares requests to the queue.
         let settle = |(job, verdicts): (_, Vec<_>)| async move {
-            if guarded(self.settle(invocation, job, &verdicts)).await.is_err() {
+            if catch_panic(self.settle(invocation, job, &verdicts)).await.is_err() {
                 job.hand_back();
             }
         };
@@ -106,7 +107,7 @@ where
     ) -> Vec<Job> {
         let read = |(index, message): (usize, ReceivedMessage)| async move {
             let id = message.id.clone();
-            let job = match self.before(end, guarded(self.take_in_one(invocation, message))).await {
+            let job = match self.before(end, catch_panic(self.take_in_one(invocation, message))).await {
                 Some(Ok(job)) => job?,
                 Some(Err(_)) => {
                     tracing::error!(message_id = %id.0, "message handed back, reading it panicked");
@@ -156,7 +157,8 @@ where
             }
         }
         // Requests that cannot be planned are not made, and their messages end without a verdict.
-        let cut = |entries: Vec<EntryRef>| guarded_now(|| self.cut(invocation, &entries)).unwrap_or_default();
+        let cut =
+            |entries: Vec<EntryRef>| catch_panic_now(|| self.cut(invocation, &entries)).unwrap_or_default();
         in_turn(groups.into_values().map(cut).collect())
     }
 

@@ -16,12 +16,12 @@ use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::limits::{LATE_ANSWER_MAX, LATE_ANSWERS_MAX, LATE_ANSWERS_PER_LINK_MAX};
 use posthaste_core::model::topic::Subscription;
 use posthaste_core::stored::layout;
-use posthaste_ports::guard::guarded;
-use posthaste_ports::late::answered_late;
 use posthaste_ports::{
     Clock, Entropy, LateAnswer, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
     WebhookClient, WebhookResponse,
 };
+use posthaste_services::catch_panic::catch_panic;
+use posthaste_services::late_answers::answered_late;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::Deliver;
@@ -127,7 +127,7 @@ where
         loop {
             tokio::select! {
                 next = receiver.recv() => match next {
-                    Some(next) => waiting.push(guarded(self.hear(next))),
+                    Some(next) => waiting.push(catch_panic(self.hear(next))),
                     None => return,
                 },
                 Some(heard) = waiting.next(), if !waiting.is_empty() => {

@@ -27,9 +27,9 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use posthaste_ports::{
-    Activity, BatchResponse, Clock, DrainMeter, Entropy, LinkBook, ObjectStore, QueueReceiver, QueueSender,
-    ReceivedMessage, Registry, WebhookClient,
+    BatchResponse, Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, ReceivedMessage, WebhookClient,
 };
+use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry};
 
 use health::Health;
 use invocation::Invocation;
@@ -49,7 +49,7 @@ pub struct DeliverPorts<Q, S, W, C, E> {
     /// Topics and subscriptions.
     pub registry: Registry<S, C>,
     /// Links and subscriptions that are not well.
-    pub links: LinkBook<S, C>,
+    pub links: LinkHealth<S, C>,
     /// The way to the endpoints.
     pub webhook: W,
     /// Time.

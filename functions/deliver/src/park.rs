@@ -11,11 +11,11 @@ use posthaste_core::attempt::batch::Pack;
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::limits::PARKED_OBJECT_BYTES_PREFERRED;
 use posthaste_core::stored::wire::{render_delivery, render_parked};
-use posthaste_ports::guard::{Panicked, guarded};
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
     WebhookClient,
 };
+use posthaste_services::catch_panic::{Panicked, catch_panic};
 
 use crate::Deliver;
 use crate::invocation::{Invocation, Parking};
@@ -48,7 +48,7 @@ where
     pub(crate) async fn park(&self, invocation: &Invocation) {
         let parking = invocation.take_parking();
         let count = parking.len();
-        if guarded(self.park_all(invocation, parking)).await.is_err() {
+        if catch_panic(self.park_all(invocation, parking)).await.is_err() {
             tracing::error!(messages = count, "messages handed back, parking them panicked");
         }
     }
@@ -86,7 +86,7 @@ where
             successors
                 .extend(message.deliveries.iter().map(|(place, delivery)| place.instead(delivery, now)));
         }
-        if guarded(self.replace(invocation, &message.id, &message.receipt, successors)).await.is_err() {
+        if catch_panic(self.replace(invocation, &message.id, &message.receipt, successors)).await.is_err() {
             tracing::error!(message_id = %message.id.0, "message handed back, replacing it panicked");
         }
     }
@@ -99,7 +99,7 @@ where
         run: &[(usize, Bytes)],
     ) -> Vec<usize> {
         let Shared { place, delivery, .. } = shared;
-        let put = self.before(invocation.parking_ends(), guarded(self.put(shared, run))).await;
+        let put = self.before(invocation.parking_ends(), catch_panic(self.put(shared, run))).await;
         let put = put.unwrap_or_else(|| Ok(Err(PortError::new(PARKING, ErrorKind::TimedOut))));
         let Err(error) = put.unwrap_or_else(|panicked| Err(unwritten(panicked))) else {
             if *place == Place::Held {

@@ -142,7 +142,7 @@ where
             match at_hand {
                 AtHand::Token(token) => return Ok(Ok(token)),
                 AtHand::NothingBefore(time) => return Ok(Err(time)),
-                AtHand::Unknown => self.rates.asked.share(key, || self.lease(key, rate, limited)).await?,
+                AtHand::Unknown => self.rates.asked.run(key, || self.lease(key, rate, limited)).await?,
             }
         }
         Ok(Err(self.ports.clock.now()))

@@ -12,7 +12,8 @@ use posthaste_core::api::{ForcedView, LinkView, StatusState};
 use posthaste_core::attempt::handshake::{Action, Begin, act};
 use posthaste_core::model::name::SubscriptionName;
 use posthaste_core::stored::topic::TopicRecord;
-use posthaste_ports::{Clock, Entropy, LinksError};
+use posthaste_ports::{Clock, Entropy};
+use posthaste_services::LinksError;
 
 pub(crate) use self::holds::{Holds, links};
 

@@ -39,7 +39,8 @@ use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::address::AddressPolicy;
 use posthaste_core::model::publish_url::PublishUrls;
 use posthaste_core::model::secret::KeyDigest;
-use posthaste_ports::{Activity, Clock, Entropy, LinkBook, ObjectStore, WebhookClient};
+use posthaste_ports::{Clock, Entropy, ObjectStore, WebhookClient};
+use posthaste_services::{Activity, LinkHealth};
 use url::Url;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -58,7 +59,7 @@ pub struct Manage<S, D, W, C, E> {
     /// The way to the endpoints, for asking whether they want events.
     pub webhooks: W,
     /// Links and subscriptions that are not well.
-    pub links: LinkBook<S, C>,
+    pub links: LinkHealth<S, C>,
     /// When something last happened to topics and subscriptions.
     pub activity: Activity,
     /// The time.

@@ -8,8 +8,8 @@ use posthaste_core::model::identity::{CREATION_ID_BYTES, CreationId};
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::{RecordError, TopicRecord};
-use posthaste_ports::topics::delete_topic;
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, PortError, PutCondition};
+use posthaste_services::topics::delete_topic;
 
 use crate::answer::store_problem;
 use crate::{Manage, Store, Webhooks};

@@ -5,8 +5,8 @@ use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::TopicRecord;
-use posthaste_ports::activity::ActivityError;
 use posthaste_ports::{Clock, Entropy, PutCondition};
+use posthaste_services::activity::ActivityError;
 
 use crate::answer::store_problem;
 use crate::edit::spelling;

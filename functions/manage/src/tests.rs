@@ -31,7 +31,7 @@ use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::address::AddressPolicy;
 use posthaste_core::model::publish_url::PublishUrls;
 use posthaste_core::model::secret::KeyDigest;
-use posthaste_ports::{Activity, LinkBook};
+use posthaste_services::{Activity, LinkHealth};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -83,7 +83,7 @@ impl Api {
 
     fn wire(state: Memory, dead_letters: Memory, publish_url: Option<url::Url>, admin_key: &str) -> Self {
         let (clock, endpoint) = (FixedClock::default(), Endpoint::default());
-        let links = LinkBook::new(state.clone(), clock.clone(), HealthSettings::default());
+        let links = LinkHealth::new(state.clone(), clock.clone(), HealthSettings::default());
         let manage = Manage {
             links,
             state: state.clone(),

@@ -21,8 +21,9 @@ use posthaste_core::pressure::{
 };
 use posthaste_ports::{
     Clock, Database, DrainSource, ETag, Entropy, ErrorKind, Object, ObjectStore, PortError, Probe,
-    PutCondition, QueueCounts, QueueReceiver, QueueSender, Registry, Revalidated,
+    PutCondition, QueueCounts, QueueReceiver, QueueSender, Revalidated,
 };
+use posthaste_services::Registry;
 
 /// What the monitor needs from outside.
 #[derive(Debug)]

@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use posthaste_core::events::notice::Notice;
 use posthaste_core::pressure::{PressureState, Transition};
-use posthaste_ports::notices::system_not_sent;
-use posthaste_ports::{
-    Clock, DrainSource, Entropy, FanOut, NoticeError, Notifier, ObjectStore, Probe, QueueReceiver,
-    QueueSender,
-};
+use posthaste_ports::{Clock, DrainSource, Entropy, ObjectStore, Probe, QueueReceiver, QueueSender};
+use posthaste_services::notifier::system_not_sent;
+use posthaste_services::{FanOut, NoticeError, Notifier};
 
 use crate::Monitor;
 

@@ -7,12 +7,14 @@ mod writing;
 use std::sync::{Arc, Mutex};
 
 use posthaste_core::pressure::{Admission, Level, Measure, Tier, UNTOLD_MAX, Usage};
-use posthaste_local::{FileStore, ManualClock, SeededEntropy};
-use posthaste_ports::recorded::Operation;
+use posthaste_local::FileStore;
 use posthaste_ports::{
-    Calls, Database, DrainMeter, Fault, Faulty, MessageId, OutgoingMessage, Plan, PressureReader, Receipt,
-    ReceiveRequest, ReceivedMessage, Recorded, Sample, Successor,
+    Database, MessageId, OutgoingMessage, Receipt, ReceiveRequest, ReceivedMessage, Sample, Successor,
 };
+use posthaste_services::{DrainMeter, PressureReader};
+use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 
 use super::*;
 

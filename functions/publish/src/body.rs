@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use futures_util::stream;
     use posthaste_core::model::time::Timestamp;
-    use posthaste_local::ManualClock;
+    use posthaste_testkit::ManualClock;
 
     const TIMEOUT: Duration = Duration::from_mins(1);
 

@@ -8,7 +8,8 @@ use posthaste_core::events::PublishInputError;
 use posthaste_core::model::hops::{HOPS_HEADER, HopsError};
 use posthaste_core::pressure::{ResourceState, explain};
 use posthaste_core::stored::idempotency::IdempotencyKeyError;
-use posthaste_ports::{ErrorKind, FanOutError, PortError, RegistryError};
+use posthaste_ports::{ErrorKind, PortError};
+use posthaste_services::{FanOutError, RegistryError};
 
 use crate::TIER_HEADER;
 use crate::body::BodyError;

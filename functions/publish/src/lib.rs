@@ -25,9 +25,8 @@ use posthaste_core::model::name::TopicName;
 use posthaste_core::model::schema::Schema;
 use posthaste_core::model::topic::Topic;
 use posthaste_core::pressure::Tier;
-use posthaste_ports::{
-    Activity, Clock, Entropy, FanOut, ObjectStore, Origin, PressureReader, QueueSender, Registry,
-};
+use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
+use posthaste_services::{Activity, FanOut, Origin, PressureReader, Registry};
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 

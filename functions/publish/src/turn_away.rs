@@ -8,7 +8,8 @@ use axum::body::Body;
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::topic::Topic;
 use posthaste_core::pressure::{Admission, Places, Tier};
-use posthaste_ports::{Admitted, Clock, Entropy, ObjectStore, QueueSender};
+use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
+use posthaste_services::Admitted;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{Publish, PublishError, Tarpit, TurnedAway, meter};

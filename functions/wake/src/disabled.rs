@@ -5,7 +5,8 @@ use std::error::Error;
 
 use posthaste_core::events::notice::{DisabledMark, Notice};
 use posthaste_core::stored::layout;
-use posthaste_ports::{Clock, Entropy, NoticeError, ObjectStore, PortError, QueueSender};
+use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};
+use posthaste_services::NoticeError;
 
 use crate::Wake;
 use crate::limits::{Limits, within};

@@ -16,8 +16,8 @@ use posthaste_core::release::held::Amount;
 use posthaste_core::stored::layout;
 use posthaste_ports::{
     Clock, ETag, Entropy, ErrorKind, ListPage, ObjectStore, PortError, PutCondition, QueueSender,
-    RegistryError,
 };
+use posthaste_services::RegistryError;
 use serde::{Deserialize, Serialize};
 
 use crate::held::{Holding, Portion, Taken};

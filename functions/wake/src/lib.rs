@@ -26,10 +26,9 @@ use std::time::Duration;
 use futures_util::future::{join, join3};
 use posthaste_core::model::name::TopicName;
 use posthaste_core::release::held::{Order, Waiting};
-use posthaste_ports::activity::Activity;
-use posthaste_ports::{
-    Clock, Entropy, LinkBook, ObjectStore, PortError, PressureReader, QueueSender, Registry,
-};
+use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};
+use posthaste_services::activity::Activity;
+use posthaste_services::{LinkHealth, PressureReader, Registry};
 
 use course::Course;
 use held::Holding;
@@ -56,7 +55,7 @@ pub struct WakePorts<Q, S, D, C, E> {
     /// The pressure, as the monitor wrote it.
     pub pressure: PressureReader<S, C>,
     /// Links and subscriptions that are not well.
-    pub links: LinkBook<S, C>,
+    pub links: LinkHealth<S, C>,
     /// Time.
     pub clock: C,
     /// Chance.

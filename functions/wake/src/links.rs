@@ -14,10 +14,8 @@ use posthaste_core::circuit::{Condition, News, Shard, Target, is_over, news, tol
 use posthaste_core::events::notice::{LinkChanged, Notice};
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::time::Timestamp;
-use posthaste_ports::{
-    Clock, Entropy, FanOut, LinksError, NoticeError, Notifier, ObjectStore, PortError, QueueSender,
-    RegistryError,
-};
+use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};
+use posthaste_services::{FanOut, LinksError, NoticeError, Notifier, RegistryError};
 
 use self::addressees::Addressed;
 use crate::limits::{Limits, within};

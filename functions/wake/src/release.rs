@@ -13,11 +13,11 @@ use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::Subscription;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::wire::{WireError, parse_delivery, parse_parked, render_delivery, render_parked};
-use posthaste_ports::guard::{Panicked, guarded};
-use posthaste_ports::sending::{BATCHES_AT_ONCE_MAX, send_all};
 use posthaste_ports::{
     Clock, ETag, Entropy, ErrorKind, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender,
 };
+use posthaste_services::catch_panic::{Panicked, catch_panic};
+use posthaste_services::send_all::{BATCHES_AT_ONCE_MAX, send_all};
 
 use crate::course::Course;
 use crate::limits::{Limits, within};
@@ -123,7 +123,7 @@ where
 {
     /// Releases the objects of these keys at once.
     pub(crate) async fn release_some(&self, keys: &[String], limits: Limits, course: &mut Course) {
-        let releases = join_all(keys.iter().map(|key| guarded(self.release(key, limits)))).await;
+        let releases = join_all(keys.iter().map(|key| catch_panic(self.release(key, limits)))).await;
         for (released, key) in releases.into_iter().zip(keys) {
             match released.map_err(ReleaseError::Panicked).flatten() {
                 Ok(sent) => {

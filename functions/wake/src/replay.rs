@@ -18,10 +18,9 @@ use posthaste_core::model::topic::{Status, Subscription, Topic};
 use posthaste_core::pressure::Tier;
 use posthaste_core::release::replay::{ReplayRecord, ReplayRecordError, ReplayRequestError};
 use posthaste_core::stored::layout;
-use posthaste_ports::guard::{Panicked, guarded};
-use posthaste_ports::{
-    Clock, Entropy, ErrorKind, ObjectMeta, ObjectStore, PortError, QueueSender, RegistryError,
-};
+use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectMeta, ObjectStore, PortError, QueueSender};
+use posthaste_services::RegistryError;
+use posthaste_services::catch_panic::{Panicked, catch_panic};
 
 use crate::Wake;
 use crate::limits::{Limits, within};
@@ -86,7 +85,7 @@ where
 
     async fn try_replay(&self, marker: &ObjectMeta, limits: Limits) {
         let id = marker.key.strip_prefix(layout::REPLAYING).unwrap_or_default();
-        let replayed = guarded(Box::pin(self.replay(id, marker, limits))).await;
+        let replayed = catch_panic(Box::pin(self.replay(id, marker, limits))).await;
         if let Err(error) = replayed.map_err(ReplayError::Panicked).flatten() {
             tracing::error!(replay = id, error = &error as &dyn Error, "a replay does not get on");
         }

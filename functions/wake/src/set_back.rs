@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::release::held::{key_instead, later_minute};
 use posthaste_core::stored::layout;
-use posthaste_ports::guard::guarded;
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueSender};
+use posthaste_services::catch_panic::catch_panic;
 use serde::{Deserialize, Serialize};
 
 use crate::course::Course;
@@ -123,7 +123,7 @@ where
 
     /// Whether the object is under its new key. A crash in between leaves it under both.
     async fn move_object(&self, (key, new_key): &Move<'_>) -> bool {
-        let moved = guarded(self.try_move(key, new_key)).await.map_err(ReleaseError::Panicked).flatten();
+        let moved = catch_panic(self.try_move(key, new_key)).await.map_err(ReleaseError::Panicked).flatten();
         if let Err(error) = &moved {
             tracing::error!(%key, error = error as &dyn Error, "parked object not moved, tried again");
         }

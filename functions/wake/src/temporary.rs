@@ -19,12 +19,12 @@ use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::{RecordError, TopicRecord};
-use posthaste_ports::activity::{ActivityError, noted};
-use posthaste_ports::guard::guarded;
-use posthaste_ports::topics::delete_topic;
 use posthaste_ports::{
     Clock, ETag, Entropy, ErrorKind, ObjectMeta, ObjectStore, PortError, PutCondition, QueueSender,
 };
+use posthaste_services::activity::{ActivityError, noted};
+use posthaste_services::catch_panic::catch_panic;
+use posthaste_services::topics::delete_topic;
 
 use crate::limits::Limits;
 use crate::{PAGE_MAX, Wake};
@@ -156,7 +156,7 @@ where
             tracing::warn!(%key, "not the name of a topic");
             return Some(Swept::default());
         };
-        Some(match guarded(self.sweep_topic(&topic, known)).await {
+        Some(match catch_panic(self.sweep_topic(&topic, known)).await {
             Ok(Ok(swept)) => swept,
             Ok(Err(error)) => {
                 tracing::error!(%topic, error = &error as &dyn std::error::Error, "temporary topic not swept");

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | 5 s | metrics, and the answer's way to Lambda | `posthaste_aws::lambda::ANSWER_MARGIN` |
 //! | 3 s | what was handed back is told to rest | [`RESTING_TIME`] |
-//! | 1 s | how fast this process is, is reported | `posthaste_ports::drain::DRAIN_POST_TIMEOUT` |
+//! | 1 s | how fast this process is, is reported | `posthaste_services::drain::DRAIN_POST_TIMEOUT` |
 //! | 25 s | messages are settled | `posthaste_deliver::SETTLING_TIME` |
 //! | 60 s | the longest attempt | `posthaste_core::model::limits::ATTEMPT_TIMEOUT_MAX` |
 //! | 15 s | messages are looked up, at the beginning | `posthaste_deliver::TAKING_IN_TIME` |
@@ -22,7 +22,8 @@ use posthaste_aws::lambda::{ANSWER_MARGIN, BatchHandler, SqsBatch};
 use posthaste_core::attempt::rest::failure_rest;
 use posthaste_core::model::limits::ATTEMPT_TIMEOUT_MAX;
 use posthaste_deliver::{SETTLING_TIME, TAKING_IN_TIME};
-use posthaste_ports::{BatchResponse, Clock, DRAIN_POST_TIMEOUT, ErrorKind, QueueReceiver, Receipt};
+use posthaste_ports::{BatchResponse, Clock, ErrorKind, QueueReceiver, Receipt};
+use posthaste_services::DRAIN_POST_TIMEOUT;
 
 use crate::both_queues::name_of;
 

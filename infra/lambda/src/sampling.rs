@@ -85,8 +85,8 @@ mod tests {
 
     use super::*;
     use posthaste_core::model::time::Timestamp;
-    use posthaste_local::ManualClock;
     use posthaste_ports::{ErrorKind, PortError};
+    use posthaste_testkit::ManualClock;
 
     /// Notes when it was asked, takes `takes`, and then fails where it is told to.
     struct Notes {

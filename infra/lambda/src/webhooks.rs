@@ -53,7 +53,7 @@ impl<C: Clock> WebhookClient for LazyWebhooks<C> {
 mod tests {
     use super::*;
     use posthaste_core::model::endpoint::EndpointUrl;
-    use posthaste_local::SystemClock;
+    use posthaste_system::SystemClock;
 
     async fn check(settings: ClientSettings, expected: SendFailure) {
         let webhooks = LazyWebhooks::new(settings, SystemClock);

@@ -19,14 +19,14 @@ use posthaste_core::pressure::SettingsError;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::ClientSettings;
-use posthaste_local::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_manage::Manage;
 use posthaste_monitor::{Monitor, MonitorPorts};
-use posthaste_ports::{
-    Activity, DrainMeter, DrainPost, DrainReports, Entropy, LinkBook, NoMachine, PressureReader, QueueName,
-    Registry, Reliever,
-};
+use posthaste_ports::{Entropy, NoMachine, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_services::{
+    Activity, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry, Reliever,
+};
+use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
 
 use crate::both_queues::BothQueues;
@@ -261,8 +261,8 @@ fn state(environment: &CommonEnvironment, clients: &Clients) -> S3Store {
 }
 
 /// Links that are not well, as this process sees them.
-fn links(state: &S3Store, settings: &HealthSettings) -> LinkBook<S3Store, SystemClock> {
-    LinkBook::new(state.clone(), SystemClock, settings.clone())
+fn links(state: &S3Store, settings: &HealthSettings) -> LinkHealth<S3Store, SystemClock> {
+    LinkHealth::new(state.clone(), SystemClock, settings.clone())
 }
 
 fn addresses(allowed: &[IpNet]) -> AddressPolicy {

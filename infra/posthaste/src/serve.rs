@@ -26,8 +26,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use posthaste_core::model::secret::Secret;
-use posthaste_local::{Local, LocalOptions, SystemClock, SystemEntropy};
+use posthaste_local::{Local, LocalOptions};
 use posthaste_ports::Clock;
+use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::net::TcpListener;
 use tokio::task::{JoinSet, spawn_blocking};
 

@@ -17,10 +17,12 @@ use posthaste_core::model::address::AddressPolicy;
 use posthaste_core::model::publish_url::PublishUrls;
 use posthaste_core::model::secret::KeyDigest;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
-use posthaste_local::{FileStore, Local, LocalOptions, SystemClock, SystemEntropy};
+use posthaste_local::{FileStore, Local, LocalOptions};
 use posthaste_manage::Manage;
-use posthaste_ports::{Activity, LinkBook, PressureReader, QueueName, QueueReceiver, Registry};
+use posthaste_ports::{QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_services::{Activity, LinkHealth, PressureReader, Registry};
+use posthaste_system::{SystemClock, SystemEntropy};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -49,7 +51,7 @@ impl Deployed {
         let bucket = FileStore::open(&folder.path().join("dead-letters")).unwrap();
         let manage = Manage {
             state: local.state(),
-            links: LinkBook::new(local.state(), SystemClock, HealthSettings::default()),
+            links: LinkHealth::new(local.state(), SystemClock, HealthSettings::default()),
             dead_letters: bucket,
             webhooks: HyperWebhookClient::new(ClientSettings::default(), SystemClock).unwrap(),
             clock: SystemClock,

@@ -22,7 +22,7 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_smithy_runtime_api::client::interceptors::SharedInterceptor;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
-use posthaste_ports::vet::RECEIVE_WAIT_MAX;
+use posthaste_ports::validate::RECEIVE_WAIT_MAX;
 use posthaste_ports::{Clock, QueueName};
 
 use crate::queue::SqsQueue;

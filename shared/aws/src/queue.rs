@@ -14,7 +14,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName;
 use posthaste_ports::{
     Clock, ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,
-    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor, vet,
+    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor, validate,
 };
 
 use crate::clients::QueueUrls;
@@ -45,7 +45,7 @@ impl<C: Clock> SqsQueue<C> {
     /// What must hold before anything is sent: one bad successor refuses all.
     fn vet_successors(&self, successors: &[Successor]) -> Result<(), PortError> {
         for successor in successors {
-            vet::message(&successor.message).map_err(|refusal| refusal.at(REPLACING))?;
+            validate::message(&successor.message).map_err(|refusal| refusal.at(REPLACING))?;
             self.calls.url(REPLACING, successor.to)?;
         }
         Ok(())
@@ -57,9 +57,9 @@ impl<C: Clock> QueueSender for SqsQueue<C> {
         &self,
         entries: Vec<OutgoingMessage>,
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
-        vet::batch(&entries).map_err(|refusal| refusal.at(SENDING))?;
+        validate::batch(&entries).map_err(|refusal| refusal.at(SENDING))?;
         self.calls.own_url(SENDING)?;
-        let vetted: Vec<_> = entries.iter().map(vet::message).collect();
+        let vetted: Vec<_> = entries.iter().map(validate::message).collect();
         let good = entries.into_iter().zip(&vetted).filter(|(_, vetted)| vetted.is_ok());
         let good: Vec<_> = good.map(|(entry, _)| entry).collect();
         let sent = if good.is_empty() { Vec::new() } else { self.calls.send(self.calls.name, good).await? };
@@ -69,12 +69,12 @@ impl<C: Clock> QueueSender for SqsQueue<C> {
 
 /// Puts the results of the entries that were sent between those that were refused here.
 fn in_place(
-    vetted: Vec<Result<(), vet::Refusal>>,
+    vetted: Vec<Result<(), validate::Refusal>>,
     sent: Vec<Result<MessageId, PortError>>,
 ) -> Vec<Result<MessageId, PortError>> {
     let mut sent = sent.into_iter();
     let unknown = || Err(PortError::new(SENDING, ErrorKind::Other));
-    let answer = |vetted: Result<(), vet::Refusal>| match vetted {
+    let answer = |vetted: Result<(), validate::Refusal>| match vetted {
         Ok(()) => sent.next().unwrap_or_else(unknown),
         Err(refusal) => Err(refusal.at(SENDING)),
     };
@@ -98,7 +98,7 @@ impl<C: Clock> QueueReceiver for SqsQueue<C> {
     }
 
     async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
-        vet::visibility(visibility).map_err(|refusal| refusal.at(CHANGING))?;
+        validate::visibility(visibility).map_err(|refusal| refusal.at(CHANGING))?;
         let request = self.calls.client.change_message_visibility();
         let request = request
             .queue_url(self.calls.own_url(CHANGING)?)

@@ -17,7 +17,7 @@ use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use bytes::Bytes;
 use posthaste_ports::{
-    ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated, vet,
+    ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated, validate,
 };
 
 use crate::clients::failure::failure;
@@ -103,7 +103,7 @@ fn without_object(
 
 impl ObjectStore for S3Store {
     async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
-        vet::key(key).map_err(|refusal| refusal.at(GETTING))?;
+        validate::key(key).map_err(|refusal| refusal.at(GETTING))?;
         match self.read(GETTING, key, None).await? {
             Revalidated::Changed(object) => Ok(Some(object)),
             Revalidated::Missing => Ok(None),
@@ -112,12 +112,12 @@ impl ObjectStore for S3Store {
     }
 
     async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
-        vet::key(key).map_err(|refusal| refusal.at(GETTING))?;
+        validate::key(key).map_err(|refusal| refusal.at(GETTING))?;
         self.read(GETTING, key, Some(known)).await
     }
 
     async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
-        vet::key(key).map_err(|refusal| refusal.at(PUTTING))?;
+        validate::key(key).map_err(|refusal| refusal.at(PUTTING))?;
         if bytes.len() > OBJECT_BYTES_MAX {
             return Err(PortError::caused(PUTTING, ErrorKind::Invalid, TooLarge(bytes.len())));
         }
@@ -125,7 +125,7 @@ impl ObjectStore for S3Store {
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
-        vet::key(key).map_err(|refusal| refusal.at(DELETING))?;
+        validate::key(key).map_err(|refusal| refusal.at(DELETING))?;
         let request = self.client.delete_object().bucket(&self.bucket).key(key);
         request.send().await.map_err(|e| failure(DELETING, e))?;
         Ok(())

@@ -11,9 +11,9 @@ use posthaste_aws::lambda::{
     ANSWER_MARGIN, BatchHandler, Scheduled, SqsBatch, run_batches, run_http, run_scheduled,
 };
 use posthaste_aws::telemetry::{self, MetricsBy, TelemetrySettings};
-use posthaste_local::SystemClock;
 use posthaste_ports::Clock;
 use posthaste_ports::queue::BatchResponse;
+use posthaste_system::SystemClock;
 use serde_json::{Value, json};
 use tracing::level_filters::LevelFilter;
 

@@ -11,8 +11,8 @@ use axum::http::HeaderMap;
 use axum::routing::post;
 use bytes::Bytes;
 use posthaste_aws::{AwsSettings, Clients, QueueUrls};
-use posthaste_local::SystemClock;
 use posthaste_ports::{OutgoingMessage, QueueName, QueueSender};
+use posthaste_system::SystemClock;
 use tokio::net::TcpListener;
 
 const ENDPOINT: &str = "AWS_ENDPOINT_URL";

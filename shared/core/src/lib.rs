@@ -1,6 +1,8 @@
 //! The rules of posthaste. Everything here is pure: no clock, no chance, no async, no network, no AWS.
 //! Handlers load, call one decision from this crate, and apply its answer.
 
+#![warn(missing_docs)]
+
 pub mod api;
 pub mod attempt;
 pub mod circuit;

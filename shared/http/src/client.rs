@@ -11,7 +11,7 @@ use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_core::model::address::AddressPolicy;
 use posthaste_core::model::endpoint::Link;
 use posthaste_ports::{
-    Caches, Clock, Freed, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
+    Clock, Evict, Evicted, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
 };
 use tokio_rustls::TlsConnector;
 
@@ -217,11 +217,11 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
     }
 }
 
-impl<C: Clock, N: NameLookup> Caches for HyperWebhookClient<C, N> {
+impl<C: Clock, N: NameLookup> Evict for HyperWebhookClient<C, N> {
     /// Closes idle connections and forgets names whose time is over. The bytes are those of the names alone: nobody
     /// tells what a connection holds in hyper, rustls and the kernel.
-    fn trim(&self) -> Freed {
-        let connections = Freed { entries: self.pool.trim(), bytes: 0 };
+    fn trim(&self) -> Evicted {
+        let connections = Evicted { entries: self.pool.trim(), bytes: 0 };
         let names = self.shared.names.trim(self.clock.monotonic());
         [connections, names].into_iter().sum()
     }

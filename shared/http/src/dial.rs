@@ -139,7 +139,7 @@ mod tests {
     use std::sync::Mutex;
 
     use posthaste_core::model::time::Timestamp;
-    use posthaste_local::ManualClock;
+    use posthaste_testkit::ManualClock;
 
     use super::*;
 

@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_local::{Local, LocalOptions, SystemClock, SystemEntropy};
+use posthaste_local::{Local, LocalOptions};
 use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueReceiver, QueueSender, ReceiveRequest};
+use posthaste_system::{SystemClock, SystemEntropy};
 
 /// The numbers of messages below are divisible by ten times this.
 const SENDERS: u64 = 64;

@@ -28,8 +28,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use posthaste_core::model::limits::{MAX_RECEIVE_COUNT, SQS_IN_FLIGHT_MAX};
 use posthaste_core::pressure::BatchPointSettings;
-use posthaste_ports::vet::RECEIVE_WAIT_MAX;
-use posthaste_ports::{Caches, Clock, Entropy, Freed, QueueName};
+use posthaste_ports::validate::RECEIVE_WAIT_MAX;
+use posthaste_ports::{Clock, Entropy, Evict, Evicted, QueueName};
 use tokio::sync::{Notify, watch};
 
 use bodies::Bodies;
@@ -232,10 +232,10 @@ impl<C: Clock> Local<C> {
     }
 }
 
-impl<C: Clock> Caches for Local<C> {
+impl<C: Clock> Evict for Local<C> {
     /// Forgets the bodies of recent messages, which lie on disk too. The engine's own pages stay: it bounds them, but
     /// cannot be asked to give them back.
-    fn trim(&self) -> Freed {
+    fn trim(&self) -> Evicted {
         // Dropped without the lock, on which every send and receive waits.
         let bodies = self.handle.shared.bodies().take_all();
         bodies.held()

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use posthaste_ports::{
-    ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated, vet,
+    ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated, validate,
 };
 use sha2::{Digest, Sha256};
 
@@ -107,7 +107,7 @@ impl ObjectStore for FileStore {
 
     async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
         let doing = "list the files of objects";
-        vet::page(max).map_err(|refusal| refusal.at(doing))?;
+        validate::page(max).map_err(|refusal| refusal.at(doing))?;
         let (prefix, after) = (prefix.to_owned(), after.unwrap_or_default().to_owned());
         self.blocking(doing, move |shared| {
             listing::page(&shared.root, &prefix, &after, max).map_err(|e| disk::error(doing, e))
@@ -123,9 +123,9 @@ impl Shared {
     }
 
     fn path(&self, doing: &'static str, key: &str) -> Result<PathBuf, PortError> {
-        vet::key(key).map_err(|refusal| refusal.at(doing))?;
+        validate::key(key).map_err(|refusal| refusal.at(doing))?;
         if key.split('/').any(|segment| segment.starts_with(HIDDEN_PREFIX)) {
-            return Err(vet::Refusal::Key.at(doing));
+            return Err(validate::Refusal::Key.at(doing));
         }
         Ok(self.root.join(key))
     }

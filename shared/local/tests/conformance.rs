@@ -7,9 +7,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use posthaste_core::model::time::Timestamp;
-use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, ManualClock, SeededEntropy, StateStore};
-use posthaste_ports::conformance::{queue, store};
+use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_ports::{Clock, QueueName};
+use posthaste_testkit::conformance::{queue, store};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 use tempfile::TempDir;
 
 /// Low, so that the case that receives a message too often is short.

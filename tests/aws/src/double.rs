@@ -19,8 +19,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use posthaste_local::ManualClock;
 use posthaste_ports::Clock;
+use posthaste_testkit::ManualClock;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;

@@ -29,8 +29,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use posthaste_core::model::time::Timestamp;
-use posthaste_local::SystemClock;
 use posthaste_ports::Clock;
+use posthaste_system::SystemClock;
 
 use crate::programs::World;
 

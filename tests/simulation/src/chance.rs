@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use posthaste_local::SeededEntropy;
 use posthaste_ports::Entropy;
+use posthaste_testkit::SeededEntropy;
 
 /// A seeded sequence whose fractions can be held at one value. Clones share both.
 #[derive(Debug, Clone)]

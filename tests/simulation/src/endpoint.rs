@@ -11,8 +11,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_core::model::endpoint::Link;
 use posthaste_core::model::time::Timestamp;
-use posthaste_local::ManualClock;
 use posthaste_ports::{Clock, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+use posthaste_testkit::ManualClock;
 
 /// One answer of the script.
 #[derive(Debug, Clone)]

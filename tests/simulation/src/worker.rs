@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use posthaste_deliver::Deliver;
-use posthaste_local::{Local, ManualClock};
-use posthaste_ports::recorded::Calls;
-use posthaste_ports::{
-    BatchResponse, Clock, LinkBook, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
-};
+use posthaste_local::Local;
+use posthaste_ports::{BatchResponse, Clock, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage};
+use posthaste_services::LinkHealth;
+use posthaste_testkit::ManualClock;
+use posthaste_testkit::recorded::Calls;
 
 use crate::world::{Queue, State};
 use crate::{Chance, ScriptedEndpoint};
@@ -21,7 +21,7 @@ pub(crate) const MESSAGES_MAX: usize = 10;
 /// A worker.
 pub struct Worker {
     /// Links that are not well, as this worker sees them.
-    pub links: LinkBook<State, ManualClock>,
+    pub links: LinkHealth<State, ManualClock>,
     pub(crate) deliver: Deliver<Queue, State, ScriptedEndpoint, ManualClock, Chance>,
     pub(crate) local: Local<ManualClock>,
     pub(crate) clock: ManualClock,

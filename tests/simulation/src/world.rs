@@ -20,13 +20,16 @@ use posthaste_core::stored::wire::render_delivery;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::StateStore;
-use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, ManualClock, SeededEntropy};
-use posthaste_ports::faulty::Plan;
-use posthaste_ports::recorded::Calls;
+use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue};
 use posthaste_ports::{
-    BatchResponse, Clock, DrainMeter, DrainSource, Faulty, LinkBook, ObjectStore, OutgoingMessage,
-    PressureReader, PutCondition, QueueName, QueueReceiver, QueueSender, ReceivedMessage, Recorded, Registry,
+    BatchResponse, Clock, DrainSource, ObjectStore, OutgoingMessage, PutCondition, QueueName, QueueReceiver,
+    QueueSender, ReceivedMessage,
 };
+use posthaste_services::{DrainMeter, LinkHealth, PressureReader, Registry};
+use posthaste_testkit::faulty::Plan;
+use posthaste_testkit::recorded::Calls;
+use posthaste_testkit::{Faulty, Recorded};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 use posthaste_wake::{Wake, WakeError, WakePorts, WakeReport};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -64,7 +67,7 @@ pub struct World {
     /// The dead-letter bucket.
     pub bucket: FileStore,
     /// Links that are not well, as all functions see them.
-    pub links: LinkBook<State, ManualClock>,
+    pub links: LinkHealth<State, ManualClock>,
     /// What deliver tells of the drain.
     pub drain: DrainMeter,
     /// What deliver draws its jitter from.
@@ -177,7 +180,7 @@ impl World {
         let queue = |name: QueueName| queue(&local, name, &calls, faults);
         let state = || Faulty::new(Recorded::new(local.state(), "state", &calls), "state", &faults.state);
         let registry = || Registry::new(state(), clock.clone(), topic_max_age);
-        let links = LinkBook::new(state(), clock.clone(), HealthSettings::default());
+        let links = LinkHealth::new(state(), clock.clone(), HealthSettings::default());
         let endpoint = ScriptedEndpoint::new(clock.clone());
         let letters = |source: QueueName| {
             DeadLetters::new(DeadLetterPorts {
@@ -428,7 +431,7 @@ impl World {
         let state = || {
             Faulty::new(Recorded::new(self.local.state(), "state", &self.calls), "state", &self.faults.state)
         };
-        let links = LinkBook::new(state(), self.clock.clone(), HealthSettings::default());
+        let links = LinkHealth::new(state(), self.clock.clone(), HealthSettings::default());
         let ports = DeliverPorts {
             queue: queue(&self.local, QueueName::Deliveries, &self.calls, &self.faults),
             state: state(),

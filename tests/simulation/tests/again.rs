@@ -14,9 +14,9 @@ use bytes::Bytes;
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::wire::{parse_delivery, render_delivery};
-use posthaste_ports::faulty::{Fault, Plan};
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueName, QueueSender};
 use posthaste_simulation::{Answer, Faults, Letter, VISIBILITY, World, event, start};
+use posthaste_testkit::faulty::{Fault, Plan};
 use serde_json::{Value, json};
 
 const SECOND: Duration = Duration::from_secs(1);

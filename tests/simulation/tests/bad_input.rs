@@ -7,9 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::model::limits::{MAX_RECEIVE_COUNT, SQS_RETENTION};
 use posthaste_core::stored::wire::WIRE_VERSION;
-use posthaste_ports::faulty::{Effect, Fault, Plan};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
+use posthaste_testkit::faulty::{Effect, Fault, Plan};
 use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);

@@ -13,9 +13,9 @@ use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::wire::{parse_delivery, render_delivery};
-use posthaste_ports::faulty::{Effect, Fault, Plan};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
+use posthaste_testkit::faulty::{Effect, Fault, Plan};
 use serde_json::{Value, json};
 
 const MINUTE: Duration = Duration::from_mins(1);

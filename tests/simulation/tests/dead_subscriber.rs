@@ -14,13 +14,13 @@ use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::pressure::{Level, PressureSettings, PressureState, Resource};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::TopicRecord;
-use posthaste_local::{LocalQueue, ManualClock, SeededEntropy, StateStore};
+use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts};
-use posthaste_ports::{
-    Activity, DrainMeter, NoMachine, OutgoingMessage, PressureReader, QueueName, QueueSender, Registry,
-};
+use posthaste_ports::{NoMachine, OutgoingMessage, QueueName, QueueSender};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_services::{Activity, DrainMeter, PressureReader, Registry};
 use posthaste_simulation::{Answer, World, event};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 use serde_json::json;
 use tokio::task::JoinSet;
 

@@ -13,14 +13,13 @@ use posthaste_core::model::limits::PAYLOAD_KEPT;
 use posthaste_core::pressure::{Level, PressureSettings, PressureState, Profile, Resource, Thresholds};
 use posthaste_core::stored::layout::PAYLOADS;
 use posthaste_core::stored::wire::parse_delivery;
-use posthaste_local::{LocalQueue, ManualClock, SeededEntropy, StateStore};
+use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts};
-use posthaste_ports::{
-    Activity, Clock, DrainMeter, NoMachine, ObjectStore, PressureReader, QueueName, QueueReceiver,
-    ReceivedMessage, Registry,
-};
+use posthaste_ports::{Clock, NoMachine, ObjectStore, QueueName, QueueReceiver, ReceivedMessage};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_services::{Activity, DrainMeter, PressureReader, Registry};
 use posthaste_simulation::{Answer, World};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 use serde_json::json;
 
 type Queue = LocalQueue<ManualClock>;

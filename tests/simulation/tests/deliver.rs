@@ -8,9 +8,9 @@ use posthaste_core::attempt::decide::DeadLetterReason;
 use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_core::model::delivery::DeadLetter;
 use posthaste_core::stored::wire::{WIRE_VERSION, parse_dead_letter, parse_delivery};
-use posthaste_ports::faulty::{Effect, Fault, Plan};
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event, start};
+use posthaste_testkit::faulty::{Effect, Fault, Plan};
 use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);

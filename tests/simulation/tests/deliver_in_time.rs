@@ -8,10 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::stored::wire::parse_delivery;
 use posthaste_deliver::{DeliverSettings, QUEUE_TIME, SETTLING_TIME, TAKING_IN_TIME};
-use posthaste_ports::faulty::{Effect, Fault, Plan};
-use posthaste_ports::recorded::Operation;
 use posthaste_ports::{BatchResponse, Clock, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
+use posthaste_testkit::faulty::{Effect, Fault, Plan};
+use posthaste_testkit::recorded::Operation;
 use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);

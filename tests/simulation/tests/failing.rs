@@ -8,9 +8,9 @@ use std::time::Duration;
 use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_core::circuit::{Phase, Target};
 use posthaste_core::stored::layout;
-use posthaste_ports::faulty::{Fault, Plan};
 use posthaste_ports::{Clock, ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, Letter, Request, VISIBILITY, World, event, start};
+use posthaste_testkit::faulty::{Fault, Plan};
 use serde_json::{Value, json};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::ErrorKind;
-use posthaste_ports::faulty::{Fault, Plan};
 use posthaste_simulation::{Answer, Faults, World, event, start};
+use posthaste_testkit::faulty::{Fault, Plan};
 use serde_json::json;
 
 /// More effects than one run has; the loop ends when a plan's fault was never reached.

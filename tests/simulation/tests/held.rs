@@ -10,10 +10,10 @@ use posthaste_core::model::limits::HELD_PER_OBJECT_MAX;
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::wire::render_parked;
-use posthaste_ports::faulty::{EntryFault, Fault, Plan};
-use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
+use posthaste_testkit::faulty::{EntryFault, Fault, Plan};
+use posthaste_testkit::recorded::Operation;
 use serde_json::{Value, json};
 
 const MINUTE: Duration = Duration::from_mins(1);

@@ -9,9 +9,11 @@ use posthaste_core::circuit::{Failure, Gate, HealthSettings, Observation, Target
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::wire::{parse_delivery, render_delivery, render_parked};
-use posthaste_local::{ManualClock, StateStore};
-use posthaste_ports::{Clock, LinkBook, QueueName};
+use posthaste_local::StateStore;
+use posthaste_ports::{Clock, QueueName};
+use posthaste_services::LinkHealth;
 use posthaste_simulation::{Answer, World, event};
+use posthaste_testkit::ManualClock;
 use serde_json::{Value, json};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -24,8 +26,8 @@ fn link() -> Target {
 }
 
 /// What a worker of its own knows of links.
-fn book(world: &World) -> LinkBook<StateStore, ManualClock> {
-    LinkBook::new(world.local.state(), world.clock.clone(), HealthSettings::default())
+fn book(world: &World) -> LinkHealth<StateStore, ManualClock> {
+    LinkHealth::new(world.local.state(), world.clock.clone(), HealthSettings::default())
 }
 
 /// Has another worker see the link fail until it is left alone for ten minutes.

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use posthaste_core::stored::layout;
 use posthaste_core::stored::wire::{parse_dead_letter, parse_delivery, render_delivery};
-use posthaste_ports::faulty::{Effect, Fault, Plan};
-use posthaste_ports::recorded::{Calls, Operation};
 use posthaste_ports::{ErrorKind, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
+use posthaste_testkit::faulty::{Effect, Fault, Plan};
+use posthaste_testkit::recorded::{Calls, Operation};
 use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_hours(24);

@@ -13,9 +13,12 @@ use posthaste_core::circuit::{Failure, HealthSettings, Observation, Target};
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::TopicRecord;
-use posthaste_local::{ManualClock, StateStore};
-use posthaste_ports::{Clock, ErrorKind, Fault, LinkBook, ObjectStore, Operation, Plan, PutCondition};
+use posthaste_local::StateStore;
+use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition};
+use posthaste_services::LinkHealth;
 use posthaste_simulation::{Answer, Faults, World};
+use posthaste_testkit::ManualClock;
+use posthaste_testkit::{Fault, Operation, Plan};
 use serde_json::{Value, json};
 
 const LINK: &str = "https://billing.example.com:443";
@@ -41,8 +44,8 @@ fn target(text: &str) -> Target {
 }
 
 /// What another worker knows, whose store never fails.
-fn book(world: &World) -> LinkBook<StateStore, ManualClock> {
-    LinkBook::new(world.local.state(), world.clock.clone(), HealthSettings::default())
+fn book(world: &World) -> LinkHealth<StateStore, ManualClock> {
+    LinkHealth::new(world.local.state(), world.clock.clone(), HealthSettings::default())
 }
 
 /// A target fails, with its probes, until it is in Retry.

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::model::time::Timestamp;
-use posthaste_ports::faulty::{Effect, Fault, Plan};
-use posthaste_ports::recorded::Operation;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
+use posthaste_testkit::faulty::{Effect, Fault, Plan};
+use posthaste_testkit::recorded::Operation;
 use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_hours(24);

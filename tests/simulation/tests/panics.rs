@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_ports::faulty::{Effect, Plan};
-use posthaste_ports::recorded::Operation;
 use posthaste_ports::{BatchResponse, MessageId, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
+use posthaste_testkit::faulty::{Effect, Plan};
+use posthaste_testkit::recorded::Operation;
 use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);

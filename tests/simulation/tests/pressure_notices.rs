@@ -8,10 +8,13 @@ use std::time::Duration;
 
 use posthaste_core::model::name::TopicName;
 use posthaste_core::pressure::PressureSettings;
-use posthaste_local::{LocalQueue, ManualClock, SeededEntropy, StateStore};
+use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts};
-use posthaste_ports::{DrainMeter, ErrorKind, Fault, Faulty, Plan, Probe, QueueName, Registry, Sample};
+use posthaste_ports::{ErrorKind, Probe, QueueName, Sample};
+use posthaste_services::{DrainMeter, Registry};
 use posthaste_simulation::{Answer, World};
+use posthaste_testkit::{Fault, Faulty, Plan};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 use serde_json::{Value, json};
 
 const POLL: Duration = Duration::from_secs(2);

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
-use posthaste_ports::faulty::{Fault, Plan};
-use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
+use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_testkit::recorded::Operation;
 use serde_json::json;
 
 const HOUR: Duration = Duration::from_hours(1);

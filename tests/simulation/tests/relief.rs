@@ -16,17 +16,18 @@ use posthaste_core::model::address::AddressPolicy;
 use posthaste_core::pressure::{Level, PressureSettings, PressureState, RELIEF_EVERY, Usage};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup};
-use posthaste_local::{
-    Local, LocalOptions, LocalQueue, ManualClock, SeededEntropy, StateStore, resident_bytes,
-};
+use posthaste_local::{Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{
-    Activity, Calls, Clock, DrainMeter, Freed, LinkBook, ObjectStore, Operation, PressureReader, Probe,
-    PutCondition, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage, Recorded, Registry, Relieved,
-    Reliever, Sample,
+    Clock, Evicted, ObjectStore, Probe, PutCondition, QueueName, QueueReceiver, ReceiveRequest,
+    ReceivedMessage, Sample,
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry, Relieved, Reliever};
 use posthaste_simulation::{event, start};
+use posthaste_system::resident_bytes;
+use posthaste_testkit::{Calls, Operation, Recorded};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -117,7 +118,7 @@ impl Process {
             queue: queue.clone(),
             state: store.clone(),
             registry: registry.clone(),
-            links: LinkBook::new(store.clone(), clock.clone(), HealthSettings::default()),
+            links: LinkHealth::new(store.clone(), clock.clone(), HealthSettings::default()),
             webhook: client.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),
@@ -215,7 +216,7 @@ async fn under_pressure_the_caches_give_back_what_they_hold_and_everything_goes_
     let waiting = process.receive().await;
     let held = [TOPIC.len() + process.record_bytes, waiting[0].body.len()];
     // The topic, the body that waited and the connection, of which nobody knows the bytes.
-    assert_eq!(relieved.trimmed, Some(Freed { entries: 3, bytes: held.iter().sum() }));
+    assert_eq!(relieved.trimmed, Some(Evicted { entries: 3, bytes: held.iter().sum() }));
     assert_eq!(process.client.idle_connections(), 0);
 
     process.publish("next").await;

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::pressure::{PRESSURE_KEY, PressureSettings, PressureState, Readings, Usage, evaluate};
 use posthaste_core::stored::layout;
-use posthaste_ports::faulty::{Effect, Fault, Plan};
-use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
+use posthaste_testkit::faulty::{Effect, Fault, Plan};
+use posthaste_testkit::recorded::Operation;
 use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_hours(24);

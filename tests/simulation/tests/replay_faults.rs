@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use posthaste_core::api::ReplayState;
-use posthaste_ports::faulty::{Fault, Plan};
 use posthaste_ports::{ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
+use posthaste_testkit::faulty::{Fault, Plan};
 use serde_json::{Value, json};
 
 const IDS: [&str; 12] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"];

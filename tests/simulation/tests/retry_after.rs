@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use posthaste_core::circuit::{Condition, Observation, Phase, Target};
 use posthaste_core::stored::layout;
-use posthaste_ports::faulty::{Effect, Fault, Plan};
-use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event, start};
+use posthaste_testkit::faulty::{Effect, Fault, Plan};
+use posthaste_testkit::recorded::Operation;
 use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_hours(24);

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use posthaste_core::attempt::decide::DeadLetterReason;
 use posthaste_core::stored::wire::parse_dead_letter;
-use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, World, event};
+use posthaste_testkit::recorded::Operation;
 use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_hours(24);

@@ -7,11 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
-use posthaste_local::ManualClock;
-use posthaste_ports::faulty::{EntryFault, Fault, Plan};
-use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
+use posthaste_testkit::ManualClock;
+use posthaste_testkit::faulty::{EntryFault, Fault, Plan};
+use posthaste_testkit::recorded::Operation;
 use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_local::ManualClock;
 use posthaste_ports::{
     Clock, ETag, ErrorKind, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError,
     PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage,
     Revalidated, Successor,
 };
+use posthaste_testkit::ManualClock;
 
 /// What is going on in the stores.
 #[derive(Debug, Default)]

@@ -10,8 +10,9 @@ use bytes::Bytes;
 use posthaste_core::model::delivery::Payload;
 use posthaste_core::model::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
 use posthaste_core::model::time::Timestamp;
-use posthaste_local::{ManualClock, SeededEntropy};
-use posthaste_ports::{Clock, QueueName, ReceivedMessage, Registry};
+use posthaste_ports::{Clock, QueueName, ReceivedMessage};
+use posthaste_services::Registry;
+use posthaste_testkit::{ManualClock, SeededEntropy};
 
 use super::stores::{Deaf, Seen, Slow};
 use super::{message, stored};

@@ -204,8 +204,8 @@ impl Drop for LinkPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_local::SeededEntropy;
     use posthaste_ports::Entropy;
+    use posthaste_testkit::SeededEntropy;
     use std::future::Future;
     use std::pin::Pin;
     use std::task::{Context, Poll, Waker};

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use posthaste_core::attempt::rate::{Lease, Place, Rate, RateState, Token};
 use posthaste_core::model::time::Timestamp;
-use posthaste_ports::{ETag, Flights};
+use posthaste_ports::ETag;
+use posthaste_services::SingleFlight;
 
 use super::lease::LeaseError;
 use crate::invocation::lock;
@@ -19,7 +20,7 @@ const LIMITED_KEPT_MAX: usize = 4096;
 pub(crate) struct Rates {
     limited: Mutex<HashMap<String, Arc<Limited>>>,
     /// The leases that are being asked for.
-    pub(super) asked: Flights<Result<(), Arc<LeaseError>>>,
+    pub(super) asked: SingleFlight<Result<(), Arc<LeaseError>>>,
 }
 
 /// What is known of one of them.

@@ -9,8 +9,8 @@ use posthaste_core::model::limits::REPLAY_FAILURES_SHOWN_MAX;
 use posthaste_core::model::schema::Schema;
 use posthaste_core::release::replay::Selection;
 use posthaste_core::stored::dead_letter::restore_all;
-use posthaste_ports::replay::{LetterObject, letter_objects};
 use posthaste_ports::{Clock, Entropy, ErrorKind, Object, PortError};
+use posthaste_services::replay::{LetterObject, letter_objects};
 
 use crate::answer::store_problem;
 use crate::{Manage, Store, Webhooks};

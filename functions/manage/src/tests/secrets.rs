@@ -6,7 +6,7 @@ use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::address::AddressPolicy;
 use posthaste_core::model::publish_url::PublishUrls;
 use posthaste_core::model::secret::KeyDigest;
-use posthaste_ports::{Activity, LinkBook};
+use posthaste_services::{Activity, LinkHealth};
 use serde_json::{Value, json};
 
 use super::memory::{FixedClock, Memory, Numbers};
@@ -123,7 +123,7 @@ async fn no_answer_repeats_a_secret_that_was_given() {
 fn debug_shows_no_admin_key() {
     let state = Memory::default();
     let manage = Arc::new(Manage {
-        links: LinkBook::new(state.clone(), FixedClock::default(), HealthSettings::default()),
+        links: LinkHealth::new(state.clone(), FixedClock::default(), HealthSettings::default()),
         state,
         dead_letters: Memory::default(),
         webhooks: super::endpoint::Endpoint::default(),

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use http::HeaderValue;
 use posthaste_core::model::delivery::Payload;
 use posthaste_core::stored::wire::parse_delivery;
-use posthaste_ports::faulty::{EntryFault, Fault, Faulty, Plan};
-use posthaste_ports::recorded::Operation;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition};
 use posthaste_publish::router;
+use posthaste_testkit::faulty::{EntryFault, Fault, Faulty, Plan};
+use posthaste_testkit::recorded::Operation;
 use serde_json::json;
 
 use crate::refused::shown;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, MessageId, Object, ObjectMeta, ObjectStore, OutgoingMessage, PortError,
-    PutCondition, QueueSender, Revalidated, vet,
+    PutCondition, QueueSender, Revalidated, validate,
 };
 
 /// A queue nobody receives from.
@@ -26,10 +26,10 @@ impl QueueSender for MemoryQueue {
         &self,
         entries: Vec<OutgoingMessage>,
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
-        vet::batch(&entries).map_err(|refusal| refusal.at("send messages"))?;
+        validate::batch(&entries).map_err(|refusal| refusal.at("send messages"))?;
         let mut messages = self.0.lock().unwrap();
         let send = |message: OutgoingMessage| {
-            vet::message(&message).map_err(|refusal| refusal.at("send a message"))?;
+            validate::message(&message).map_err(|refusal| refusal.at("send a message"))?;
             messages.push(message);
             Ok(MessageId(messages.len().to_string()))
         };
@@ -74,7 +74,7 @@ impl ObjectStore for MemoryStore {
     }
 
     async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
-        vet::key(key).map_err(|refusal| refusal.at("put an object"))?;
+        validate::key(key).map_err(|refusal| refusal.at("put an object"))?;
         let mut objects = self.lock();
         let present = objects.by_key.get(key).map(|object| &object.etag);
         let holds = match &condition {

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use futures_util::future::{join_all, poll_immediate};
 use posthaste_core::model::time::Timestamp;
-use posthaste_ports::faulty::{Fault, Faulty, Plan};
-use posthaste_ports::recorded::Operation;
 use posthaste_ports::{
     ErrorKind, MessageId, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender,
 };
 use posthaste_publish::router;
+use posthaste_testkit::faulty::{Fault, Faulty, Plan};
+use posthaste_testkit::recorded::Operation;
 
 use crate::memory::MemoryQueue;
 use crate::world::{Answer, BATCH, KEY, MINIMAL, STRUCTURED, World, events, one, request, send};

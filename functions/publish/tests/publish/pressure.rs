@@ -13,9 +13,9 @@ use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::{
     Level, Measure, PRESSURE_KEY, PressureState, Resource, ResourceState, Thresholds, Tier,
 };
-use posthaste_local::{ManualClock, SeededEntropy};
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
 use posthaste_publish::{Publish, Tarpit};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};

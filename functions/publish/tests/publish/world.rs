@@ -11,9 +11,10 @@ use http_body_util::BodyExt;
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::wire::parse_delivery;
-use posthaste_local::{ManualClock, SeededEntropy};
-use posthaste_ports::{Activity, ObjectStore, PressureReader, PutCondition, QueueSender, Registry};
+use posthaste_ports::{ObjectStore, PutCondition, QueueSender};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings, router};
+use posthaste_services::{Activity, PressureReader, Registry};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 

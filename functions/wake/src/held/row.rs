@@ -10,8 +10,8 @@ use std::error::Error;
 use futures_util::future::join_all;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::release::held::{Amount, Release};
-use posthaste_ports::guard::guarded;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
+use posthaste_services::catch_panic::catch_panic;
 
 use super::Holding;
 use super::folders::Folder;
@@ -93,7 +93,7 @@ where
         holding: &mut Holding,
     ) -> (Taken, bool) {
         let at_once = RELEASES_AT_ONCE / row.len().max(1);
-        let turns = row.iter_mut().map(|turn| guarded(self.take_turn(turn, at_once, limits)));
+        let turns = row.iter_mut().map(|turn| catch_panic(self.take_turn(turn, at_once, limits)));
         let (mut taken, mut goes_on) = (Taken::default(), true);
         let all_went = join_all(turns).await;
         for (turn, went) in row.into_iter().zip(all_went) {
@@ -125,8 +125,9 @@ where
         let now = self.ports.clock.now();
         for some in folders.make_contiguous().chunks_mut(TURNS_AT_ONCE) {
             let at_once = RELEASES_AT_ONCE / some.len();
-            let takes =
-                some.iter_mut().map(|folder| guarded(self.take_expired_from(folder, now, at_once, limits)));
+            let takes = some
+                .iter_mut()
+                .map(|folder| catch_panic(self.take_expired_from(folder, now, at_once, limits)));
             let mut all = Taken::default();
             for result in join_all(takes).await {
                 match result {
@@ -147,7 +148,7 @@ where
 
     /// What may go of a folder: nothing, where that cannot be found out.
     async fn judge_safely(&self, folder: &Folder, now: Timestamp, links: &Links) -> Judged {
-        match guarded(self.judge(folder, now, links)).await {
+        match catch_panic(self.judge(folder, now, links)).await {
             Ok(Ok(judged)) => return judged,
             Ok(Err(error)) => {
                 tracing::error!(folder = %folder.name, error = &error as &dyn Error, "held deliveries left, their topic cannot be read");

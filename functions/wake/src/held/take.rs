@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::release::held::Amount;
-use posthaste_ports::guard::guarded;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
+use posthaste_services::catch_panic::catch_panic;
 
 use crate::Wake;
 use crate::limits::Limits;
@@ -127,7 +127,7 @@ where
         left: &mut VecDeque<String>,
         taken: &mut Taken,
     ) -> Vec<Share> {
-        let opened = join_all(some.iter().map(|key| guarded(self.open(key)))).await;
+        let opened = join_all(some.iter().map(|key| catch_panic(self.open(key)))).await;
         let mut shares = Vec::new();
         for (key, opened) in some.into_iter().zip(opened) {
             match opened.map_err(ReleaseError::Panicked).flatten() {
@@ -151,7 +151,7 @@ where
         taken: &mut Taken,
     ) -> Vec<Share> {
         let some: Vec<_> = keys.drain(..at_once.min(keys.len())).collect();
-        let opened = join_all(some.iter().map(|key| guarded(self.open(key)))).await;
+        let opened = join_all(some.iter().map(|key| catch_panic(self.open(key)))).await;
         let (mut shares, mut room, mut unread) = (Vec::new(), max, Vec::new());
         for (key, opened) in some.into_iter().zip(opened) {
             match opened.map_err(ReleaseError::Panicked).flatten() {
@@ -181,7 +181,7 @@ where
             rest = others;
             let (key, has_more) = (object.key.clone(), count < object.messages.len());
             let close = self.end_object(object, own, first.clone());
-            closing.push(async move { (key, has_more, guarded(close).await) });
+            closing.push(async move { (key, has_more, catch_panic(close).await) });
         }
         let sent = is_sent.iter().filter(|is_sent| **is_sent).count();
         let mut taken = Taken { sent, objects: closing.len(), ..Taken::default() };

@@ -7,7 +7,8 @@ use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::{Status, Subscription};
 use posthaste_core::release::held::{Amount, Release, Standing, at_rate, release};
 use posthaste_core::stored::layout;
-use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender, RegistryError};
+use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
+use posthaste_services::RegistryError;
 
 use super::OF_ONE_MAX;
 use super::folders::Folder;

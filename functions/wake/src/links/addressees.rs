@@ -9,7 +9,8 @@ use posthaste_core::model::endpoint::{EndpointUrl, Link};
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::topic::Topic;
 use posthaste_core::stored::layout;
-use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender, RegistryError};
+use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};
+use posthaste_services::RegistryError;
 
 use super::{Change, TellError};
 use crate::{PAGE_MAX, Wake};

@@ -6,11 +6,11 @@ use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::attempt::batch::Pack;
 use posthaste_core::model::topic::{Subscription, Topic};
 use posthaste_core::release::replay::{Pace, Replay, ReplayMessage, Selection};
-use posthaste_ports::replay::{LetterObject, letter_objects};
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, Object, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender,
-    send_all,
 };
+use posthaste_services::replay::{LetterObject, letter_objects};
+use posthaste_services::send_all;
 
 use super::job::Job;
 use super::pick::{chain, pick};

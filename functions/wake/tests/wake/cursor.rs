@@ -7,8 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::wire::render_parked;
-use posthaste_ports::recorded::Operation;
-use posthaste_ports::{Clock, ErrorKind, Fault, Plan};
+use posthaste_ports::{Clock, ErrorKind};
+use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::{Fault, Plan};
 
 use crate::world::{World, from, key};
 

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use posthaste_core::stored::layout;
-use posthaste_ports::recorded::Operation;
-use posthaste_ports::{Clock, Fault, Plan};
+use posthaste_ports::Clock;
+use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::{Fault, Plan};
 use posthaste_wake::{WakeError, WakeReport};
 
 use crate::world::{RUN, World};

@@ -5,9 +5,9 @@ use std::time::Duration;
 use posthaste_core::model::limits::{LATE_NOTE_KEPT, REPLAY_KEPT};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
-use posthaste_ports::faulty::{Fault, Plan};
-use posthaste_ports::recorded::Operation;
 use posthaste_ports::{Clock, ErrorKind};
+use posthaste_testkit::faulty::{Fault, Plan};
+use posthaste_testkit::recorded::Operation;
 
 use crate::world::World;
 

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::wire::render_parked;
-use posthaste_ports::recorded::Operation;
-use posthaste_ports::{Clock, ErrorKind, Fault, ObjectStore, Plan};
+use posthaste_ports::{Clock, ErrorKind, ObjectStore};
+use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::{Fault, Plan};
 
 use crate::world::World;
 

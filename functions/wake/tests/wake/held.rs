@@ -12,8 +12,10 @@ use posthaste_core::pressure::{PRESSURE_KEY, PressureSettings, PressureState, Re
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::TopicRecord;
 use posthaste_core::stored::wire::render_parked;
-use posthaste_ports::recorded::Operation;
-use posthaste_ports::{Clock, ErrorKind, Fault, LinkBook, Plan};
+use posthaste_ports::{Clock, ErrorKind};
+use posthaste_services::LinkHealth;
+use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::{Fault, Plan};
 use posthaste_wake::WakeReport;
 use serde_json::{Value, json};
 
@@ -86,8 +88,8 @@ fn sent(world: &World) -> Vec<String> {
     world.queue.take().iter().map(owner).collect()
 }
 
-fn links(world: &World) -> LinkBook<Store, posthaste_local::ManualClock> {
-    LinkBook::new(world.store.clone(), world.clock.clone(), HealthSettings::default())
+fn links(world: &World) -> LinkHealth<Store, posthaste_testkit::ManualClock> {
+    LinkHealth::new(world.store.clone(), world.clock.clone(), HealthSettings::default())
 }
 
 async fn observe(world: &World, observation: Observation) {

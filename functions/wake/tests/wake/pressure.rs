@@ -13,8 +13,9 @@ use posthaste_core::pressure::{
 };
 use posthaste_core::stored::layout;
 use posthaste_core::stored::wire::{parse_delivery, render_delivery, render_parked};
-use posthaste_ports::recorded::Operation;
-use posthaste_ports::{Clock, ErrorKind, Fault, ObjectStore, Plan};
+use posthaste_ports::{Clock, ErrorKind, ObjectStore};
+use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::{Fault, Plan};
 use posthaste_wake::{WakeError, WakeReport};
 
 use crate::world::World;

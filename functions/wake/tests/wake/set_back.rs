@@ -7,8 +7,9 @@ use std::time::Duration;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::wire::render_parked;
-use posthaste_ports::recorded::Operation;
-use posthaste_ports::{Clock, ErrorKind, Fault, ObjectStore, Plan};
+use posthaste_ports::{Clock, ErrorKind, ObjectStore};
+use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::{Fault, Plan};
 use posthaste_wake::WakeReport;
 
 use crate::store::SHORT_PAGE;

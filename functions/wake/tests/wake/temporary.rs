@@ -11,8 +11,9 @@ use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::TopicRecord;
 use posthaste_core::stored::wire::render_parked;
-use posthaste_local::ManualClock;
-use posthaste_ports::{Clock, ErrorKind, Fault, ObjectStore, Operation, Plan};
+use posthaste_ports::{Clock, ErrorKind, ObjectStore};
+use posthaste_testkit::ManualClock;
+use posthaste_testkit::{Fault, Operation, Plan};
 use serde_json::{Value, json};
 
 use crate::store::Store;

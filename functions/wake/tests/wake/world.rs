@@ -8,8 +8,10 @@ use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::wire::render_parked;
-use posthaste_local::{ManualClock, SeededEntropy};
-use posthaste_ports::{Clock, Faulty, LinkBook, ObjectStore, Plan, PressureReader, PutCondition, Registry};
+use posthaste_ports::{Clock, ObjectStore, PutCondition};
+use posthaste_services::{LinkHealth, PressureReader, Registry};
+use posthaste_testkit::{Faulty, Plan};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 use posthaste_wake::{Wake, WakePorts, WakeReport};
 use serde_json::Value;
 
@@ -108,7 +110,7 @@ fn wake(
         state: store.clone(),
         dead_letters: store.clone(),
         registry: Registry::new(store.clone(), clock.clone(), Duration::ZERO),
-        links: LinkBook::new(store.clone(), clock.clone(), HealthSettings::default()),
+        links: LinkHealth::new(store.clone(), clock.clone(), HealthSettings::default()),
         pressure: PressureReader::new(store, clock.clone(), Duration::ZERO),
         clock: clock.clone(),
         entropy: SeededEntropy::new(seed),

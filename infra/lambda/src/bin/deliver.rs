@@ -8,8 +8,9 @@ use posthaste_aws::lambda::{BatchHandler, SqsBatch, run_batches};
 use posthaste_lambda::environment::DeliverEnvironment;
 use posthaste_lambda::launch;
 use posthaste_lambda::wiring::{self, AwsDeliver, AwsDrainPost};
-use posthaste_local::SystemClock;
-use posthaste_ports::{BatchResponse, DRAIN_POST_TIMEOUT};
+use posthaste_ports::BatchResponse;
+use posthaste_services::DRAIN_POST_TIMEOUT;
+use posthaste_system::SystemClock;
 
 struct Handler {
     deliver: AwsDeliver,

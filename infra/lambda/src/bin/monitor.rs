@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use posthaste_aws::lambda::run_scheduled;
 use posthaste_lambda::environment::MonitorEnvironment;
 use posthaste_lambda::{launch, wiring};
-use posthaste_local::SystemClock;
+use posthaste_system::SystemClock;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {

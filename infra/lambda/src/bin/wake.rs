@@ -8,7 +8,7 @@ use posthaste_aws::lambda::{Scheduled, run_scheduled};
 use posthaste_lambda::environment::WakeEnvironment;
 use posthaste_lambda::launch;
 use posthaste_lambda::wiring::{self, AwsWake};
-use posthaste_local::SystemClock;
+use posthaste_system::SystemClock;
 
 struct Minute(AwsWake);
 

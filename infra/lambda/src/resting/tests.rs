@@ -2,10 +2,12 @@
 
 use bytes::Bytes;
 use posthaste_core::model::time::Timestamp;
-use posthaste_local::{Local, LocalOptions, LocalQueue, ManualClock, SeededEntropy};
-use posthaste_ports::faulty::{Effect, Fault, Plan};
-use posthaste_ports::recorded::Operation;
-use posthaste_ports::{Faulty, OutgoingMessage, QueueName, QueueSender, ReceiveRequest};
+use posthaste_local::{Local, LocalOptions, LocalQueue};
+use posthaste_ports::{OutgoingMessage, QueueName, QueueSender, ReceiveRequest};
+use posthaste_testkit::Faulty;
+use posthaste_testkit::faulty::{Effect, Fault, Plan};
+use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::{ManualClock, SeededEntropy};
 
 use super::*;
 

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use posthaste_local::SystemClock;
 use posthaste_ports::Clock;
+use posthaste_system::SystemClock;
 use serde_json::json;
 
 use super::plan::{ROLES, Sample};

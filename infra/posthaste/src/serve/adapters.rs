@@ -9,12 +9,14 @@ use posthaste_core::model::secret::{KeyDigest, Secret};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::{ClientSettings, HyperWebhookClient};
-use posthaste_local::{FileStore, Local, LocalQueue, StateStore, SystemClock, SystemEntropy, resident_bytes};
+use posthaste_local::{FileStore, Local, LocalQueue, StateStore};
 use posthaste_manage::Manage;
-use posthaste_ports::{
-    Activity, DrainMeter, LinkBook, PRESSURE_MAX_AGE, PressureReader, QueueName, Registry, Reliever,
-};
+use posthaste_ports::QueueName;
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_services::{
+    Activity, DrainMeter, LinkHealth, PRESSURE_MAX_AGE, PressureReader, Registry, Reliever,
+};
+use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
 
 use super::{ServeError, ServeSettings};
@@ -47,7 +49,7 @@ pub(super) struct Adapters<'a> {
     pub(super) registry: Registry<StateStore, SystemClock>,
     pressure: PressureReader<StateStore, SystemClock>,
     /// Links that are not well, as all functions see them.
-    links: LinkBook<StateStore, SystemClock>,
+    links: LinkHealth<StateStore, SystemClock>,
     addresses: AddressPolicy,
     webhooks: Webhooks,
 }
@@ -72,7 +74,7 @@ impl<'a> Adapters<'a> {
             bucket: FileStore::open(&folder).map_err(ServeError::DeadLetters)?,
             registry: Registry::new(local.state(), SystemClock, TOPIC_MAX_AGE),
             pressure: PressureReader::new(local.state(), SystemClock, pressure_max_age),
-            links: LinkBook::new(local.state(), SystemClock, settings.links.clone()),
+            links: LinkHealth::new(local.state(), SystemClock, settings.links.clone()),
             addresses,
             webhooks: HyperWebhookClient::new(client, SystemClock)?,
         })

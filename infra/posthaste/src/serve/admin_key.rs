@@ -91,7 +91,7 @@ fn write(path: &Path, key: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_local::SeededEntropy;
+    use posthaste_testkit::SeededEntropy;
     use std::os::unix::fs::PermissionsExt;
 
     fn key(folder: &Path, seed: u64) -> Result<String, AdminKeyError> {

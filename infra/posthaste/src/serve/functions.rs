@@ -8,8 +8,9 @@ use axum::Router;
 use posthaste_core::model::secret::Secret;
 use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::Deliver;
-use posthaste_local::{Local, SystemClock};
+use posthaste_local::Local;
 use posthaste_ports::{BatchResponse, QueueName, ReceivedMessage};
+use posthaste_system::SystemClock;
 use tokio::task::JoinSet;
 
 use super::adapters::{

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_local::{Local, LocalProbe, LocalQueue, StateStore, SystemClock, SystemEntropy};
+use posthaste_local::{Local, LocalProbe, LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts};
-use posthaste_ports::{DrainMeter, QueueName, Reliever};
+use posthaste_ports::QueueName;
+use posthaste_services::{DrainMeter, Reliever};
+use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use posthaste_core::pressure::PressureState;
-use posthaste_local::SystemClock;
-use posthaste_ports::Reliever;
+use posthaste_services::Reliever;
+use posthaste_system::SystemClock;
 use tokio::task::spawn_blocking;
 
 /// Does what is due, if anything is.

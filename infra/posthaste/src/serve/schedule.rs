@@ -33,7 +33,7 @@ mod tests {
     use super::*;
     use crate::serve::stage::StageControl;
     use posthaste_core::model::time::Timestamp;
-    use posthaste_local::ManualClock;
+    use posthaste_testkit::ManualClock;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 

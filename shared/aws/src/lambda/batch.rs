@@ -53,7 +53,7 @@ mod tests {
     use super::*;
     use crate::lambda::SqsBatch;
     use posthaste_core::model::time::Timestamp;
-    use posthaste_local::ManualClock;
+    use posthaste_testkit::ManualClock;
     use std::time::Duration;
 
     /// Answers so long after it was asked that all is well.

@@ -27,7 +27,7 @@ pub(super) fn of<C: Clock>(context: &Context, clock: &C) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_local::ManualClock;
+    use posthaste_testkit::ManualClock;
 
     fn check(left_ms: i64, expected: Duration) {
         let clock = ManualClock::new(Timestamp::from_millis(1_000_000));

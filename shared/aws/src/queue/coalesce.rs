@@ -238,7 +238,7 @@ impl<T> Gathered<T> {
 #[cfg(test)]
 mod tests {
     use posthaste_core::model::time::Timestamp;
-    use posthaste_local::ManualClock;
+    use posthaste_testkit::ManualClock;
 
     use super::*;
 

@@ -6,7 +6,7 @@ use aws_sdk_sqs::Config;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
 use bytes::Bytes;
 use posthaste_core::model::time::Timestamp;
-use posthaste_ports::{ErrorKind, MessageId, PortError, Receipt, ReceiveRequest, ReceivedMessage, vet};
+use posthaste_ports::{ErrorKind, MessageId, PortError, Receipt, ReceiveRequest, ReceivedMessage, validate};
 
 use super::calls::SqsCalls;
 use crate::clients::failure::failure;
@@ -18,7 +18,7 @@ pub(super) async fn receive(
     calls: &SqsCalls,
     request: ReceiveRequest,
 ) -> Result<Vec<ReceivedMessage>, PortError> {
-    vet::receive(&request).map_err(|refusal| refusal.at(RECEIVING))?;
+    validate::receive(&request).map_err(|refusal| refusal.at(RECEIVING))?;
     let call = calls.client.receive_message().queue_url(calls.own_url(RECEIVING)?);
     let call = call
         .max_number_of_messages(i32::try_from(request.max).unwrap_or(i32::MAX))

@@ -3,7 +3,7 @@
 use aws_sdk_s3::operation::list_objects_v2::ListObjectsV2Output;
 use aws_sdk_s3::types::Object;
 use posthaste_core::model::time::Timestamp;
-use posthaste_ports::{ErrorKind, ListPage, ObjectMeta, PortError, vet};
+use posthaste_ports::{ErrorKind, ListPage, ObjectMeta, PortError, validate};
 
 use super::S3Store;
 use crate::clients::failure::failure;
@@ -31,7 +31,7 @@ pub(super) async fn page(
     after: Option<&str>,
     max: usize,
 ) -> Result<ListPage, PortError> {
-    vet::page(max).map_err(|refusal| refusal.at(LISTING))?;
+    validate::page(max).map_err(|refusal| refusal.at(LISTING))?;
     let mut token = None;
     for _ in 0..EMPTY_PAGES_MAX {
         let request = store.client.list_objects_v2().bucket(&store.bucket);

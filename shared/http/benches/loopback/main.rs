@@ -17,8 +17,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use posthaste_core::model::address::AddressPolicy;
 use posthaste_core::model::endpoint::EndpointUrl;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
-use posthaste_local::SystemClock;
 use posthaste_ports::{Clock, WebhookClient, WebhookRequest};
+use posthaste_system::SystemClock;
 
 use crate::sink::Sink;
 

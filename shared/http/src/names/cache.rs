@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_core::attempt::outcome::SendFailure;
-use posthaste_ports::{Clock, Freed};
+use posthaste_ports::{Clock, Evicted};
 
 use super::{LookupError, NameLookup};
 
@@ -84,11 +84,12 @@ impl<N: NameLookup> NameCache<N> {
     }
 
     /// Forgets names whose time is over. One that is being looked up is kept, so that nobody asks for it beside.
-    pub(crate) fn trim(&self, now: Duration) -> Freed {
+    pub(crate) fn trim(&self, now: Duration) -> Evicted {
         let mut entries = self.lock();
         let is_over = |entry: &Entry| !entry.is_fresh(now) && Arc::strong_count(&entry.asking) == 1;
         let freed = entries.extract_if(|_, entry| is_over(entry));
-        let freed = freed.map(|(name, entry)| Freed { entries: 1, bytes: name.len() + entry.bytes() }).sum();
+        let freed =
+            freed.map(|(name, entry)| Evicted { entries: 1, bytes: name.len() + entry.bytes() }).sum();
         entries.shrink_to_fit();
         freed
     }
@@ -147,7 +148,7 @@ mod tests {
 
     use futures_util::future::join_all;
     use posthaste_core::model::time::Timestamp;
-    use posthaste_local::ManualClock;
+    use posthaste_testkit::ManualClock;
 
     use super::*;
 
@@ -234,7 +235,7 @@ mod tests {
         clock.advance(Duration::from_secs(10));
         let _asking = cache.asking("c", clock.monotonic());
         let bytes = "old".len() + size_of::<IpAddr>();
-        assert_eq!(cache.trim(clock.monotonic()), Freed { entries: 1, bytes });
+        assert_eq!(cache.trim(clock.monotonic()), Evicted { entries: 1, bytes });
         let mut kept: Vec<_> = cache.lock().keys().cloned().collect();
         kept.sort_unstable();
         assert_eq!(kept, ["b", "c"]);

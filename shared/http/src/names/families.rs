@@ -81,7 +81,7 @@ mod tests {
     use std::future::pending;
 
     use posthaste_core::model::time::Timestamp;
-    use posthaste_local::ManualClock;
+    use posthaste_testkit::ManualClock;
 
     use super::*;
 

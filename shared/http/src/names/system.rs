@@ -122,7 +122,7 @@ mod tests {
     use hickory_resolver::net::{DnsError, NoRecords};
     use hickory_resolver::proto::op::{Query, ResponseCode};
     use posthaste_core::model::time::Timestamp;
-    use posthaste_local::ManualClock;
+    use posthaste_testkit::ManualClock;
 
     use super::*;
 

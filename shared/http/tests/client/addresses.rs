@@ -2,7 +2,7 @@
 
 use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError};
-use posthaste_local::SystemClock;
+use posthaste_system::SystemClock;
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::endpoint::{Endpoint, OK, exchange};

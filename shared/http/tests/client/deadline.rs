@@ -6,8 +6,8 @@ use std::time::Duration;
 use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_core::model::time::Timestamp;
 use posthaste_http::{HyperWebhookClient, LookupError, NameLookup};
-use posthaste_local::ManualClock;
 use posthaste_ports::{WebhookAnswer, WebhookClient};
+use posthaste_testkit::ManualClock;
 use tokio::sync::Notify;
 
 use crate::endpoint::{Endpoint, OK, Step, exchange, write};

@@ -21,8 +21,8 @@ use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_core::model::address::AddressPolicy;
 use posthaste_core::model::endpoint::EndpointUrl;
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup};
-use posthaste_local::SystemClock;
 use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest};
+use posthaste_system::SystemClock;
 
 /// The timeout of every request. Where a test is about time it moves a clock of its own to it; elsewhere it is only
 /// there so that a test that hangs fails.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_core::model::address::AddressPolicy;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
-use posthaste_local::SystemClock;
 use posthaste_ports::{WebhookClient, WebhookRequest};
+use posthaste_system::SystemClock;
 use posthaste_tests::name_server::{NameAnswer, NameServer};
 use tokio::net::{TcpListener, TcpSocket};
 

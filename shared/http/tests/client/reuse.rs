@@ -6,8 +6,9 @@ use std::time::Duration;
 use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_core::model::time::Timestamp;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
-use posthaste_local::{ManualClock, SystemClock};
-use posthaste_ports::{Caches, Freed, WebhookClient};
+use posthaste_ports::{Evict, Evicted, WebhookClient};
+use posthaste_system::SystemClock;
+use posthaste_testkit::ManualClock;
 use tokio::sync::Notify;
 
 use crate::endpoint::{Endpoint, NO_CONTENT, OK, Step, exchange, write};
@@ -135,8 +136,8 @@ async fn trimming_closes_idle_connections() {
     let endpoint = Endpoint::start(vec![held, exchange(OK)]).await;
     let client = client();
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
-    assert_eq!(client.trim(), Freed { entries: 1, bytes: 0 });
-    assert_eq!((client.idle_connections(), client.trim()), (0, Freed::default()));
+    assert_eq!(client.trim(), Evicted { entries: 1, bytes: 0 });
+    assert_eq!((client.idle_connections(), client.trim()), (0, Evicted::default()));
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
     assert_eq!(endpoint.connections(), 2);
 }

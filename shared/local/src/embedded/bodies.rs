@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use posthaste_core::model::time::Timestamp;
-use posthaste_ports::Freed;
+use posthaste_ports::Evicted;
 
 /// What an entry takes besides its body, roughly.
 const ENTRY_OVERHEAD_BYTES: usize = 80;
@@ -54,9 +54,9 @@ impl Bodies {
     }
 
     /// What is held: the bodies' own bytes.
-    pub(super) fn held(&self) -> Freed {
+    pub(super) fn held(&self) -> Evicted {
         let entries = self.entries.len();
-        Freed { entries, bytes: self.bytes - entries * ENTRY_OVERHEAD_BYTES }
+        Evicted { entries, bytes: self.bytes - entries * ENTRY_OVERHEAD_BYTES }
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
             let body = vec![b'x'; bytes].into();
             bodies.insert(sequence, Content { sent_at: Timestamp::EPOCH, body });
         }
-        assert_eq!(bodies.take_all().held(), Freed { entries: 3, bytes: 107 });
-        assert_eq!((bodies.held(), bodies.bytes, bodies.bytes_max), (Freed::default(), 0, 10_000));
+        assert_eq!(bodies.take_all().held(), Evicted { entries: 3, bytes: 107 });
+        assert_eq!((bodies.held(), bodies.bytes, bodies.bytes_max), (Evicted::default(), 0, 10_000));
     }
 }

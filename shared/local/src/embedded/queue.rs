@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::model::limits::SQS_VISIBILITY_SECS_MAX;
-use posthaste_ports::vet;
+use posthaste_ports::validate;
 use posthaste_ports::{
     Clock, ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,
     QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
@@ -83,9 +83,10 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
         entries: Vec<OutgoingMessage>,
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
         const DOING: &str = "send messages";
-        vet::batch(&entries).map_err(|refusal| refusal.at(DOING))?;
+        validate::batch(&entries).map_err(|refusal| refusal.at(DOING))?;
         let now = self.now();
-        let vetted = entries.iter().map(|entry| vet::message(entry).map_err(|refusal| refusal.at(DOING)));
+        let vetted =
+            entries.iter().map(|entry| validate::message(entry).map_err(|refusal| refusal.at(DOING)));
         let vetted: Vec<Result<(), PortError>> = vetted.collect();
         let good = entries.into_iter().zip(&vetted).filter(|(_, vetted)| vetted.is_ok());
         let messages: Vec<_> = good.map(|(entry, _)| new_message(self.name, entry, now)).collect();
@@ -106,7 +107,7 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
 
 impl<C: Clock> QueueReceiver for LocalQueue<C> {
     async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
-        vet::receive(&request).map_err(|refusal| refusal.at(receive::DOING))?;
+        validate::receive(&request).map_err(|refusal| refusal.at(receive::DOING))?;
         self.receive_until(request).await
     }
 
@@ -121,7 +122,7 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
     async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
         const DOING: &str = "replace a message";
         for successor in &successors {
-            vet::message(&successor.message).map_err(|refusal| refusal.at(DOING))?;
+            validate::message(&successor.message).map_err(|refusal| refusal.at(DOING))?;
         }
         let stale = || PortError::new(DOING, ErrorKind::NotFound);
         let received = self.parse(receipt).ok_or_else(stale)?;
@@ -143,13 +144,13 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
 
     async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
         const DOING: &str = "change a visibility timeout";
-        vet::visibility(visibility).map_err(|refusal| refusal.at(DOING))?;
+        validate::visibility(visibility).map_err(|refusal| refusal.at(DOING))?;
         let now = self.now();
         let change =
             |received| self.queue().update(now, |index| index.change(now, received, visibility, HIDDEN_MAX));
         match self.parse(receipt).map(change) {
             Some(Ok(())) => Ok(()),
-            Some(Err(ChangeRefused::TooLong)) => Err(vet::Refusal::Visibility(visibility).at(DOING)),
+            Some(Err(ChangeRefused::TooLong)) => Err(validate::Refusal::Visibility(visibility).at(DOING)),
             Some(Err(ChangeRefused::Stale)) | None => Err(PortError::new(DOING, ErrorKind::NotFound)),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout::{self, PAYLOADS};
-use posthaste_ports::vet;
+use posthaste_ports::validate;
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition, Revalidated,
 };
@@ -108,7 +108,7 @@ fn etag(version: u64) -> ETag {
 impl ObjectStore for StateStore {
     async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
         const DOING: &str = "read a state object";
-        vet::key(key).map_err(|refusal| refusal.at(DOING))?;
+        validate::key(key).map_err(|refusal| refusal.at(DOING))?;
         self.object(DOING, key, None).await.map(|found| match found {
             Revalidated::Changed(object) => Some(object),
             Revalidated::Unchanged | Revalidated::Missing => None,
@@ -117,7 +117,7 @@ impl ObjectStore for StateStore {
 
     async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
         const DOING: &str = "read a state object";
-        vet::key(key).map_err(|refusal| refusal.at(DOING))?;
+        validate::key(key).map_err(|refusal| refusal.at(DOING))?;
         let known = version_of(known);
         let versions = &self.handle.shared.versions;
         if known.is_some_and(|known| versions.has(key, known)) {
@@ -138,7 +138,7 @@ impl ObjectStore for StateStore {
 
     async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
         const DOING: &str = "write a state object";
-        vet::key(key).map_err(|refusal| refusal.at(DOING))?;
+        validate::key(key).map_err(|refusal| refusal.at(DOING))?;
         if bytes.len() > OBJECT_BYTES_MAX {
             return Err(PortError::caused(DOING, ErrorKind::Invalid, TooLarge(bytes.len())));
         }
@@ -149,13 +149,13 @@ impl ObjectStore for StateStore {
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         const DOING: &str = "delete a state object";
-        vet::key(key).map_err(|refusal| refusal.at(DOING))?;
+        validate::key(key).map_err(|refusal| refusal.at(DOING))?;
         self.write(DOING, Work::Delete { key: key.to_owned() }, 0).await.map(drop)
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
         const DOING: &str = "list state objects";
-        vet::page(max).map_err(|refusal| refusal.at(DOING))?;
+        validate::page(max).map_err(|refusal| refusal.at(DOING))?;
         let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
         self.read(DOING, move |engine| page(engine, &prefix, after.as_deref(), max)).await
     }

@@ -16,8 +16,8 @@ use posthaste_ports::{
 
 use super::lock::FolderLock;
 use super::{Local, LocalOptions};
-use crate::{ManualClock, SeededEntropy};
 use device::Device;
+use posthaste_testkit::{ManualClock, SeededEntropy};
 
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 

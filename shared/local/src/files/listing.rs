@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use posthaste_core::model::time::Timestamp;
-use posthaste_ports::{ListPage, ObjectMeta, vet};
+use posthaste_ports::{ListPage, ObjectMeta, validate};
 
 use super::{HIDDEN_PREFIX, disk};
 
@@ -31,7 +31,7 @@ pub(super) fn page(root: &Path, prefix: &str, after: &str, max: usize) -> io::Re
 fn is_folder_key(base: &str) -> bool {
     let key = base.trim_end_matches('/');
     key.len() + 1 == base.len()
-        && vet::key(key).is_ok()
+        && validate::key(key).is_ok()
         && !key.split('/').any(|segment| segment.starts_with(HIDDEN_PREFIX))
 }
 
@@ -97,7 +97,7 @@ impl Walk<'_> {
     }
 
     fn may_match(&self, key: &str, after: &str) -> bool {
-        if key.len() > vet::KEY_BYTES_MAX {
+        if key.len() > validate::KEY_BYTES_MAX {
             return false;
         }
         if key.ends_with('/') {

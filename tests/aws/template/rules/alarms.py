@@ -58,7 +58,7 @@ def what_is_told_in_tries_is_looked_for_as_long_as_a_try_may_take(stack):
 
 @rule
 def our_metrics_are_those_that_the_code_sends(stack):
-    folders = [*(ROOT / "functions").glob("*/src"), ROOT / "shared/ports/src"]
+    folders = [*(ROOT / "functions").glob("*/src"), ROOT / "shared/services/src"]
     sources = [path.read_text() for folder in folders for path in folder.glob("**/*.rs")]
     sent = {name for text in sources for name in re.findall(r'(?:counter|gauge|histogram)!\(\s*"(\w+)"', text)}
     resources = re.findall(r'=> "([a-z-]+)"', (ROOT / "shared/core/src/pressure/resource.rs").read_text())

@@ -17,12 +17,13 @@ use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
 use posthaste_core::stored::wire::{parse_dead_letter, render_delivery};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
-use posthaste_local::{ManualClock, SeededEntropy};
 use posthaste_ports::{
-    BatchResponse, Clock, DrainMeter, LinkBook, OutgoingMessage, PortError, QueueName, QueueReceiver,
-    QueueSender, ReceiveRequest, ReceivedMessage, Registry,
+    BatchResponse, Clock, OutgoingMessage, PortError, QueueName, QueueReceiver, QueueSender, ReceiveRequest,
+    ReceivedMessage,
 };
+use posthaste_services::{DrainMeter, LinkHealth, Registry};
 use posthaste_simulation::{ScriptedEndpoint, event, start};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 use posthaste_tests_aws::double::{Access, Action, Double};
 use serde_json::json;
 
@@ -80,7 +81,7 @@ impl World {
             queue: self.clients.queue(QueueName::Deliveries, self.urls.clone(), self.clock.clone()),
             state: state(),
             registry: Registry::new(state(), self.clock.clone(), Duration::ZERO),
-            links: LinkBook::new(state(), self.clock.clone(), HealthSettings::default()),
+            links: LinkHealth::new(state(), self.clock.clone(), HealthSettings::default()),
             webhook: self.endpoint.clone(),
             clock: self.clock.clone(),
             entropy: SeededEntropy::new(1),

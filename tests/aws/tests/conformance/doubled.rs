@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use posthaste_aws::{QueueUrls, S3Store, SqsQueue};
 use posthaste_core::model::time::Timestamp;
-use posthaste_local::{ManualClock, SystemClock};
-use posthaste_ports::conformance::{queue, store};
 use posthaste_ports::{Clock, QueueName};
+use posthaste_system::SystemClock;
+use posthaste_testkit::ManualClock;
+use posthaste_testkit::conformance::{queue, store};
 use posthaste_tests_aws::double::{Access, Double, Redrive};
 
 use crate::clients::clients;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use aws_sdk_sqs::types::QueueAttributeName::{QueueArn, RedrivePolicy};
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::model::time::Timestamp;
-use posthaste_local::SystemClock;
-use posthaste_ports::conformance::{queue, store};
 use posthaste_ports::{Clock, QueueName};
+use posthaste_system::SystemClock;
+use posthaste_testkit::conformance::{queue, store};
 use posthaste_tests_aws::emulator::{Emulator, Tool};
 
 use crate::clients::{Sdk, clients};

@@ -9,9 +9,10 @@ mod silence;
 use bytes::Bytes;
 use posthaste_aws::{QueueUrls, S3Store, SqsQueue};
 use posthaste_core::model::time::Timestamp;
-use posthaste_local::{ManualClock, SystemClock};
 use posthaste_ports::{ErrorKind, OutgoingMessage, PortError, QueueName, QueueReceiver, ReceivedMessage};
 use posthaste_ports::{ReceiveRequest, Successor};
+use posthaste_system::SystemClock;
+use posthaste_testkit::ManualClock;
 use posthaste_tests_aws::double::{Access, Double};
 
 use crate::clients::clients;
@@ -48,7 +49,7 @@ impl World {
     /// Sends messages and receives them, and begins a new journal.
     async fn received(&self, bodies: &[String]) -> Vec<ReceivedMessage> {
         let entries: Vec<_> = bodies.iter().map(|body| message(body)).collect();
-        let sent = posthaste_ports::send_all(&self.queue, entries).await;
+        let sent = posthaste_services::send_all(&self.queue, entries).await;
         assert!(sent.iter().all(Result::is_ok), "{sent:?}");
         let mut received = Vec::new();
         while received.len() < bodies.len() {

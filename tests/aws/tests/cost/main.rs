@@ -13,7 +13,7 @@ mod world;
 use std::thread;
 use std::time::Duration;
 
-use posthaste_ports::recorded::Operation;
+use posthaste_testkit::recorded::Operation;
 use serde_json::json;
 use tokio::runtime;
 

@@ -20,15 +20,16 @@ use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
 use posthaste_core::stored::wire::parse_delivery;
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
-use posthaste_local::{ManualClock, SeededEntropy};
 use posthaste_monitor::{Monitor, MonitorPorts};
-use posthaste_ports::recorded::{Calls, Operation};
-use posthaste_ports::{
-    Activity, Clock, DrainMeter, DrainPost, DrainReports, LinkBook, NoMachine, PressureReader, QueueName,
-    QueueReceiver, ReceiveRequest, ReceivedMessage, Recorded, Registry,
-};
+use posthaste_ports::{Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_services::{
+    Activity, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry,
+};
 use posthaste_simulation::{Answer, ScriptedEndpoint};
+use posthaste_testkit::Recorded;
+use posthaste_testkit::recorded::{Calls, Operation};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 use posthaste_tests_aws::double::{Access, Double};
 use posthaste_wake::{Wake, WakePorts};
 use serde_json::{Value, json};
@@ -106,7 +107,7 @@ impl World {
         let state = || Recorded::new(clients.store(STATE), STATE, &calls);
         let registry = || Registry::new(state(), clock.clone(), TOPIC_MAX_AGE);
         let pressure = || PressureReader::new(state(), clock.clone(), PRESSURE_MAX_AGE);
-        let links = || LinkBook::new(state(), clock.clone(), HealthSettings::default());
+        let links = || LinkHealth::new(state(), clock.clone(), HealthSettings::default());
         let endpoint = ScriptedEndpoint::new(clock.clone());
         endpoint.answer([Answer::By(status_of)]);
         let meter = DrainMeter::default();

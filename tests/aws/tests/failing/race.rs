@@ -6,8 +6,9 @@ use futures_util::future::join_all;
 use posthaste_aws::S3Store;
 use posthaste_core::attempt::outcome::OutcomeName;
 use posthaste_core::circuit::{Failure, Gate, Observation, Phase, Target};
-use posthaste_local::SystemClock;
-use posthaste_ports::{Clock, LinkBook};
+use posthaste_ports::Clock;
+use posthaste_services::LinkHealth;
+use posthaste_system::SystemClock;
 
 use crate::world::{Emulated, wait_until};
 
@@ -19,7 +20,7 @@ const SUBSCRIPTIONS: usize = 12;
 /// Who asks for the right to the probe at once, in each worker.
 const ASKING: usize = 4;
 
-type Book = LinkBook<S3Store, SystemClock>;
+type Book = LinkHealth<S3Store, SystemClock>;
 
 fn target(n: usize) -> Target {
     Target::parse(&format!("https://a.example:443 orders.s{n}")).unwrap()
@@ -75,7 +76,7 @@ async fn of_workers_that_race_over_one_bucket_no_transition_is_lost_and_one_prob
         assert_eq!(failed.await.iter().sum::<usize>(), 1, "{owner}");
         assert_eq!(phases(&emulated).await[&last.to_string()], (Phase::Glitch, 2));
         // A success is told by whoever knows that there was a failure.
-        join_all(books.iter().map(LinkBook::all)).await.into_iter().for_each(|all| drop(all.unwrap()));
+        join_all(books.iter().map(LinkHealth::all)).await.into_iter().for_each(|all| drop(all.unwrap()));
         assert_eq!(observe(&books, |_| Observation::Succeeded).await, SUBSCRIPTIONS);
         assert_eq!(phases(&emulated).await, expected(Phase::Recovering, 1).collect(), "{workers} workers");
     }

@@ -15,12 +15,14 @@ use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
 use posthaste_core::stored::wire::render_delivery;
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
-use posthaste_local::{ManualClock, SystemClock, SystemEntropy};
 use posthaste_ports::{
-    Clock, DrainMeter, ErrorKind, LinkBook, ObjectStore, OutgoingMessage, PressureReader, PutCondition,
-    QueueName, QueueReceiver, QueueSender, ReceiveRequest, Registry,
+    Clock, ErrorKind, ObjectStore, OutgoingMessage, PutCondition, QueueName, QueueReceiver, QueueSender,
+    ReceiveRequest,
 };
+use posthaste_services::{DrainMeter, LinkHealth, PressureReader, Registry};
 use posthaste_simulation::{ScriptedEndpoint, event, start};
+use posthaste_system::{SystemClock, SystemEntropy};
+use posthaste_testkit::ManualClock;
 use posthaste_tests_aws::emulator::{Emulator, Tool};
 use posthaste_wake::{Wake, WakePorts};
 use serde_json::json;
@@ -51,7 +53,7 @@ pub(crate) struct Emulated {
 /// deliver and wake on it, and a subscription whose endpoint answers by script.
 pub(crate) struct World {
     pub(crate) endpoint: ScriptedEndpoint,
-    pub(crate) links: LinkBook<S3Store, SystemClock>,
+    pub(crate) links: LinkHealth<S3Store, SystemClock>,
     state: S3Store,
     queue: Queue,
     dead_letters: Queue,
@@ -99,8 +101,8 @@ impl Emulated {
     }
 
     /// The links as a worker of its own sees them.
-    pub(crate) fn links(&self) -> LinkBook<S3Store, SystemClock> {
-        LinkBook::new(self.state(), SystemClock, settings())
+    pub(crate) fn links(&self) -> LinkHealth<S3Store, SystemClock> {
+        LinkHealth::new(self.state(), SystemClock, settings())
     }
 
     fn state(&self) -> S3Store {

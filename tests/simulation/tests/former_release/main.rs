@@ -19,10 +19,12 @@ use posthaste_core::model::name::SubscriptionName;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::TopicRecord;
-use posthaste_local::{CheckReport, LocalQueue, ManualClock, SeededEntropy, StateStore, check};
-use posthaste_ports::{Activity, Clock, PressureReader, QueueName, Registry};
+use posthaste_local::{CheckReport, LocalQueue, StateStore, check};
+use posthaste_ports::{Clock, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_services::{Activity, PressureReader, Registry};
 use posthaste_simulation::{Request, World};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -5,8 +5,8 @@ use std::io::{self, BufReader};
 use std::path::Path;
 use std::time::Duration;
 
-use posthaste_local::{SystemClock, SystemEntropy};
 use posthaste_ports::{Clock, Entropy};
+use posthaste_system::{SystemClock, SystemEntropy};
 use serde_json::json;
 
 use super::EVENT;

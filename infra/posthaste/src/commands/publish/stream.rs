@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use posthaste_local::{SystemClock, SystemEntropy};
 use posthaste_ports::{Clock, Entropy};
+use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::runtime;
 
 use super::batches::{Batch, Batches, Source};

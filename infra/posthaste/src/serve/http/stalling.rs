@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::serve::http::places::{ConnectionLimits, Places};
     use posthaste_core::model::time::Timestamp;
-    use posthaste_local::ManualClock;
+    use posthaste_testkit::ManualClock;
     use std::net::Ipv4Addr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::task::JoinHandle;

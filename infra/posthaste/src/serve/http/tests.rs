@@ -6,11 +6,11 @@ use super::*;
 use crate::serve::stage::StageControl;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::{PRESSURE_KEY, PressureState};
-use posthaste_local::{Local, LocalOptions, LocalQueue, ManualClock, SeededEntropy, StateStore};
-use posthaste_ports::{
-    Activity, ObjectStore, PressureReader, PutCondition, QueueName, QueueReceiver, Registry,
-};
+use posthaste_local::{Local, LocalOptions, LocalQueue, StateStore};
+use posthaste_ports::{ObjectStore, PutCondition, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_services::{Activity, PressureReader, Registry};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

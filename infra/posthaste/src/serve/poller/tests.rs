@@ -4,8 +4,9 @@ use super::*;
 use crate::serve::stage::StageControl;
 use bytes::Bytes;
 use posthaste_core::model::time::Timestamp;
-use posthaste_local::{Local, LocalOptions, LocalQueue, ManualClock, SeededEntropy};
+use posthaste_local::{Local, LocalOptions, LocalQueue};
 use posthaste_ports::{OutgoingMessage, PortError, QueueCounts, QueueSender, Successor};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 use std::sync::Mutex;
 use tokio::sync::mpsc;
 

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use posthaste_core::model::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
 use posthaste_core::model::time::Timestamp;
-use posthaste_local::ManualClock;
 use posthaste_ports::MessageId;
+use posthaste_testkit::ManualClock;
 use proptest::prelude::*;
 use tokio::sync::Semaphore;
 

@@ -12,7 +12,9 @@ use super::{ask, message, open, to};
 use crate::embedded::ENGINE_FILE;
 use crate::embedded::engine::{FOLDER, FORMAT, FORMAT_VERSION, MESSAGES};
 use crate::embedded::record::Header;
-use crate::{Local, LocalOptions, OpenError, SeededEntropy, SystemClock, SystemEntropy, check};
+use crate::{Local, LocalOptions, OpenError, check};
+use posthaste_system::{SystemClock, SystemEntropy};
+use posthaste_testkit::SeededEntropy;
 
 const PAGE_BYTES: usize = 4096;
 

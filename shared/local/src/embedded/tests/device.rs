@@ -8,7 +8,7 @@ use posthaste_ports::Entropy;
 use redb::StorageBackend;
 
 use super::super::disk::Disk;
-use crate::SeededEntropy;
+use posthaste_testkit::SeededEntropy;
 
 /// What a device writes whole or not at all.
 const SECTOR_BYTES: usize = 512;

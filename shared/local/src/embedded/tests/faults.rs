@@ -10,7 +10,8 @@ use posthaste_ports::{
 
 use super::device::{Device, Fault};
 use super::{ask, clock, drain, message, open, open_with, to};
-use crate::{Local, LocalOptions, ManualClock};
+use crate::{Local, LocalOptions};
+use posthaste_testkit::ManualClock;
 
 const DELIVERIES: QueueName = QueueName::Deliveries;
 

@@ -12,7 +12,8 @@ use proptest::prelude::*;
 
 use super::device::Device;
 use super::{clock, open_with, text};
-use crate::{Local, LocalOptions, ManualClock};
+use crate::{Local, LocalOptions};
+use posthaste_testkit::ManualClock;
 
 const RECEIVES_MAX: u32 = 3;
 const IN_FLIGHT_MAX: usize = 6;

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 
 use super::device::{Device, Fault};
 use super::{FolderLock, ask, clock, drain, message, open, text, to};
-use crate::{Local, LocalOptions, ManualClock, SeededEntropy};
+use crate::{Local, LocalOptions};
+use posthaste_testkit::{ManualClock, SeededEntropy};
 
 /// What is done at once, so that several share a commit.
 type Round = Vec<Step>;

@@ -91,7 +91,7 @@ async fn past_the_limit_in_flight_a_receive_is_throttled_or_waits_and_nothing_is
     let world = World::new().await;
     world.double.limit_in_flight("deliveries", 2);
     let sent =
-        posthaste_ports::send_all(&world.queue, numbered(3).iter().map(|it| message(it)).collect()).await;
+        posthaste_services::send_all(&world.queue, numbered(3).iter().map(|it| message(it)).collect()).await;
     assert!(sent.iter().all(Result::is_ok), "{sent:?}");
     let received = world.receive().await;
     assert_eq!(received.len(), 2);

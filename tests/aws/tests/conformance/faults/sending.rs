@@ -1,8 +1,8 @@
 //! `send_batch`: what is said of each entry, and what is tried again.
 
 use posthaste_aws::QueueUrls;
-use posthaste_local::SystemClock;
 use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, QueueName, QueueSender};
+use posthaste_system::SystemClock;
 use posthaste_tests_aws::double::{Action, Fault, Refusal};
 
 use super::{ATTEMPTS, World, kind, message};

@@ -3,7 +3,7 @@
 use super::table::{SILENT_PER_ADDRESS_MAX, State};
 use super::*;
 use posthaste_core::model::time::Timestamp;
-use posthaste_local::ManualClock;
+use posthaste_testkit::ManualClock;
 use std::net::Ipv4Addr;
 
 const MAX: usize = 3;

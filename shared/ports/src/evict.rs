@@ -1,0 +1,35 @@
+//! Caches that give memory back.
+
+use std::iter::Sum;
+
+/// Something that is kept only because it is likely to be wanted again.
+///
+/// Both calls return soon and wait for nothing. Whatever is forgotten is got anew when it is asked for; what could not be,
+/// or what somebody is using at the moment, is kept.
+pub trait Evict: Send + Sync {
+    /// Gives memory back.
+    fn trim(&self) -> Evicted;
+
+    /// Forgets resolved names, and answers how many. A cache that has none forgets none.
+    fn flush_dns(&self) -> usize {
+        0
+    }
+}
+
+/// What was given back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Evicted {
+    /// How many things were forgotten or closed.
+    pub entries: usize,
+    /// The bytes that they are known to have held; never a guess, and so less than what the allocator got back.
+    pub bytes: usize,
+}
+
+impl Sum for Evicted {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, freed| Self {
+            entries: sum.entries + freed.entries,
+            bytes: sum.bytes + freed.bytes,
+        })
+    }
+}

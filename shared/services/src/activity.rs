@@ -1,0 +1,215 @@
+//! Notes of when something last happened to a topic or subscription that goes when it is idle. Whoever does something to
+//! one notes it here; wake reads the notes. Nobody pays for entities that stay.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use posthaste_core::model::identity::{Creation, CreationId};
+use posthaste_core::model::idle::{ActivityNote, NoteError, is_worth_noting};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::{Subscription, Topic};
+use posthaste_core::stored::layout;
+
+use posthaste_ports::{ErrorKind, ObjectStore, PortError, PutCondition};
+
+/// Most entities whose last note is remembered. Beyond it all are forgotten, which costs a note each.
+const NOTES_KEPT_MAX: usize = 10_000;
+
+/// How often a lost race for a note is run again. Whoever won noted about the same.
+const TRIES_MAX: usize = 3;
+
+/// Why an entity's activity could not be read or noted.
+#[derive(Debug, thiserror::Error)]
+pub enum ActivityError {
+    /// The store failed.
+    #[error("failed to read or write a note of activity")]
+    Store(#[source] PortError),
+    /// What is there cannot be read.
+    #[error("failed to understand a note of activity")]
+    Note(#[source] NoteError),
+}
+
+/// What a process noted last, so that it notes seldom.
+#[derive(Debug, Default)]
+pub struct Activity {
+    noted: Mutex<HashMap<Entity, Timestamp>>,
+}
+
+/// The key of an entity's note, and which creation of the entity it is: what was noted of one that was deleted, perhaps
+/// for a time to come, says nothing of the next.
+type Entity = (String, Option<CreationId>);
+
+impl Activity {
+    /// Notes that something happens to a topic at `at`, which may lie ahead. A failure is logged, and what happens next
+    /// is noted instead.
+    pub async fn of_topic<S: ObjectStore>(&self, store: &S, topic: &Topic, at: Timestamp) {
+        if let Some(idle) = topic.auto_delete_on_idle {
+            let entity = entity(layout::topic_activity(&topic.name), topic.creation);
+            self.note_or_log(store, entity, idle, at).await;
+        }
+    }
+
+    /// The same for a subscription.
+    pub async fn of_subscription<S: ObjectStore>(
+        &self,
+        store: &S,
+        subscription: &Subscription,
+        at: Timestamp,
+    ) {
+        if let Some(idle) = subscription.lifetime.idle {
+            let key = layout::subscription_activity(&subscription.topic, &subscription.name);
+            self.note_or_log(store, entity(key, subscription.created.subscription), idle, at).await;
+        }
+    }
+
+    /// The same for the topic of a subscription.
+    pub async fn of_its_topic<S: ObjectStore>(&self, store: &S, subscription: &Subscription, at: Timestamp) {
+        if let Some(idle) = subscription.lifetime.topic_idle {
+            let entity = entity(layout::topic_activity(&subscription.topic), subscription.created.topic);
+            self.note_or_log(store, entity, idle, at).await;
+        }
+    }
+
+    async fn note_or_log<S: ObjectStore>(&self, store: &S, entity: Entity, idle: Duration, at: Timestamp) {
+        let key = entity.0.clone();
+        if let Err(error) = self.note_entity(store, entity, idle, at).await {
+            tracing::warn!(%key, error = &error as &dyn std::error::Error, "activity not noted");
+        }
+    }
+
+    /// Notes that something happens at `at` to the entity whose note lies under `key`, unless a note of this process is
+    /// young enough. A note never goes back in time. For those that do not know which creation of the entity it is.
+    pub async fn note<S: ObjectStore>(
+        &self,
+        store: &S,
+        key: &str,
+        idle: Duration,
+        at: Timestamp,
+    ) -> Result<(), ActivityError> {
+        self.note_entity(store, (key.to_owned(), None), idle, at).await
+    }
+
+    async fn note_entity<S: ObjectStore>(
+        &self,
+        store: &S,
+        entity: Entity,
+        idle: Duration,
+        at: Timestamp,
+    ) -> Result<(), ActivityError> {
+        let before = self.lock().get(&entity).copied();
+        if !is_worth_noting(idle, before, at) {
+            return Ok(());
+        }
+        // Remembered first, so that of many at once one notes.
+        self.remember(&entity, at);
+        match write(store, &entity.0, at).await {
+            Ok(noted) => self.remember(&entity, noted),
+            Err(error) => {
+                self.lock().remove(&entity);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn remember(&self, entity: &Entity, at: Timestamp) {
+        let mut noted = self.lock();
+        if noted.len() >= NOTES_KEPT_MAX && !noted.contains_key(entity) {
+            noted.clear();
+        }
+        noted.insert(entity.clone(), at);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Entity, Timestamp>> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn entity(key: String, creation: Option<Creation>) -> Entity {
+    (key, creation.map(|creation| creation.id))
+}
+
+/// When something last happened to the entity whose note lies under `key`; `None` if nothing was noted.
+pub async fn noted<S: ObjectStore>(store: &S, key: &str) -> Result<Option<Timestamp>, ActivityError> {
+    let object = store.get(key).await.map_err(ActivityError::Store)?;
+    let note = object.map(|object| ActivityNote::parse(&object.bytes)).transpose();
+    Ok(note.map_err(ActivityError::Note)?.map(ActivityNote::at))
+}
+
+/// Writes a note of `at`, unless a later one is there, and answers the later of the two.
+async fn write<S: ObjectStore>(store: &S, key: &str, at: Timestamp) -> Result<Timestamp, ActivityError> {
+    let mut tries = 0;
+    loop {
+        let condition = match store.get(key).await.map_err(ActivityError::Store)? {
+            None => PutCondition::IfAbsent,
+            Some(object) => {
+                let there = ActivityNote::parse(&object.bytes).map_err(ActivityError::Note)?.at();
+                if there >= at {
+                    return Ok(there);
+                }
+                PutCondition::IfMatch(object.etag)
+            }
+        };
+        tries += 1;
+        match store.put(key, ActivityNote::new(at).render(), condition).await {
+            Ok(_) => return Ok(at),
+            Err(error) if error.kind == ErrorKind::PreconditionFailed && tries < TRIES_MAX => {}
+            Err(error) => return Err(ActivityError::Store(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use posthaste_testkit::memory::MemoryStore;
+    use posthaste_testkit::{Calls, Fault, Faulty, Operation, Plan, Recorded};
+
+    const IDLE: Duration = Duration::from_mins(8);
+    const KEY: &str = "activity/orders";
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_millis(secs * 1000)
+    }
+
+    #[tokio::test]
+    async fn a_process_notes_once_in_a_quarter_of_the_idle_time() {
+        let (calls, activity) = (Calls::default(), Activity::default());
+        let store = Recorded::new(MemoryStore::default(), "state", &calls);
+        for secs in [1000, 1001, 1119, 1120, 1121] {
+            activity.note(&store, KEY, IDLE, at(secs)).await.unwrap();
+        }
+        assert_eq!(calls.count(Operation::Put), 2);
+        assert_eq!(noted(&store, KEY).await.unwrap(), Some(at(1120)));
+    }
+
+    #[tokio::test]
+    async fn a_note_never_goes_back_in_time() {
+        let store = MemoryStore::default();
+        // A retry that is scheduled, and then a publish in another process.
+        Activity::default().note(&store, KEY, IDLE, at(50_000)).await.unwrap();
+        Activity::default().note(&store, KEY, IDLE, at(1000)).await.unwrap();
+        assert_eq!(noted(&store, KEY).await.unwrap(), Some(at(50_000)));
+    }
+
+    #[tokio::test]
+    async fn what_could_not_be_noted_is_noted_with_the_next_thing_that_happens() {
+        let activity = Activity::default();
+        let store = MemoryStore::default();
+        let broken = Faulty::new(store.clone(), "state", &Plan::nth(1, Fault::Before(ErrorKind::Other)));
+        activity.note(&broken, KEY, IDLE, at(1000)).await.unwrap_err();
+        activity.note(&broken, KEY, IDLE, at(1001)).await.unwrap();
+        assert_eq!(noted(&store, KEY).await.unwrap(), Some(at(1001)));
+    }
+
+    #[tokio::test]
+    async fn a_note_that_cannot_be_read_is_not_overwritten() {
+        let store = MemoryStore::default();
+        store.put(KEY, Bytes::from("?"), PutCondition::Always).await.unwrap();
+        let error = Activity::default().note(&store, KEY, IDLE, at(1000)).await.unwrap_err();
+        assert!(matches!(error, ActivityError::Note(_)));
+        assert!(matches!(noted(&store, KEY).await, Err(ActivityError::Note(_))));
+    }
+}

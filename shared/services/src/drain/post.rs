@@ -1,0 +1,67 @@
+//! Deliver's side on AWS: what one process tells of itself, where something had to wait.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use posthaste_core::pressure::{DrainReport, REPORT_INTERVAL, REPORT_WINDOW_MAX, REPORTED_WAIT_MIN};
+use posthaste_core::stored::layout;
+use posthaste_core::stored::wire::render_drain_report;
+
+use super::{Counted, DrainMeter};
+use posthaste_ports::{Clock, ObjectStore, PutCondition};
+
+/// How long a report may take to be written. It must end before the invocation does: what the invocation answers is
+/// worth more than what it tells of itself.
+pub const DRAIN_POST_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Tells of one process of deliver. The healthy path pays nothing: a process that received nothing late writes nothing.
+#[derive(Debug)]
+pub struct DrainPost<S, C> {
+    meter: DrainMeter,
+    store: S,
+    clock: C,
+    key: String,
+    posted_at: Mutex<Option<Duration>>,
+}
+
+impl<S: ObjectStore, C: Clock> DrainPost<S, C> {
+    /// Tells what `meter` counts through the state bucket, under the name of this process: a UUID.
+    pub fn new(meter: DrainMeter, store: S, clock: C, instance: &str) -> Self {
+        Self { meter, store, clock, key: layout::drain(instance), posted_at: Mutex::default() }
+    }
+
+    /// To be called after every invocation, up to [`DRAIN_POST_TIMEOUT`] before its end. Writes a report if something
+    /// was received late and the last report is old enough. One that cannot be written is lost: the next one tells of
+    /// its own time.
+    pub async fn post_if_due(&self) {
+        let Some(report) = self.due() else { return };
+        let put = self.store.put(&self.key, render_drain_report(&report), PutCondition::Always);
+        tokio::select! {
+            biased;
+            written = put => if let Err(error) = written {
+                tracing::warn!(error = &error as &dyn std::error::Error, "drain rate not reported");
+            },
+            () = self.clock.sleep(DRAIN_POST_TIMEOUT) => tracing::warn!("drain rate not reported in time"),
+        }
+    }
+
+    fn due(&self) -> Option<DrainReport> {
+        if self.meter.waited_max() < REPORTED_WAIT_MIN {
+            // How much was settled then shows how much there was to do, and not how fast this process is.
+            self.meter.take();
+            return None;
+        }
+        let now = self.clock.monotonic();
+        let mut posted_at = self.posted_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if posted_at.is_some_and(|at| now.saturating_sub(at) < REPORT_INTERVAL) {
+            return None;
+        }
+        let Counted { messages: settled, waited_max, began_at } = self.meter.take();
+        let window = now.saturating_sub(began_at?);
+        if window > REPORT_WINDOW_MAX {
+            return None;
+        }
+        *posted_at = Some(now);
+        Some(DrainReport { settled, window, waited_max })
+    }
+}

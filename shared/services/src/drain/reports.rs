@@ -1,0 +1,129 @@
+//! The monitor's side on AWS: what all processes of deliver told lately.
+
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::pressure::{CURRENT_MAX, DrainReport, Drained};
+use posthaste_core::stored::layout::DRAIN;
+use posthaste_core::stored::wire::parse_drain_report;
+
+use posthaste_ports::{Clock, DrainSource, ErrorKind, ObjectMeta, ObjectStore, PortError};
+
+/// Most pages of reports that are listed: more than the 1,000 processes that one event source mapping may start, and
+/// those that ended lately.
+const PAGES_MAX: usize = 4;
+
+/// Reports in one page.
+const PAGE_MAX: usize = 1000;
+
+/// Most reports that are read. Where there are more, the first of them, whose names are chance, stand for all.
+const READ_MAX: usize = 128;
+
+/// Reports read or removed at once.
+const AT_ONCE: usize = 32;
+
+/// Most old reports removed in one look.
+const REMOVED_MAX: usize = 128;
+
+/// A process that has told nothing for so long has ended, and its report is removed.
+const KEPT: Duration = Duration::from_mins(10);
+
+/// Reads what the processes told. It remembers nothing from one look to the next, so that a monitor that was started
+/// anew sees what the one before it saw.
+#[derive(Debug, Clone)]
+pub struct DrainReports<S, C> {
+    store: S,
+    clock: C,
+}
+
+impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
+    /// Reads from the state bucket.
+    pub fn new(store: S, clock: C) -> Self {
+        Self { store, clock }
+    }
+
+    async fn list(&self) -> Result<Vec<ObjectMeta>, PortError> {
+        let (mut found, mut after) = (Vec::new(), None);
+        for _ in 0..PAGES_MAX {
+            let page = self.store.list(DRAIN, after.as_deref(), PAGE_MAX).await?;
+            found.extend(page.objects);
+            after = page.next_after;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Reads the report in an object that is of this age; `None` if it is gone, or speaks of the present no more.
+    async fn read(&self, listed: ObjectMeta, age: Duration) -> Result<Option<DrainReport>, PortError> {
+        let Some(object) = self.store.get(&listed.key).await? else { return Ok(None) };
+        let unreadable = |error| PortError::caused("understand a drain report", ErrorKind::Other, error);
+        let report = parse_drain_report(&object.bytes).map_err(unreadable)?;
+        Ok(Some(report).filter(|report| report.is_current(age)))
+    }
+
+    /// Removes what ended processes left. What is not removed now is found again.
+    async fn remove(&self, old: Vec<ObjectMeta>) {
+        let removals =
+            old.into_iter().take(REMOVED_MAX).map(async |object| self.store.delete(&object.key).await);
+        let results: Vec<_> = stream::iter(removals).buffer_unordered(AT_ONCE).collect().await;
+        if let Some(Err(error)) = results.into_iter().find(Result::is_err) {
+            tracing::warn!(error = &error as &dyn std::error::Error, "old drain reports not removed");
+        }
+    }
+}
+
+impl<S: ObjectStore, C: Clock> DrainSource for DrainReports<S, C> {
+    /// While nothing is visible nothing is asked. An `Err` where reports could not be listed, or not one of them read.
+    async fn drained(&self, visible: u64, elapsed: Duration) -> Result<Option<Drained>, PortError> {
+        if visible == 0 {
+            return Ok(None);
+        }
+        let (listed, now) = (self.list().await?, self.clock.now());
+        let (old, kept): (Vec<_>, Vec<_>) = listed.into_iter().partition(|object| age(object, now) > KEPT);
+        self.remove(old).await;
+        let recent: Vec<_> = kept.into_iter().filter(|object| age(object, now) <= CURRENT_MAX).collect();
+        let processes = recent.len();
+        let reads = recent.into_iter().take(READ_MAX).map(|object| {
+            let age = age(&object, now);
+            self.read(object, age)
+        });
+        let reads: Vec<_> = stream::iter(reads).buffer_unordered(AT_ONCE).collect().await;
+        together(reads, processes, elapsed)
+    }
+}
+
+/// How long ago, by the store's clock, a report was written. One of the future is as old as it is early: which of the
+/// two clocks is wrong cannot be told, and neither may make it current for ever.
+fn age(object: &ObjectMeta, now: Timestamp) -> Duration {
+    now.since(object.modified_at).max(object.modified_at.since(now))
+}
+
+fn together(
+    reads: Vec<Result<Option<DrainReport>, PortError>>,
+    processes: usize,
+    elapsed: Duration,
+) -> Result<Option<Drained>, PortError> {
+    let (mut current, mut understood, mut failure) = (Vec::new(), 0, None);
+    for read in reads {
+        match read {
+            Ok(report) => {
+                understood += 1;
+                current.extend(report);
+            }
+            Err(error) => failure = Some(error),
+        }
+    }
+    if let Some(error) = failure {
+        if understood == 0 {
+            return Err(error);
+        }
+        tracing::warn!(error = &error as &dyn std::error::Error, "a drain report was passed over");
+    }
+    if current.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Drained::together(&current, elapsed).scaled(processes, understood)))
+}

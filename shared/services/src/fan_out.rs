@@ -1,0 +1,123 @@
+//! Fanning events out: which subscription receives what, the shared payloads, then the messages that refer to them.
+//!
+//! Whoever brings events into the delivery queue does it here: publish, and what makes notices.
+
+mod plan;
+mod texts;
+
+use posthaste_core::events::Event;
+use posthaste_core::model::delivery::Marks;
+use posthaste_core::model::hops::Hops;
+use posthaste_core::model::limits::INLINE_FAN_OUT_BYTES_MAX;
+use posthaste_core::model::topic::Topic;
+
+use crate::send_all;
+use plan::{Plan, Request};
+use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueSender};
+
+/// Bytes of rendered messages that are gathered before they are sent: what one request may hold of its fan-out. An
+/// event that is not stored fits with all its copies, so that nearly every request is sent in one go.
+const WAVE_BYTES_PREFERRED: usize = INLINE_FAN_OUT_BYTES_MAX;
+
+/// What a fan-out needs from outside.
+#[derive(Debug, Clone, Copy)]
+pub struct FanOut<'a, Q, S, C, E> {
+    /// The delivery queue.
+    pub deliveries: &'a Q,
+    /// The state bucket, for payloads that are stored once.
+    pub payloads: &'a S,
+    /// Time.
+    pub clock: &'a C,
+    /// Chance.
+    pub entropy: &'a E,
+}
+
+/// What all events of a fan-out have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// What they are marked with.
+    pub marks: Marks,
+    /// How many deliveries of posthaste they came through.
+    pub hops: Hops,
+}
+
+/// A fan-out that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// How many of the events at least one subscription receives.
+    pub matched: usize,
+    /// How many messages they became.
+    pub messages: usize,
+}
+
+/// Why not all of a fan-out was written. What was written is delivered; doing it again may duplicate that.
+#[derive(Debug, thiserror::Error)]
+pub enum FanOutError {
+    /// An event that cannot be sent in a subscription's schema.
+    #[error("failed to convert an event")]
+    Conversion(#[source] PortError),
+    /// A payload that several messages were to share.
+    #[error("failed to store a payload")]
+    Payload(#[source] PortError),
+    /// A message.
+    #[error("failed to queue a delivery")]
+    Message(#[source] PortError),
+}
+
+impl FanOutError {
+    /// What failed.
+    pub fn port_error(&self) -> &PortError {
+        let (Self::Conversion(error) | Self::Payload(error) | Self::Message(error)) = self;
+        error
+    }
+}
+
+impl<Q, S, C, E> FanOut<'_, Q, S, C, E>
+where
+    Q: QueueSender,
+    S: ObjectStore,
+    C: Clock,
+    E: Entropy,
+{
+    /// Fans events of one topic, all of the same schema, out to its subscriptions. When this returns `Ok`, every message is durable, and before
+    /// it every payload was. With `dehydrate`, payloads are stored and referenced wherever that makes messages shorter.
+    pub async fn write(
+        &self,
+        topic: &Topic,
+        events: &[Event],
+        dehydrate: bool,
+        origin: Origin,
+    ) -> Result<Written, FanOutError> {
+        let at = self.clock.now();
+        let plan = Plan::of(topic, events, at);
+        let matched = plan.matched();
+        if matched == 0 {
+            return Ok(Written { matched, messages: 0 });
+        }
+        let texts = self.texts(&plan, events, dehydrate, at).await?;
+        let id = self.entropy.uuid().simple().to_string();
+        let request = Request { topic, events, texts: &texts, at, id: &id, origin };
+        let messages = self.send(plan.messages(&request)).await.map_err(FanOutError::Message)?;
+        Ok(Written { matched, messages })
+    }
+
+    /// Sends the messages wave by wave and answers how many there were. A wave that fails is the last.
+    async fn send(&self, messages: impl Iterator<Item = OutgoingMessage> + Send) -> Result<usize, PortError> {
+        let (mut wave, mut bytes, mut sent) = (Vec::new(), 0, 0);
+        for message in messages {
+            bytes += message.body.len();
+            wave.push(message);
+            sent += 1;
+            if bytes >= WAVE_BYTES_PREFERRED {
+                self.send_wave(std::mem::take(&mut wave)).await?;
+                bytes = 0;
+            }
+        }
+        self.send_wave(wave).await?;
+        Ok(sent)
+    }
+
+    async fn send_wave(&self, wave: Vec<OutgoingMessage>) -> Result<(), PortError> {
+        send_all(self.deliveries, wave).await.into_iter().collect()
+    }
+}

@@ -1,0 +1,252 @@
+//! From events to messages, without effects: which subscription receives what, what is stored once instead of copied,
+//! and how it is packed.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Origin;
+use super::texts::Texts;
+use posthaste_core::attempt::batch::EventSize;
+use posthaste_core::attempt::decide;
+use posthaste_core::events::{Envelope, Event};
+use posthaste_core::model::delivery::{Delivery, Entry};
+use posthaste_core::model::limits::{
+    ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, INLINE_FAN_OUT_BYTES_MAX, SQS_MESSAGE_BYTES_MAX,
+};
+use posthaste_core::model::schema::Schema;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::{Subscription, Topic};
+use posthaste_core::stored::wire::render_delivery;
+use posthaste_ports::OutgoingMessage;
+
+/// Under pressure, an event of at most this many bytes stays in its messages: a reference would hardly be shorter.
+const DEHYDRATED_EVENT_BYTES_MIN: usize = 512;
+
+/// Which subscriptions receive which events of a request.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    /// The schema of the events: as a rule the topic's, but a notice is a CloudEvent wherever it is sent.
+    input: Schema,
+    /// Every subscription that receives something, with its part of `indexes`.
+    receivers: Vec<(&'a Subscription, Range<usize>)>,
+    /// The matched events of one receiver after the other, as positions in the request. One list for all, four bytes
+    /// each, because a request may hold thousands of events and a topic hundreds of subscriptions.
+    indexes: Vec<u32>,
+    /// For every event, how many receive it in each schema.
+    copies: Vec<[u32; Schema::ALL.len()]>,
+}
+
+/// What all deliveries of one request share.
+#[derive(Debug)]
+pub(super) struct Request<'a> {
+    /// The topic.
+    pub(super) topic: &'a Topic,
+    /// The events.
+    pub(super) events: &'a [Event],
+    /// Where the texts of each event are.
+    pub(super) texts: &'a Texts,
+    /// When the events were accepted.
+    pub(super) at: Timestamp,
+    /// What identifies the request, and with its position every event in it.
+    pub(super) id: &'a str,
+    /// Where its events come from.
+    pub(super) origin: Origin,
+}
+
+impl<'a> Plan<'a> {
+    /// Matches every event with every subscription of the topic that takes new ones at this time.
+    pub(super) fn of(topic: &'a Topic, events: &[Event], at: Timestamp) -> Self {
+        let input = events.first().map_or(topic.input_schema, Event::schema);
+        let (mut receivers, mut indexes) = (Vec::new(), Vec::new());
+        let mut copies = vec![[0; Schema::ALL.len()]; events.len()];
+        let matches = topic.filters.matches(events);
+        let takes = |s: &Subscription| s.status_at(at).takes_new_events() && !s.lifetime.is_over(at);
+        let subscriptions = topic.subscriptions.values().enumerate();
+        for (position, subscription) in subscriptions.filter(|(_, s)| takes(s)) {
+            let (start, schema) = (indexes.len(), output(input, subscription));
+            indexes.extend(matches.of(position));
+            for index in &indexes[start..] {
+                copies[*index as usize][schema as usize] += 1;
+            }
+            if indexes.len() > start {
+                receivers.push((&**subscription, start..indexes.len()));
+            }
+        }
+        Self { input, receivers, indexes, copies }
+    }
+
+    /// How many events at least one subscription receives.
+    pub(super) fn matched(&self) -> usize {
+        self.copies.iter().filter(|copies| copies.iter().any(|&copies| copies > 0)).count()
+    }
+
+    /// The schemas in which somebody receives something.
+    pub(super) fn schemas(&self) -> impl Iterator<Item = Schema> {
+        let in_schema = |schema: Schema| self.copies.iter().any(|copies| copies[schema as usize] > 0);
+        Schema::ALL.into_iter().filter(move |schema| in_schema(*schema))
+    }
+
+    /// Whether somebody receives this event in this schema.
+    pub(super) fn is_received(&self, index: usize, schema: Schema) -> bool {
+        self.copies_of(index, schema) > 0
+    }
+
+    fn copies_of(&self, index: usize, schema: Schema) -> usize {
+        self.copies.get(index).map_or(0, |copies| copies[schema as usize] as usize)
+    }
+
+    /// Whether this event's text in this schema is written once to the object store and referenced (DESIGN, decision 2).
+    pub(super) fn stores(&self, index: usize, schema: Schema, bytes: usize, dehydrate: bool) -> bool {
+        let copies = self.copies_of(index, schema);
+        let inline_max = SQS_MESSAGE_BYTES_MAX - ENVELOPE_BYTES_RESERVED - ENTRY_OVERHEAD_BYTES;
+        let costs_too_much = copies > 1 && bytes.saturating_mul(copies) > INLINE_FAN_OUT_BYTES_MAX;
+        let is_dehydrated = dehydrate && bytes > DEHYDRATED_EVENT_BYTES_MIN;
+        copies > 0 && (costs_too_much || is_dehydrated || bytes > inline_max)
+    }
+
+    /// The messages, each rendered when it is asked for: all of them at once could take five hundred times the
+    /// request.
+    pub(super) fn messages(&self, request: &Request<'_>) -> impl Iterator<Item = OutgoingMessage> {
+        self.receivers.iter().flat_map(move |(subscription, range)| {
+            let indexes = &self.indexes[range.clone()];
+            let schema = output(self.input, subscription);
+            let sizes: Vec<_> = indexes.iter().map(|&index| request.size(schema, index as usize)).collect();
+            let runs = subscription.batching.messages(&sizes);
+            runs.into_iter().map(move |run| request.message(subscription, schema, &indexes[run]))
+        })
+    }
+}
+
+/// The schema in which a subscription receives events of this one. A topic is checked as a whole, so that its own events
+/// always have a conversion; others go out as they are.
+fn output(input: Schema, subscription: &Subscription) -> Schema {
+    let output = subscription.delivery_schema;
+    if input.converts_to(output) { output } else { input }
+}
+
+impl Request<'_> {
+    fn message(&self, subscription: &Subscription, schema: Schema, indexes: &[u32]) -> OutgoingMessage {
+        let entry = |&index: &u32| self.entry(subscription, schema, index as usize);
+        let delivery = Delivery {
+            topic: subscription.topic.clone(),
+            subscription: subscription.name.clone(),
+            schema,
+            published_at: self.at,
+            not_before: self.at,
+            attempts: 0,
+            last: None,
+            timed_out: false,
+            identity: subscription.created.identity(),
+            hops: self.origin.hops,
+            events: indexes.iter().map(entry).collect(),
+        };
+        OutgoingMessage { body: render_delivery(&delivery), group: Some(delivery.group()), delay_secs: 0 }
+    }
+
+    /// Custom events travel with their envelope; in the other schemas all of it is in the text.
+    fn envelope(&self, schema: Schema, index: usize) -> Option<&Arc<Envelope>> {
+        self.events[index].envelope().filter(|_| schema == Schema::Custom)
+    }
+
+    fn size(&self, schema: Schema, index: usize) -> EventSize {
+        let envelope = self.envelope(schema, index).map(|envelope| &**envelope);
+        EventSize::of(self.texts.payload(schema, index), envelope)
+    }
+
+    fn entry(&self, subscription: &Subscription, schema: Schema, index: usize) -> Entry {
+        let event = &self.events[index];
+        Entry {
+            key: format!("{}-{index}", self.id),
+            expires_at: decide::expires_at(
+                self.at,
+                event.expirytime(),
+                subscription.retry.time_to_live,
+                self.topic.default_time_to_live,
+            ),
+            traceparent: event.traceparent().map(str::to_owned),
+            marks: self.origin.marks,
+            envelope: self.envelope(schema, index).cloned(),
+            payload: self.texts.payload(schema, index).clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use posthaste_core::model::limits::EVENT_BYTES_MAX;
+    use posthaste_core::stored::topic::TopicRecord;
+    use posthaste_core::stored::wire::parse_delivery;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    /// A topic whose subscriptions have these types and batches; a batch of none is one that was not asked for.
+    fn topic(subscriptions: &[(char, u32)]) -> Topic {
+        let settings = |&(event_type, batch): &(char, u32)| {
+            let batching = (batch > 0).then(|| json!({ "maxEventsPerBatch": batch }));
+            json!({
+                "endpoint": { "url": "https://a.example.com/" },
+                "filter": { "includedEventTypes": [event_type] },
+                "batching": batching,
+            })
+        };
+        let named = subscriptions.iter().enumerate().map(|(n, s)| (format!("s{n}"), settings(s)));
+        let record = json!({
+            "v": 1, "name": "orders", "key1": "a", "key2": "b", "createdAt": 0, "updatedAt": 0,
+            "settings": { "subscriptions": named.collect::<serde_json::Map<_, _>>() },
+        });
+        TopicRecord::parse(record.to_string().as_bytes()).unwrap().compile().unwrap()
+    }
+
+    fn event(event_type: char) -> Event {
+        let json = json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": event_type });
+        Event::parse(Schema::CloudEvents, Bytes::from(json.to_string())).unwrap()
+    }
+
+    fn stores(copies: usize, bytes: usize, dehydrate: bool) -> bool {
+        let topic = topic(&vec![('a', 0); copies]);
+        Plan::of(&topic, &[event('a')], Timestamp::EPOCH).stores(0, Schema::CloudEvents, bytes, dehydrate)
+    }
+
+    #[test]
+    fn the_bounds_of_storing_are_exact() {
+        let quarter = INLINE_FAN_OUT_BYTES_MAX / 4;
+        assert!(!stores(5, INLINE_FAN_OUT_BYTES_MAX / 5, false));
+        assert!(stores(5, INLINE_FAN_OUT_BYTES_MAX / 5 + 1, false));
+        assert!(!stores(1, EVENT_BYTES_MAX, false));
+        assert!(stores(4, quarter, false), "it would not fit into a message");
+        assert!(!stores(1, DEHYDRATED_EVENT_BYTES_MIN, true));
+        assert!(stores(1, DEHYDRATED_EVENT_BYTES_MIN + 1, true));
+        assert!(!stores(0, EVENT_BYTES_MAX, true), "nobody receives it");
+    }
+
+    proptest! {
+        #[test]
+        fn every_subscription_receives_its_events_once_and_in_order(
+            subscriptions in prop::collection::vec((prop::sample::select(vec!['a', 'b', 'c']), 0_u32..15), 0..6),
+            types in prop::collection::vec(prop::sample::select(vec!['a', 'b', 'd']), 0..40),
+        ) {
+            let topic = topic(&subscriptions);
+            let events: Vec<Event> = types.iter().copied().map(event).collect();
+            let texts = Texts::inline(Schema::CloudEvents, &events);
+            let at = Timestamp::from_millis(1);
+            let request = Request { topic: &topic, events: &events, texts: &texts, at, id: "r", origin: Origin::default() };
+            let plan = Plan::of(&topic, &events, at);
+            let mut received = vec![Vec::new(); subscriptions.len()];
+            for message in plan.messages(&request) {
+                let delivery = parse_delivery(&message.body).unwrap();
+                let number: usize = delivery.subscription.as_str()[1..].parse().unwrap();
+                let most = match subscriptions[number].1 { 0 => 10, batch => batch as usize };
+                prop_assert!(delivery.events.len() <= most);
+                received[number].extend(delivery.events.into_iter().map(|entry| entry.key));
+            }
+            for ((wanted, _), received) in subscriptions.iter().zip(received) {
+                let of_type = types.iter().enumerate().filter(|(_, event_type)| *event_type == wanted);
+                prop_assert_eq!(received, of_type.map(|(n, _)| format!("r-{n}")).collect::<Vec<_>>());
+            }
+            let is_wanted = |event_type: &&char| subscriptions.iter().any(|(wanted, _)| wanted == *event_type);
+            prop_assert_eq!(plan.matched(), types.iter().filter(is_wanted).count());
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Notes that an endpoint said yes after a request of its had timed out. deliver writes one for each event;
+//! later attempts look for them, and deadletter before it writes.
+
+use std::collections::BTreeSet;
+
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::stored::layout;
+
+use posthaste_ports::{ObjectStore, PortError};
+
+/// Pages of notes looked through for the events of one subscription.
+const PAGES_MAX: usize = 10;
+
+/// Notes on one page.
+const PAGE_MAX: usize = 1000;
+
+/// Those of a subscription's events, by key, that are noted. One event costs one read; several cost one list,
+/// which is cheaper than a read of each.
+pub async fn answered_late<S: ObjectStore>(
+    store: &S,
+    topic: &TopicName,
+    subscription: &SubscriptionName,
+    keys: &BTreeSet<&str>,
+) -> Result<BTreeSet<String>, PortError> {
+    let mut keys_left = keys.iter();
+    match (keys_left.next(), keys_left.next()) {
+        (None, _) => Ok(BTreeSet::new()),
+        (Some(key), None) => {
+            let note = store.get(&layout::late(topic, subscription, key)).await?;
+            Ok(note.map(|_| (*key).to_owned()).into_iter().collect())
+        }
+        (Some(_), Some(_)) => listed(store, &layout::late_of(topic, subscription), keys).await,
+    }
+}
+
+async fn listed<S: ObjectStore>(
+    store: &S,
+    prefix: &str,
+    keys: &BTreeSet<&str>,
+) -> Result<BTreeSet<String>, PortError> {
+    let (mut found, mut after) = (BTreeSet::new(), None);
+    for _ in 0..PAGES_MAX {
+        let page = store.list(prefix, after.as_deref(), PAGE_MAX).await?;
+        let noted = page.objects.iter().filter_map(|object| object.key.strip_prefix(prefix));
+        found.extend(noted.filter(|key| keys.contains(key)).map(str::to_owned));
+        after = page.next_after;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use posthaste_ports::PutCondition;
+    use posthaste_testkit::memory::MemoryStore;
+    use posthaste_testkit::recorded::{Calls, Operation, Recorded};
+
+    async fn check(asked: &[&str], expected: &[&str], reads_and_lists: [usize; 2]) {
+        let (calls, memory) = (Calls::default(), MemoryStore::default());
+        let topic = TopicName::parse("orders").unwrap();
+        let [billing, other] = ["billing", "other"].map(|name| SubscriptionName::parse(name).unwrap());
+        for (subscription, key) in [(&billing, "a"), (&billing, "b"), (&other, "c")] {
+            let key = layout::late(&topic, subscription, key);
+            memory.put(&key, Bytes::new(), PutCondition::Always).await.unwrap();
+        }
+        let store = Recorded::new(memory, "state", &calls);
+        let keys = asked.iter().copied().collect();
+        let found = answered_late(&store, &topic, &billing, &keys).await.unwrap();
+        assert_eq!(found, expected.iter().map(|key| (*key).to_owned()).collect(), "{asked:?}");
+        assert_eq!([calls.count(Operation::Get), calls.count(Operation::List)], reads_and_lists);
+    }
+
+    #[tokio::test]
+    async fn one_event_costs_a_read_and_several_cost_a_list() {
+        check(&[], &[], [0, 0]).await;
+        check(&["a"], &["a"], [1, 0]).await;
+        check(&["c"], &[], [1, 0]).await;
+        check(&["b", "c", "d"], &["b"], [0, 1]).await;
+        check(&["a", "b"], &["a", "b"], [0, 1]).await;
+    }
+}

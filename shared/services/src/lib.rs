@@ -1,0 +1,29 @@
+//! What several functions do over the ports, each service in a module of its own: topics and what is known of links, read
+//! and cached; fan-out and notices; activity, drain and pressure; and small helpers for work in batches.
+
+#![warn(missing_docs)]
+
+pub mod activity;
+pub mod catch_panic;
+pub mod drain;
+pub mod fan_out;
+pub mod late_answers;
+pub mod link_health;
+pub mod memory_pressure;
+pub mod notifier;
+pub mod pressure_reader;
+pub mod replay;
+pub mod send_all;
+pub mod single_flight;
+pub mod topics;
+
+pub use activity::Activity;
+pub use drain::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports};
+pub use fan_out::{FanOut, FanOutError, Origin, Written};
+pub use link_health::{LINKS_MAX_AGE, LinkHealth, LinksError};
+pub use memory_pressure::{Relieved, Reliever};
+pub use notifier::{Addressee, NoticeError, Notifier};
+pub use pressure_reader::{Admitted, PRESSURE_MAX_AGE, PressureReader};
+pub use send_all::send_all;
+pub use single_flight::SingleFlight;
+pub use topics::{Registry, RegistryError};

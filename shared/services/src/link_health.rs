@@ -1,0 +1,245 @@
+//! What all workers know together of links and subscriptions that are not well: reads the parts of it, keeps them for a
+//! few seconds, and writes transitions.
+//!
+//! Nothing is read for a target that is well and was not suspected. Whoever writes does so under the condition that
+//! nobody wrote since it read; who loses reads again and applies what it saw to what stands there now, so that no
+//! transition is lost. What cannot be read counts as well.
+
+mod change;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use posthaste_core::circuit::{
+    Asked, Condition, Gate, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard, ShardError,
+    Target, shard_index, shard_key,
+};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
+
+use crate::SingleFlight;
+use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Revalidated};
+
+/// How old what is known may grow before it is read again by whoever asks for a target that is not well.
+pub const LINKS_MAX_AGE: Duration = Duration::from_secs(3);
+
+/// Why a transition was not written, or a part not read.
+#[derive(Debug, thiserror::Error)]
+pub enum LinksError {
+    /// The store.
+    #[error("failed to reach what is known of links")]
+    Store(#[from] PortError),
+    /// The object.
+    #[error("failed to understand what is known of links")]
+    Object(#[from] ShardError),
+    /// Others wrote again and again in between.
+    #[error("lost {0} races for what is known of links")]
+    Contended(u32),
+}
+
+/// What is known of links. Clones share it.
+#[derive(Debug, Clone)]
+pub struct LinkHealth<S, C> {
+    store: S,
+    clock: C,
+    settings: Arc<HealthSettings>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    shards: Mutex<[Known; LINK_SHARDS]>,
+    reads: SingleFlight<Result<(), Arc<LinksError>>>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Known {
+    shard: Arc<Shard>,
+    /// `None` where there is no object.
+    etag: Option<ETag>,
+    /// By the clock's `monotonic`; `None` before the first read.
+    checked_at: Option<Duration>,
+    /// The last look failed: everything counts as well until the next.
+    is_blind: bool,
+    /// How often something was learned, so that an answer that comes late does not undo what was written meanwhile.
+    times: u64,
+}
+
+impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
+    /// What is known in this state bucket.
+    pub fn new(store: S, clock: C, settings: HealthSettings) -> Self {
+        Self { store, clock, settings: Arc::new(settings), shared: Arc::default() }
+    }
+
+    /// The rules it goes by.
+    pub fn settings(&self) -> &HealthSettings {
+        &self.settings
+    }
+
+    /// What becomes of a delivery to a target. The store is asked only where the target is suspected, or known not to be
+    /// well, and what is known is some seconds old.
+    pub async fn gate(&self, target: &Target, is_suspected: bool) -> Gate {
+        let index = shard_index(target.link());
+        let known = self.known(index);
+        let gate = self.gate_of(&known, target);
+        if (!is_suspected && gate == Gate::Open) || self.is_fresh(&known) {
+            return gate;
+        }
+        self.look(index).await;
+        self.gate_of(&self.known(index), target)
+    }
+
+    /// Since when a target, or its link, has been recovering, as far as is known; `None` where neither is.
+    pub fn recovering_since(&self, target: &Target) -> Option<Timestamp> {
+        let shard = self.known(shard_index(target.link())).shard;
+        let link = Target::Link(target.link().clone());
+        let conditions = [target, &link].into_iter().filter_map(|target| shard.condition(target));
+        conditions.filter(|it| it.phase == Phase::Recovering).map(|it| it.since).max()
+    }
+
+    /// What was last known of a target that is not well; nobody is asked.
+    pub fn condition(&self, target: &Target) -> Option<Condition> {
+        self.known(shard_index(target.link())).shard.condition(target).cloned()
+    }
+
+    /// Asks for the right to probe a target, under this name. `None` where there is nothing to probe any more, or somebody
+    /// else has it; an error where it cannot be written down.
+    pub async fn claim(&self, target: &Target, by: &str) -> Result<Option<Probed>, LinksError> {
+        let (mut probed, settings) = (None, &*self.settings);
+        let claim = |shard: &mut Shard| {
+            probed = shard.claim(target, by, self.clock.now(), settings);
+            probed.is_some()
+        };
+        self.change(shard_index(target.link()), claim).await?;
+        Ok(probed)
+    }
+
+    /// Notes what was seen of targets that are all on one link. Answers those that changed. A success of a target that is
+    /// not known to be anything but well asks nobody.
+    pub async fn observe(&self, seen: &[(Target, Observation)]) -> Result<Vec<Target>, LinksError> {
+        let Some((first, _)) = seen.first() else { return Ok(Vec::new()) };
+        let index = shard_index(first.link());
+        let (known, now) = (self.known(index), self.clock.now());
+        // Of a target that is well, or is known to answer again, one more success is no news.
+        let is_left_alone = |target: &Target| {
+            known.shard.condition(target).is_some_and(|it| match it.phase {
+                Phase::Recovering => it.forced,
+                Phase::Glitch | Phase::Retry => !it.is_asked(now),
+            })
+        };
+        // Of many that were under way, the first that is asked to wait says it for all.
+        let is_known = |target: &Target, asked: &Asked| {
+            let ends_later = |it: &Condition| it.phase == Phase::Glitch && it.until >= asked.until;
+            let waits = matches!(self.gate_of(&known, target), Gate::Delay { .. });
+            waits && asked.probe.is_none() && known.shard.condition(target).is_some_and(ends_later)
+        };
+        let says_something = |(target, observation): &&(Target, Observation)| match observation {
+            Observation::Succeeded => is_left_alone(target),
+            Observation::Asked(asked) => !is_known(target, asked),
+            _ => true,
+        };
+        let seen: Vec<_> = seen.iter().filter(says_something).collect();
+        let mut changed = Vec::new();
+        if seen.is_empty() {
+            return Ok(changed);
+        }
+        let settings = &*self.settings;
+        let note = |shard: &mut Shard| {
+            changed.clear();
+            for (target, observation) in &seen {
+                if shard.observe(target, observation, now, settings) {
+                    changed.push(target.clone());
+                }
+            }
+            !changed.is_empty()
+        };
+        self.change(index, note).await?;
+        Ok(changed)
+    }
+
+    /// Every part in which something is known, read anew. One that a newer program wrote is passed over.
+    pub async fn all(&self) -> Result<Vec<(usize, Arc<Shard>)>, LinksError> {
+        let listed = self.store.list(layout::LINKS, None, LINK_SHARDS * 2).await?;
+        let is_listed = |index: &usize| listed.objects.iter().any(|object| object.key == shard_key(*index));
+        let mut all = Vec::new();
+        for index in (0..LINK_SHARDS).filter(is_listed) {
+            match self.read(index).await {
+                Err(error @ LinksError::Object(_)) => {
+                    tracing::error!(index, error = &error as &dyn std::error::Error, "links passed over");
+                    continue;
+                }
+                read => read?,
+            }
+            let shard = self.known(index).shard;
+            if !shard.is_empty() {
+                all.push((index, shard));
+            }
+        }
+        Ok(all)
+    }
+
+    fn gate_of(&self, known: &Known, target: &Target) -> Gate {
+        if known.is_blind { Gate::Open } else { known.shard.gate(target, self.clock.now(), &self.settings) }
+    }
+
+    fn is_fresh(&self, known: &Known) -> bool {
+        known.checked_at.is_some_and(|at| self.clock.monotonic().saturating_sub(at) < LINKS_MAX_AGE)
+    }
+
+    /// Reads a part, once for all who ask meanwhile. What cannot be read counts as well, for as long as a read is good.
+    async fn look(&self, index: usize) {
+        let key = shard_key(index);
+        let read = self.shared.reads.run(&key, || async { self.read(index).await.map_err(Arc::new) }).await;
+        if let Err(error) = read {
+            tracing::warn!(%key, error = &*error as &dyn std::error::Error, "links not looked up, they count as well");
+            let mut shards = self.lock();
+            let known = &mut shards[index % LINK_SHARDS];
+            (known.is_blind, known.checked_at) = (true, Some(self.clock.monotonic()));
+        }
+    }
+
+    async fn read(&self, index: usize) -> Result<(), LinksError> {
+        let (key, known) = (shard_key(index), self.known(index));
+        let read = match &known.etag {
+            Some(etag) => self.store.get_if_changed(&key, etag).await?,
+            None => self.store.get(&key).await?.map_or(Revalidated::Missing, Revalidated::Changed),
+        };
+        match read {
+            Revalidated::Unchanged => self.learn(index, known.times, known.shard, known.etag),
+            Revalidated::Missing => self.learn(index, known.times, Arc::default(), None),
+            Revalidated::Changed(object) => {
+                let shard = match Shard::parse(&object.bytes) {
+                    // It is written anew with the next transition.
+                    Err(error @ ShardError::Malformed(_)) => {
+                        tracing::error!(%key, error = &error as &dyn std::error::Error, "links not understood, they count as well");
+                        Shard::default()
+                    }
+                    parsed => parsed?,
+                };
+                self.learn(index, known.times, Arc::new(shard), Some(object.etag));
+            }
+        }
+        Ok(())
+    }
+
+    fn known(&self, index: usize) -> Known {
+        self.lock()[index % LINK_SHARDS].clone()
+    }
+
+    /// Keeps what was read since something was last learned, or was written now; what was learned during a read is newer.
+    fn learn(&self, index: usize, times: u64, shard: Arc<Shard>, etag: Option<ETag>) {
+        let mut shards = self.lock();
+        let known = &mut shards[index % LINK_SHARDS];
+        if known.times == times {
+            let checked_at = Some(self.clock.monotonic());
+            *known = Known { shard, etag, checked_at, is_blind: false, times: times + 1 };
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [Known; LINK_SHARDS]> {
+        self.shared.shards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! Writing a part under the condition that nobody else has.
+
+use std::sync::Arc;
+
+use posthaste_core::circuit::{LINK_SHARDS, Shard, shard_key};
+
+use super::{LinkHealth, LinksError};
+use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition};
+
+/// How often a lost race is run again. Each time somebody else's write has won, and a part gets a few writes a minute.
+const TRIES_MAX: u32 = 32;
+
+impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
+    /// Changes a part, and answers whether anything was to be changed. `change` may be called more than once, each time
+    /// with what stands there.
+    pub async fn change(
+        &self,
+        index: usize,
+        mut change: impl FnMut(&mut Shard) -> bool + Send,
+    ) -> Result<bool, LinksError> {
+        let (index, mut tries) = (index % LINK_SHARDS, 0);
+        let known = self.known(index);
+        let mut is_read = known.is_blind || !self.is_fresh(&known);
+        if is_read {
+            self.read(index).await?;
+        }
+        loop {
+            let known = self.known(index);
+            let mut shard = Shard::clone(&known.shard);
+            if !change(&mut shard) {
+                if is_read {
+                    return Ok(false);
+                }
+                // That there is nothing to do is not taken from memory.
+                is_read = true;
+                self.read(index).await?;
+                continue;
+            }
+            let condition = known.etag.map_or(PutCondition::IfAbsent, PutCondition::IfMatch);
+            match self.store.put(&shard_key(index), shard.render(), condition).await {
+                Ok(etag) => {
+                    // Newer than whatever was read meanwhile.
+                    let times = self.known(index).times;
+                    self.learn(index, times, Arc::new(shard), Some(etag));
+                    return Ok(true);
+                }
+                Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
+                Err(error) => return Err(error.into()),
+            }
+            tries += 1;
+            if tries == TRIES_MAX {
+                return Err(LinksError::Contended(tries));
+            }
+            is_read = true;
+            self.read(index).await?;
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The book over a store in memory: what it asks, what it does when it cannot, and many workers that race.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use posthaste_core::attempt::outcome::OutcomeName;
+use posthaste_core::circuit::{Failure, Phase};
+
+use super::*;
+use posthaste_ports::{ErrorKind, ListPage, Object, PutCondition};
+use posthaste_testkit::memory::{MemoryStore, SetClock};
+use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
+
+const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
+
+fn target(text: &str) -> Target {
+    Target::parse(text).unwrap()
+}
+
+fn link() -> Target {
+    target("https://a.example:443")
+}
+
+fn failing() -> Observation {
+    Observation::Failing { failures: 10, last: BUSY, began: Timestamp::EPOCH }
+}
+
+fn probe_failed(by: &str) -> Observation {
+    Observation::ProbeFailed { by: by.to_owned(), last: BUSY }
+}
+
+/// A store whose calls let others go first, each a different number of times.
+#[derive(Debug, Clone, Default)]
+struct Slow {
+    store: MemoryStore,
+    calls: Arc<AtomicU32>,
+}
+
+impl Slow {
+    async fn wait(&self) {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        for _ in 0..(call.wrapping_mul(2_654_435_761) >> 29) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl ObjectStore for Slow {
+    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+        self.wait().await;
+        self.store.get(key).await
+    }
+
+    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+        self.wait().await;
+        self.store.get_if_changed(key, known).await
+    }
+
+    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+        self.wait().await;
+        let put = self.store.put(key, bytes, condition).await;
+        self.wait().await;
+        put
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), PortError> {
+        self.store.delete(key).await
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+        self.store.list(prefix, after, max).await
+    }
+}
+
+/// Workers with caches of their own over one store.
+fn workers(count: usize, store: &Slow, clock: &SetClock) -> Vec<LinkHealth<Slow, SetClock>> {
+    let worker = |_| LinkHealth::new(store.clone(), clock.clone(), HealthSettings::default());
+    (0..count).map(worker).collect()
+}
+
+async fn conditions(book: &LinkHealth<Slow, SetClock>) -> Vec<(String, Phase, u32)> {
+    let all = book.all().await.unwrap();
+    all.iter()
+        .flat_map(|(_, shard)| shard.conditions())
+        .map(|(target, it)| (target.to_string(), it.phase, it.hold))
+        .collect()
+}
+
+#[tokio::test]
+async fn of_a_target_that_is_well_nobody_is_asked() {
+    let (calls, clock) = (Calls::default(), SetClock::default());
+    let store = Recorded::new(MemoryStore::default(), "state", &calls);
+    let book = LinkHealth::new(store, clock.clone(), HealthSettings::default());
+    for _ in 0..100 {
+        assert_eq!(book.gate(&link(), false).await, Gate::Open);
+        assert_eq!(book.observe(&[(link(), Observation::Succeeded)]).await.unwrap(), []);
+        clock.advance(Duration::from_secs(1));
+    }
+    assert_eq!(calls.all().len(), 0);
+    book.gate(&link(), true).await;
+    book.gate(&link(), true).await;
+    assert_eq!(calls.all().len(), 1);
+}
+
+#[tokio::test]
+async fn a_pause_is_written_once_for_all_that_were_under_way() {
+    let (calls, clock) = (Calls::default(), SetClock::default());
+    let store = Recorded::new(MemoryStore::default(), "state", &calls);
+    let book = LinkHealth::new(store, clock.clone(), HealthSettings::default());
+    let mine = target("https://a.example:443 orders.billing");
+    let asked = |secs| {
+        let until = clock.now() + Duration::from_secs(secs);
+        Observation::Asked(Asked { until, last: BUSY, began: clock.now(), probe: None })
+    };
+    let changed = async |seen| book.observe(&[(mine.clone(), seen)]).await.unwrap().len();
+    assert_eq!(changed(asked(60)).await, 1);
+    let written = calls.all().len();
+    for known in [asked(60), asked(30), Observation::Succeeded] {
+        assert_eq!(changed(known).await, 0);
+    }
+    assert_eq!(calls.all().len(), written);
+    // The latest end wins.
+    assert_eq!(changed(asked(90)).await, 1);
+    assert_eq!(calls.all().len(), written + 1);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_counts_as_well() {
+    let (clock, store) = (SetClock::default(), MemoryStore::default());
+    let sound = LinkHealth::new(store.clone(), clock.clone(), HealthSettings::default());
+    sound.observe(&[(link(), failing())]).await.unwrap();
+    let plan = Plan::by(|_| Some(Fault::Before(ErrorKind::Other)));
+    let faulty = Faulty::new(store, "state", &plan);
+    let blind = LinkHealth::new(faulty, clock.clone(), HealthSettings::default());
+    assert_eq!(blind.gate(&link(), true).await, Gate::Open);
+    assert!(blind.observe(&[(link(), failing())]).await.is_err());
+    assert!(blind.claim(&link(), "me").await.is_err());
+    assert_ne!(sound.gate(&link(), true).await, Gate::Open);
+}
+
+#[tokio::test]
+async fn an_object_that_is_not_understood_counts_as_well_and_is_written_anew_unless_it_is_newer() {
+    let check = |text: &'static str, is_written: bool| async move {
+        let (clock, store) = (SetClock::default(), MemoryStore::default());
+        let key = shard_key(shard_index(link().link()));
+        store.put(&key, Bytes::from_static(text.as_bytes()), PutCondition::Always).await.unwrap();
+        let book = LinkHealth::new(store.clone(), clock, HealthSettings::default());
+        assert_eq!(book.gate(&link(), true).await, Gate::Open);
+        let _ = book.observe(&[(link(), failing())]).await;
+        let left = store.get(&key).await.unwrap().unwrap().bytes;
+        assert_eq!(left != text.as_bytes(), is_written, "{text}");
+    };
+    check("not JSON", true).await;
+    check(r#"{"v":99,"targets":{}}"#, false).await;
+}
+
+#[tokio::test]
+async fn of_workers_that_race_no_transition_is_lost_and_one_probes() {
+    for count in [2, 10] {
+        let (store, clock) = (Slow::default(), SetClock::default());
+        let workers = workers(count, &store, &clock);
+        // Every worker sees the link fail, and a subscription of its own.
+        let own = |index: usize| target(&format!("https://a.example:443 orders.s{index}"));
+        let seen: Vec<_> = (0..count).map(|index| [(link(), failing()), (own(index), failing())]).collect();
+        let noted = join_all(workers.iter().zip(&seen).map(|(worker, seen)| worker.observe(seen))).await;
+        let changed: Vec<_> = noted.into_iter().flat_map(Result::unwrap).collect();
+        assert_eq!(changed.iter().filter(|target| **target == link()).count(), 1, "told once");
+        assert_eq!(conditions(&workers[0]).await.len(), count + 1);
+        for (expected_phase, expected_hold) in
+            [(Phase::Glitch, 2), (Phase::Glitch, 3), (Phase::Retry, 1), (Phase::Retry, 2)]
+        {
+            clock.advance(Duration::from_mins(16));
+            let names: Vec<_> = (0..count).map(|index| index.to_string()).collect();
+            let mine = own(0);
+            let claims = workers.iter().zip(&names).map(|(worker, name)| worker.claim(&mine, name));
+            let claimed = join_all(claims).await;
+            let winners: Vec<_> =
+                (0..count).filter(|index| claimed[*index].as_ref().unwrap().is_some()).collect();
+            assert_eq!(winners.len(), 1, "{count} workers");
+            // Everybody reports a failed probe, also those who have none; only the winner's counts.
+            let failed =
+                names.iter().map(|name| vec![(link(), probe_failed(name)), (own(0), probe_failed(name))]);
+            let failed: Vec<_> = failed.collect();
+            let noted =
+                join_all(workers.iter().zip(&failed).map(|(worker, seen)| worker.observe(seen))).await;
+            assert_eq!(noted.into_iter().map(|it| it.unwrap().len()).sum::<usize>(), 2);
+            let found = conditions(&workers[count - 1]).await;
+            for name in [link().to_string(), own(0).to_string()] {
+                assert!(found.contains(&(name, expected_phase, expected_hold)), "{found:?}");
+            }
+        }
+        // One success brings the link back for everybody, also while others still report failures.
+        let succeeded = [(link(), Observation::Succeeded), (own(0), Observation::Succeeded)];
+        let late = [(link(), failing())];
+        let (first, second) = tokio::join!(workers[0].observe(&succeeded), workers[1].observe(&late));
+        first.unwrap();
+        second.unwrap();
+        clock.advance(LINKS_MAX_AGE);
+        let mine = own(0);
+        let gates = join_all(workers.iter().map(|worker| worker.gate(&mine, true))).await;
+        assert!(gates.iter().all(|gate| matches!(gate, Gate::Ramp { .. })), "{gates:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_knows_of_a_hold_learns_within_seconds_that_it_has_ended() {
+    let (store, clock) = (Slow::default(), SetClock::default());
+    let both = workers(2, &store, &clock);
+    both[0].observe(&[(link(), failing())]).await.unwrap();
+    assert_ne!(both[1].gate(&link(), true).await, Gate::Open);
+    both[0].observe(&[(link(), Observation::Forced)]).await.unwrap();
+    clock.advance(LINKS_MAX_AGE);
+    assert!(matches!(both[1].gate(&link(), false).await, Gate::Ramp { .. }));
+}
+
+#[tokio::test]
+async fn one_look_that_fails_does_not_lose_the_answer_to_a_probe() {
+    let (clock, store) = (SetClock::default(), MemoryStore::default());
+    let fails = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let flag = Arc::clone(&fails);
+    let plan = Plan::by(move |_| flag.load(Ordering::Relaxed).then_some(Fault::Before(ErrorKind::Other)));
+    let book = LinkHealth::new(Faulty::new(store, "state", &plan), clock.clone(), HealthSettings::default());
+    book.observe(&[(link(), failing())]).await.unwrap();
+    clock.advance(Duration::from_mins(1));
+    assert!(book.claim(&link(), "me").await.unwrap().is_some());
+    clock.advance(LINKS_MAX_AGE);
+    fails.store(true, Ordering::Relaxed);
+    assert_eq!(book.gate(&link(), true).await, Gate::Open);
+    fails.store(false, Ordering::Relaxed);
+    book.observe(&[(link(), probe_failed("me"))]).await.unwrap();
+    assert_eq!(book.condition(&link()).unwrap().hold, 2);
+}
+
+#[tokio::test]
+async fn all_parts_are_listed_and_the_empty_ones_left_out() {
+    let (store, clock) = (Slow::default(), SetClock::default());
+    let book = workers(1, &store, &clock).remove(0);
+    assert!(book.all().await.unwrap().is_empty());
+    for host in ["a", "b", "c", "d"] {
+        book.observe(&[(target(&format!("https://{host}.example:443")), failing())]).await.unwrap();
+    }
+    assert_eq!(conditions(&book).await.len(), 4);
+}

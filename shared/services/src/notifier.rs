@@ -1,0 +1,246 @@
+//! Notices on their way: to the topic that a topic names for them, or that the operator named for what is about no topic,
+//! through the same fan-out as every event.
+//!
+//! A notice is told at least once. It is not told where that is impossible, because the topic for it is not there,
+//! cannot be read or is not ours to write to: then it is counted and logged, and whoever tells it goes on.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use metrics::Label;
+use posthaste_core::events::Event;
+use posthaste_core::events::notice::Notice;
+use posthaste_core::model::delivery::Marks;
+use posthaste_core::model::hops::Hops;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::topic::Topic;
+
+use crate::{FanOut, FanOutError, Origin, Registry, RegistryError};
+use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, QueueSender};
+
+/// Bytes of rendered notices that are gathered before they are sent. A row of notices may be many times that.
+const NOTICES_BYTES_PREFERRED: usize = 1024 * 1024;
+
+/// What every notice is marked with, so that there is none about it.
+const MARKS: Marks = Marks { notice: true, replayed: false };
+
+/// What telling notices needs from outside.
+#[derive(Debug)]
+pub struct Notifier<'a, Q, S, C, E> {
+    /// Topics, for the one that is told of and the one that is told.
+    pub registry: &'a Registry<S, C>,
+    /// The way into the delivery queue.
+    pub fan_out: FanOut<'a, Q, S, C, E>,
+}
+
+/// Who is told.
+#[derive(Debug, Clone)]
+pub enum Addressee {
+    /// The topic names nobody, or is not there any more itself.
+    Nobody,
+    /// The topic names one that cannot be told.
+    Missing(TopicName),
+    /// This topic.
+    Topic(Arc<Topic>),
+}
+
+/// Why notices were not told this time. What was written of them is delivered; telling them again may duplicate that.
+#[derive(Debug, thiserror::Error)]
+pub enum NoticeError {
+    /// It cannot be known who is to be told.
+    #[error("failed to look up who is to be told")]
+    Topic(#[source] RegistryError),
+    /// They could not be written.
+    #[error("failed to write the notices")]
+    FanOut(#[source] FanOutError),
+}
+
+impl Addressee {
+    /// Whether there is somebody a notice is to be made for, be it only to count it.
+    pub fn is_named(&self) -> bool {
+        !matches!(self, Self::Nobody)
+    }
+}
+
+impl<Q, S, C, E> Notifier<'_, Q, S, C, E>
+where
+    Q: QueueSender,
+    S: ObjectStore,
+    C: Clock,
+    E: Entropy,
+{
+    /// Tells whoever the topic `about` names. When this returns `Ok`, each notice is durable or was counted as not sent.
+    pub async fn tell(&self, about: &TopicName, notices: &[Notice<'_>]) -> Result<(), NoticeError> {
+        let Some(topic) = self.topic_of(about, notices).await? else { return Ok(()) };
+        let to = self.addressee_of(&topic).await?;
+        let own: Vec<_> = notices.iter().copied().filter(|notice| notice.is_about(&topic)).collect();
+        if to.is_named() && own.len() < notices.len() {
+            let left_out = notices.len() - own.len();
+            count_not_sent(Some(about), left_out);
+            tracing::warn!(topic = %about, notices = left_out, "notices not sent: they tell of an earlier topic of this name");
+        }
+        // Boxed, here and below: of the futures around it all, the compiler would find the layout too deep otherwise.
+        Box::pin(self.send(about, &to, &own)).await
+    }
+
+    /// The topic that notices are about, read again where it seems to be another one than they are about.
+    async fn topic_of(
+        &self,
+        about: &TopicName,
+        notices: &[Notice<'_>],
+    ) -> Result<Option<Arc<Topic>>, NoticeError> {
+        let known = self.topic(about).await?;
+        match &known {
+            Some(topic) if !notices.iter().all(|notice| notice.is_about(topic)) => {
+                let now = self.fan_out.clock.monotonic();
+                self.registry.topic_asked_after(about, now).await.map_err(NoticeError::Topic)
+            }
+            _ => Ok(known),
+        }
+    }
+
+    /// Tells the subscribers of the topic `name` of what is about no topic.
+    pub async fn tell_system(&self, name: &TopicName, notices: &[Notice<'_>]) -> Result<(), NoticeError> {
+        let to = self.named(name).await?;
+        Box::pin(self.send_about(None, &to, notices)).await
+    }
+
+    /// Who is to be told of what befalls the topic `about`.
+    pub async fn addressee(&self, about: &TopicName) -> Result<Addressee, NoticeError> {
+        let Some(topic) = self.topic(about).await? else { return Ok(Addressee::Nobody) };
+        self.addressee_of(&topic).await
+    }
+
+    async fn addressee_of(&self, topic: &Topic) -> Result<Addressee, NoticeError> {
+        let Some(name) = &topic.notices_topic else { return Ok(Addressee::Nobody) };
+        self.named(name).await
+    }
+
+    async fn named(&self, name: &TopicName) -> Result<Addressee, NoticeError> {
+        let told = self.topic(name).await?;
+        Ok(told.map_or_else(|| Addressee::Missing(name.clone()), Addressee::Topic))
+    }
+
+    /// Tells the addressee, a number of notices at a time. `about` is the topic they are about.
+    pub async fn send(
+        &self,
+        about: &TopicName,
+        to: &Addressee,
+        notices: &[Notice<'_>],
+    ) -> Result<(), NoticeError> {
+        self.send_about(Some(about), to, notices).await
+    }
+
+    async fn send_about(
+        &self,
+        about: Option<&TopicName>,
+        to: &Addressee,
+        notices: &[Notice<'_>],
+    ) -> Result<(), NoticeError> {
+        let topic = match to {
+            Addressee::Nobody => return Ok(()),
+            Addressee::Missing(name) => {
+                count_not_sent(about, notices.len());
+                tracing::error!(topic = about.map(tracing::field::display), notices_topic = %name, notices = notices.len(), "notices not sent: their topic is not there");
+                return Ok(());
+            }
+            Addressee::Topic(topic) => topic,
+        };
+        let hops = notices.iter().map(Notice::hops).max().unwrap_or_default();
+        let (mut events, mut bytes) = (Vec::new(), 0);
+        for notice in notices {
+            let Some(event) = render(about, topic, notice) else { continue };
+            bytes += event.json().len();
+            events.push(event);
+            if bytes >= NOTICES_BYTES_PREFERRED {
+                self.write(about, topic, &std::mem::take(&mut events), hops).await?;
+                bytes = 0;
+            }
+        }
+        self.write(about, topic, &events, hops).await
+    }
+
+    async fn write(
+        &self,
+        about: Option<&TopicName>,
+        to: &Topic,
+        events: &[Event],
+        hops: Hops,
+    ) -> Result<(), NoticeError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        match Box::pin(self.fan_out.write(to, events, false, Origin { marks: MARKS, hops })).await {
+            Ok(_) => {
+                metrics::counter!("NoticeSentCount", labels(about)).increment(events.len() as u64);
+                tracing::info!(topic = about.map(tracing::field::display), notices_topic = %to.name, notices = events.len(), "notices sent");
+                Ok(())
+            }
+            Err(error) if is_final(error.port_error().kind) => {
+                count_not_sent(about, events.len());
+                tracing::error!(topic = about.map(tracing::field::display), notices_topic = %to.name, notices = events.len(), error = &error as &dyn std::error::Error, "notices not sent: they are refused");
+                Ok(())
+            }
+            Err(error) => Err(NoticeError::FanOut(error)),
+        }
+    }
+
+    /// A topic; one whose record is broken is as good as none, because waiting does not mend it.
+    async fn topic(&self, name: &TopicName) -> Result<Option<Arc<Topic>>, NoticeError> {
+        match self.registry.topic(name).await {
+            Err(RegistryError::Record(error)) => {
+                tracing::error!(topic = %name, error = &error as &dyn std::error::Error, "the topic's record says nothing of notices");
+                Ok(None)
+            }
+            Err(RegistryError::Store(error)) if error.kind == ErrorKind::Damaged => {
+                tracing::error!(topic = %name, error = &error as &dyn std::error::Error, "the topic's record says nothing of notices");
+                Ok(None)
+            }
+            found => found.map_err(NoticeError::Topic),
+        }
+    }
+}
+
+/// Whether a write that failed so would fail for ever.
+fn is_final(kind: ErrorKind) -> bool {
+    match kind {
+        ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid => true,
+        ErrorKind::PreconditionFailed
+        | ErrorKind::Throttled { .. }
+        | ErrorKind::TimedOut
+        | ErrorKind::Full
+        | ErrorKind::Damaged
+        | ErrorKind::Other => false,
+    }
+}
+
+fn render(about: Option<&TopicName>, to: &Topic, notice: &Notice<'_>) -> Option<Event> {
+    let rendered = notice.event(to.input_schema);
+    rendered
+        .inspect_err(|error| {
+            count_not_sent(about, 1);
+            tracing::error!(topic = about.map(tracing::field::display), notices_topic = %to.name, error = error as &dyn std::error::Error, "notice not sent: it cannot be rendered");
+        })
+        .ok()
+}
+
+/// Counts notices about a topic that are not told, and will not be.
+pub fn not_sent(about: &TopicName, notices: usize) {
+    count_not_sent(Some(about), notices);
+}
+
+/// Counts notices about no topic that are not told, and will not be.
+pub fn system_not_sent(notices: usize) {
+    count_not_sent(None, notices);
+}
+
+fn count_not_sent(about: Option<&TopicName>, notices: usize) {
+    metrics::counter!("NoticeNotSentCount", labels(about)).increment(notices as u64);
+}
+
+/// The topic that a notice is about. What is about none has no label.
+fn labels(about: Option<&TopicName>) -> Vec<Label> {
+    about.map(|topic| Label::new("topic", topic.to_string())).into_iter().collect()
+}

@@ -1,0 +1,151 @@
+//! The reader over a store in memory and a clock that is set by hand.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use posthaste_core::pressure::{Level, PressureSettings, Readings, Resource, Usage, evaluate};
+
+use super::*;
+use posthaste_ports::{ErrorKind, PutCondition};
+use posthaste_testkit::memory::{MemoryStore, SetClock};
+use posthaste_testkit::recorded::Operation;
+use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
+
+struct World {
+    store: MemoryStore,
+    clock: SetClock,
+    calls: Calls,
+    reader: PressureReader<Recorded<Faulty<MemoryStore>>, SetClock>,
+}
+
+impl World {
+    fn with(plan: &Plan) -> Self {
+        let (store, clock, calls) = (MemoryStore::default(), SetClock::default(), Calls::default());
+        let decorated = Recorded::new(Faulty::new(store.clone(), "state", plan), "state", &calls);
+        let reader = PressureReader::new(decorated, clock.clone(), PRESSURE_MAX_AGE);
+        Self { store, clock, calls, reader }
+    }
+
+    /// What a monitor writes at this moment with so much memory used.
+    async fn write(&self, memory_percent: u64) {
+        let now = self.clock.now();
+        let memory = Some(Usage { used: memory_percent, total: 100 });
+        let readings = Readings { memory, ..Readings::default() };
+        let (state, _) = evaluate(&PressureState::normal(now), &readings, &PressureSettings::default(), now);
+        self.put(state.render()).await;
+    }
+
+    async fn put(&self, bytes: Vec<u8>) {
+        self.store.put(PRESSURE_KEY, Bytes::from(bytes), PutCondition::Always).await.unwrap();
+    }
+
+    async fn level(&self) -> Option<Level> {
+        self.reader.state().await.map(|state| state.level())
+    }
+
+    fn reads(&self) -> usize {
+        self.calls.count(Operation::Get) + self.calls.count(Operation::GetIfChanged)
+    }
+}
+
+#[tokio::test]
+async fn the_state_is_read_at_most_every_two_seconds() {
+    let world = World::with(&Plan::none());
+    assert_eq!(world.level().await, None);
+    world.write(95).await;
+    world.clock.advance(Duration::from_millis(1999));
+    assert_eq!((world.level().await, world.reads()), (None, 1));
+    world.clock.advance(Duration::from_millis(1));
+    assert_eq!((world.level().await, world.reads()), (Some(Level::High), 2));
+    assert_eq!((world.level().await, world.reads()), (Some(Level::High), 2));
+}
+
+#[tokio::test]
+async fn a_producer_is_told_what_the_state_says() {
+    let world = World::with(&Plan::none());
+    world.write(95).await;
+    let told = world.reader.admit(Tier::Internal).await;
+    let retry_after = posthaste_core::pressure::REFUSED_RETRY_AFTER;
+    assert_eq!(
+        told,
+        Admitted {
+            admission: Admission::Refuse { retry_after, resource: Resource::SystemMemory },
+            header: Some("high; resource=system-memory; retry-after=30".to_owned()),
+            pressing: world.reader.state().await.unwrap().resource(Resource::SystemMemory).cloned(),
+            dehydrate: true,
+            base: Duration::ZERO,
+        }
+    );
+}
+
+#[tokio::test]
+async fn a_store_that_fails_leaves_the_last_known_state_in_use() {
+    let plan = Plan::by(|effect| (effect.number > 0).then_some(Fault::Before(ErrorKind::TimedOut)));
+    let world = World::with(&plan);
+    world.write(95).await;
+    for _ in 0..3 {
+        assert_eq!(world.level().await, Some(Level::High));
+        world.clock.advance(PRESSURE_MAX_AGE);
+    }
+    assert_eq!(plan.faults(), 2);
+}
+
+#[tokio::test]
+async fn a_state_that_is_gone_or_garbage_counts_as_normal() {
+    let world = World::with(&Plan::none());
+    for bytes in [Some(&b"null"[..]), None] {
+        world.write(95).await;
+        world.clock.advance(PRESSURE_MAX_AGE);
+        assert_eq!(world.level().await, Some(Level::High));
+        match bytes {
+            Some(bytes) => world.put(bytes.to_vec()).await,
+            None => world.store.delete(PRESSURE_KEY).await.unwrap(),
+        }
+        world.clock.advance(PRESSURE_MAX_AGE);
+        let normal = Admitted {
+            admission: Admission::Accept,
+            header: None,
+            pressing: None,
+            dehydrate: false,
+            base: Duration::ZERO,
+        };
+        assert_eq!(world.reader.admit(Tier::Bulk).await, normal);
+    }
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_read_that_hangs_and_dropping_it_lets_the_next_one_read() {
+    let plan = Plan::by(|effect| (effect.number == 1).then_some(Fault::HangBefore));
+    let world = World::with(&plan);
+    world.write(95).await;
+    assert_eq!(world.level().await, Some(Level::High));
+    world.clock.advance(PRESSURE_MAX_AGE);
+    world.write(10).await;
+    {
+        let mut hanging = pin!(world.level());
+        let mut context = Context::from_waker(Waker::noop());
+        assert_eq!(hanging.as_mut().poll(&mut context), Poll::Pending);
+        assert_eq!((world.level().await, world.reads()), (Some(Level::High), 1));
+    }
+    assert_eq!((world.level().await, plan.effects()), (Some(Level::Normal), 3));
+}
+
+#[tokio::test]
+async fn what_every_acknowledgement_waits_outlasts_the_monitor_and_nothing_else_does() {
+    let world = World::with(&Plan::none());
+    let base = Duration::from_secs(2);
+    let now = world.clock.now();
+    let readings = Readings { memory: Some(Usage { used: 95, total: 100 }), ..Readings::default() };
+    let mut settings = PressureSettings::default();
+    settings.tarpit.base = base;
+    let (state, _) = evaluate(&PressureState::normal(now), &readings, &settings, now);
+    world.put(state.render()).await;
+    assert!(world.reader.admit(Tier::Bulk).await.is_held_back());
+    world.clock.advance(Duration::from_secs(901));
+    let rest =
+        Admitted { admission: Admission::Delay(base), header: None, pressing: None, dehydrate: false, base };
+    assert_eq!((world.reader.admit(Tier::Bulk).await, world.level().await), (rest.clone(), None));
+    assert!(!rest.is_held_back());
+}

@@ -1,0 +1,42 @@
+//! The dead-letter objects of a replay, page by page: for whoever carries it out, and for whoever counts before.
+
+use posthaste_core::release::replay::Selection;
+
+use posthaste_ports::{ListPage, ObjectStore, PortError};
+
+/// Most objects of a page; what S3 gives at most.
+const PAGE_MAX: usize = 1000;
+
+/// An object that may hold what was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LetterObject {
+    /// Its key.
+    pub key: String,
+    /// Its size in bytes; `None` for one that was named and not listed.
+    pub bytes: Option<u64>,
+}
+
+/// A page of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LetterObjects {
+    /// The objects, in the order of their keys. There may be none on a page that is not the last.
+    pub objects: Vec<LetterObject>,
+    /// The key after which the next page begins, if there may be more.
+    pub next_after: Option<String>,
+}
+
+/// The next objects of a replay, after this key.
+pub async fn letter_objects(
+    bucket: &impl ObjectStore,
+    selection: &Selection,
+    after: Option<&str>,
+) -> Result<LetterObjects, PortError> {
+    if let Some(keys) = selection.keys_after(after) {
+        let objects = keys.map(|key| LetterObject { key: key.to_owned(), bytes: None }).collect();
+        return Ok(LetterObjects { objects, next_after: None });
+    }
+    let ListPage { objects, next_after } = bucket.list(selection.prefix(), after, PAGE_MAX).await?;
+    let wanted = objects.into_iter().filter(|meta| selection.takes_object(&meta.key, meta.modified_at));
+    let objects = wanted.map(|meta| LetterObject { key: meta.key, bytes: Some(meta.size) }).collect();
+    Ok(LetterObjects { objects, next_after })
+}

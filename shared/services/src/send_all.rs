@@ -1,0 +1,229 @@
+//! Sending more messages than one batch holds.
+
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt};
+use posthaste_core::model::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
+
+use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, QueueSender};
+
+/// Most batches of one [`send_all`] that are under way at once.
+pub const BATCHES_AT_ONCE_MAX: usize = 8;
+
+/// How many of the last batches begun are looked at for room; older ones count as full.
+const OPEN_BATCHES_MAX: usize = 16;
+
+const DOING: &str = "send a batch of messages";
+
+/// Sends any number of messages in batches of at most 10 entries and 1 MiB, several at once.
+///
+/// The answer has one result per message, in order, with the meaning of [`QueueSender::send_batch`]'s entries; what
+/// befell a batch as a whole is told of each of its messages.
+pub async fn send_all(
+    sender: &impl QueueSender,
+    messages: Vec<OutgoingMessage>,
+) -> Vec<Result<(), PortError>> {
+    let count = messages.len();
+    let batches = pack(messages);
+    let answers =
+        stream::iter(batches).map(|batch| send(sender, batch)).buffer_unordered(BATCHES_AT_ONCE_MAX);
+    let mut answers: Vec<_> = answers.collect::<Vec<_>>().await.into_iter().flatten().collect();
+    debug_assert_eq!(answers.len(), count);
+    answers.sort_unstable_by_key(|(index, _)| *index);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+/// Messages that go together, each with its place in the whole.
+#[derive(Debug, Default)]
+struct Batch {
+    indices: Vec<usize>,
+    entries: Vec<OutgoingMessage>,
+    bytes: usize,
+}
+
+impl Batch {
+    fn has_room(&self, bytes: usize) -> bool {
+        self.entries.len() < SQS_BATCH_ENTRIES_MAX && self.bytes + bytes <= SQS_MESSAGE_BYTES_MAX
+    }
+
+    fn add(&mut self, index: usize, message: OutgoingMessage) {
+        self.bytes += message.body.len();
+        self.indices.push(index);
+        self.entries.push(message);
+    }
+}
+
+/// First fit in order: a message goes into the first open batch with room for it. One that is too large by itself
+/// gets a batch of its own, so that its refusal is its own.
+fn pack(messages: Vec<OutgoingMessage>) -> Vec<Batch> {
+    let mut batches: Vec<Batch> = Vec::new();
+    for (index, message) in messages.into_iter().enumerate() {
+        let bytes = message.body.len();
+        let oldest_open = batches.len().saturating_sub(OPEN_BATCHES_MAX);
+        if let Some(batch) = batches[oldest_open..].iter_mut().find(|batch| batch.has_room(bytes)) {
+            batch.add(index, message);
+        } else {
+            let mut batch = Batch::default();
+            batch.add(index, message);
+            batches.push(batch);
+        }
+    }
+    batches
+}
+
+async fn send(sender: &impl QueueSender, batch: Batch) -> Vec<(usize, Result<(), PortError>)> {
+    let Batch { indices, entries, .. } = batch;
+    let answers = sender.send_batch(entries).await;
+    match answers {
+        Ok(answers) => {
+            // An adapter that answers too few leaves the rest unknown, which is an error and not a success.
+            let mut answers = answers.into_iter();
+            let next =
+                |index| (index, answers.next().map_or_else(unknown, |answer| answer.map(|_: MessageId| ())));
+            indices.into_iter().map(next).collect()
+        }
+        Err(outer) => shared_by_all(indices, outer),
+    }
+}
+
+fn unknown() -> Result<(), PortError> {
+    Err(PortError::new(DOING, ErrorKind::Other))
+}
+
+fn shared_by_all(indices: Vec<usize>, outer: PortError) -> Vec<(usize, Result<(), PortError>)> {
+    let outer = Arc::new(outer);
+    let told = |index| (index, Err(PortError::caused(outer.doing, outer.kind, outer.clone())));
+    indices.into_iter().map(told).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::error::Error;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    use super::*;
+    use posthaste_ports::{QueueReceiver, ReceiveRequest};
+    use posthaste_testkit::faulty::EntryFault;
+    use posthaste_testkit::memory::{MemoryQueue, message};
+    use posthaste_testkit::recorded::Call;
+    use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
+
+    fn sized(bytes: usize) -> OutgoingMessage {
+        OutgoingMessage { body: Bytes::from("x".repeat(bytes)), group: None, delay_secs: 0 }
+    }
+
+    fn shape(calls: &Calls) -> Vec<(usize, usize)> {
+        calls.all().into_iter().map(|Call { entries, bytes, .. }| (entries, bytes)).collect()
+    }
+
+    /// Sends bodies of these sizes and tells entries and bytes of each batch.
+    async fn batches(sizes: &[usize]) -> Vec<(usize, usize)> {
+        let calls = Calls::default();
+        let queue = Recorded::new(MemoryQueue::default(), "q", &calls);
+        let answers = send_all(&queue, sizes.iter().map(|bytes| sized(*bytes)).collect()).await;
+        assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), sizes.len());
+        shape(&calls)
+    }
+
+    #[tokio::test]
+    async fn batches_hold_ten_entries_and_a_mebibyte() {
+        assert_eq!(batches(&[]).await, []);
+        assert_eq!(batches(&[1; 10]).await, [(10, 10)]);
+        assert_eq!(batches(&[1; 21]).await, [(10, 10), (10, 10), (1, 1)]);
+        let half = SQS_MESSAGE_BYTES_MAX / 2;
+        assert_eq!(batches(&[half, half, 1]).await, [(2, 2 * half), (1, 1)]);
+        // The small ones fill up what the large ones left.
+        assert_eq!(batches(&[half + 1, half + 1, 5, 5]).await, [(3, half + 11), (1, half + 1)]);
+    }
+
+    #[tokio::test]
+    async fn results_stand_in_the_order_of_the_messages() {
+        let queue = MemoryQueue::default();
+        let late = OutgoingMessage { delay_secs: 901, ..message("late") };
+        let too_large = sized(SQS_MESSAGE_BYTES_MAX + 1);
+        let answers = send_all(&queue, vec![message("a"), late, too_large, message("b"), message("")]).await;
+        let kinds: Vec<_> = answers.into_iter().map(|answer| answer.err().map(|e| e.kind)).collect();
+        let invalid = Some(ErrorKind::Invalid);
+        assert_eq!(kinds, [None, invalid, invalid, None, invalid]);
+        assert_eq!(queue.counts().await.unwrap().visible, 2);
+    }
+
+    #[tokio::test]
+    async fn what_befalls_a_batch_is_told_of_each_of_its_messages_and_of_no_other() {
+        let fault = Fault::Before(ErrorKind::Throttled { retry_after: Some(Duration::from_secs(1)) });
+        let queue = Faulty::new(MemoryQueue::default(), "q", &Plan::nth(1, fault));
+        let answers = send_all(&queue, vec![message("x"); 21]).await;
+        let failed: Vec<_> = (0..21).filter(|index| answers[*index].is_err()).collect();
+        assert_eq!(failed, (10..20).collect::<Vec<_>>());
+        let error = answers[10].as_ref().unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Throttled { retry_after: Some(Duration::from_secs(1)) });
+        assert!(error.source().is_some());
+    }
+
+    #[tokio::test]
+    async fn an_entry_fails_by_itself() {
+        let fault = Fault::Entries(vec![EntryFault { index: 1, is_sent: false, kind: ErrorKind::TimedOut }]);
+        let queue = Faulty::new(MemoryQueue::default(), "q", &Plan::nth(0, fault));
+        let answers = send_all(&queue, vec![message("a"), message("b"), message("c")]).await;
+        let kinds: Vec<_> = answers.into_iter().map(|answer| answer.err().map(|e| e.kind)).collect();
+        assert_eq!(kinds, [None, Some(ErrorKind::TimedOut), None]);
+    }
+
+    /// Answers fewer entries than it was given.
+    struct Forgetful(MemoryQueue);
+
+    impl QueueSender for Forgetful {
+        async fn send_batch(
+            &self,
+            entries: Vec<OutgoingMessage>,
+        ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
+            let mut answers = self.0.send_batch(entries).await?;
+            answers.truncate(1);
+            Ok(answers)
+        }
+    }
+
+    #[tokio::test]
+    async fn an_entry_without_an_answer_does_not_count_as_sent() {
+        let queue = Forgetful(MemoryQueue::default());
+        let answers = send_all(&queue, vec![message("a"), message("b")]).await;
+        let kinds: Vec<_> = answers.into_iter().map(|answer| answer.err().map(|e| e.kind)).collect();
+        assert_eq!(kinds, [None, Some(ErrorKind::Other)]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_message_is_packed_once_and_no_batch_breaks_a_limit(
+            sizes in prop::collection::vec(prop_oneof![1..100_usize, 1..SQS_MESSAGE_BYTES_MAX], 0..60),
+        ) {
+            let batches = pack(sizes.iter().map(|bytes| sized(*bytes)).collect());
+            let mut indices = BTreeSet::new();
+            for batch in &batches {
+                prop_assert!((1..=SQS_BATCH_ENTRIES_MAX).contains(&batch.entries.len()));
+                let bytes: usize = batch.entries.iter().map(|entry| entry.body.len()).sum();
+                prop_assert!(bytes <= SQS_MESSAGE_BYTES_MAX && bytes == batch.bytes);
+                for (index, entry) in batch.indices.iter().zip(&batch.entries) {
+                    prop_assert_eq!(entry.body.len(), sizes[*index]);
+                    prop_assert!(indices.insert(*index));
+                }
+            }
+            prop_assert_eq!(indices.len(), sizes.len());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_sent_is_received_whole() {
+        let queue = MemoryQueue::default();
+        send_all(&queue, vec![message("x"); 25]).await;
+        let all = ReceiveRequest { max: 10, visibility: Duration::from_secs(30), wait: Duration::ZERO };
+        let mut received = 0;
+        for _ in 0..3 {
+            received += queue.receive(all).await.unwrap().len();
+        }
+        assert_eq!(received, 25);
+    }
+}

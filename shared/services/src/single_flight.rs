@@ -1,0 +1,63 @@
+//! Requests to a store that are under way. Whoever needs the same meanwhile waits for the one request and takes what it
+//! brought, an error too; nobody holds a lock for that time.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::OnceCell;
+
+type Flight<T> = Arc<OnceCell<T>>;
+
+/// The requests under way, by key. Clones share them.
+#[derive(Debug, Clone)]
+pub struct SingleFlight<T>(Arc<Mutex<HashMap<String, Flight<T>>>>);
+
+/// One who waits for a request. The last one to leave, or the first after it has ended, clears it away.
+struct Waiting<'a, T> {
+    flights: &'a SingleFlight<T>,
+    key: &'a str,
+    flight: Flight<T>,
+}
+
+impl<T> Default for SingleFlight<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T> SingleFlight<T> {
+    /// What a request brings: this one, or the one that is under way. One that is dropped in the middle, or panics, is
+    /// left to the next who waits, who makes its own.
+    pub async fn run<F: Future<Output = T> + Send>(&self, key: &str, request: impl FnOnce() -> F + Send) -> T
+    where
+        T: Clone,
+    {
+        let flight = Arc::clone(self.lock().entry(key.to_owned()).or_default());
+        let waiting = Waiting { flights: self, key, flight };
+        waiting.flight.get_or_init(request).await.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Flight<T>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Drop for Waiting<'_, T> {
+    fn drop(&mut self) {
+        let mut flights = self.flights.lock();
+        let is_ours = flights.get(self.key).is_some_and(|flight| Arc::ptr_eq(flight, &self.flight));
+        // One count is the map's and one is ours.
+        let is_last = Arc::strong_count(&self.flight) <= 2;
+        if is_ours && (is_last || self.flight.initialized()) {
+            flights.remove(self.key);
+        }
+    }
+}
+
+#[cfg(test)]
+impl<T> SingleFlight<T> {
+    /// How many requests are under way.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+}

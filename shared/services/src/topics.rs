@@ -1,0 +1,269 @@
+//! The registry: topics read from the object store, compiled once and kept.
+//!
+//! A topic is revalidated by its version when it is older than `max_age`. A record that cannot be read leaves the
+//! last known good one in use; a topic is "not there" only when the store says so.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::Topic;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::topic::{RecordError, TopicRecord};
+
+use crate::SingleFlight;
+use posthaste_ports::{Clock, ETag, Evict, Evicted, Object, ObjectStore, PortError, Revalidated};
+
+mod delete;
+#[cfg(test)]
+mod tests;
+
+pub use delete::delete_topic;
+
+/// Most topics kept, present ones and ones known to be absent. Beyond it the cache is emptied and fills anew,
+/// which costs one read per topic in use.
+const TOPICS_KEPT_MAX: usize = 10_000;
+
+/// How far the clocks of two machines may be apart. AWS keeps them within a millisecond.
+const CLOCKS_APART_MAX: Duration = Duration::from_secs(1);
+
+/// The id of the log event that a topic has changed and was read anew: that of Exchange's "routes reset".
+pub const ROUTES_RESET: u32 = 4005;
+
+/// Why a topic could not be looked up. It says nothing about whether the topic exists.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum RegistryError {
+    /// The store failed and nothing was known before.
+    #[error("failed to read the topic")]
+    Store(#[source] Arc<PortError>),
+    /// The record is broken and nothing was known before.
+    #[error("failed to understand the topic's record")]
+    Record(#[source] Arc<RecordError>),
+}
+
+/// Looks topics up. Clones share one cache.
+#[derive(Debug)]
+pub struct Registry<S, C> {
+    store: S,
+    clock: C,
+    max_age: Duration,
+    known: Arc<Mutex<HashMap<String, Known>>>,
+    flights: SingleFlight<Found>,
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    topic: Option<Good>,
+    /// When the store was asked last, by the clock's `monotonic`.
+    asked_at: Duration,
+    /// When the store last said so.
+    said_at: Timestamp,
+    /// Whether the store could not say so again when it was asked last: then nobody else knows it.
+    is_only_copy: bool,
+}
+
+/// A record that could be read.
+#[derive(Debug, Clone)]
+struct Good {
+    etag: ETag,
+    topic: Arc<Topic>,
+    record_bytes: usize,
+}
+
+impl Known {
+    fn topic(self) -> Option<Arc<Topic>> {
+        self.topic.map(|good| good.topic)
+    }
+
+    /// Whether forgetting it frees something, and the store is likely to give it again. A topic that somebody is working
+    /// with would stay in memory, and be read a second time beside.
+    fn is_spare(&self) -> bool {
+        !self.is_only_copy && self.topic.as_ref().is_none_or(|good| Arc::strong_count(&good.topic) == 1)
+    }
+}
+
+type Found = Result<Option<Arc<Topic>>, RegistryError>;
+
+impl<S: Clone, C: Clone> Clone for Registry<S, C> {
+    fn clone(&self) -> Self {
+        Self {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            max_age: self.max_age,
+            known: Arc::clone(&self.known),
+            flights: self.flights.clone(),
+        }
+    }
+}
+
+impl<S: ObjectStore, C: Clock> Registry<S, C> {
+    /// A registry over the state bucket. `max_age` zero asks the store every time, which is right where asking is
+    /// cheap (embedded) and makes every change visible at once.
+    pub fn new(store: S, clock: C, max_age: Duration) -> Self {
+        Self { store, clock, max_age, known: Arc::default(), flights: SingleFlight::default() }
+    }
+
+    /// The topic of this name, without regard to case; `None` if there is none.
+    ///
+    /// Of many that ask for the same topic at once, one reads and the others take what it finds. With a `max_age` of
+    /// zero everybody reads, because a read that began earlier might not see the latest change.
+    pub async fn topic(&self, name: &TopicName) -> Result<Option<Arc<Topic>>, RegistryError> {
+        let key = layout::topic(name);
+        if self.max_age.is_zero() {
+            return self.read(&key).await;
+        }
+        match self.fresh(&key) {
+            Some(known) => Ok(known.topic()),
+            None => self.flights.run(&key, || self.read(&key)).await,
+        }
+    }
+
+    /// The topic as it was at `moment` or later. For whoever would take an old view for a change: a subscription that
+    /// was made a second ago is not in it. An `Err` where the store cannot say so, even if something is known.
+    pub async fn topic_seen_after(
+        &self,
+        name: &TopicName,
+        moment: Timestamp,
+    ) -> Result<Option<Arc<Topic>>, RegistryError> {
+        let key = layout::topic(name);
+        let known = self.lock().get(&key).cloned();
+        match known {
+            Some(known) if known.said_at > moment + CLOCKS_APART_MAX => Ok(known.topic()),
+            known => self.ask(&key, known.and_then(|known| known.topic)).await,
+        }
+    }
+
+    /// The topic as the store shows it after `moment`, a time of the clock's `monotonic`. For a message of another identity
+    /// than what is known: clocks of other machines say nothing of that. An `Err` as above.
+    pub async fn topic_asked_after(
+        &self,
+        name: &TopicName,
+        moment: Duration,
+    ) -> Result<Option<Arc<Topic>>, RegistryError> {
+        let key = layout::topic(name);
+        let known = self.lock().get(&key).cloned();
+        match known {
+            Some(known) if known.asked_at > moment && !known.is_only_copy => Ok(known.topic()),
+            known => self.ask(&key, known.and_then(|known| known.topic)).await,
+        }
+    }
+
+    /// What is known of a topic, if it is young enough.
+    fn fresh(&self, key: &str) -> Option<Known> {
+        let now = self.clock.monotonic();
+        self.lock().get(key).filter(|known| now.saturating_sub(known.asked_at) < self.max_age).cloned()
+    }
+
+    /// Asks the store if it is time to. If that fails, the last known good record stays in use.
+    async fn read(&self, key: &str) -> Found {
+        if let Some(known) = self.fresh(key) {
+            return Ok(known.topic());
+        }
+        let now = self.clock.monotonic();
+        let known = self.lock().get(key).and_then(|known| known.topic.clone());
+        match (self.ask(key, known.clone()).await, known) {
+            (Err(error), Some(Good { topic, .. })) => {
+                tracing::error!(%key, error = &error as &dyn std::error::Error, "keeping the last known good record of the topic");
+                if let Some(known) = self.lock().get_mut(key) {
+                    known.asked_at = now;
+                }
+                Ok(Some(topic))
+            }
+            (found, _) => found,
+        }
+    }
+
+    /// Asks the store, and keeps what it says. Where it says nothing, what is known of the topic is all there is.
+    async fn ask(&self, key: &str, known: Option<Good>) -> Found {
+        let found = self.ask_store(key, known).await;
+        if found.is_err()
+            && let Some(known) = self.lock().get_mut(key)
+        {
+            known.is_only_copy = true;
+        }
+        found
+    }
+
+    async fn ask_store(&self, key: &str, known: Option<Good>) -> Found {
+        let (asked_at, said_at) = (self.clock.monotonic(), self.clock.now());
+        let unread = |error| RegistryError::Store(Arc::new(error));
+        let object = match &known {
+            Some(Good { etag, .. }) => match self.store.get_if_changed(key, etag).await.map_err(unread)? {
+                Revalidated::Unchanged => {
+                    let known = Known { topic: known, asked_at, said_at, is_only_copy: false };
+                    return Ok(self.keep(key, known));
+                }
+                Revalidated::Changed(object) => Some(object),
+                Revalidated::Missing => None,
+            },
+            None => self.store.get(key).await.map_err(unread)?,
+        };
+        let compiled = object.as_ref().map(compile).transpose();
+        let topic = compiled.map_err(|error| RegistryError::Record(Arc::new(error)))?.flatten();
+        Ok(self.keep(key, Known { topic, asked_at, said_at, is_only_copy: false }))
+    }
+
+    fn keep(&self, key: &str, next: Known) -> Option<Arc<Topic>> {
+        let (next_good, asked_at) = (next.topic.clone(), next.asked_at);
+        let before = self.replace(key, next).and_then(|before| before.topic);
+        if let Some(before) = before
+            && next_good.as_ref().is_none_or(|next| next.etag != before.etag)
+        {
+            let took = self.clock.monotonic().saturating_sub(asked_at);
+            let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+            tracing::info!(id = ROUTES_RESET, topic = %before.topic.name, took_ms, "routes reset, the topic has changed");
+        }
+        next_good.map(|good| good.topic)
+    }
+
+    /// Keeps what the store said, and answers what was known before.
+    fn replace(&self, key: &str, next: Known) -> Option<Known> {
+        let mut known = self.lock();
+        if next.topic.is_none() && self.max_age.is_zero() {
+            return known.remove(key);
+        }
+        if known.len() >= TOPICS_KEPT_MAX && !known.contains_key(key) {
+            // Names that are not there go first: anybody can ask for them.
+            known.retain(|_, known| known.topic.is_some());
+            if known.len() >= TOPICS_KEPT_MAX {
+                known.clear();
+            }
+        }
+        known.insert(key.to_owned(), next)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: ObjectStore, C: Clock> Evict for Registry<S, C> {
+    /// Forgets topics, but for those whose record the store failed to give when it was asked last: the last known good
+    /// record of a broken one is here alone. One that breaks after that, and before it is asked for again, is unknown
+    /// until it is mended: publish answers 503, and deliver hands its messages back. The bytes are those of the records and their keys;
+    /// compiled they take more.
+    fn trim(&self) -> Evicted {
+        let mut forgotten = HashMap::new();
+        {
+            let mut known = self.lock();
+            forgotten.extend(known.extract_if(|_, known| known.is_spare()));
+            known.shrink_to_fit();
+        }
+        let bytes = |(key, known): (&String, &Known)| {
+            key.len() + known.topic.as_ref().map_or(0, |good| good.record_bytes)
+        };
+        Evicted { entries: forgotten.len(), bytes: forgotten.iter().map(bytes).sum() }
+    }
+}
+
+/// `None` for the record of a topic that is being deleted.
+fn compile(object: &Object) -> Result<Option<Good>, RecordError> {
+    let record = TopicRecord::parse(&object.bytes)?;
+    if record.deleted_at.is_some() {
+        return Ok(None);
+    }
+    let (etag, topic) = (object.etag.clone(), Arc::new(record.compile()?));
+    Ok(Some(Good { etag, topic, record_bytes: object.bytes.len() }))
+}

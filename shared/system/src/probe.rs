@@ -1,0 +1,167 @@
+//! The machine's disks by `statvfs`, and its memory from `/proc` and the control group. Where there is no `/proc` (not
+//! Linux) memory is unknown, and its rows of the table of pressure never act.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use posthaste_core::pressure::Usage;
+
+/// Deepest nesting of control groups that is looked through.
+const CGROUP_DEPTH_MAX: usize = 32;
+
+/// Where the kernel shows its numbers.
+#[derive(Debug)]
+struct Machine {
+    proc: PathBuf,
+    cgroup: PathBuf,
+}
+
+/// The resident size of this process, in bytes; `None` where the kernel does not show it.
+pub fn resident_bytes() -> Option<u64> {
+    Machine::this().process_bytes()
+}
+
+/// The machine's memory, or the control group's where that is limited; `None` where the kernel does not show it.
+pub fn memory() -> Option<Usage> {
+    Machine::this().memory()
+}
+
+/// The disk a folder lies on. What is kept for the superuser counts as used: nothing else may write there.
+pub fn disk(folder: &Path) -> Option<Usage> {
+    let stat = rustix::fs::statvfs(folder).ok()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
+    let total = bytes(stat.f_blocks);
+    Some(Usage { used: total.saturating_sub(bytes(stat.f_bavail)), total })
+}
+
+impl Machine {
+    fn this() -> Self {
+        Self { proc: PathBuf::from("/proc"), cgroup: PathBuf::from("/sys/fs/cgroup") }
+    }
+
+    /// The resident size: `VmRSS`, which unlike `statm` needs no page size.
+    fn process_bytes(&self) -> Option<u64> {
+        kilobytes(&fs::read_to_string(self.proc.join("self/status")).ok()?, "VmRSS:")
+    }
+
+    /// The control group's memory where it is limited below the machine's, as in a container; else the machine's.
+    fn memory(&self) -> Option<Usage> {
+        let text = fs::read_to_string(self.proc.join("meminfo")).ok()?;
+        let total = kilobytes(&text, "MemTotal:")?;
+        let limited = self.control_group().filter(|group| group.total < total);
+        limited.or_else(|| {
+            let available = kilobytes(&text, "MemAvailable:")?;
+            Some(Usage { used: total.saturating_sub(available), total })
+        })
+    }
+
+    /// The tightest limit among this process's control group (version 2) and those around it. Pages of files that
+    /// the kernel can drop do not count as used.
+    fn control_group(&self) -> Option<Usage> {
+        let text = fs::read_to_string(self.proc.join("self/cgroup")).ok()?;
+        let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
+        let groups = Path::new(path).ancestors().take(CGROUP_DEPTH_MAX);
+        groups.filter_map(|group| self.limit(group)).min_by_key(|group| group.total)
+    }
+
+    fn limit(&self, group: &Path) -> Option<Usage> {
+        let folder = self.cgroup.join(group);
+        let number = |file: &str| fs::read_to_string(folder.join(file)).ok()?.trim().parse::<u64>().ok();
+        // A group without a limit says "max" here.
+        let total = number("memory.max")?;
+        let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+        let droppable = field(&stat, "inactive_file").unwrap_or(0);
+        Some(Usage { used: number("memory.current")?.saturating_sub(droppable), total })
+    }
+}
+
+/// A line such as `VmRSS:      1234 kB`, in bytes.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    field(text, name)?.checked_mul(1024)
+}
+
+/// The number that follows a name at the start of a line.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let mut words = text
+        .lines()
+        .map(str::split_whitespace)
+        .find_map(|mut words| (words.next() == Some(name)).then_some(words))?;
+    words.next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMINFO: &str = "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    250 kB\n";
+
+    /// A machine whose kernel shows these files.
+    fn check(files: &[(&str, &str)], process_bytes: Option<u64>, memory: Option<(u64, u64)>) {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let machine = Machine { proc: root.path().join("proc"), cgroup: root.path().join("cgroup") };
+        assert_eq!(machine.process_bytes(), process_bytes, "{files:?}");
+        assert_eq!(machine.memory(), memory.map(|(used, total)| Usage { used, total }), "{files:?}");
+    }
+
+    #[test]
+    fn memory_is_what_the_kernel_says() {
+        let status = "Name:\tposthaste\nVmHWM:\t  90 kB\nVmRSS:\t    64 kB\n";
+        let files = [("proc/self/status", status), ("proc/meminfo", MEMINFO)];
+        check(&files, Some(64 * 1024), Some((750 * 1024, 1000 * 1024)));
+    }
+
+    #[test]
+    fn the_tightest_limit_of_the_control_groups_takes_the_machines_place() {
+        let files = [
+            ("proc/meminfo", MEMINFO),
+            ("proc/self/cgroup", "1:name=systemd:/\n0::/pod/app\n"),
+            ("cgroup/pod/app/memory.max", "max\n"),
+            ("cgroup/pod/memory.max", "512000\n"),
+            ("cgroup/pod/memory.current", "300000\n"),
+            ("cgroup/pod/memory.stat", "anon 1\ninactive_file 100000\nactive_file 7\n"),
+        ];
+        check(&files, None, Some((200_000, 512_000)));
+    }
+
+    #[test]
+    fn a_limit_above_the_machines_memory_is_none() {
+        let files = [
+            ("proc/meminfo", MEMINFO),
+            ("proc/self/cgroup", "0::/\n"),
+            ("cgroup/memory.max", "1024000\n"),
+            ("cgroup/memory.current", "1\n"),
+        ];
+        check(&files, None, Some((750 * 1024, 1000 * 1024)));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_unknown() {
+        check(&[], None, None);
+        check(&[("proc/meminfo", "MemTotal: much\n"), ("proc/self/status", "VmRSS:\n")], None, None);
+        check(&[("proc/self/status", "VmRSS: 99999999999999999999 kB\n")], None, None);
+    }
+
+    #[test]
+    fn a_folder_lies_on_a_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk_of_folder = disk(folder.path()).unwrap();
+        assert!(
+            disk_of_folder.total > 0 && disk_of_folder.used <= disk_of_folder.total,
+            "{disk_of_folder:?}"
+        );
+        assert_eq!(disk(&folder.path().join("missing")), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_and_machine_have_memory() {
+        let memory = memory().unwrap();
+        assert!(memory.used > 0 && memory.used <= memory.total, "{memory:?}");
+        assert!(resident_bytes().unwrap() > 100_000);
+    }
+}

@@ -1,0 +1,377 @@
+//! A decorator that makes chosen calls of a port fail, for tests with a fault at every effect.
+
+use std::fmt;
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::model::endpoint::Link;
+
+use crate::recorded::Operation;
+use posthaste_ports::{
+    ETag, ErrorKind, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError, PutCondition,
+    QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Revalidated,
+    Successor, WebhookAnswer, WebhookClient, WebhookRequest,
+};
+
+/// What goes wrong with one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing happens; the call fails. A webhook fails as `Socket`, or as `TimedOut` for that kind.
+    Before(ErrorKind),
+    /// It happens, but the answer is lost and the call fails.
+    After(ErrorKind),
+    /// Nothing happens and the call never ends; dropping it is how a test kills the caller here.
+    HangBefore,
+    /// It happens, and the call never ends.
+    HangAfter,
+    /// Single entries of a `send_batch` fail. Other operations are left alone by this fault.
+    Entries(Vec<EntryFault>),
+}
+
+/// What goes wrong with one entry of a `send_batch`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryFault {
+    /// Which entry, from 0; beyond the batch it does nothing.
+    pub index: usize,
+    /// Whether the message is sent all the same.
+    pub is_sent: bool,
+    /// The kind of the entry's error.
+    pub kind: ErrorKind,
+}
+
+/// A call about to be made, as a plan sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effect<'a> {
+    /// Its number over all ports that share the plan, from 0.
+    pub number: u64,
+    /// The label of the decorator it goes through.
+    pub port: &'static str,
+    /// Which method.
+    pub operation: Operation,
+    /// The object's key or the listing's prefix; empty for others.
+    pub key: &'a str,
+}
+
+type Rule = dyn Fn(Effect<'_>) -> Option<Fault> + Send + Sync;
+
+/// Decides which calls fail. Clones share it, so several ports may count through one plan.
+#[derive(Clone)]
+pub struct Plan {
+    rule: Arc<Rule>,
+    effects: Arc<AtomicU64>,
+    faults: Arc<AtomicU64>,
+}
+
+impl Plan {
+    /// Nothing fails; effects are counted all the same.
+    pub fn none() -> Self {
+        Self::by(|_| None)
+    }
+
+    /// The call with this number, from 0, fails so.
+    ///
+    /// "A fault at every effect" is a loop over numbers from 0 that ends when [`faults`](Self::faults) stays 0.
+    pub fn nth(number: u64, fault: Fault) -> Self {
+        Self::by(move |effect| (effect.number == number).then(|| fault.clone()))
+    }
+
+    /// Calls fail as `rule` says.
+    pub fn by(rule: impl Fn(Effect<'_>) -> Option<Fault> + Send + Sync + 'static) -> Self {
+        Self { rule: Arc::new(rule), effects: Arc::default(), faults: Arc::default() }
+    }
+
+    /// How many calls the plan has seen.
+    pub fn effects(&self) -> u64 {
+        self.effects.load(Ordering::SeqCst)
+    }
+
+    /// How many of them it made fail.
+    pub fn faults(&self) -> u64 {
+        self.faults.load(Ordering::SeqCst)
+    }
+
+    fn decide(&self, port: &'static str, operation: Operation, key: &str) -> Option<Fault> {
+        let number = self.effects.fetch_add(1, Ordering::SeqCst);
+        let fault = (self.rule)(Effect { number, port, operation, key });
+        if fault.is_some() {
+            self.faults.fetch_add(1, Ordering::SeqCst);
+        }
+        fault
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("effects", &self.effects)
+            .field("faults", &self.faults)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes calls of `P` fail by a plan.
+#[derive(Debug, Clone)]
+pub struct Faulty<P> {
+    port: P,
+    label: &'static str,
+    plan: Plan,
+}
+
+impl<P> Faulty<P> {
+    /// Decorates `port`; the plan knows it as `label`.
+    pub fn new(port: P, label: &'static str, plan: &Plan) -> Self {
+        Self { port, label, plan: plan.clone() }
+    }
+
+    fn decide(&self, operation: Operation, key: &str) -> Option<Fault> {
+        self.plan.decide(self.label, operation, key)
+    }
+
+    /// Makes `call` with what the plan has for it.
+    async fn run<T, F>(
+        &self,
+        operation: Operation,
+        key: &str,
+        call: impl FnOnce() -> F,
+    ) -> Result<T, PortError>
+    where
+        F: Future<Output = Result<T, PortError>>,
+    {
+        apply(self.decide(operation, key), call).await
+    }
+}
+
+/// The call is begun only where it may happen: a port may act before its future is polled.
+async fn apply<T, F>(fault: Option<Fault>, call: impl FnOnce() -> F) -> Result<T, PortError>
+where
+    F: Future<Output = Result<T, PortError>>,
+{
+    match fault {
+        None | Some(Fault::Entries(_)) => call().await,
+        Some(Fault::Before(kind)) => Err(planned(kind)),
+        Some(Fault::HangBefore) => pending().await,
+        Some(Fault::After(kind)) => {
+            call().await?;
+            Err(planned(kind))
+        }
+        Some(Fault::HangAfter) => {
+            // The answer, good or bad, is never seen.
+            drop(call().await);
+            pending().await
+        }
+    }
+}
+
+fn planned(kind: ErrorKind) -> PortError {
+    PortError::new("get past a planned fault", kind)
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<P: QueueSender> QueueSender for Faulty<P> {
+    async fn send_batch(
+        &self,
+        entries: Vec<OutgoingMessage>,
+    ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
+        match self.decide(Operation::SendBatch, "") {
+            Some(Fault::Entries(faults)) => send_with_faults(&self.port, entries, &faults).await,
+            fault => apply(fault, || self.port.send_batch(entries)).await,
+        }
+    }
+}
+
+async fn send_with_faults(
+    port: &impl QueueSender,
+    entries: Vec<OutgoingMessage>,
+    faults: &[EntryFault],
+) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
+    let fault_at = |index| faults.iter().find(|fault| fault.index == index);
+    let is_sent = |index| fault_at(index).is_none_or(|fault| fault.is_sent);
+    let length = entries.len();
+    let sent: Vec<_> =
+        entries.into_iter().enumerate().filter(|(i, _)| is_sent(*i)).map(|(_, entry)| entry).collect();
+    let answers = if sent.is_empty() { Vec::new() } else { port.send_batch(sent).await? };
+    let mut answers = answers.into_iter();
+    let lost = || Err(planned(ErrorKind::Other));
+    let merged = (0..length).map(|index| {
+        let answer = if is_sent(index) { answers.next().unwrap_or_else(lost) } else { lost() };
+        fault_at(index).map_or(answer, |fault| Err(planned(fault.kind)))
+    });
+    Ok(merged.collect())
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<P: QueueReceiver> QueueReceiver for Faulty<P> {
+    async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
+        self.run(Operation::Receive, "", || self.port.receive(request)).await
+    }
+
+    async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
+        self.run(Operation::Acknowledge, "", || self.port.acknowledge(receipt)).await
+    }
+
+    async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
+        self.run(Operation::Replace, "", || self.port.replace(receipt, successors)).await
+    }
+
+    async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
+        let call = || self.port.change_visibility(receipt, visibility);
+        self.run(Operation::ChangeVisibility, "", call).await
+    }
+
+    async fn counts(&self) -> Result<QueueCounts, PortError> {
+        self.run(Operation::Counts, "", || self.port.counts()).await
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<P: ObjectStore> ObjectStore for Faulty<P> {
+    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+        self.run(Operation::Get, key, || self.port.get(key)).await
+    }
+
+    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+        self.run(Operation::GetIfChanged, key, || self.port.get_if_changed(key, known)).await
+    }
+
+    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+        self.run(Operation::Put, key, || self.port.put(key, bytes, condition)).await
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), PortError> {
+        self.run(Operation::Delete, key, || self.port.delete(key)).await
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+        self.run(Operation::List, prefix, || self.port.list(prefix, after, max)).await
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<P: WebhookClient> WebhookClient for Faulty<P> {
+    async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+        let fault = self.decide(Operation::Post, "");
+        let answered = apply(fault, || async { Ok(self.port.send(request).await) }).await;
+        answered.unwrap_or_else(|error| {
+            let failure =
+                if error.kind == ErrorKind::TimedOut { SendFailure::TimedOut } else { SendFailure::Socket };
+            WebhookAnswer { result: Err(failure), took: Duration::ZERO, late: None }
+        })
+    }
+
+    /// Nothing can go wrong with it.
+    fn drop_link(&self, link: &Link) {
+        self.port.drop_link(link);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{MemoryQueue, MemoryStore, MemoryWebhook, message, request};
+
+    async fn bodies(queue: &MemoryQueue) -> Vec<String> {
+        let all = ReceiveRequest { max: 10, visibility: Duration::from_secs(30), wait: Duration::ZERO };
+        let received = queue.receive(all).await.unwrap();
+        received.into_iter().map(|m| String::from_utf8(m.body.to_vec()).unwrap()).collect()
+    }
+
+    /// Sends `a`, `b`, `c` under a fault and tells each entry's error and what arrived.
+    async fn sent(fault: Fault) -> (Result<Vec<Option<ErrorKind>>, ErrorKind>, Vec<String>) {
+        let queue = MemoryQueue::default();
+        let faulty = Faulty::new(queue.clone(), "q", &Plan::nth(0, fault));
+        let entries = ["a", "b", "c"].map(message).to_vec();
+        let result = faulty.send_batch(entries).await;
+        let kinds = result.map(|entries| entries.into_iter().map(|r| r.err().map(|e| e.kind)).collect());
+        (kinds.map_err(|e| e.kind), bodies(&queue).await)
+    }
+
+    #[tokio::test]
+    async fn a_fault_before_the_effect_leaves_nothing_and_one_after_it_leaves_all() {
+        assert_eq!(sent(Fault::Before(ErrorKind::TimedOut)).await, (Err(ErrorKind::TimedOut), vec![]));
+        let all = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
+        assert_eq!(sent(Fault::After(ErrorKind::Other)).await, (Err(ErrorKind::Other), all));
+    }
+
+    #[tokio::test]
+    async fn entries_of_a_batch_fail_by_themselves() {
+        let faults = Fault::Entries(vec![
+            EntryFault { index: 0, is_sent: false, kind: ErrorKind::Other },
+            EntryFault { index: 2, is_sent: true, kind: ErrorKind::TimedOut },
+            EntryFault { index: 9, is_sent: false, kind: ErrorKind::Other },
+        ]);
+        let kinds = vec![Some(ErrorKind::Other), None, Some(ErrorKind::TimedOut)];
+        assert_eq!(sent(faults).await, (Ok(kinds), vec!["b".to_owned(), "c".to_owned()]));
+        let none = (0..3).map(|index| EntryFault { index, is_sent: false, kind: ErrorKind::Other }).collect();
+        assert_eq!(sent(Fault::Entries(none)).await, (Ok(vec![Some(ErrorKind::Other); 3]), vec![]));
+    }
+
+    #[tokio::test]
+    async fn one_plan_counts_over_several_ports_and_every_effect_can_be_hit() {
+        let mut hit = Vec::new();
+        for number in 0.. {
+            let plan = Plan::nth(number, Fault::Before(ErrorKind::Other));
+            let queue = Faulty::new(MemoryQueue::default(), "queue", &plan);
+            let store = Faulty::new(MemoryStore::default(), "store", &plan);
+            let put = store.put("k", Bytes::from("v"), PutCondition::Always).await.is_err();
+            let counted = queue.counts().await.is_err();
+            let got = store.get("k").await.is_err();
+            assert_eq!(plan.effects(), 3);
+            hit.push((put, counted, got));
+            if plan.faults() == 0 {
+                break;
+            }
+        }
+        let expected =
+            [(true, false, false), (false, true, false), (false, false, true), (false, false, false)];
+        assert_eq!(hit, expected);
+    }
+
+    #[tokio::test]
+    async fn a_rule_sees_port_operation_and_key() {
+        let store = MemoryStore::default();
+        let plan = Plan::by(|effect| {
+            let is_hit =
+                effect.port == "state" && effect.operation == Operation::Put && effect.key == "topics/a.json";
+            is_hit.then_some(Fault::After(ErrorKind::TimedOut))
+        });
+        let faulty = Faulty::new(store.clone(), "state", &plan);
+        let put = |key| faulty.put(key, Bytes::from("v"), PutCondition::Always);
+        assert_eq!(put("topics/a.json").await.unwrap_err().kind, ErrorKind::TimedOut);
+        put("topics/b.json").await.unwrap();
+        assert!(store.get("topics/a.json").await.unwrap().is_some());
+        assert_eq!((plan.effects(), plan.faults()), (2, 1));
+    }
+
+    #[tokio::test]
+    async fn a_hanging_call_ends_only_by_being_dropped() {
+        let store = MemoryStore::default();
+        for (fault, is_there) in [(Fault::HangBefore, false), (Fault::HangAfter, true)] {
+            let faulty = Faulty::new(store.clone(), "state", &Plan::nth(0, fault));
+            let call = tokio::spawn(async move {
+                faulty.put("k", Bytes::from("v"), PutCondition::Always).await.map_err(|e| e.kind)
+            });
+            tokio::task::yield_now().await;
+            assert!(!call.is_finished());
+            call.abort();
+            assert!(call.await.unwrap_err().is_cancelled());
+            assert_eq!(store.get("k").await.unwrap().is_some(), is_there);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_webhook_under_a_fault_answers_a_failure() {
+        let client = MemoryWebhook::default();
+        let check = async |fault, failure, requests| {
+            let faulty = Faulty::new(client.clone(), "webhook", &Plan::nth(0, fault));
+            let answer = faulty.send(request("https://a.example/", "x")).await;
+            assert_eq!(answer.result.unwrap_err(), failure);
+            assert_eq!(client.requests(), requests);
+        };
+        check(Fault::Before(ErrorKind::Other), SendFailure::Socket, 0).await;
+        check(Fault::After(ErrorKind::TimedOut), SendFailure::TimedOut, 1).await;
+    }
+}

@@ -1,0 +1,346 @@
+//! The ports in memory, as plainly as can be: what this crate's own tests run on, and the model that the conformance
+//! suite itself is tried against. Other crates use `posthaste-local`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use posthaste_core::model::endpoint::{EndpointUrl, Link};
+use posthaste_core::model::time::Timestamp;
+
+use posthaste_ports::{
+    Clock, ETag, ErrorKind, ListPage, MessageId, Object, ObjectMeta, ObjectStore, OutgoingMessage, PortError,
+    PutCondition, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
+    ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
+    validate,
+};
+
+/// How often a message may be received before it goes to the redrive queue.
+pub const MAX_RECEIVE_COUNT: u32 = 3;
+
+pub fn message(body: &'static str) -> OutgoingMessage {
+    OutgoingMessage { body: Bytes::from(body), group: None, delay_secs: 0 }
+}
+
+pub fn request(url: &str, body: &'static str) -> WebhookRequest {
+    let url = EndpointUrl::parse(url).unwrap();
+    let body = vec![Bytes::from(body)];
+    let timeout = Duration::from_secs(30);
+    WebhookRequest { method: Method::POST, url, headers: HeaderMap::new(), body, timeout }
+}
+
+/// One queue of a set of three; clones share it.
+#[derive(Debug, Clone)]
+pub struct MemoryQueue {
+    name: QueueName,
+    world: Arc<Mutex<World>>,
+}
+
+#[derive(Debug, Default)]
+struct World {
+    elapsed: Duration,
+    numbers: u64,
+    messages: Vec<Stored>,
+}
+
+#[derive(Debug, Clone)]
+struct Stored {
+    queue: QueueName,
+    number: u64,
+    message: OutgoingMessage,
+    sent_at: Timestamp,
+    visible_from: Duration,
+    received_at: Duration,
+    receive_count: u32,
+    receipt: Option<Receipt>,
+}
+
+impl Default for MemoryQueue {
+    fn default() -> Self {
+        Self { name: QueueName::Deliveries, world: Arc::default() }
+    }
+}
+
+impl MemoryQueue {
+    pub fn beside(&self, name: QueueName) -> Self {
+        Self { name, world: self.world.clone() }
+    }
+
+    pub fn advance(&self, length: Duration) {
+        self.world.lock().unwrap().elapsed += length;
+    }
+
+    pub fn now(&self) -> Timestamp {
+        Timestamp::EPOCH + self.world.lock().unwrap().elapsed
+    }
+}
+
+impl World {
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    fn send(&mut self, queue: QueueName, message: OutgoingMessage) -> MessageId {
+        let number = self.number();
+        let visible_from = self.elapsed + Duration::from_secs(message.delay_secs.into());
+        let sent_at = Timestamp::EPOCH + self.elapsed;
+        let (received_at, receive_count, receipt) = (Duration::ZERO, 0, None);
+        self.messages.push(Stored {
+            queue,
+            number,
+            message,
+            sent_at,
+            visible_from,
+            received_at,
+            receive_count,
+            receipt,
+        });
+        MessageId(number.to_string())
+    }
+
+    fn held(&self, queue: QueueName, receipt: &Receipt) -> Result<usize, PortError> {
+        let found =
+            self.messages.iter().position(|m| m.queue == queue && m.receipt.as_ref() == Some(receipt));
+        found.ok_or(PortError::new("find a received message", ErrorKind::NotFound))
+    }
+
+    fn in_flight(&self, queue: QueueName, group: Option<&String>) -> usize {
+        let is_it = |m: &&Stored| m.queue == queue && m.receipt.is_some() && m.visible_from > self.elapsed;
+        self.messages.iter().filter(is_it).filter(|m| m.message.group.as_ref() == group).count()
+    }
+
+    fn next_visible(&self, queue: QueueName) -> Option<usize> {
+        let visible = self.messages.iter().enumerate();
+        let visible = visible.filter(|(_, m)| m.queue == queue && m.visible_from <= self.elapsed);
+        let fair = visible.min_by_key(|(_, m)| (self.in_flight(queue, m.message.group.as_ref()), m.number));
+        fair.map(|(index, _)| index)
+    }
+
+    fn take(&mut self, queue: QueueName, request: ReceiveRequest) -> Vec<ReceivedMessage> {
+        let mut received = Vec::new();
+        while received.len() < request.max
+            && let Some(index) = self.next_visible(queue)
+        {
+            let (elapsed, number) = (self.elapsed, self.number());
+            let stored = &mut self.messages[index];
+            if queue != QueueName::Redrive && stored.receive_count >= MAX_RECEIVE_COUNT {
+                (stored.queue, stored.receipt) = (QueueName::Redrive, None);
+                continue;
+            }
+            let receipt = Receipt(number.to_string());
+            stored.receive_count += 1;
+            stored.receipt = Some(receipt.clone());
+            (stored.received_at, stored.visible_from) = (elapsed, elapsed + request.visibility);
+            received.push(ReceivedMessage {
+                id: MessageId(stored.number.to_string()),
+                receipt,
+                body: stored.message.body.clone(),
+                receive_count: stored.receive_count,
+                sent_at: stored.sent_at,
+            });
+        }
+        received
+    }
+}
+
+impl QueueSender for MemoryQueue {
+    async fn send_batch(
+        &self,
+        entries: Vec<OutgoingMessage>,
+    ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
+        validate::batch(&entries).map_err(|e| e.at("send"))?;
+        let mut world = self.world.lock().unwrap();
+        let send = |entry: OutgoingMessage| {
+            validate::message(&entry).map_err(|e| e.at("send"))?;
+            Ok(world.send(self.name, entry))
+        };
+        Ok(entries.into_iter().map(send).collect())
+    }
+}
+
+impl QueueReceiver for MemoryQueue {
+    async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
+        validate::receive(&request).map_err(|e| e.at("receive"))?;
+        let until = self.world.lock().unwrap().elapsed + request.wait;
+        loop {
+            let received = self.world.lock().unwrap().take(self.name, request);
+            if !received.is_empty() || self.world.lock().unwrap().elapsed >= until {
+                return Ok(received);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
+        let mut world = self.world.lock().unwrap();
+        if let Ok(index) = world.held(self.name, receipt) {
+            world.messages.remove(index);
+        }
+        Ok(())
+    }
+
+    async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
+        let mut world = self.world.lock().unwrap();
+        for successor in &successors {
+            validate::message(&successor.message).map_err(|e| e.at("replace"))?;
+        }
+        let index = world.held(self.name, receipt)?;
+        world.messages.remove(index);
+        for successor in successors {
+            world.send(successor.to, successor.message);
+        }
+        Ok(())
+    }
+
+    async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
+        let mut world = self.world.lock().unwrap();
+        let index = world.held(self.name, receipt)?;
+        let visible_from = world.elapsed + visibility;
+        let stored = &mut world.messages[index];
+        validate::visibility(visible_from.saturating_sub(stored.received_at)).map_err(|e| e.at("change"))?;
+        stored.visible_from = visible_from;
+        Ok(())
+    }
+
+    async fn counts(&self) -> Result<QueueCounts, PortError> {
+        let world = self.world.lock().unwrap();
+        let mut counts = QueueCounts::default();
+        for stored in world.messages.iter().filter(|m| m.queue == self.name) {
+            match (stored.visible_from > world.elapsed, &stored.receipt) {
+                (false, _) => counts.visible += 1,
+                (true, None) => counts.delayed += 1,
+                (true, Some(_)) => counts.in_flight += 1,
+            }
+        }
+        Ok(counts)
+    }
+}
+
+/// A clock that shows what it is set to. Nobody sleeps by it. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct SetClock(Arc<Mutex<Duration>>);
+
+impl SetClock {
+    const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+    pub fn advance(&self, length: Duration) {
+        *self.0.lock().unwrap() += length;
+    }
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> Timestamp {
+        Self::START + self.monotonic()
+    }
+
+    fn monotonic(&self) -> Duration {
+        *self.0.lock().unwrap()
+    }
+
+    fn sleep(&self, _: Duration) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+}
+
+/// A store; clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryStore(Arc<Mutex<(u64, BTreeMap<String, Object>)>>);
+
+impl ObjectStore for MemoryStore {
+    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+        validate::key(key).map_err(|e| e.at("get"))?;
+        Ok(self.0.lock().unwrap().1.get(key).cloned())
+    }
+
+    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+        Ok(match self.get(key).await? {
+            None => Revalidated::Missing,
+            Some(object) if object.etag == *known => Revalidated::Unchanged,
+            Some(object) => Revalidated::Changed(object),
+        })
+    }
+
+    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+        validate::key(key).map_err(|e| e.at("put"))?;
+        let (versions, objects) = &mut *self.0.lock().unwrap();
+        let holds = match condition {
+            PutCondition::Always => true,
+            PutCondition::IfAbsent => !objects.contains_key(key),
+            PutCondition::IfMatch(known) => objects.get(key).is_some_and(|object| object.etag == known),
+        };
+        if !holds {
+            return Err(PortError::new("put", ErrorKind::PreconditionFailed));
+        }
+        *versions += 1;
+        let etag = ETag(versions.to_string());
+        objects.insert(key.to_owned(), Object { bytes, etag: etag.clone() });
+        Ok(etag)
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), PortError> {
+        validate::key(key).map_err(|e| e.at("delete"))?;
+        self.0.lock().unwrap().1.remove(key);
+        Ok(())
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+        validate::page(max).map_err(|e| e.at("list"))?;
+        let objects = &self.0.lock().unwrap().1;
+        let mut matching = objects
+            .iter()
+            .filter(|(key, _)| key.starts_with(prefix) && key.as_str() > after.unwrap_or_default());
+        let meta = |(key, object): (&String, &Object)| ObjectMeta {
+            key: key.clone(),
+            size: object.bytes.len() as u64,
+            modified_at: Timestamp::EPOCH,
+        };
+        let objects: Vec<_> = matching.by_ref().take(max).map(meta).collect();
+        let next_after = matching.next().and(objects.last()).map(|last| last.key.clone());
+        Ok(ListPage { objects, next_after })
+    }
+}
+
+/// Answers 204 to every request, or nothing ever.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryWebhook {
+    requests: Arc<Mutex<usize>>,
+    links_dropped: Arc<Mutex<usize>>,
+    is_silent: bool,
+}
+
+impl MemoryWebhook {
+    pub fn silent() -> Self {
+        Self { is_silent: true, ..Self::default() }
+    }
+
+    pub fn requests(&self) -> usize {
+        *self.requests.lock().unwrap()
+    }
+
+    pub fn links_dropped(&self) -> usize {
+        *self.links_dropped.lock().unwrap()
+    }
+}
+
+impl WebhookClient for MemoryWebhook {
+    async fn send(&self, _request: WebhookRequest) -> WebhookAnswer {
+        *self.requests.lock().unwrap() += 1;
+        if self.is_silent {
+            std::future::pending::<()>().await;
+        }
+        let response = WebhookResponse {
+            status: StatusCode::NO_CONTENT,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            body_is_whole: true,
+        };
+        WebhookAnswer { result: Ok(response), took: Duration::from_millis(1), late: None }
+    }
+
+    fn drop_link(&self, _: &Link) {
+        *self.links_dropped.lock().unwrap() += 1;
+    }
+}

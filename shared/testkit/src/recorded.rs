@@ -1,0 +1,390 @@
+//! A decorator that notes every call of a port, for tests of cost: the exact SQS and S3 calls per delivered event.
+//!
+//! It keeps all calls until they are taken, so it has no place in a process that runs for long.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::model::endpoint::Link;
+
+use posthaste_ports::{
+    ETag, ErrorKind, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError, PutCondition,
+    QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Revalidated,
+    Successor, WebhookAnswer, WebhookClient, WebhookRequest,
+};
+
+/// A method of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Operation {
+    /// [`QueueSender::send_batch`].
+    SendBatch,
+    /// [`QueueReceiver::receive`].
+    Receive,
+    /// [`QueueReceiver::acknowledge`].
+    Acknowledge,
+    /// [`QueueReceiver::replace`].
+    Replace,
+    /// [`QueueReceiver::change_visibility`].
+    ChangeVisibility,
+    /// [`QueueReceiver::counts`].
+    Counts,
+    /// [`ObjectStore::get`].
+    Get,
+    /// [`ObjectStore::get_if_changed`].
+    GetIfChanged,
+    /// [`ObjectStore::put`].
+    Put,
+    /// [`ObjectStore::delete`].
+    Delete,
+    /// [`ObjectStore::list`].
+    List,
+    /// [`WebhookClient::send`].
+    Post,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// With an answer. Single entries of a batch may have failed all the same.
+    Ok,
+    /// With an error of this kind.
+    Err(ErrorKind),
+    /// The caller dropped it before it ended.
+    Cut,
+}
+
+/// One call of a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The label of the decorator it went through.
+    pub port: &'static str,
+    /// Which method.
+    pub operation: Operation,
+    /// The object's key, the listing's prefix, or the endpoint's URL without its query; empty for a queue.
+    pub key: String,
+    /// How many messages or objects went out or came back.
+    pub entries: usize,
+    /// How many bytes of bodies went out or came back.
+    pub bytes: usize,
+    /// How it ended.
+    pub ended: Ended,
+}
+
+/// Calls in the order in which they ended. Clones share them; several decorators may note into one.
+#[derive(Debug, Clone, Default)]
+pub struct Calls(Arc<Mutex<Noted>>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    ended: Vec<Call>,
+    ended_ever: u64,
+    under_way: usize,
+}
+
+impl Calls {
+    /// A copy of all calls.
+    pub fn all(&self) -> Vec<Call> {
+        self.lock().ended.clone()
+    }
+
+    /// All calls; noting begins anew.
+    pub fn take(&self) -> Vec<Call> {
+        std::mem::take(&mut self.lock().ended)
+    }
+
+    /// How many calls of an operation there were, over all ports.
+    pub fn count(&self, operation: Operation) -> usize {
+        self.lock().ended.iter().filter(|call| call.operation == operation).count()
+    }
+
+    /// How many calls have ended so far, also those that were taken since.
+    pub fn ended_ever(&self) -> u64 {
+        self.lock().ended_ever
+    }
+
+    /// How many calls have begun and not ended.
+    pub fn under_way(&self) -> usize {
+        self.lock().under_way
+    }
+
+    /// Does work that counts as under way and is noted as no call: what a test asks of a port itself.
+    pub async fn unnoted<F: Future>(&self, work: F) -> F::Output {
+        let _under_way = UnderWay::begin(self);
+        work.await
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, port: &'static str, operation: Operation, key: &str) -> Begun {
+        let call = Call { port, operation, key: key.to_owned(), entries: 0, bytes: 0, ended: Ended::Cut };
+        Begun { under_way: UnderWay::begin(self), call }
+    }
+}
+
+/// A call under way; noted when dropped, so that one whose future was dropped is noted too.
+struct Begun {
+    under_way: UnderWay,
+    call: Call,
+}
+
+/// Counts as under way until it is dropped.
+struct UnderWay(Calls);
+
+impl UnderWay {
+    fn begin(calls: &Calls) -> Self {
+        calls.lock().under_way += 1;
+        Self(calls.clone())
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.lock().under_way -= 1;
+    }
+}
+
+impl Begun {
+    fn carrying(mut self, entries: usize, bytes: usize) -> Self {
+        self.call.entries = entries;
+        self.call.bytes = bytes;
+        self
+    }
+
+    fn end<T>(mut self, result: &Result<T, PortError>) {
+        self.call.ended = result.as_ref().map_or_else(|error| Ended::Err(error.kind), |_| Ended::Ok);
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let mut noted = self.under_way.0.lock();
+        noted.ended.push(self.call.clone());
+        noted.ended_ever += 1;
+    }
+}
+
+/// Notes the calls of `P` under a label.
+#[derive(Debug, Clone)]
+pub struct Recorded<P> {
+    port: P,
+    label: &'static str,
+    calls: Calls,
+}
+
+impl<P> Recorded<P> {
+    /// Decorates `port`; its calls are noted in `calls` as those of `label`.
+    pub fn new(port: P, label: &'static str, calls: &Calls) -> Self {
+        Self { port, label, calls: calls.clone() }
+    }
+
+    fn begin(&self, operation: Operation, key: &str) -> Begun {
+        self.calls.begin(self.label, operation, key)
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<P: QueueSender> QueueSender for Recorded<P> {
+    async fn send_batch(
+        &self,
+        entries: Vec<OutgoingMessage>,
+    ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
+        let bytes = entries.iter().map(|entry| entry.body.len()).sum();
+        let call = self.begin(Operation::SendBatch, "").carrying(entries.len(), bytes);
+        let result = self.port.send_batch(entries).await;
+        call.end(&result);
+        result
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<P: QueueReceiver> QueueReceiver for Recorded<P> {
+    async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
+        let call = self.begin(Operation::Receive, "");
+        let result = self.port.receive(request).await;
+        let received = result.as_deref().unwrap_or_default();
+        call.carrying(received.len(), received.iter().map(|m| m.body.len()).sum()).end(&result);
+        result
+    }
+
+    async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
+        let call = self.begin(Operation::Acknowledge, "").carrying(1, 0);
+        let result = self.port.acknowledge(receipt).await;
+        call.end(&result);
+        result
+    }
+
+    async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
+        let bytes = successors.iter().map(|s| s.message.body.len()).sum();
+        let call = self.begin(Operation::Replace, "").carrying(successors.len(), bytes);
+        let result = self.port.replace(receipt, successors).await;
+        call.end(&result);
+        result
+    }
+
+    async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
+        let call = self.begin(Operation::ChangeVisibility, "").carrying(1, 0);
+        let result = self.port.change_visibility(receipt, visibility).await;
+        call.end(&result);
+        result
+    }
+
+    async fn counts(&self) -> Result<QueueCounts, PortError> {
+        let call = self.begin(Operation::Counts, "");
+        let result = self.port.counts().await;
+        call.end(&result);
+        result
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<P: ObjectStore> ObjectStore for Recorded<P> {
+    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
+        let call = self.begin(Operation::Get, key);
+        let result = self.port.get(key).await;
+        let found = result.as_ref().ok().and_then(Option::as_ref);
+        call.carrying(usize::from(found.is_some()), found.map_or(0, |object| object.bytes.len()))
+            .end(&result);
+        result
+    }
+
+    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
+        let call = self.begin(Operation::GetIfChanged, key);
+        let result = self.port.get_if_changed(key, known).await;
+        let (entries, bytes) = match &result {
+            Ok(Revalidated::Changed(object)) => (1, object.bytes.len()),
+            Ok(Revalidated::Unchanged | Revalidated::Missing) | Err(_) => (0, 0),
+        };
+        call.carrying(entries, bytes).end(&result);
+        result
+    }
+
+    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+        let call = self.begin(Operation::Put, key).carrying(1, bytes.len());
+        let result = self.port.put(key, bytes, condition).await;
+        call.end(&result);
+        result
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), PortError> {
+        let call = self.begin(Operation::Delete, key).carrying(1, 0);
+        let result = self.port.delete(key).await;
+        call.end(&result);
+        result
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+        let call = self.begin(Operation::List, prefix);
+        let result = self.port.list(prefix, after, max).await;
+        call.carrying(result.as_ref().map_or(0, |page| page.objects.len()), 0).end(&result);
+        result
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<P: WebhookClient> WebhookClient for Recorded<P> {
+    async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+        let bytes = request.body.iter().map(Bytes::len).sum();
+        let url = format!("{:?}", request.url);
+        let call = self.begin(Operation::Post, &url).carrying(1, bytes);
+        let answer = self.port.send(request).await;
+        // An endpoint that fails is an answer of this port.
+        call.end(&Ok(()));
+        answer
+    }
+
+    /// Not noted: it calls nobody.
+    fn drop_link(&self, link: &Link) {
+        self.port.drop_link(link);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{MemoryQueue, MemoryStore, MemoryWebhook, message, request};
+
+    fn call(port: &'static str, operation: Operation, key: &str, entries: usize, bytes: usize) -> Call {
+        Call { port, operation, key: key.to_owned(), entries, bytes, ended: Ended::Ok }
+    }
+
+    #[tokio::test]
+    async fn calls_of_a_queue_are_noted_with_their_sizes() {
+        let calls = Calls::default();
+        let queue = Recorded::new(MemoryQueue::default(), "deliveries", &calls);
+        queue.send_batch(vec![message("one"), message("three")]).await.unwrap();
+        let all = ReceiveRequest { max: 10, visibility: Duration::from_secs(30), wait: Duration::ZERO };
+        let received = queue.receive(all).await.unwrap();
+        queue.acknowledge(&received[0].receipt).await.unwrap();
+        queue.change_visibility(&received[1].receipt, Duration::ZERO).await.unwrap();
+        let stale = queue.replace(&received[0].receipt, vec![]).await.unwrap_err();
+        assert_eq!(stale.kind, ErrorKind::NotFound);
+        queue.counts().await.unwrap();
+        let expected = [
+            call("deliveries", Operation::SendBatch, "", 2, 8),
+            call("deliveries", Operation::Receive, "", 2, 8),
+            call("deliveries", Operation::Acknowledge, "", 1, 0),
+            call("deliveries", Operation::ChangeVisibility, "", 1, 0),
+            Call {
+                ended: Ended::Err(ErrorKind::NotFound),
+                ..call("deliveries", Operation::Replace, "", 0, 0)
+            },
+            call("deliveries", Operation::Counts, "", 0, 0),
+        ];
+        assert_eq!(calls.all(), expected);
+        assert_eq!(calls.count(Operation::Receive), 1);
+    }
+
+    #[tokio::test]
+    async fn calls_of_a_store_are_noted_with_their_keys() {
+        let calls = Calls::default();
+        let store = Recorded::new(MemoryStore::default(), "state", &calls);
+        let tag = store.put("a/b", Bytes::from("four"), PutCondition::IfAbsent).await.unwrap();
+        store.get("a/b").await.unwrap();
+        store.get("a/c").await.unwrap();
+        store.get_if_changed("a/b", &tag).await.unwrap();
+        store.get_if_changed("a/b", &ETag("other".to_owned())).await.unwrap();
+        store.list("a/", None, 10).await.unwrap();
+        store.delete("a/b").await.unwrap();
+        let expected = [
+            call("state", Operation::Put, "a/b", 1, 4),
+            call("state", Operation::Get, "a/b", 1, 4),
+            call("state", Operation::Get, "a/c", 0, 0),
+            call("state", Operation::GetIfChanged, "a/b", 0, 0),
+            call("state", Operation::GetIfChanged, "a/b", 1, 4),
+            call("state", Operation::List, "a/", 1, 0),
+            call("state", Operation::Delete, "a/b", 1, 0),
+        ];
+        assert_eq!(calls.take(), expected);
+        assert_eq!((calls.all(), calls.ended_ever()), (vec![], 7));
+    }
+
+    #[tokio::test]
+    async fn a_request_is_noted_without_its_query_and_a_dropped_one_as_cut() {
+        let calls = Calls::default();
+        let client = Recorded::new(MemoryWebhook::default(), "webhook", &calls);
+        client.send(request("https://a.example/hook?token=s3cret", "12345")).await;
+        let never = Recorded::new(MemoryWebhook::silent(), "webhook", &calls);
+        let dropped = tokio::spawn(async move { never.send(request("https://a.example/x", "1")).await });
+        tokio::task::yield_now().await;
+        assert_eq!(calls.under_way(), 1);
+        dropped.abort();
+        assert!(dropped.await.unwrap_err().is_cancelled());
+        assert_eq!((calls.unnoted(async { calls.under_way() }).await, calls.under_way()), (1, 0));
+        let expected = [
+            call("webhook", Operation::Post, "https://a.example:443/hook", 1, 5),
+            Call { ended: Ended::Cut, ..call("webhook", Operation::Post, "https://a.example:443/x", 1, 1) },
+        ];
+        assert_eq!(calls.all(), expected);
+    }
+
+    #[test]
+    fn that_a_link_is_down_is_passed_on_and_is_no_call() {
+        let (calls, webhook) = (Calls::default(), MemoryWebhook::default());
+        let client = Recorded::new(webhook.clone(), "webhook", &calls);
+        client.drop_link(&request("https://a.example/", "").url.link());
+        assert_eq!((webhook.links_dropped(), calls.all()), (1, vec![]));
+    }
+}
