@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use posthaste_core::release::held::{Amount, RunAccount, Speed, Waiting};
+use posthaste_core::release::speed::{Amount, RunAccount, Speed, Waiting};
 
 /// The account of a run; clones share it.
 #[derive(Debug, Clone, Default)]

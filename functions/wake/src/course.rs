@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use posthaste_core::model::time::Timestamp;
-use posthaste_core::release::held::is_look_due;
+use posthaste_core::release::set_back::is_scan_due;
 use posthaste_core::stored::layout;
 
 use crate::WakeReport;
@@ -59,8 +59,8 @@ pub(crate) struct Course {
 impl Course {
     /// A run that begins now, with what the last one left. A minute that has not come yet is from a clock that was ahead.
     pub(crate) fn new(notes: Notes, began: Timestamp) -> Self {
-        let is_look_due = notes.began_at.is_some_and(|last| is_look_due(last, began));
-        let look = is_look_due.then(|| Look::begin(began));
+        let is_scan_due = notes.began_at.is_some_and(|last| is_scan_due(last, began));
+        let look = is_scan_due.then(|| Look::begin(began));
         Self {
             report: WakeReport::default(),
             began,

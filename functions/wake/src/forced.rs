@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use posthaste_core::model::identity::Identity;
 use posthaste_core::model::topic::Topic;
-use posthaste_core::release::held::Amount;
+use posthaste_core::release::speed::Amount;
 use posthaste_core::stored::layout;
 use posthaste_ports::{
     Clock, ETag, Entropy, ErrorKind, ListPage, ObjectStore, PortError, PutCondition, QueueSender,

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use posthaste_core::model::limits::HELD_PER_OBJECT_MAX;
 use posthaste_core::pressure::PressureState;
-use posthaste_core::release::held::{Amount, Room, Speed, Waiting, speed};
+use posthaste_core::release::room::Room;
+use posthaste_core::release::speed::{Amount, Speed, Waiting, speed};
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
 
 use crate::Wake;

@@ -3,7 +3,7 @@
 //!
 //! An object is deleted only when every one of its messages was sent, so a crash or a failed send makes copies and
 //! loses nothing. It never runs twice at once (a lease object). Pressure of the queue slows the release and never stops it:
-//! [`posthaste_core::release::held::speed`].
+//! [`posthaste_core::release::speed::speed`].
 
 mod account;
 mod course;
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use futures_util::future::{join, join3};
 use posthaste_core::model::name::TopicName;
-use posthaste_core::release::held::{Order, Waiting};
+use posthaste_core::release::speed::{Order, Waiting};
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};
 use posthaste_services::activity::Activity;
 use posthaste_services::{LinkHealth, PressureReader, Registry};

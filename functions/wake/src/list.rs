@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::Level;
-use posthaste_core::release::held::{Speed, Waiting, speed};
+use posthaste_core::release::speed::{Speed, Waiting, speed};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Entropy, ErrorKind, ListPage, ObjectStore, PortError, QueueSender};
 

@@ -5,7 +5,7 @@ use std::error::Error;
 
 use futures_util::future::join_all;
 use posthaste_core::model::time::Timestamp;
-use posthaste_core::release::held::{key_instead, later_minute};
+use posthaste_core::release::set_back::{key_instead, later_minute};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueSender};
 use posthaste_services::catch_panic::catch_panic;

@@ -9,7 +9,8 @@ use std::error::Error;
 
 use futures_util::future::join_all;
 use posthaste_core::model::time::Timestamp;
-use posthaste_core::release::held::{Amount, Release};
+use posthaste_core::release::held::Release;
+use posthaste_core::release::speed::Amount;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
 use posthaste_services::catch_panic::catch_panic;
 

@@ -7,7 +7,7 @@ use std::error::Error;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use posthaste_core::model::time::Timestamp;
-use posthaste_core::release::held::Amount;
+use posthaste_core::release::speed::Amount;
 use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
 use posthaste_services::catch_panic::catch_panic;
 

@@ -1,8 +1,8 @@
-//! Temporary entities: topics and subscriptions that go by themselves, when nothing has happened to them for a while or
-//! at a time of their own (SPEC §3). Pure: times are arguments.
+//! Temporary entities: topics and subscriptions that go by themselves, when nothing has happened to them for
+//! a while or at a time of their own (SPEC §3). Pure: times are arguments.
 //!
-//! What happens to an entity is noted now and then in an object of its own, never on every event: so a deletion waits
-//! for as much longer as two notes may be apart, and comes late rather than early.
+//! What happens to an entity is noted now and then in an object of its own, never on every event: so a
+//! deletion waits for as much longer as two notes may be apart, and comes late rather than early.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ const NOTE_VERSION: u32 = 1;
 /// How many notes are written in one idle time, at most, by one process.
 const NOTES_PER_IDLE_TIME: u32 = 4;
 
-/// How far ahead a wait is noted for its subscription: the longest that the queue delays. With the shortest idle time
-/// (5 min) the subscription then stays for 20 minutes after a retry was scheduled, also where the queue is slow. What waits
-/// longer is found in the object store.
+/// How far ahead a wait is noted for its subscription: the longest that the queue delays. With the shortest
+/// idle time (5 min) the subscription then stays for 20 minutes after a retry was scheduled, also where the
+/// queue is slow. What waits longer is found in the object store.
 const WAIT_NOTED_AHEAD: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
 
 /// How long a subscription is there.
@@ -93,10 +93,22 @@ pub fn is_worth_noting(idle: Duration, noted: Option<Timestamp>, at: Timestamp) 
     noted.is_none_or(|noted| at >= noted + idle / NOTES_PER_IDLE_TIME)
 }
 
-/// Whether an entity is idle for which `noted` is the last note of activity. What was not noted came at most a quarter
-/// of the idle time later.
+/// Whether an entity is idle for which `noted` is the last note of activity. What was not noted came at most
+/// a quarter of the idle time later.
 pub fn is_idle(idle: Duration, noted: Timestamp, now: Timestamp) -> bool {
     now >= noted + idle + idle / NOTES_PER_IDLE_TIME
+}
+
+/// The same for a program whose last outage ended at `awake_since`: no time before that counts as idle, nor
+/// the time in which the queue attempts what was due in it.
+pub fn is_idle_since(
+    idle: Duration,
+    noted: Timestamp,
+    awake_since: Option<Timestamp>,
+    now: Timestamp,
+) -> bool {
+    let noted = awake_since.map_or(noted, |awake_since| wait_noted_at(awake_since).max(noted));
+    is_idle(idle, noted, now)
 }
 
 #[cfg(test)]
@@ -180,6 +192,25 @@ mod tests {
             let almost = Timestamp::from_millis((last + idle).as_millis() - 1);
             prop_assert!(!is_idle(idle, noted, almost));
             prop_assert!(is_idle(idle, noted, last + idle * 5 / 4));
+        }
+
+        #[test]
+        fn no_time_before_the_end_of_an_outage_counts_as_idle(
+            idle_secs in 300_u64..1_000_000,
+            noted_ago in 0_u64..2_000_000,
+            awake_ago in prop::option::of(0_u64..1_000_000),
+        ) {
+            let idle = Duration::from_secs(idle_secs);
+            let at = |ago: u64| Timestamp::from_millis((4_000_000 - ago) * 1000);
+            let (now, noted) = (at(0), at(noted_ago));
+            let awake_since = awake_ago.map(at);
+            let is_idle_so = is_idle_since(idle, noted, awake_since, now);
+            prop_assert!(!is_idle_so || is_idle(idle, noted, now));
+            if let Some(ago) = awake_ago {
+                prop_assert!(!is_idle_so || ago >= idle_secs + 900);
+            } else {
+                prop_assert_eq!(is_idle_so, is_idle(idle, noted, now));
+            }
         }
     }
 }

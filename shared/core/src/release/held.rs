@@ -1,11 +1,8 @@
 //! Held deliveries: which of them go back to the queue now, and how many.
 //!
-//! Each subscription's lie in a folder of their own, those that expire first in front. How often a folder is looked at, and
-//! how what may go is paced, is wake's matter; what becomes of a delivery that goes is decided by deliver.
-
-mod room;
-mod set_back;
-mod speed;
+//! Each subscription's lie in a folder of their own, those that expire first in front. How often a folder is
+//! looked at, and how what may go is paced, is wake's matter; what becomes of a delivery that goes is decided
+//! by deliver.
 
 use crate::attempt::batch::Batching;
 use crate::attempt::rate::Rate;
@@ -13,14 +10,11 @@ use crate::circuit::{Gate, Probed, RECOVERED_KNOWN_FOR};
 use crate::model::time::Timestamp;
 use crate::model::topic::Status;
 
-pub use room::{PASS_MAX, Room};
-pub use set_back::{is_look_due, key_instead, later_minute};
-pub use speed::{Amount, Order, RunAccount, SLOW_RUN_MAX, Speed, Waiting, speed};
-
 /// So often what goes in a pass doubles; then it is more than a pass has.
 const DOUBLINGS_MAX: u32 = 10;
 
-/// Which of a subscription's held deliveries go. Those whose time is over go whatever it says: deliver gives them up.
+/// Which of a subscription's held deliveries go. Those whose time is over go whatever it says: deliver gives
+/// them up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
     /// All of them, as fast as passes go.
@@ -44,8 +38,8 @@ pub struct Standing {
     pub passes: u32,
 }
 
-/// Decides which of a subscription's held deliveries go. Without a status it was deleted: deliver dead-letters what waits
-/// for it, as it does for a disabled one.
+/// Decides which of a subscription's held deliveries go. Without a status it was deleted: deliver
+/// dead-letters what waits for it, as it does for a disabled one.
 ///
 /// | subscription | endpoint | what goes |
 /// |---|---|---|
@@ -73,16 +67,16 @@ fn release_to(standing: Standing, now: Timestamp) -> Release {
     }
 }
 
-/// Most deliveries that go to an active subscription in a run, of which there is one a minute: as many as it may send in
-/// one. More would be parked again, and would take the room that others have a use for.
+/// Most deliveries that go to an active subscription in a run, of which there is one a minute: as many as it
+/// may send in one. More would be parked again, and would take the room that others have a use for.
 pub fn at_rate(rate: Option<Rate>, batching: Batching) -> usize {
     let events = if batching.enabled { batching.events_max.max(1) } else { 1 };
     let requests = |rate: Rate| usize::try_from(rate.requests_per_minute()).unwrap_or(usize::MAX);
     rate.map_or(usize::MAX, |rate| requests(rate).saturating_mul(events))
 }
 
-/// Whether an endpoint recovered a moment ago: what is held for it begins to go one by one in every run, because the ramp of
-/// its first seconds may be over before wake looks.
+/// Whether an endpoint recovered a moment ago: what is held for it begins to go one by one in every run,
+/// because the ramp of its first seconds may be over before wake looks.
 fn is_new(standing: Standing, now: Timestamp) -> bool {
     standing.recovering_since.is_some_and(|since| now < since + RECOVERED_KNOWN_FOR)
 }

@@ -1,5 +1,5 @@
-//! Replay: which dead letters are delivered again, and when each of them may go. What a job is stored as is in
-//! [`ReplayRecord`]; who lists, reads and sends is `wake`.
+//! Replay: which dead letters are delivered again, and when each of them may go. What a job is stored as is
+//! in [`ReplayRecord`]; who lists, reads and sends is `wake`.
 
 mod pace;
 mod record;

@@ -1,21 +1,23 @@
-//! How many held deliveries the queue has room for, so that a backlog neither raises the pressure nor makes new deliveries
-//! wait behind it.
+//! How many held deliveries the queue has room for, so that a backlog neither raises the pressure nor makes
+//! new deliveries wait behind it.
 
+use super::speed::{Amount, Speed};
 use crate::model::time::Timestamp;
 use crate::pressure::{PressureState, Resource};
 
 /// Most deliveries that are released between two looks at the queue, whatever it could take.
 pub const PASS_MAX: usize = 500;
 
-/// The part of the submission queue's normal threshold up to which released deliveries may fill it: one in so many.
+/// The part of the submission queue's normal threshold up to which released deliveries may fill it: one in so
+/// many.
 const NORMAL_DIVISOR: u64 = 2;
 
-/// What may be released of a count that is above that: where the queue is always as full, and yet under no pressure, a
-/// backlog still gets through.
+/// What may be released of a count that is above that: where the queue is always as full, and yet under no
+/// pressure, a backlog still gets through.
 const TRICKLE: usize = 50;
 
-/// What may be released until the queue was counted again. A count is some seconds old, up to a minute on AWS, so what was
-/// released since is taken off it and never added again.
+/// What may be released until the queue was counted again. A count is some seconds old, up to a minute on
+/// AWS, so what was released since is taken off it and never added again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Room {
     counted_at: Option<Timestamp>,
@@ -23,8 +25,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// How many may be released in the next pass, by this state of the pressure. Where nobody counts the queue, as many
-    /// as a pass may have.
+    /// How many may be released in the next pass, by this state of the pressure. Where nobody counts the
+    /// queue, as many as a pass may have.
     pub fn in_pass(&mut self, state: Option<&PressureState>) -> usize {
         let Some(queue) = state.and_then(|state| state.resource(Resource::SubmissionQueue)) else {
             (self.counted_at, self.left) = (None, PASS_MAX);
@@ -36,6 +38,17 @@ impl Room {
             self.left = usize::try_from(free).unwrap_or(usize::MAX).max(TRICKLE);
         }
         self.left.min(PASS_MAX)
+    }
+
+    /// How much of `left`, which a run may still release, the next pass may have at this speed.
+    pub fn for_pass(&mut self, left: Amount, speed: Speed, state: Option<&PressureState>) -> Amount {
+        match speed {
+            Speed::Full | Speed::Slow => {
+                Amount { deliveries: left.deliveries.min(self.in_pass(state)), ..left }
+            }
+            // It is less than any room.
+            Speed::OneObject => left,
+        }
     }
 
     /// So many were released.

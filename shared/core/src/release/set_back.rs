@@ -7,6 +7,7 @@ use crate::attempt::retry::JITTER_MAX;
 use crate::model::limits::SCHEDULE_STEP_MAX;
 use crate::model::time::Timestamp;
 use crate::stored::layout;
+use crate::stored::wake_lease::{Checkpoint, SetBackScan};
 
 /// Longest time for which a delivery is parked: the longest step of a schedule with its jitter. What an
 /// endpoint asks for by `Retry-After` and the wait for a turn of a rate are shorter.
@@ -22,18 +23,44 @@ pub fn later_minute(now: Timestamp) -> u64 {
     now.minute() + SET_BACK_MIN_MINUTES
 }
 
-/// Whether everything that is parked must be looked at, by a run that begins `now` after one that began at
+/// Whether everything that is parked must be scanned, by a run that begins `now` after one that began at
 /// `last`: the clock was set back since, or it is another day. That finds what a clock wrote that was ahead
 /// for less than a minute.
-pub fn is_look_due(last: Timestamp, now: Timestamp) -> bool {
+pub fn is_scan_due(last: Timestamp, now: Timestamp) -> bool {
     let is_set_back = last.minute() >= now.minute() + SET_BACK_MIN_MINUTES;
     is_set_back || last.minute() / MINUTES_A_DAY < now.minute() / MINUTES_A_DAY
 }
 
+impl SetBackScan {
+    /// The scan that a run does which begins now: a new one where one is due, or else the one that the last
+    /// run left.
+    pub fn resume(checkpoint: &Checkpoint, began: Timestamp) -> Option<Self> {
+        let is_due = checkpoint.began_at.is_some_and(|last| is_scan_due(last, began));
+        if is_due { Some(Self::begin(began)) } else { checkpoint.look.clone() }
+    }
+
+    /// A scan that begins now.
+    fn begin(now: Timestamp) -> Self {
+        Self { began_at: now, after: layout::parked_before(later_minute(now)), again_after: None }
+    }
+
+    /// The scan past a page, of which some objects may be left, the first of them after `left_after`. `None`
+    /// if all was looked at and none is left.
+    #[must_use]
+    pub fn past_page(self, next_after: Option<String>, left_after: Option<String>) -> Option<Self> {
+        let Self { began_at, again_after, .. } = self;
+        let again_after = again_after.or(left_after);
+        match next_after {
+            Some(after) => Some(Self { began_at, after, again_after }),
+            None => again_after.map(|after| Self { began_at, after, again_after: None }),
+        }
+    }
+}
+
 /// The key that a parked object gets instead, where it was parked by a clock that was ahead. It then waits
-/// from the beginning of the look that found it as long as it was to wait, so that each try to move it finds
+/// from the beginning of the scan that found it as long as it was to wait, so that each try to move it finds
 /// the same key. Once that time is over it is due now: wake does not look at minutes that have gone.
-pub fn key_instead(key: &str, look_began: Timestamp, now: Timestamp) -> Option<String> {
+pub fn key_instead(key: &str, scan_began: Timestamp, now: Timestamp) -> Option<String> {
     let due = layout::parked_due_minute(key)?;
     let wait_max = PARKED_WAIT_MAX.as_secs().div_ceil(60) + 1;
     let wait = layout::parked_at_minute(key).map_or(wait_max, |parked_at| due.saturating_sub(parked_at));
@@ -42,12 +69,14 @@ pub fn key_instead(key: &str, look_began: Timestamp, now: Timestamp) -> Option<S
         return None;
     }
     // No later than now, so that it is never the key that the object has.
-    let from = look_began.min(now);
+    let from = scan_began.min(now);
     layout::parked_instead(key, (from.minute() + wait).max(now.minute()), from)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn at(text: &str) -> Timestamp {
@@ -98,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn each_try_of_a_look_finds_the_same_key_until_its_minute_has_gone() {
+    fn each_try_of_a_scan_finds_the_same_key_until_its_minute_has_gone() {
         let key = "parked/20260307T1025Z/orders.billing/20260307T1005Z-a-b.json";
         let check = |now: &str, expected: &str| {
             let expected = format!("parked/{expected}/orders.billing/20260307T0405Z-a-b.json");
@@ -107,16 +136,16 @@ mod tests {
         check("2026-03-07T04:05:00Z", "20260307T0425Z");
         check("2026-03-07T04:25:59Z", "20260307T0425Z");
         check("2026-03-07T04:26:00Z", "20260307T0426Z");
-        // A clock that is set back once more, during the look.
+        // A clock that is set back once more, during the scan.
         let now = at("2026-03-07T03:05:00Z");
         let instead = key_instead(key, at("2026-03-07T10:05:00Z"), now);
         assert_eq!(instead, key_instead(key, now, now));
     }
 
     #[test]
-    fn a_look_is_due_when_the_clock_was_set_back_and_once_a_day() {
+    fn a_scan_is_due_when_the_clock_was_set_back_and_once_a_day() {
         let check = |last: &str, now: &str, expected: bool| {
-            assert_eq!(is_look_due(at(last), at(now)), expected, "{last} {now}");
+            assert_eq!(is_scan_due(at(last), at(now)), expected, "{last} {now}");
         };
         check("2026-03-07T04:05:00Z", "2026-03-07T04:06:00Z", false);
         check("2026-03-07T04:05:00Z", "2026-03-07T23:59:59Z", false);
@@ -124,7 +153,53 @@ mod tests {
         check("2026-03-07T04:05:00Z", "2026-03-07T04:04:00Z", false);
         check("2026-03-07T04:05:00Z", "2026-03-07T04:03:59Z", true);
         check("2026-03-07T04:05:00Z", "2025-03-07T04:05:00Z", true);
-        // Two workers whose clocks differ look once at midnight.
+        // Two workers whose clocks differ scan once at midnight.
         check("2026-03-08T00:00:01Z", "2026-03-07T23:59:59Z", false);
+    }
+
+    #[test]
+    fn a_scan_goes_on_page_by_page_and_then_at_what_could_not_be_moved() {
+        let scan = SetBackScan::begin(at("2026-03-07T04:05:00Z"));
+        assert_eq!((&*scan.after, &scan.again_after), ("parked/20260307T0407Z", &None));
+        let key = |text: &str| Some(text.to_owned());
+        let scan = scan.past_page(key("b"), None).unwrap().past_page(key("c"), key("b")).unwrap();
+        let scan = scan.past_page(key("d"), key("c")).unwrap();
+        assert_eq!((&*scan.after, &scan.again_after), ("d", &key("b")));
+        let scan = scan.past_page(None, None).unwrap();
+        assert_eq!((&*scan.after, &scan.again_after), ("b", &None));
+        assert_eq!(scan.past_page(None, None), None);
+    }
+
+    #[test]
+    fn a_run_begins_a_scan_where_one_is_due_and_else_goes_on_with_the_last() {
+        let (now, earlier) = (at("2026-03-07T04:05:00Z"), at("2026-03-07T04:04:00Z"));
+        let left = SetBackScan { after: "x".to_owned(), ..SetBackScan::begin(earlier) };
+        let check = |began_at: Option<Timestamp>, expected| {
+            let checkpoint = Checkpoint { began_at, look: Some(left.clone()), ..Checkpoint::default() };
+            assert_eq!(SetBackScan::resume(&checkpoint, now), Some(expected), "{began_at:?}");
+        };
+        check(None, left.clone());
+        check(Some(earlier), left.clone());
+        check(Some(at("2026-03-07T10:05:00Z")), SetBackScan::begin(now));
+        assert_eq!(SetBackScan::resume(&Checkpoint::default(), now), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_object_is_moved_to_a_later_minute_or_waits_longer_than_it_was_to_wait(
+            parked_at in 30_000_000_u64..30_100_000,
+            wait in 0_u64..2_000,
+            now in 29_990_000_u64..30_110_000,
+        ) {
+            let time = |minute: u64| Timestamp::from_millis(minute * 60_000);
+            let due = layout::parked_before(parked_at + wait);
+            let key = format!("{due}/orders.billing/{}.json", layout::parked_id(time(parked_at), "x"));
+            if let Some(moved) = key_instead(&key, time(now), time(now)) {
+                let due = layout::parked_due_minute(&moved).unwrap();
+                prop_assert!(due < parked_at + wait && (now..=now + wait).contains(&due));
+                // Moved once, it stays there.
+                prop_assert_eq!(key_instead(&moved, time(now), time(now)), None);
+            }
+        }
     }
 }

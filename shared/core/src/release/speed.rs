@@ -1,4 +1,5 @@
-//! Release speed: how much of what waits in the object store goes back to the queue in a run of wake, by the pressure.
+//! Release speed: how much of what waits in the object store goes back to the queue in a run of wake, by the
+//! pressure.
 //!
 //! What was accepted is delivered before anything new is taken in (the documents' own rule), so pressure
 //! slows the release and never stops it. Only the submission queue and the drain time count: a full disk or a

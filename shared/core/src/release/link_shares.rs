@@ -1,0 +1,148 @@
+//! Released deliveries by link: a link that is probed gets one delivery in a run, and one that recovers a few
+//! in a pass, over all of its subscriptions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::held::Release;
+use crate::circuit::{Probed, Target};
+use crate::model::endpoint::Link;
+
+/// One run's account.
+#[derive(Debug, Default)]
+pub struct LinkShares {
+    probed: BTreeSet<Target>,
+    /// In how many passes something went there.
+    passes: BTreeMap<Link, u32>,
+    /// How many went there in this pass.
+    in_pass: BTreeMap<Link, usize>,
+}
+
+impl LinkShares {
+    /// A new pass begins.
+    pub fn begin_pass(&mut self) {
+        for link in std::mem::take(&mut self.in_pass).into_keys() {
+            *self.passes.entry(link).or_default() += 1;
+        }
+    }
+
+    /// Passes before this one in which something went to a target's link.
+    pub fn passes(&self, target: &Target) -> u32 {
+        self.passes.get(target.link()).copied().unwrap_or_default()
+    }
+
+    /// Deliveries that may go to a target now; `None` is a subscription that no endpoint is asked for.
+    pub fn allowed(&self, release: Release, target: Option<&Target>) -> usize {
+        match (release, target) {
+            (Release::Nothing, _) => 0,
+            (Release::All, _) | (_, None) => usize::MAX,
+            (Release::AtMost(max), Some(target)) => {
+                max.saturating_sub(self.in_pass.get(target.link()).copied().unwrap_or_default())
+            }
+            (Release::Probe(probed), Some(target)) => {
+                usize::from(!self.probed.contains(&asked(probed, target)))
+            }
+        }
+    }
+
+    /// Reserves so many deliveries for a target, so that others on the link may have their turn meanwhile.
+    pub fn reserve(&mut self, release: Release, target: Option<&Target>, count: usize) {
+        let Some(target) = target.filter(|_| count > 0) else { return };
+        *self.in_pass.entry(target.link().clone()).or_default() += count;
+        if let Release::Probe(probed) = release {
+            self.probed.insert(asked(probed, target));
+        }
+    }
+
+    /// Takes back so many of the reserved deliveries, which were not sent.
+    pub fn give_back(&mut self, release: Release, target: Option<&Target>, unsent: usize) {
+        let Some(target) = target.filter(|_| unsent > 0) else { return };
+        let left = self.in_pass.remove(target.link()).unwrap_or_default().saturating_sub(unsent);
+        if left > 0 {
+            self.in_pass.insert(target.link().clone(), left);
+        }
+        // A probe is one delivery.
+        if let Release::Probe(probed) = release {
+            self.probed.remove(&asked(probed, target));
+        }
+    }
+}
+
+/// The target that a probe asks: the link, for all of its subscriptions, or the subscription alone.
+fn asked(probed: Probed, target: &Target) -> Target {
+    if probed.link { Target::Link(target.link().clone()) } else { target.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const OF_LINK: Release = Release::Probe(Probed { link: true, subscription: false });
+    const OF_SUBSCRIPTION: Release = Release::Probe(Probed { link: false, subscription: true });
+
+    fn targets() -> [Target; 3] {
+        let text = [
+            "https://a.example:443 orders.one",
+            "https://a.example:443 orders.two",
+            "https://b.example:443 orders.one",
+        ];
+        text.map(|text| Target::parse(text).unwrap())
+    }
+
+    #[test]
+    fn a_link_is_asked_once_whoever_is_on_it_and_a_subscription_once_for_itself() {
+        let check = |release, expected| {
+            let (mut links, targets) = (LinkShares::default(), targets());
+            links.reserve(release, Some(&targets[0]), 1);
+            assert_eq!(targets.map(|target| links.allowed(release, Some(&target))), expected, "{release:?}");
+        };
+        check(OF_LINK, [0, 0, 1]);
+        check(OF_SUBSCRIPTION, [0, 1, 1]);
+    }
+
+    #[test]
+    fn a_probe_that_was_not_sent_may_be_made_by_another() {
+        let (mut links, [one, ..]) = (LinkShares::default(), targets());
+        links.reserve(OF_LINK, Some(&one), 1);
+        links.give_back(OF_LINK, Some(&one), 1);
+        assert_eq!(links.allowed(OF_LINK, Some(&one)), 1);
+        links.begin_pass();
+        assert_eq!(links.passes(&one), 0);
+    }
+
+    #[test]
+    fn those_on_a_link_share_what_it_gets_in_a_pass() {
+        let (mut links, [one, two, elsewhere]) = (LinkShares::default(), targets());
+        links.reserve(Release::AtMost(4), Some(&one), 4);
+        links.give_back(Release::AtMost(4), Some(&one), 1);
+        let allowed = |links: &LinkShares| {
+            [&one, &two, &elsewhere].map(|it| links.allowed(Release::AtMost(4), Some(it)))
+        };
+        assert_eq!((allowed(&links), links.passes(&two)), ([1, 1, 4], 0));
+        links.begin_pass();
+        assert_eq!((allowed(&links), links.passes(&two), links.passes(&elsewhere)), ([4, 4, 4], 1, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn no_link_gets_more_in_a_pass_than_it_may_and_what_was_not_sent_is_free_again(
+            max in 1_usize..20,
+            turns in prop::collection::vec((0_usize..3, 0_usize..20, 0_usize..20), 0..30),
+        ) {
+            let (mut links, targets) = (LinkShares::default(), targets());
+            let mut sent = BTreeMap::<Link, usize>::new();
+            for (index, wanted, unsent) in turns {
+                let target = &targets[index];
+                let count = links.allowed(Release::AtMost(max), Some(target)).min(wanted);
+                links.reserve(Release::AtMost(max), Some(target), count);
+                let unsent = unsent.min(count);
+                links.give_back(Release::AtMost(max), Some(target), unsent);
+                let sent = sent.entry(target.link().clone()).or_default();
+                *sent += count - unsent;
+                prop_assert!(*sent <= max);
+                prop_assert_eq!(links.allowed(Release::AtMost(max), Some(target)), max - *sent);
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The messages of an object that is released: which go first, and how each goes back to the queue.
+
+use bytes::Bytes;
+
+use crate::model::delivery::Delivery;
+use crate::model::time::Timestamp;
+use crate::stored::wire::{parse_delivery, render_delivery};
+
+/// Puts the messages in front that have an expired event, and answers how many they are. The order is kept
+/// otherwise. A message that cannot be read has no such event: it goes when its turn comes.
+pub fn expired_first(messages: Vec<Bytes>, now: Timestamp) -> (Vec<Bytes>, usize) {
+    let has_expired =
+        |message: &Bytes| parse_delivery(message).is_ok_and(|delivery| delivery.has_expired(now));
+    let (mut expired, others): (Vec<_>, Vec<_>) = messages.into_iter().partition(has_expired);
+    let count = expired.len();
+    expired.extend(others);
+    (expired, count)
+}
+
+/// A message as it goes back, and its group: due from now on, because the time that it spent in the store
+/// must not read as a slow drain. One that cannot be read goes as it is: deliver keeps it byte for byte.
+pub fn requeued(message: &Bytes, now: Timestamp) -> (Bytes, Option<String>) {
+    match parse_delivery(message) {
+        Ok(delivery) => {
+            let delivery = Delivery { not_before: now, ..delivery };
+            (render_delivery(&delivery), Some(delivery.group()))
+        }
+        Err(_) => (message.clone(), None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A delivery as an older program wrote it.
+    const MESSAGE: &[u8] = include_bytes!("../stored/fixtures/delivery-v1.json");
+    const NOW: Timestamp = Timestamp::from_millis(1_772_856_300_000);
+
+    fn message(expires_at: Timestamp) -> Bytes {
+        let mut delivery = parse_delivery(&Bytes::from_static(MESSAGE)).unwrap();
+        delivery.events.iter_mut().for_each(|entry| entry.expires_at = expires_at);
+        render_delivery(&delivery)
+    }
+
+    #[test]
+    fn a_message_goes_back_due_now_and_one_that_cannot_be_read_as_it_is() {
+        let (body, group) = requeued(&message(NOW), NOW);
+        let delivery = parse_delivery(&body).unwrap();
+        assert_eq!((delivery.not_before, Some(delivery.group())), (NOW, group));
+        let broken = Bytes::from_static(b"?");
+        assert_eq!(requeued(&broken, NOW), (broken, None));
+    }
+
+    proptest! {
+        #[test]
+        fn all_that_has_expired_is_in_front_and_nothing_is_lost(
+            kinds in prop::collection::vec(0_u8..3, 0..20),
+        ) {
+            let of_kind = |kind: &u8| match kind {
+                0 => message(NOW),
+                1 => message(Timestamp::from_millis(NOW.as_millis() + 1)),
+                _ => Bytes::from_static(b"?"),
+            };
+            let messages: Vec<_> = kinds.iter().map(of_kind).collect();
+            let (sorted, count) = expired_first(messages.clone(), NOW);
+            prop_assert_eq!(count, kinds.iter().filter(|kind| **kind == 0).count());
+            prop_assert!(sorted[..count].iter().all(|one| *one == of_kind(&0)));
+            let others: Vec<_> = messages.into_iter().filter(|one| *one != of_kind(&0)).collect();
+            prop_assert_eq!(&sorted[count..], others);
+        }
+    }
+}

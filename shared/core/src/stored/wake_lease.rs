@@ -1,0 +1,126 @@
+//! The lease of wake, at [`layout::WAKE_LEASE`](super::layout::WAKE_LEASE): the time at which it lapses, and
+//! the checkpoint that a run leaves for the next. It has no version: a member that is missing has its
+//! default, and an object that cannot be read is replaced. wake alone reads and writes it. Fixture:
+//! `wake-lease.json`.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::model::time::Timestamp;
+
+/// A lease as it is stored. Those of older programs have nothing but their time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WakeLease {
+    /// The time at which it lapses.
+    pub lapses_at: Timestamp,
+    /// A UUID of the run that holds it, or held it last. No two runs write the same bytes, or a store that
+    /// recognizes its own write by them would let both in.
+    #[serde(default)]
+    pub holder: String,
+    /// What the last run left.
+    #[serde(flatten)]
+    pub checkpoint: Checkpoint,
+}
+
+/// How far one run came, from which the next one goes on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Checkpoint {
+    /// The oldest minute, since the epoch, for which something may still be parked. `None` if that is not
+    /// known.
+    pub open_from_minute: Option<u64>,
+    /// When what lies before that minute is scanned all the same.
+    pub scan_at: Option<Timestamp>,
+    /// The last temporary topic that was looked at, where a run did not come to the end of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swept_to: Option<String>,
+    /// The key after which a run goes on to look for held deliveries, where the last one did not come to the
+    /// end of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_to: Option<String>,
+    /// The last parked object that was looked at under pressure for what has expired, where a run did not
+    /// come to the end of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expired_to: Option<String>,
+    /// When the last run began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_at: Option<Timestamp>,
+    /// When runs began again after an outage. `None` if none is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awake_since: Option<Timestamp>,
+    /// The scan for what was parked by a clock that was ahead. `None` if all was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub look: Option<SetBackScan>,
+}
+
+/// A scan of all that is parked for what was written by a clock that was ahead. It may take some runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetBackScan {
+    /// When it began.
+    pub began_at: Timestamp,
+    /// The key after which it goes on.
+    pub after: String,
+    /// The key after which it goes on once it has come to the end: before the first object that could not be
+    /// moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again_after: Option<String>,
+}
+
+impl WakeLease {
+    /// Reads a lease; `None` if the object says nothing.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// Writes the lease.
+    pub fn render(&self) -> Bytes {
+        // Texts and numbers: serialising them cannot fail.
+        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIXTURE: &str = include_str!("fixtures/wake-lease.json");
+
+    fn lease() -> WakeLease {
+        let at = Timestamp::from_millis;
+        WakeLease {
+            lapses_at: at(1_700_000_090_000),
+            holder: "0b8b9c5e-2f0a-4a39-9d3f-8b0f5f5f3c11".to_owned(),
+            checkpoint: Checkpoint {
+                open_from_minute: Some(28_333_333),
+                scan_at: Some(at(1_700_086_400_000)),
+                swept_to: Some("temporary/orders".to_owned()),
+                held_to: Some("held/orders.billing0".to_owned()),
+                expired_to: Some("parked/20231114T2213Z/orders.billing/x.json".to_owned()),
+                began_at: Some(at(1_700_000_000_000)),
+                awake_since: Some(at(1_699_999_000_000)),
+                look: Some(SetBackScan {
+                    began_at: at(1_700_000_000_000),
+                    after: "parked/20231114T2215Z".to_owned(),
+                    again_after: Some("parked/20231114T2214Z".to_owned()),
+                }),
+            },
+        }
+    }
+
+    #[test]
+    fn a_lease_is_written_as_it_always_was_and_read_back() {
+        assert_eq!(lease().render(), FIXTURE.trim_end());
+        assert_eq!(WakeLease::parse(FIXTURE.as_bytes()), Some(lease()));
+    }
+
+    #[test]
+    fn one_of_an_older_program_has_an_empty_checkpoint_and_a_foreign_object_is_none() {
+        let old = WakeLease::parse(br#"{"lapsesAt":5}"#).unwrap();
+        assert_eq!((old.lapses_at, &old.checkpoint), (Timestamp::from_millis(5), &Checkpoint::default()));
+        assert_eq!(old.render(), r#"{"lapsesAt":5,"holder":"","openFromMinute":null,"scanAt":null}"#);
+        assert_eq!(WakeLease::parse(b"{"), None);
+        assert_eq!(WakeLease::parse(br#"{"lapsesAt":0,"openFromMinute":"x"}"#), None);
+    }
+}
