@@ -35,8 +35,8 @@ pub struct ServeArgs {
     /// The topic that is told of what is about no topic: that the pressure changed, that a link is down or up again.
     #[arg(long, env = "POSTHASTE_NOTICES_TOPIC", value_name = "NAME", value_parser = TopicName::parse)]
     pub notices_topic: Option<TopicName>,
-    /// A YAML file with settings of back pressure under Exchange's names, over the profile's defaults. ARCHITECTURE.md
-    /// lists its keys.
+    /// A YAML file with settings of back pressure under Exchange's names, over the profile's defaults.
+    /// docs/reference/pressure-settings.md lists its keys.
     #[arg(long, env = "POSTHASTE_PRESSURE_SETTINGS", value_name = "FILE")]
     pub pressure_settings: Option<PathBuf>,
     /// A YAML file with settings of failing endpoints. README.md lists its keys.

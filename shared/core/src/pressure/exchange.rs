@@ -43,7 +43,7 @@ pub enum ExchangeError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// There is no such key.
-    #[error("unknown key {0}; ARCHITECTURE.md lists the keys of back pressure")]
+    #[error("unknown key {0}; docs/reference/pressure-settings.md lists the keys of back pressure")]
     Unknown(String),
     /// It stands there twice, and which of them is meant cannot be told.
     #[error("{0} is set twice")]

@@ -204,7 +204,8 @@ fn an_error_names_the_key_and_what_was_expected() {
     for key in ["Enable", "enableResourceMonitoring"] {
         let error = apply(PressureSettings::default(), &format!("{{\"{key}\": true}}")).unwrap_err();
         assert_eq!(error.key(), Some(key));
-        let expected = format!("unknown key {key}; ARCHITECTURE.md lists the keys of back pressure");
+        let expected =
+            format!("unknown key {key}; docs/reference/pressure-settings.md lists the keys of back pressure");
         assert_eq!(error.to_string(), expected);
     }
     let batch_size = "BatchPointBatchSize";
@@ -268,8 +269,8 @@ fn a_profile_that_is_off_is_not_switched_on_by_a_file() {
 }
 
 #[test]
-fn the_architecture_lists_every_key() {
-    let text = include_str!("../../../../../ARCHITECTURE.md");
+fn the_reference_lists_every_key() {
+    let text = include_str!("../../../../../docs/reference/pressure-settings.md");
     for (key, _) in KEYS {
         assert!(text.contains(&format!("`{key}`")), "{key}");
     }
