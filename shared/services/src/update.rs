@@ -1,0 +1,159 @@
+//! Optimistic change of an object: read, decide, write under the condition that nobody else wrote in between, and begin
+//! again with the newer object where somebody did.
+
+use std::future::{Future, ready};
+
+use bytes::Bytes;
+use posthaste_ports::{ETag, ErrorKind, Object, ObjectStore, PortError, PutCondition};
+
+/// How often a change is tried. Each failed try means that another write of the same object succeeded, so this many in a
+/// row need that many writers; and so the tries follow each other without a pause.
+pub const UPDATE_TRIES_MAX: usize = 16;
+
+/// The decision about an object.
+#[derive(Debug)]
+pub enum Edit<T> {
+    /// Write these bytes, and answer this.
+    Write(Bytes, T),
+    /// Leave the object as it is, and answer this.
+    Keep(T),
+}
+
+/// An object that was changed, or left as it was.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Updated<T> {
+    /// The answer of the edit that counted.
+    pub answer: T,
+    /// The version that was written; `None` where nothing was.
+    pub etag: Option<ETag>,
+}
+
+/// Why an object was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum UpdateError<E> {
+    /// The object could not be read.
+    #[error("failed to read the object")]
+    Read(#[source] PortError),
+    /// The edit refused.
+    #[error(transparent)]
+    Edit(E),
+    /// The object could not be written. Whether it was is unknown where the kind leaves that open.
+    #[error("failed to write the object")]
+    Write(#[source] PortError),
+    /// Somebody else wrote in between, as often as it was tried.
+    #[error("lost {UPDATE_TRIES_MAX} races for the object")]
+    Contended,
+}
+
+/// Changes the object under `key`. `edit` decides from what is there, `None` where there is no object; it is called again
+/// with what is there then when somebody else wrote in between.
+pub async fn update<S: ObjectStore, T, E>(
+    store: &S,
+    key: &str,
+    mut edit: impl FnMut(Option<Object>) -> Result<Edit<T>, E>,
+) -> Result<Updated<T>, UpdateError<E>> {
+    update_with(store, key, |found| ready(edit(found))).await
+}
+
+/// The same for an edit that waits for something.
+pub async fn update_with<S: ObjectStore, T, E, F: Future<Output = Result<Edit<T>, E>>>(
+    store: &S,
+    key: &str,
+    mut edit: impl FnMut(Option<Object>) -> F,
+) -> Result<Updated<T>, UpdateError<E>> {
+    for _ in 0..UPDATE_TRIES_MAX {
+        let found = store.get(key).await.map_err(UpdateError::Read)?;
+        let condition = match &found {
+            Some(object) => PutCondition::IfMatch(object.etag.clone()),
+            None => PutCondition::IfAbsent,
+        };
+        let (bytes, answer) = match edit(found).await.map_err(UpdateError::Edit)? {
+            Edit::Write(bytes, answer) => (bytes, answer),
+            Edit::Keep(answer) => return Ok(Updated { answer, etag: None }),
+        };
+        match store.put(key, bytes, condition).await {
+            Ok(etag) => return Ok(Updated { answer, etag: Some(etag) }),
+            Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
+            Err(error) => return Err(UpdateError::Write(error)),
+        }
+    }
+    Err(UpdateError::Contended)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use posthaste_testkit::memory::MemoryStore;
+    use posthaste_testkit::{Calls, Fault, Faulty, Operation, Plan, Recorded};
+
+    use super::*;
+
+    const KEY: &str = "count";
+
+    fn number(object: Option<&Object>) -> u32 {
+        object.map_or(0, |object| std::str::from_utf8(&object.bytes).unwrap().parse().unwrap())
+    }
+
+    /// Adds one, up to three.
+    fn one_more(found: Option<Object>) -> Result<Edit<u32>, Infallible> {
+        let next = number(found.as_ref()) + 1;
+        Ok(if next > 3 { Edit::Keep(3) } else { Edit::Write(Bytes::from(next.to_string()), next) })
+    }
+
+    #[tokio::test]
+    async fn an_object_is_made_changed_and_at_last_left_as_it_is() {
+        let (calls, store) = (Calls::default(), MemoryStore::default());
+        let recorded = Recorded::new(store.clone(), "state", &calls);
+        for expected in [1, 2, 3] {
+            let Updated { answer, etag } = update(&recorded, KEY, one_more).await.unwrap();
+            assert_eq!(answer, expected);
+            assert_eq!(etag, store.get(KEY).await.unwrap().map(|object| object.etag));
+        }
+        assert_eq!(update(&recorded, KEY, one_more).await.unwrap(), Updated { answer: 3, etag: None });
+        assert_eq!((calls.count(Operation::Get), calls.count(Operation::Put)), (4, 3));
+    }
+
+    #[tokio::test]
+    async fn a_lost_race_is_run_again_with_what_the_winner_wrote() {
+        let store = MemoryStore::default();
+        let mut seen = Vec::new();
+        let updated = update_with(&store, KEY, |found| {
+            seen.push(number(found.as_ref()));
+            let (store, is_first) = (store.clone(), seen.len() == 1);
+            async move {
+                if is_first {
+                    store.put(KEY, Bytes::from("2"), PutCondition::Always).await.unwrap();
+                }
+                one_more(found)
+            }
+        });
+        assert_eq!(updated.await.unwrap().answer, 3);
+        assert_eq!(seen, [0, 2]);
+    }
+
+    #[tokio::test]
+    async fn a_race_that_is_always_lost_ends() {
+        let (calls, store) = (Calls::default(), MemoryStore::default());
+        let fault = Fault::Before(ErrorKind::PreconditionFailed);
+        let plan = Plan::by(move |effect| (effect.operation == Operation::Put).then(|| fault.clone()));
+        let faulty = Faulty::new(Recorded::new(store, "state", &calls), "state", &plan);
+        assert!(matches!(update(&faulty, KEY, one_more).await, Err(UpdateError::Contended)));
+        assert_eq!(calls.count(Operation::Get), UPDATE_TRIES_MAX);
+    }
+
+    #[tokio::test]
+    async fn a_store_that_fails_and_an_edit_that_refuses_end_it_at_once() {
+        for (number, is_read) in [(0, true), (1, false)] {
+            let plan = Plan::nth(number, Fault::Before(ErrorKind::TimedOut));
+            let error = update(&Faulty::new(MemoryStore::default(), "state", &plan), KEY, one_more).await;
+            match error {
+                Err(UpdateError::Read(error)) => assert!(is_read && error.kind == ErrorKind::TimedOut),
+                Err(UpdateError::Write(error)) => assert!(!is_read && error.kind == ErrorKind::TimedOut),
+                other => panic!("{other:?}"),
+            }
+        }
+        let refused = update(&MemoryStore::default(), KEY, |_| Err::<Edit<()>, _>("no")).await;
+        assert!(matches!(refused, Err(UpdateError::Edit("no"))));
+    }
+}
