@@ -17,10 +17,10 @@ use posthaste_ports::{
 use posthaste_services::catch_panic::catch_panic;
 
 use crate::Deliver;
+use crate::concurrency::Permit;
 use crate::health::{Made, Route};
 use crate::intake::{OUR_FAULT_WAIT, Planned};
 use crate::invocation::{EntryRef, Invocation};
-use crate::lanes::Permit;
 use crate::posted::Posted;
 use crate::rates::{LANE_KEPT_FOR_TURN_MAX, Turn};
 use crate::report;
@@ -74,7 +74,7 @@ where
         let left = self.time_to_start(invocation, planned)?;
         tokio::select! {
             biased;
-            permit = self.lanes.enter(&route.target) => permit,
+            permit = self.limits.enter(&route.target) => permit,
             () = self.ports.clock.sleep(left) => None,
         }
     }
@@ -159,7 +159,7 @@ where
         route: &mut Route<'_>,
         turn: Option<Turn>,
     ) -> Result<(), EntryVerdict> {
-        if self.lanes.is_closed() || self.time_to_start(invocation, planned).is_none() {
+        if self.limits.is_closed() || self.time_to_start(invocation, planned).is_none() {
             return Err(EntryVerdict::NotStarted);
         }
         self.in_turn(invocation, planned, turn).await?;

@@ -10,14 +10,12 @@ mod pauses;
 mod ramps;
 mod route;
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use posthaste_core::circuit::{HealthSettings, Sign, Streaks, Target, is_problem};
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::Subscription;
 
-use crate::invocation::lock;
 pub(crate) use note::Made;
 use pauses::Pauses;
 use ramps::Ramps;
@@ -34,7 +32,7 @@ pub(crate) struct Health {
 impl Health {
     /// Whether the last request to a subscription, or to its link, failed here.
     fn is_failing(&self, target: &Target) -> bool {
-        let streaks = lock(&self.streaks);
+        let streaks = self.streaks.lock();
         streaks.is_failing(target) || streaks.is_failing(&Target::Link(target.link().clone()))
     }
 
@@ -45,14 +43,14 @@ impl Health {
         subscription: &Subscription,
         settings: &HealthSettings,
     ) -> bool {
-        let streaks = lock(&self.streaks);
+        let streaks = self.streaks.lock();
         let mut targets = subscription.endpoints().map(|endpoint| Target::on(endpoint.link(), subscription));
         targets.any(|target| is_problem(delivery, streaks.successes(&target), settings))
     }
 
     /// Counts what a request says about a target, and answers how many failures in a row that makes.
     fn count(&self, target: &Target, sign: Sign, now: Timestamp) -> u32 {
-        let mut streaks = lock(&self.streaks);
+        let mut streaks = self.streaks.lock();
         match sign {
             Sign::Good => {
                 streaks.succeeded(target, now);
@@ -65,12 +63,12 @@ impl Health {
 
     /// Counts a target from the beginning: its streak was told.
     fn begin_anew(&self, target: &Target) {
-        lock(&self.streaks).end(target);
+        self.streaks.lock().end(target);
     }
 
     /// Counts a subscription and its link from the beginning: they are known not to be well, by whomever.
     fn leave_alone(&self, target: &Target) {
-        let mut streaks = lock(&self.streaks);
+        let mut streaks = self.streaks.lock();
         streaks.end(target);
         streaks.end(&Target::Link(target.link().clone()));
     }

@@ -1,9 +1,10 @@
 //! What one invocation works on: its messages, their verdicts, and what is to be parked at its end.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use posthaste_core::attempt::settle::EntryVerdict;
 use posthaste_core::circuit::{Failure, Observation, Sign, Tally, Target};
 use posthaste_core::model::delivery::{Delivery, Entry, Payload};
@@ -92,12 +93,12 @@ impl Invocation {
 
     /// Notes a message that is done with: it arrived, or what follows it is durable.
     pub(crate) fn settled(&self, id: &MessageId) {
-        lock(&self.settled).insert(id.clone());
+        self.settled.lock().insert(id.clone());
     }
 
     /// Counts what a request said about a target that was begun at that time.
     pub(crate) fn tally(&self, target: &Target, sign: Sign, last: Option<Failure>, began: Timestamp) {
-        let mut tally = lock(&self.tally);
+        let mut tally = self.tally.lock();
         match (sign, last) {
             (Sign::Good, _) => tally.succeeded(target),
             (Sign::Bad, Some(last)) => tally.failed(target, last, began),
@@ -107,27 +108,27 @@ impl Invocation {
 
     /// What was counted of a target was told.
     pub(crate) fn end_tally(&self, target: &Target) {
-        lock(&self.tally).end(target);
+        self.tally.lock().end(target);
     }
 
     /// What is to be told of the targets all of whose requests failed.
     pub(crate) fn all_failed(&self, least: u32) -> Vec<(Target, Observation)> {
-        lock(&self.tally).all_failed(least).map(|(target, seen)| (target.clone(), seen)).collect()
+        self.tally.lock().all_failed(least).map(|(target, seen)| (target.clone(), seen)).collect()
     }
 
     /// Notes a message that is settled at the invocation's end.
     pub(crate) fn park(&self, parking: Parking) {
-        lock(&self.parking).push(parking);
+        self.parking.lock().push(parking);
     }
 
     /// Takes what is to be parked.
     pub(crate) fn take_parking(&self) -> Vec<Parking> {
-        std::mem::take(&mut lock(&self.parking))
+        std::mem::take(&mut self.parking.lock())
     }
 
     /// The answer: it names every message that is not done with, once, whatever it was that kept it.
     pub(crate) fn response(self) -> BatchResponse {
-        let mut named = self.settled.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut named = self.settled.into_inner();
         let failures = self.ids.into_iter().filter(|id| named.insert(id.clone()));
         BatchResponse { failures: failures.collect() }
     }
@@ -152,7 +153,7 @@ impl Job {
 
     /// Notes an event's verdict. Answers all verdicts if this was the last one missing.
     pub(crate) fn judge(&self, entry: usize, verdict: EntryVerdict) -> Option<Vec<EntryVerdict>> {
-        let mut verdicts = lock(&self.verdicts);
+        let mut verdicts = self.verdicts.lock();
         verdicts[entry] = Some(verdict.not_past(self.delivery.events[entry].expires_at));
         verdicts.iter().copied().collect()
     }
@@ -165,18 +166,13 @@ impl Job {
             message_id = %self.id.0, topic = %delivery.topic, subscription = %delivery.subscription,
             "message handed back, settling it panicked"
         );
-        for verdict in lock(&self.verdicts).iter_mut() {
+        for verdict in self.verdicts.lock().iter_mut() {
             verdict.get_or_insert(EntryVerdict::NotStarted);
         }
     }
 
     /// Whether an event still needs an attempt.
     pub(crate) fn is_open(&self, entry: usize) -> bool {
-        lock(&self.verdicts)[entry].is_none()
+        self.verdicts.lock()[entry].is_none()
     }
-}
-
-/// A panic of another holder leaves plain data behind, which stays usable.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

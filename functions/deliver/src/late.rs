@@ -6,11 +6,12 @@
 
 use std::collections::BTreeSet;
 use std::future::ready;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, FuturesUnordered, StreamExt};
+use parking_lot::Mutex;
 use posthaste_core::attempt::partial::{Acknowledged, AnswerBody, BatchEvent, acknowledged};
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::limits::{LATE_ANSWER_MAX, LATE_ANSWERS_MAX, LATE_ANSWERS_PER_LINK_MAX};
@@ -25,10 +26,10 @@ use posthaste_services::late_answers::answered_late;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::Deliver;
+use crate::concurrency::{Bound, ConcurrencyLimits, Permit};
 use crate::health::Route;
 use crate::intake::Planned;
-use crate::invocation::{Invocation, Job, lock};
-use crate::lanes::{Bound, Lanes, Permit};
+use crate::invocation::{Invocation, Job};
 use crate::report;
 use crate::texts::Loaded;
 
@@ -39,7 +40,7 @@ const NOTES_AT_ONCE: usize = 8;
 #[derive(Debug)]
 pub(crate) struct LateAnswers {
     /// Bounds on their number, so that an endpoint that hangs cannot pile up connections.
-    lanes: Lanes,
+    limits: ConcurrencyLimits,
     /// The way to whoever listens.
     listener: Mutex<Listener>,
 }
@@ -77,7 +78,7 @@ struct Listening<'a>(&'a LateAnswers);
 
 impl Drop for Listening<'_> {
     fn drop(&mut self) {
-        lock(&self.0.listener).sender = None;
+        self.0.listener.lock().sender = None;
     }
 }
 
@@ -90,18 +91,18 @@ impl LateEvent {
 impl LateAnswers {
     pub(crate) fn new() -> Self {
         let per_subscription = Bound::fixed(LATE_ANSWERS_PER_LINK_MAX);
-        let lanes = Lanes::new(LATE_ANSWERS_MAX, per_subscription, LATE_ANSWERS_PER_LINK_MAX);
-        Self { lanes, listener: Mutex::default() }
+        let limits = ConcurrencyLimits::new(LATE_ANSWERS_MAX, per_subscription, LATE_ANSWERS_PER_LINK_MAX);
+        Self { limits, listener: Mutex::default() }
     }
 
     /// Ends what goes on, and lets nothing go on any more.
     pub(crate) fn close(&self) {
-        *lock(&self.listener) = Listener { sender: None, is_closed: true };
+        *self.listener.lock() = Listener { sender: None, is_closed: true };
     }
 
     fn listen(&self) -> UnboundedReceiver<Waiting> {
         let (sender, receiver) = unbounded_channel();
-        let mut listener = lock(&self.listener);
+        let mut listener = self.listener.lock();
         if !listener.is_closed {
             listener.sender = Some(sender);
         }
@@ -148,9 +149,9 @@ where
         run: &[Loaded],
         answer: LateAnswer,
     ) {
-        let Some(sender) = lock(&self.late.listener).sender.clone() else { return };
+        let Some(sender) = self.late.listener.lock().sender.clone() else { return };
         let subscription = Arc::clone(&planned.subscription);
-        let Some(permit) = self.late.lanes.try_enter(&route.target) else {
+        let Some(permit) = self.late.limits.try_enter(&route.target) else {
             tracing::debug!(topic = %subscription.topic, subscription = %subscription.name, "a late answer is not waited for, there are too many");
             return;
         };

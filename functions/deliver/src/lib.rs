@@ -7,10 +7,10 @@
 mod activity;
 mod announce;
 mod attempt;
+mod concurrency;
 mod health;
 mod intake;
 mod invocation;
-mod lanes;
 mod late;
 mod park;
 mod payloads;
@@ -31,9 +31,9 @@ use posthaste_ports::{
 };
 use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry};
 
+use concurrency::{Bound, ConcurrencyLimits, subscription_max};
 use health::Health;
 use invocation::Invocation;
-use lanes::{Bound, Lanes, shared};
 use late::LateAnswers;
 use payloads::PayloadBudget;
 use rates::Rates;
@@ -94,7 +94,7 @@ pub struct LinkBoundsError {
 pub struct Deliver<Q, S, W, C, E> {
     ports: DeliverPorts<Q, S, W, C, E>,
     settings: DeliverSettings,
-    lanes: Lanes,
+    limits: ConcurrencyLimits,
     payloads: PayloadBudget,
     activity: Activity,
     rates: Rates,
@@ -126,7 +126,7 @@ impl Default for DeliverSettings {
 
 impl DeliverSettings {
     fn per_subscription(&self) -> Bound {
-        let max = shared(self.requests_per_link_max);
+        let max = subscription_max(self.requests_per_link_max);
         Bound::new(self.requests_per_link_start, self.waiting_per_connection, max)
     }
 }
@@ -141,14 +141,17 @@ where
 {
     /// Wires the function up.
     pub fn new(ports: DeliverPorts<Q, S, W, C, E>, settings: DeliverSettings) -> Self {
-        let lanes =
-            Lanes::new(settings.requests_max, settings.per_subscription(), settings.requests_per_link_max);
+        let limits = ConcurrencyLimits::new(
+            settings.requests_max,
+            settings.per_subscription(),
+            settings.requests_per_link_max,
+        );
         let payloads = PayloadBudget::new(settings.payload_bytes_max, settings.payload_reads_max);
         let (rates, late) = (Rates::default(), LateAnswers::new());
         Self {
             ports,
             settings,
-            lanes,
+            limits,
             payloads,
             activity: Activity::default(),
             rates,
@@ -160,7 +163,7 @@ where
     /// Begins no attempt any more, and waits for no late answer: what has not begun goes back to the queue. For a process
     /// that is to end.
     pub fn stop(&self) {
-        self.lanes.close();
+        self.limits.close();
         self.late.close();
     }
 

@@ -21,7 +21,7 @@ use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, W
 
 use crate::Deliver;
 use crate::intake::{OUR_FAULT_WAIT, Planned};
-use crate::invocation::{Invocation, lock};
+use crate::invocation::Invocation;
 pub(crate) use known::Rates;
 use known::{AtHand, Limited};
 use lease::LeaseError;
@@ -119,7 +119,7 @@ where
                 if again > now && again <= until {
                     return Ok(Asked::Again(again));
                 }
-                let not_before = lock(&limited.known).line_up(rate, nothing_before, now);
+                let not_before = limited.known.lock().line_up(rate, nothing_before, now);
                 Err(EntryVerdict::Postponed { not_before })
             }
             Err(error) => {
@@ -138,7 +138,7 @@ where
         limited: &Limited,
     ) -> Result<Result<Token, Timestamp>, Arc<LeaseError>> {
         for _ in 0..TRIES_MAX {
-            let at_hand = lock(&limited.known).at_hand(rate, self.ports.clock.now());
+            let at_hand = limited.known.lock().at_hand(rate, self.ports.clock.now());
             match at_hand {
                 AtHand::Token(token) => return Ok(Ok(token)),
                 AtHand::NothingBefore(time) => return Ok(Err(time)),

@@ -2,14 +2,12 @@
 //! would know.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use posthaste_core::circuit::{Gate, PROBE_LOOK_AGAIN, Target};
 use posthaste_core::model::limits::PAUSE_SHARED_MIN;
 use posthaste_core::model::time::Timestamp;
-
-use crate::invocation::lock;
 
 /// Most targets that are noted. Beyond it, what is over is forgotten, and then all.
 const PAUSES_MAX: usize = 4096;
@@ -24,7 +22,7 @@ pub(crate) struct Pauses(Mutex<HashMap<Target, Timestamp>>);
 impl Pauses {
     /// Notes a pause. The latest end wins, unless a clock that was set back since made it late.
     pub(crate) fn begin(&self, target: &Target, until: Timestamp, now: Timestamp) {
-        let mut pauses = lock(&self.0);
+        let mut pauses = self.0.lock();
         if pauses.len() >= PAUSES_MAX && !pauses.contains_key(target) {
             pauses.retain(|_, until| now < *until + ONE_AT_A_TIME);
             if pauses.len() >= PAUSES_MAX {
@@ -37,7 +35,7 @@ impl Pauses {
 
     /// A request succeeded: one at a time is no longer the bound. A pause that goes on stays.
     pub(crate) fn succeeded(&self, target: &Target, now: Timestamp) {
-        let mut pauses = lock(&self.0);
+        let mut pauses = self.0.lock();
         if pauses.get(target).is_some_and(|until| *until <= now) {
             pauses.remove(target);
         }
@@ -45,7 +43,7 @@ impl Pauses {
 
     /// What becomes of a delivery to a target.
     pub(crate) fn gate(&self, target: &Target, now: Timestamp) -> Gate {
-        let mut pauses = lock(&self.0);
+        let mut pauses = self.0.lock();
         match pauses.get(target).copied() {
             None => Gate::Open,
             Some(until) if is_of_a_wrong_clock(until, now) => {
@@ -113,11 +111,11 @@ mod tests {
         let (pauses, a) = (Pauses::default(), target("a.example"));
         pauses.begin(&a, at(105), at(100));
         assert_eq!(pauses.gate(&a, at(165)), Gate::Open);
-        assert!(lock(&pauses.0).is_empty());
+        assert!(pauses.0.lock().is_empty());
         for index in 0..PAUSES_MAX {
             pauses.begin(&target(&format!("h{index}.example")), at(105), at(100));
         }
         pauses.begin(&a, at(205), at(200));
-        assert_eq!(lock(&pauses.0).len(), 1);
+        assert_eq!(pauses.0.lock().len(), 1);
     }
 }

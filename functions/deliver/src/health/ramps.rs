@@ -1,11 +1,10 @@
 //! How many requests are under way to targets that are recovering.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use posthaste_core::circuit::Target;
-
-use crate::invocation::lock;
 
 /// The requests under way, by target. A target that has none takes no room.
 #[derive(Debug, Default)]
@@ -21,7 +20,7 @@ pub(crate) struct RampPermit {
 impl Ramps {
     /// The right to one request, while fewer than `at_once` are under way.
     pub(crate) fn try_enter(&self, target: Target, at_once: u32) -> Option<RampPermit> {
-        let mut under_way = lock(&self.0);
+        let mut under_way = self.0.lock();
         let count = under_way.get(&target).copied().unwrap_or_default();
         if count >= at_once {
             return None;
@@ -34,7 +33,7 @@ impl Ramps {
 
 impl Drop for RampPermit {
     fn drop(&mut self) {
-        let mut under_way = lock(&self.ramps);
+        let mut under_way = self.ramps.lock();
         match under_way.get_mut(&self.target) {
             Some(count) if *count > 1 => *count -= 1,
             _ => drop(under_way.remove(&self.target)),
@@ -58,6 +57,6 @@ mod tests {
         drop(first);
         assert!(enter("a.example", 2).is_some());
         drop(second);
-        assert!(lock(&ramps.0).is_empty());
+        assert!(ramps.0.lock().is_empty());
     }
 }

@@ -1,16 +1,16 @@
 //! What this process knows of the subscriptions with a bound on their rate. Never locked while the store is asked.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex};
 
+use parking_lot::Mutex;
 use posthaste_core::attempt::rate::{Lease, Place, Rate, RateState, Token};
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::ETag;
 use posthaste_services::SingleFlight;
 
 use super::lease::LeaseError;
-use crate::invocation::lock;
 
 /// Above so many subscriptions, those for which nobody waits are forgotten.
 const LIMITED_KEPT_MAX: usize = 4096;
@@ -53,7 +53,7 @@ pub(super) enum AtHand {
 
 impl Rates {
     pub(super) fn of(&self, key: &str) -> Arc<Limited> {
-        let mut limited = lock(&self.limited);
+        let mut limited = self.limited.lock();
         if let Some(known) = limited.get(key) {
             return Arc::clone(known);
         }

@@ -11,7 +11,6 @@ use posthaste_ports::{
 
 use super::known::Limited;
 use crate::Deliver;
-use crate::invocation::lock;
 
 /// Why nothing can be said about a rate.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +39,7 @@ where
     ) -> Result<(), Arc<LeaseError>> {
         // The other requests of the invocation come to wait first, so that one answer serves them all.
         tokio::task::yield_now().await;
-        let known = lock(&limited.known).take_state();
+        let known = limited.known.lock().take_state();
         let state = match known {
             Some(state) => Some(state),
             None => self.read(key).await.map_err(Arc::new)?,
@@ -48,18 +47,18 @@ where
         let (now, wanted) = (self.ports.clock.now(), limited.waiting.load(Ordering::Relaxed));
         let (lease, next) = match rate.take(state.as_ref().map(|(state, _)| *state), wanted, now) {
             Grant::NothingBefore(_) => {
-                lock(&limited.known).learn(state);
+                limited.known.lock().learn(state);
                 return Ok(());
             }
             Grant::Lease(lease, next) => (lease, next),
         };
         if state.as_ref().is_none_or(|(state, _)| state.is_idle(now)) {
-            lock(&limited.known).clear_line();
+            limited.known.lock().clear_line();
         }
         let condition = state.map_or(PutCondition::IfAbsent, |(_, etag)| PutCondition::IfMatch(etag));
         match self.ports.state.put(key, next.render(), condition).await {
             Ok(etag) => {
-                lock(&limited.known).lease(lease, (next, etag));
+                limited.known.lock().lease(lease, (next, etag));
                 Ok(())
             }
             Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(()),
