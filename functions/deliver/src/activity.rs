@@ -4,19 +4,12 @@
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::idle::wait_noted_at;
 use posthaste_core::model::topic::Subscription;
-use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
+use posthaste_ports::{Clock, Ports};
 
 use crate::Deliver;
 use crate::invocation::{Invocation, Job};
 
-impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    W: WebhookClient,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Deliver<P> {
     /// Notes an attempt of a subscription, whatever came of it. Cut off, the next one is noted.
     pub(crate) async fn note_attempt(&self, invocation: &Invocation, subscription: &Subscription) {
         let now = self.ports.clock.now();

@@ -6,7 +6,7 @@ use posthaste_core::events::notice::{Disabled, Failed, Notice};
 use posthaste_core::model::delivery::{DeadLetter, Entry, Payload};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::Subscription;
-use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
+use posthaste_ports::{Clock, Ports};
 use posthaste_services::{Addressee, FanOut, NoticeError, Notifier};
 
 use crate::invocation::Invocation;
@@ -21,14 +21,7 @@ pub(crate) enum AnnounceError {
     Payload,
 }
 
-impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    W: WebhookClient,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Deliver<P> {
     /// Tells of events that are dropped, and answers whether that was done, in a time that leaves enough for the queue.
     pub(crate) async fn is_announced(&self, invocation: &Invocation, letter: &DeadLetter) -> bool {
         let told = self.before(invocation.parking_ends(), self.announce_dropped(letter)).await;
@@ -97,7 +90,7 @@ where
         }
     }
 
-    fn notifier(&self) -> Notifier<'_, Q, S, C, E> {
+    fn notifier(&self) -> Notifier<'_, P::Queue, P::Store, P::Clock, P::Entropy> {
         let DeliverPorts { queue: deliveries, state: payloads, registry, clock, entropy, .. } = &self.ports;
         Notifier { registry, fan_out: FanOut { deliveries, payloads, clock, entropy } }
     }

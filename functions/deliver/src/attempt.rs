@@ -11,9 +11,7 @@ use posthaste_core::attempt::retry::parse_retry_after;
 use posthaste_core::attempt::settle::EntryVerdict;
 use posthaste_core::model::delivery::LastAttempt;
 use posthaste_core::model::time::Timestamp;
-use posthaste_ports::{
-    Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookAnswer, WebhookClient, WebhookRequest,
-};
+use posthaste_ports::{Clock, Ports, WebhookAnswer, WebhookClient, WebhookRequest};
 use posthaste_services::catch_panic::catch_panic;
 
 use crate::Deliver;
@@ -26,14 +24,7 @@ use crate::rates::{LANE_KEPT_FOR_TURN_MAX, Turn};
 use crate::report;
 use crate::texts::{Loaded, Texts};
 
-impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    W: WebhookClient,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Deliver<P> {
     /// Makes a planned request, or several where a batch is split, and settles what is complete by then.
     pub(crate) async fn attempt(&self, invocation: &Invocation, planned: Planned) {
         // A panic costs the messages of this request, which are handed back, and not their neighbours.

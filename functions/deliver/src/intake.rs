@@ -19,10 +19,7 @@ use posthaste_core::model::schema::Schema;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::{Status, Subscription, Topic};
 use posthaste_core::stored::wire::{WireError, parse_delivery};
-use posthaste_ports::{
-    Clock, Entropy, ObjectStore, OutgoingMessage, QueueName, QueueReceiver, QueueSender, ReceivedMessage,
-    Successor, WebhookClient,
-};
+use posthaste_ports::{Clock, Entropy, OutgoingMessage, Ports, QueueName, ReceivedMessage, Successor};
 use posthaste_services::RegistryError;
 use posthaste_services::catch_panic::{catch_panic, catch_panic_now};
 
@@ -65,14 +62,7 @@ type GroupKey<'a> = (Owner<'a>, Schema, Hops, u16, bool, bool, bool);
 /// The creation of a subscription that events were accepted for.
 type Owner<'a> = (&'a TopicName, &'a SubscriptionName, Option<Identity>);
 
-impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    W: WebhookClient,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Deliver<P> {
     /// Reads every message. One that cannot be read, or not yet, is put elsewhere at once; its neighbours do not
     /// notice.
     pub(crate) async fn take_in(&self, invocation: &mut Invocation, batch: Vec<ReceivedMessage>) {

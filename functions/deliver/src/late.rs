@@ -17,10 +17,7 @@ use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::limits::{LATE_ANSWER_MAX, LATE_ANSWERS_MAX, LATE_ANSWERS_PER_LINK_MAX};
 use posthaste_core::model::topic::Subscription;
 use posthaste_core::stored::layout;
-use posthaste_ports::{
-    Clock, Entropy, LateAnswer, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
-    WebhookClient, WebhookResponse,
-};
+use posthaste_ports::{Clock, LateAnswer, ObjectStore, PortError, Ports, PutCondition, WebhookResponse};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::late_answers::answered_late;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -110,14 +107,7 @@ impl LateAnswers {
     }
 }
 
-impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    W: WebhookClient,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Deliver<P> {
     /// Waits for the answers of requests that were not answered in time, each for [`LATE_ANSWER_MAX`] at most, until
     /// [`stop`](Self::stop) is called. Dropping it ends those requests. To be awaited once at a time, beside
     /// [`handle`](Self::handle).

@@ -26,9 +26,7 @@ mod times;
 use std::time::Duration;
 
 use http::HeaderValue;
-use posthaste_ports::{
-    BatchResponse, Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, ReceivedMessage, WebhookClient,
-};
+use posthaste_ports::{BatchResponse, Clock, Ports, ReceivedMessage};
 use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry};
 
 use concurrency::{Bound, ConcurrencyLimits, subscription_max};
@@ -40,22 +38,21 @@ use rates::Rates;
 pub use times::{QUEUE_TIME, SETTLING_TIME, TAKING_IN_TIME};
 
 /// What deliver needs from outside.
-#[derive(Debug)]
-pub struct DeliverPorts<Q, S, W, C, E> {
+pub struct DeliverPorts<P: Ports> {
     /// The delivery queue.
-    pub queue: Q,
+    pub queue: P::Queue,
     /// The state bucket.
-    pub state: S,
+    pub state: P::Store,
     /// Topics and subscriptions.
-    pub registry: Registry<S, C>,
+    pub registry: Registry<P::Store, P::Clock>,
     /// Links and subscriptions that are not well.
-    pub links: LinkHealth<S, C>,
+    pub links: LinkHealth<P::Store, P::Clock>,
     /// The way to the endpoints.
-    pub webhook: W,
+    pub webhook: P::Webhook,
     /// Time.
-    pub clock: C,
+    pub clock: P::Clock,
     /// Chance.
-    pub entropy: E,
+    pub entropy: P::Entropy,
     /// Where the drain rate is measured.
     pub drain: DrainMeter,
 }
@@ -90,9 +87,8 @@ pub struct LinkBoundsError {
 }
 
 /// The function.
-#[derive(Debug)]
-pub struct Deliver<Q, S, W, C, E> {
-    ports: DeliverPorts<Q, S, W, C, E>,
+pub struct Deliver<P: Ports> {
+    ports: DeliverPorts<P>,
     settings: DeliverSettings,
     limits: ConcurrencyLimits,
     payloads: PayloadBudget,
@@ -131,16 +127,9 @@ impl DeliverSettings {
     }
 }
 
-impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    W: WebhookClient,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Deliver<P> {
     /// Wires the function up.
-    pub fn new(ports: DeliverPorts<Q, S, W, C, E>, settings: DeliverSettings) -> Self {
+    pub fn new(ports: DeliverPorts<P>, settings: DeliverSettings) -> Self {
         let limits = ConcurrencyLimits::new(
             settings.requests_max,
             settings.per_subscription(),

@@ -11,10 +11,7 @@ use posthaste_core::attempt::batch::Pack;
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::limits::PARKED_OBJECT_BYTES_PREFERRED;
 use posthaste_core::stored::wire::{render_delivery, render_parked};
-use posthaste_ports::{
-    Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
-    WebhookClient,
-};
+use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::catch_panic::{Panicked, catch_panic};
 
 use crate::Deliver;
@@ -35,14 +32,7 @@ struct Shared<'a> {
     messages: Vec<(usize, Bytes)>,
 }
 
-impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    W: WebhookClient,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Deliver<P> {
     /// Parks what the invocation gathered, then deletes the messages it came from. Deliveries
     /// of a message one of which could not be written wait in the queue instead; those that were written are copies.
     pub(crate) async fn park(&self, invocation: &Invocation) {

@@ -17,7 +17,7 @@ use posthaste_core::attempt::settle::EntryVerdict;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::Subscription;
 use posthaste_core::stored::layout;
-use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
+use posthaste_ports::{Clock, Ports};
 
 use crate::Deliver;
 use crate::intake::{OUR_FAULT_WAIT, Planned};
@@ -68,14 +68,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    W: WebhookClient,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Deliver<P> {
     /// Waits for the turn of a request, but not past the last moment at which it could begin, and so long until there is
     /// any. An `Err` is the verdict over its events where there is none.
     pub(crate) async fn turn(

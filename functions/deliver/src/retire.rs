@@ -8,10 +8,7 @@ use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::Subscription;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::TopicRecord;
-use posthaste_ports::{
-    Clock, Entropy, ErrorKind, Object, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
-    WebhookClient,
-};
+use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports, PutCondition};
 
 use crate::Deliver;
 
@@ -21,14 +18,7 @@ const TRIES_MAX: u32 = 5;
 /// What the status and the notice say.
 const REASON: &str = "the endpoint answered 410 Gone";
 
-impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    W: WebhookClient,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Deliver<P> {
     /// Disables the subscription. If that cannot be written, its next event meets the same answer and tries again.
     pub(crate) async fn retire(&self, subscription: &Arc<Subscription>) {
         match self.write_disabled(subscription).await {

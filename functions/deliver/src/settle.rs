@@ -8,8 +8,7 @@ use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::DeadLetterPolicy;
 use posthaste_core::stored::wire::{render_dead_letter, render_delivery};
 use posthaste_ports::{
-    Clock, Entropy, ErrorKind, MessageId, ObjectStore, OutgoingMessage, QueueName, QueueReceiver,
-    QueueSender, Receipt, Successor, WebhookClient,
+    Clock, ErrorKind, MessageId, OutgoingMessage, Ports, QueueName, QueueReceiver, Receipt, Successor,
 };
 
 use crate::Deliver;
@@ -20,14 +19,7 @@ use crate::report;
 /// Messages that are settled side by side, so that their successors and deletions can share requests to the queue.
 pub(crate) const SETTLED_AT_ONCE_MAX: usize = 100;
 
-impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    W: WebhookClient,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Deliver<P> {
     /// Settles a message whose events all have a verdict.
     pub(crate) async fn settle(&self, invocation: &Invocation, job: &Job, verdicts: &[EntryVerdict]) {
         let now = self.ports.clock.now();

@@ -4,7 +4,7 @@
 use futures_util::stream::{self, StreamExt};
 use indexmap::IndexMap;
 use posthaste_core::model::endpoint::Link;
-use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
+use posthaste_ports::Ports;
 
 use crate::Deliver;
 use crate::intake::Planned;
@@ -14,14 +14,7 @@ use crate::invocation::Invocation;
 /// kilobytes besides its events.
 const REQUESTS_PER_INVOCATION_MAX: usize = 1000;
 
-impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    W: WebhookClient,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Deliver<P> {
     /// Makes all planned requests. Those to one link begin in their order, and as many of them are under way, or wait for
     /// the link's lane, as is its share.
     pub(crate) async fn attempt_all(&self, invocation: &Invocation, requests: Vec<Planned>) {

@@ -6,7 +6,7 @@ use futures_util::stream::{self, StreamExt};
 use posthaste_core::attempt::decide::DeadLetterReason;
 use posthaste_core::attempt::settle::EntryVerdict;
 use posthaste_core::model::delivery::Payload;
-use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
+use posthaste_ports::{Clock, ObjectStore, Ports};
 
 use crate::Deliver;
 use crate::intake::{OUR_FAULT_WAIT, Planned};
@@ -29,14 +29,7 @@ pub(crate) struct Loaded {
     pub(crate) text: Bytes,
 }
 
-impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    W: WebhookClient,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Deliver<P> {
     /// The texts of a request's events, and the verdicts over those whose payload is gone, altered or cannot be read.
     /// Nothing is waited for or read past the last moment at which the request could begin: what was not begun by then
     /// goes back, and what does not answer is postponed.

@@ -17,7 +17,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use posthaste_ports::Clock;
+use posthaste_ports::{Clock, Ports};
 
 use crate::Deliver;
 use crate::invocation::Invocation;
@@ -50,7 +50,7 @@ impl Invocation {
     }
 }
 
-impl<Q, S, W, C: Clock, E> Deliver<Q, S, W, C, E> {
+impl<P: Ports> Deliver<P> {
     /// Does the work, but not past `end`, a time of the clock's `monotonic`: then it is dropped, and `None`. What could
     /// only begin at the end is not begun, also when somebody else's end has just made room for it.
     pub(crate) async fn before<T>(&self, end: Duration, work: impl Future<Output = T>) -> Option<T> {

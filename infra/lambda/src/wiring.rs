@@ -21,7 +21,7 @@ use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::ClientSettings;
 use posthaste_manage::Manage;
 use posthaste_monitor::{Monitor, MonitorPorts};
-use posthaste_ports::{Entropy, NoMachine, QueueName};
+use posthaste_ports::{Bundle, Entropy, NoMachine, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{
     Activity, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry, Reliever,
@@ -60,7 +60,7 @@ type Queue = SqsQueue<SystemClock>;
 type Webhooks = LazyWebhooks<SystemClock>;
 
 /// deliver, as it is wired here.
-pub type AwsDeliver = Deliver<Queue, S3Store, Webhooks, SystemClock, SystemEntropy>;
+pub type AwsDeliver = Deliver<Bundle<Queue, S3Store, S3Store, Webhooks, SystemClock, SystemEntropy>>;
 
 /// A handler of messages whose failures rest.
 pub type AwsResting<H> = Resting<H, Queue, SystemClock>;

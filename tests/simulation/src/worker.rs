@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use posthaste_deliver::Deliver;
 use posthaste_local::Local;
-use posthaste_ports::{BatchResponse, Clock, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage};
+use posthaste_ports::{
+    BatchResponse, Bundle, Clock, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
+};
 use posthaste_services::LinkHealth;
 use posthaste_testkit::ManualClock;
 use posthaste_testkit::recorded::Calls;
@@ -22,7 +24,7 @@ pub(crate) const MESSAGES_MAX: usize = 10;
 pub struct Worker {
     /// Links that are not well, as this worker sees them.
     pub links: LinkHealth<State, ManualClock>,
-    pub(crate) deliver: Deliver<Queue, State, ScriptedEndpoint, ManualClock, Chance>,
+    pub(crate) deliver: Deliver<Bundle<Queue, State, State, ScriptedEndpoint, ManualClock, Chance>>,
     pub(crate) local: Local<ManualClock>,
     pub(crate) clock: ManualClock,
     pub(crate) calls: Calls,

@@ -19,7 +19,7 @@ use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup
 use posthaste_local::{Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{
-    Clock, Evicted, ObjectStore, Probe, PutCondition, QueueName, QueueReceiver, ReceiveRequest,
+    Bundle, Clock, Evicted, ObjectStore, Probe, PutCondition, QueueName, QueueReceiver, ReceiveRequest,
     ReceivedMessage, Sample,
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
@@ -74,7 +74,7 @@ struct Process {
     queue: Queue,
     client: Client,
     publish: Arc<Publish<Queue, Store, ManualClock, SeededEntropy>>,
-    deliver: Deliver<Queue, Store, Client, ManualClock, SeededEntropy>,
+    deliver: Deliver<Bundle<Queue, Store, Store, Client, ManualClock, SeededEntropy>>,
     monitor: Monitor<Queue, Store, Machine, ManualClock, DrainMeter, SeededEntropy>,
     reliever: Reliever<ManualClock>,
     record_bytes: usize,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use posthaste_core::attempt::decide::Outcome;
 use posthaste_core::circuit::{Asked, Failure, Observation, Phase, Sign, Signs, Target, brief, pause, signs};
 use posthaste_core::model::time::Timestamp;
-use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
+use posthaste_ports::{Clock, Ports, WebhookClient};
 
 use super::route::{Probe, Route};
 use crate::Deliver;
@@ -25,14 +25,7 @@ pub(crate) struct Made<'a> {
     pub(crate) outcome: Outcome,
 }
 
-impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    W: WebhookClient,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Deliver<P> {
     /// Notes what came of a request. What is left of its probe is used up.
     pub(crate) async fn note(&self, invocation: &Invocation, route: &mut Route<'_>, made: Made<'_>) {
         let Some(signs) = signs(made.outcome) else { return self.give_up_probe(invocation, route).await };

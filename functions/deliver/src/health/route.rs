@@ -7,7 +7,7 @@ use posthaste_core::attempt::settle::EntryVerdict;
 use posthaste_core::circuit::{Gate, PROBE_LOOK_AGAIN, Phase, Probed, Target, stricter};
 use posthaste_core::model::endpoint::EndpointUrl;
 use posthaste_core::model::time::Timestamp;
-use posthaste_ports::{Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, WebhookClient};
+use posthaste_ports::{Clock, Entropy, Ports};
 
 use super::ramps::RampPermit;
 use crate::Deliver;
@@ -59,14 +59,7 @@ impl Probe {
     }
 }
 
-impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    W: WebhookClient,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Deliver<P> {
     /// The way of a request, or the verdict over its events where there is none now.
     pub(crate) async fn route<'a>(&self, planned: &'a Planned) -> Result<Route<'a>, EntryVerdict> {
         let subscription = &*planned.subscription;

@@ -4,10 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use posthaste_core::attempt::rate::{Grant, Rate, RateState, RateStateError};
-use posthaste_ports::{
-    Clock, ETag, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
-    WebhookClient,
-};
+use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
 
 use super::known::Limited;
 use crate::Deliver;
@@ -21,14 +18,7 @@ pub(super) enum LeaseError {
     State(#[from] RateStateError),
 }
 
-impl<Q, S, W, C, E> Deliver<Q, S, W, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    W: WebhookClient,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Deliver<P> {
     /// Takes the next stretch of time, if no other worker has taken it since the state was read. What is known of the
     /// subscription says what came of it.
     pub(super) async fn lease(

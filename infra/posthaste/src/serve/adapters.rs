@@ -11,7 +11,7 @@ use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{FileStore, Local, LocalQueue, StateStore};
 use posthaste_manage::Manage;
-use posthaste_ports::QueueName;
+use posthaste_ports::{Bundle, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{
     Activity, DrainMeter, LinkHealth, PRESSURE_MAX_AGE, PressureReader, Registry, Reliever,
@@ -33,7 +33,8 @@ const TOPIC_MAX_AGE: Duration = Duration::ZERO;
 
 type Queue = LocalQueue<SystemClock>;
 type Webhooks = HyperWebhookClient<SystemClock>;
-pub(super) type EmbeddedDeliver = Deliver<Queue, StateStore, Webhooks, SystemClock, SystemEntropy>;
+pub(super) type EmbeddedDeliver =
+    Deliver<Bundle<Queue, StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>>;
 pub(super) type EmbeddedDeadLetters = DeadLetters<Queue, StateStore, FileStore, SystemClock, SystemEntropy>;
 pub(super) type EmbeddedWake = Wake<Queue, StateStore, FileStore, SystemClock, SystemEntropy>;
 pub(super) type EmbeddedPublish = Publish<Queue, StateStore, SystemClock, SystemEntropy>;

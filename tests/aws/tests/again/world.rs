@@ -18,8 +18,8 @@ use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
 use posthaste_core::stored::wire::{parse_dead_letter, render_delivery};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_ports::{
-    BatchResponse, Clock, OutgoingMessage, PortError, QueueName, QueueReceiver, QueueSender, ReceiveRequest,
-    ReceivedMessage,
+    BatchResponse, Bundle, Clock, OutgoingMessage, PortError, QueueName, QueueReceiver, QueueSender,
+    ReceiveRequest, ReceivedMessage,
 };
 use posthaste_services::{DrainMeter, LinkHealth, Registry};
 use posthaste_simulation::{ScriptedEndpoint, event, start};
@@ -46,7 +46,8 @@ pub(crate) const DEAD_LETTERS: &str = "deadletters";
 const STATE: &str = "state";
 
 type Queue = SqsQueue<ManualClock>;
-pub(crate) type Worker = Deliver<Queue, S3Store, ScriptedEndpoint, ManualClock, SeededEntropy>;
+pub(crate) type Worker =
+    Deliver<Bundle<Queue, S3Store, S3Store, ScriptedEndpoint, ManualClock, SeededEntropy>>;
 
 /// A subscription whose endpoint answers by script.
 pub(crate) struct World {

@@ -21,7 +21,7 @@ use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
 use posthaste_core::stored::wire::parse_delivery;
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_monitor::{Monitor, MonitorPorts};
-use posthaste_ports::{Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage};
+use posthaste_ports::{Bundle, Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{
     Activity, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry,
@@ -80,7 +80,7 @@ pub(crate) struct World {
     double: Double,
     mapping: SqsQueue<ManualClock>,
     publish: Arc<Publish<Queue, Store, ManualClock, SeededEntropy>>,
-    deliver: Deliver<Queue, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>,
+    deliver: Deliver<Bundle<Queue, Store, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>>,
     drain: DrainPost<Store, ManualClock>,
     wake: Wake<Queue, Store, Store, ManualClock, SeededEntropy>,
     monitor: Monitor<Queue, Store, NoMachine, ManualClock, DrainReports<Store, ManualClock>, SeededEntropy>,

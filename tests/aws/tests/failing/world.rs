@@ -16,8 +16,8 @@ use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
 use posthaste_core::stored::wire::render_delivery;
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_ports::{
-    Clock, ErrorKind, ObjectStore, OutgoingMessage, PutCondition, QueueName, QueueReceiver, QueueSender,
-    ReceiveRequest,
+    Bundle, Clock, ErrorKind, ObjectStore, OutgoingMessage, PutCondition, QueueName, QueueReceiver,
+    QueueSender, ReceiveRequest,
 };
 use posthaste_services::{DrainMeter, LinkHealth, PressureReader, Registry};
 use posthaste_simulation::{ScriptedEndpoint, event, start};
@@ -57,7 +57,7 @@ pub(crate) struct World {
     state: S3Store,
     queue: Queue,
     dead_letters: Queue,
-    deliver: Deliver<Queue, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>,
+    deliver: Deliver<Bundle<Queue, S3Store, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>>,
     wake: Wake<Queue, S3Store, S3Store, SystemClock, SystemEntropy>,
     _emulator: Emulator,
 }
