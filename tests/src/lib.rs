@@ -1,6 +1,4 @@
-//! The harness of the end to end tests: the real `posthaste` program as a process, a client of its HTTP API, and
-//! endpoints that answer as a script says. Blocking, and without any of the program's own code, so that a fault in
-//! that cannot hide itself.
+#![doc = include_str!("../README.md")]
 
 pub mod api;
 pub mod binary;

@@ -1,9 +1,4 @@
-//! deadletter: writes what was given up into the dead-letter bucket, gathered into few objects, and empties the
-//! redrive queue the same way.
-//!
-//! An object is durable, and whoever is to be told of its events has been told, before the messages in it are
-//! acknowledged. A bucket that refuses is tried again and again,
-//! by fresh messages that remember since when; nothing is dropped unless its subscription says after how long.
+#![doc = include_str!("../README.md")]
 
 mod announce;
 mod gather;

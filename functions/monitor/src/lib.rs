@@ -1,10 +1,4 @@
-//! monitor: samples the resources, decides the pressure from them and writes it where producers' side reads it
-//! (SPEC §7). It slows and refuses nobody itself.
-//!
-//! It alone writes the state. Two of it at once do not fight: one that finds a state which another wrote less than a
-//! poll ago takes that for its own, and of two that write at the same moment one loses and takes the other's.
-//!
-//! Changes are told to the topic that the operator named, if any: at least once, by whoever wrote them.
+#![doc = include_str!("../README.md")]
 
 mod report;
 mod tell;

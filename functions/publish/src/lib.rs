@@ -1,8 +1,4 @@
-//! The publish function: takes events over HTTP and fans them out into the delivery queue (SPEC §1).
-//!
-//! One request, in this order: the topic and its key; back pressure; the body; the wait of the tarpit; the events,
-//! all or none; the subscriptions they match; payloads that are stored once; the messages. A 200 means that every
-//! matching subscription's delivery is durable. It neither delivers nor samples any resource.
+#![doc = include_str!("../README.md")]
 
 mod body;
 mod error;

@@ -1,4 +1,4 @@
-//! SQS and S3 as posthaste's queue and object store, and what every Lambda program shares. No rule is decided here.
+#![doc = include_str!("../README.md")]
 
 pub mod clients;
 pub mod lambda;

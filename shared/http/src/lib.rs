@@ -1,8 +1,4 @@
-//! The outbound webhook client: vetted and pinned addresses, one deadline, caps on everything an endpoint sends.
-//!
-//! It decides nothing about events: which answer is a success, and when to try again, is `posthaste_core`'s. Nor does
-//! it bound how many requests run at once, in all or per link: every request in flight has a connection of its own,
-//! so the caller's bound on requests is the bound on connections.
+#![doc = include_str!("../README.md")]
 
 mod body;
 mod client;

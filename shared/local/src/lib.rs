@@ -1,5 +1,4 @@
-//! The embedded adapters: a durable queue and object store with the semantics and limits of SQS and S3, plain files
-//! for dead letters, and the probe of the machine they run on.
+#![doc = include_str!("../README.md")]
 
 pub mod embedded;
 pub mod files;

@@ -1,9 +1,4 @@
-//! A log line as one JSON object: the time, the level, who speaks, the text, and every field under its own name.
-//!
-//! Not by `tracing_subscriber`'s own JSON format: it writes the outermost text of an error and leaves its causes out, so
-//! that a line says "failed to write the deliveries" and not that access was denied.
-//!
-//! A log that cannot be written stops nothing: [`Lossy`] counts the line and goes on.
+#![doc = include_str!("../README.md")]
 
 mod lossy;
 mod panics;

@@ -1,8 +1,4 @@
-//! What posthaste needs from outside, as a few small traits documented as promises. No SDK type crosses them.
-//!
-//! Adapters live in `posthaste-local`, `posthaste-http`, `posthaste-system` and (AWS) `posthaste-aws`; every adapter
-//! passes the suite in `posthaste-testkit`. What several functions do over the ports is in `posthaste-services`.
-
+#![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
 pub mod bundle;

@@ -1,6 +1,4 @@
-//! What several functions do over the ports, each service in a module of its own: topics and what is known of links, read
-//! and cached; fan-out and notices; activity, drain and pressure; and small helpers for work in batches.
-
+#![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
 pub mod activity;

@@ -1,4 +1,4 @@
-//! The machine that a process runs on: its clock, its randomness, its disks and its memory.
+#![doc = include_str!("../README.md")]
 
 pub mod clock;
 pub mod entropy;

@@ -1,6 +1,4 @@
-//! What tests run on: the suite that every adapter passes, decorators that record calls or make them fail, the ports in
-//! memory, a clock that is moved by hand and chance that repeats itself. No program depends on this crate.
-
+#![doc = include_str!("../README.md")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 pub mod clock;

@@ -1,5 +1,4 @@
-//! What the conformance tests share: a running `posthaste serve`, a scripted endpoint, and one topic with one
-//! subscription between them. The tests see the program from outside only.
+#![doc = include_str!("../README.md")]
 
 use posthaste_tests::api::Topic;
 use posthaste_tests::endpoint::{Endpoint, Received};

@@ -1,5 +1,4 @@
-//! The functions together in one process, on the embedded queue and store, against a scripted endpoint, on a clock
-//! that is moved by hand: a day passes in a moment, and every time is exact.
+#![doc = include_str!("../README.md")]
 
 mod chance;
 mod endpoint;

@@ -1,4 +1,4 @@
-//! Holds the tables of the README equal to the tests that exist.
+//! Holds the tables of `requirements.md` equal to the tests that exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,8 +19,8 @@ fn folder() -> &'static Path {
 }
 
 /// The rows of the tables of tests: what stands between their bars.
-fn rows(readme: &str) -> Vec<Vec<&str>> {
-    let tested = readme.split(BY_PEOPLE).next().unwrap_or_default();
+fn rows(requirements: &str) -> Vec<Vec<&str>> {
+    let tested = requirements.split(BY_PEOPLE).next().unwrap_or_default();
     let rows = tested.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     rows.filter(|row| !row.starts_with("Requirement |")).map(|row| row.split(" | ").collect()).collect()
 }
@@ -46,8 +46,8 @@ fn tests_in(source: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_test_of_this_folder_stands_in_a_table_and_every_test_in_a_table_exists() {
-    let readme = read(&folder().join("README.md"));
-    let named: BTreeSet<_> = rows(&readme)
+    let requirements = read(&folder().join("requirements.md"));
+    let named: BTreeSet<_> = rows(&requirements)
         .iter()
         .flat_map(|row| tests_of(row))
         .filter(|test| !test.contains('/'))
@@ -67,8 +67,8 @@ fn every_test_of_this_folder_stands_in_a_table_and_every_test_in_a_table_exists(
 
 #[test]
 fn every_test_elsewhere_that_a_table_names_exists() {
-    let readme = read(&folder().join("README.md"));
-    let rows = rows(&readme);
+    let requirements = read(&folder().join("requirements.md"));
+    let rows = rows(&requirements);
     for test in rows.iter().flat_map(|row| tests_of(row)).filter(|test| test.contains('/')) {
         let (file, name) = test.split_once("::").expect("a file and a test");
         let source = read(&folder().join("../..").join(file));
@@ -78,8 +78,8 @@ fn every_test_elsewhere_that_a_table_names_exists() {
 
 #[test]
 fn every_requirement_has_a_test() {
-    let readme = read(&folder().join("README.md"));
-    for row in rows(&readme) {
+    let requirements = read(&folder().join("requirements.md"));
+    for row in rows(&requirements) {
         assert!(!tests_of(&row).is_empty(), "{row:?}");
     }
 }

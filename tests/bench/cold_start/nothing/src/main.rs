@@ -1,5 +1,4 @@
-//! Answers every invocation with `null`. The least that a Lambda program in Rust can be: whatever ours take beyond it
-//! is our doing.
+#![doc = include_str!("../README.md")]
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde::de::IgnoredAny;
