@@ -271,7 +271,8 @@ impl<P: WebhookClient> WebhookClient for Faulty<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{MemoryQueue, MemoryStore, MemoryWebhook, message, request};
+    use crate::endpoint::MemoryEndpoint;
+    use crate::memory::{MemoryQueue, MemoryStore, message, request};
 
     async fn bodies(queue: &MemoryQueue) -> Vec<String> {
         let all = ReceiveRequest { max: 10, visibility: Duration::from_secs(30), wait: Duration::ZERO };
@@ -364,12 +365,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_webhook_under_a_fault_answers_a_failure() {
-        let client = MemoryWebhook::default();
+        let client = MemoryEndpoint::default();
         let check = async |fault, failure, requests| {
             let faulty = Faulty::new(client.clone(), "webhook", &Plan::nth(0, fault));
             let answer = faulty.send(request("https://a.example/", "x")).await;
             assert_eq!(answer.result.unwrap_err(), failure);
-            assert_eq!(client.requests(), requests);
+            assert_eq!(client.take().len(), requests);
         };
         check(Fault::Before(ErrorKind::Other), SendFailure::Socket, 0).await;
         check(Fault::After(ErrorKind::TimedOut), SendFailure::TimedOut, 1).await;

@@ -3,12 +3,14 @@
 
 pub mod clock;
 pub mod conformance;
+pub mod endpoint;
 pub mod entropy;
 pub mod faulty;
 pub mod memory;
 pub mod recorded;
 
 pub use clock::ManualClock;
+pub use endpoint::MemoryEndpoint;
 pub use entropy::SeededEntropy;
 pub use faulty::{Fault, Faulty, Plan};
 pub use recorded::{Calls, Operation, Recorded};

@@ -1,20 +1,19 @@
-//! The ports in memory, as plainly as can be: what this crate's own tests run on, and the model that the conformance
-//! suite itself is tried against. Other crates use `posthaste-local`.
+//! The queue and the store in memory, as plainly as can be: the model that the conformance suite itself is tried
+//! against.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
-use posthaste_core::model::endpoint::{EndpointUrl, Link};
+use http::{HeaderMap, Method};
+use posthaste_core::model::endpoint::EndpointUrl;
 use posthaste_core::model::time::Timestamp;
 
 use posthaste_ports::{
     Clock, ETag, ErrorKind, ListPage, MessageId, Object, ObjectMeta, ObjectStore, OutgoingMessage, PortError,
     PutCondition, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
-    ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
-    validate,
+    ReceivedMessage, Revalidated, Successor, WebhookRequest, validate,
 };
 
 /// How often a message may be received before it goes to the redrive queue.
@@ -300,47 +299,5 @@ impl ObjectStore for MemoryStore {
         let objects: Vec<_> = matching.by_ref().take(max).map(meta).collect();
         let next_after = matching.next().and(objects.last()).map(|last| last.key.clone());
         Ok(ListPage { objects, next_after })
-    }
-}
-
-/// Answers 204 to every request, or nothing ever.
-#[derive(Debug, Clone, Default)]
-pub struct MemoryWebhook {
-    requests: Arc<Mutex<usize>>,
-    links_dropped: Arc<Mutex<usize>>,
-    is_silent: bool,
-}
-
-impl MemoryWebhook {
-    pub fn silent() -> Self {
-        Self { is_silent: true, ..Self::default() }
-    }
-
-    pub fn requests(&self) -> usize {
-        *self.requests.lock().unwrap()
-    }
-
-    pub fn links_dropped(&self) -> usize {
-        *self.links_dropped.lock().unwrap()
-    }
-}
-
-impl WebhookClient for MemoryWebhook {
-    async fn send(&self, _request: WebhookRequest) -> WebhookAnswer {
-        *self.requests.lock().unwrap() += 1;
-        if self.is_silent {
-            std::future::pending::<()>().await;
-        }
-        let response = WebhookResponse {
-            status: StatusCode::NO_CONTENT,
-            headers: HeaderMap::new(),
-            body: Bytes::new(),
-            body_is_whole: true,
-        };
-        WebhookAnswer { result: Ok(response), took: Duration::from_millis(1), late: None }
-    }
-
-    fn drop_link(&self, _: &Link) {
-        *self.links_dropped.lock().unwrap() += 1;
     }
 }

@@ -304,7 +304,8 @@ impl<P: WebhookClient> WebhookClient for Recorded<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{MemoryQueue, MemoryStore, MemoryWebhook, message, request};
+    use crate::endpoint::MemoryEndpoint;
+    use crate::memory::{MemoryQueue, MemoryStore, message, request};
 
     fn call(port: &'static str, operation: Operation, key: &str, entries: usize, bytes: usize) -> Call {
         Call { port, operation, key: key.to_owned(), entries, bytes, ended: Ended::Ok }
@@ -364,9 +365,11 @@ mod tests {
     #[tokio::test]
     async fn a_request_is_noted_without_its_query_and_a_dropped_one_as_cut() {
         let calls = Calls::default();
-        let client = Recorded::new(MemoryWebhook::default(), "webhook", &calls);
+        let client = Recorded::new(MemoryEndpoint::default(), "webhook", &calls);
         client.send(request("https://a.example/hook?token=s3cret", "12345")).await;
-        let never = Recorded::new(MemoryWebhook::silent(), "webhook", &calls);
+        let silent = MemoryEndpoint::default();
+        silent.hang();
+        let never = Recorded::new(silent, "webhook", &calls);
         let dropped = tokio::spawn(async move { never.send(request("https://a.example/x", "1")).await });
         tokio::task::yield_now().await;
         assert_eq!(calls.under_way(), 1);
@@ -382,7 +385,7 @@ mod tests {
 
     #[test]
     fn that_a_link_is_down_is_passed_on_and_is_no_call() {
-        let (calls, webhook) = (Calls::default(), MemoryWebhook::default());
+        let (calls, webhook) = (Calls::default(), MemoryEndpoint::default());
         let client = Recorded::new(webhook.clone(), "webhook", &calls);
         client.drop_link(&request("https://a.example/", "").url.link());
         assert_eq!((webhook.links_dropped(), calls.all()), (1, vec![]));

@@ -1,0 +1,249 @@
+//! The one place that makes requests to endpoints: rendered, signed, sent, and their answers read. Deliveries, test events
+//! and handshakes go out here.
+
+use std::time::Duration;
+
+use http::header::{HeaderValue, RETRY_AFTER};
+use http::{HeaderMap, Method};
+use posthaste_core::attempt::decide::Outcome;
+use posthaste_core::attempt::handshake::{Ask, Question, question};
+use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::attempt::partial::{Acknowledged, AnswerBody, BatchEvent, acknowledged};
+use posthaste_core::attempt::request::{AttemptContext, Outgoing, request};
+use posthaste_core::attempt::retry::parse_retry_after;
+use posthaste_core::events::output::OutputError;
+use posthaste_core::model::endpoint::EndpointUrl;
+use posthaste_core::model::hops::Hops;
+use posthaste_core::model::schema::Schema;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::Subscription;
+use posthaste_ports::{Clock, LateAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+
+/// The way to endpoints.
+#[derive(Debug)]
+pub struct Outbound<'a, W, C> {
+    /// Sends the requests.
+    pub webhook: &'a W,
+    /// The time of each request, which is part of its signature.
+    pub clock: &'a C,
+    /// The sender's name, for `WebHook-Request-Origin` and `Origin`: a host name without a scheme.
+    pub origin: &'a HeaderValue,
+}
+
+/// One attempt, as far as it is the same for all requests that it takes.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempt<'a> {
+    /// The subscription: its form of events, its headers and its secrets.
+    pub subscription: &'a Subscription,
+    /// The endpoint: the subscription's own, or its fallback.
+    pub endpoint: &'a EndpointUrl,
+    /// The schema the events were accepted in, which is the one they are sent in.
+    pub schema: Schema,
+    /// How many attempts were made before this one.
+    pub attempts_before: u16,
+    /// Whether the events are replayed dead letters.
+    pub replayed: bool,
+    /// How many deliveries of posthaste the events came through before they were accepted: the most of any.
+    pub hops: Hops,
+    /// The deadline of a request, from its beginning.
+    pub timeout: Duration,
+}
+
+/// A request that was made, and its answer.
+#[derive(Debug)]
+pub struct Sent {
+    /// The request's end, as the rules of retries know it.
+    pub outcome: Outcome,
+    /// The response, or why there was none.
+    pub result: Result<WebhookResponse, SendFailure>,
+    /// From the start of the request to its end.
+    pub took: Duration,
+    /// The request itself, where it was sent and its time ran out before an answer came.
+    pub late: Option<LateAnswer>,
+}
+
+impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
+    /// The signed request that carries `events`, at least one, now. Fails only if an event cannot be sent in binary mode.
+    pub fn delivery(
+        &self,
+        attempt: Attempt<'_>,
+        events: &[Outgoing<'_>],
+    ) -> Result<WebhookRequest, OutputError> {
+        let Attempt { subscription, endpoint, schema, attempts_before, replayed, hops, timeout } = attempt;
+        let (at, origin) = (self.clock.now(), self.origin);
+        let context = AttemptContext { subscription, schema, attempts_before, replayed, hops, at, origin };
+        let (headers, body) = request(context, events)?;
+        Ok(WebhookRequest { method: Method::POST, url: endpoint.clone(), headers, body, timeout })
+    }
+
+    /// Asks the endpoint of a subscription whether it wants events.
+    pub async fn ask(&self, ask: &Ask<'_>, timeout: Duration) -> Sent {
+        let Question { method, headers, body } = question(ask);
+        let url = ask.subscription.endpoint.clone();
+        self.send(WebhookRequest { method, url, headers, body, timeout }).await
+    }
+
+    /// Sends one request, once.
+    pub async fn send(&self, request: WebhookRequest) -> Sent {
+        let answer = self.webhook.send(request).await;
+        let outcome = match &answer.result {
+            Ok(response) => {
+                let retry_after = retry_after(&response.headers, self.clock.now());
+                Outcome::Answered { status: response.status.as_u16(), retry_after }
+            }
+            Err(failure) => Outcome::Failed(*failure),
+        };
+        Sent { outcome, result: answer.result, took: answer.took, late: answer.late }
+    }
+}
+
+impl Sent {
+    /// The events that arrived. An answer is only read for it where it is a success and the subscription allows partial
+    /// acknowledgement; `events` are those of the request, in its order.
+    pub fn acknowledged<'e>(
+        &self,
+        subscription: &Subscription,
+        events: impl Iterator<Item = BatchEvent<'e>>,
+    ) -> Acknowledged {
+        match &self.result {
+            Ok(response) if self.outcome.is_success() && subscription.batching.partial_acknowledgement => {
+                let body = AnswerBody::new(&response.headers, &response.body, response.body_is_whole);
+                acknowledged(body, &events.collect::<Vec<_>>())
+            }
+            Ok(_) | Err(_) => Acknowledged::All,
+        }
+    }
+}
+
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    parse_retry_after(headers.get(RETRY_AFTER)?.to_str().ok()?, now)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use posthaste_core::api::{SecretText, SubscriptionSettings, Validation, compile_subscription};
+    use posthaste_core::model::name::{SubscriptionName, TopicName};
+    use posthaste_testkit::ManualClock;
+    use posthaste_testkit::endpoint::{Answered, MemoryEndpoint, answered};
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_614_265_330_000);
+    const EVENT: &[u8] = br#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
+
+    #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
+    fn subscription(batching: serde_json::Value) -> Subscription {
+        let settings = json!({
+            "endpoint": { "url": "https://billing.example.com/hooks" },
+            "signing": { "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] },
+            "batching": batching,
+        });
+        let settings: SubscriptionSettings = serde_json::from_value(settings).unwrap();
+        let (topic, name) =
+            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap()
+    }
+
+    fn attempt(subscription: &Subscription) -> Attempt<'_> {
+        Attempt {
+            subscription,
+            endpoint: &subscription.endpoint,
+            schema: Schema::CloudEvents,
+            attempts_before: 2,
+            replayed: false,
+            hops: Hops::default(),
+            timeout: Duration::from_secs(7),
+        }
+    }
+
+    /// A request to an endpoint that answers so.
+    async fn sent(subscription: &Subscription, answer: fn() -> Answered) -> (Sent, WebhookRequest) {
+        let (endpoint, clock) = (MemoryEndpoint::default(), ManualClock::new(NOW));
+        endpoint.answer(move |_| answer());
+        let origin = HeaderValue::from_static("posthaste.example");
+        let outbound = Outbound { webhook: &endpoint, clock: &clock, origin: &origin };
+        let event = Outgoing { key: "e-0", json: Bytes::from_static(EVENT), traceparent: None };
+        let request = outbound.delivery(attempt(subscription), &[event]).unwrap();
+        let sent = outbound.send(request).await;
+        (sent, endpoint.take().remove(0))
+    }
+
+    #[tokio::test]
+    async fn a_delivery_is_signed_at_the_time_it_is_made() {
+        let (sent, request) = sent(&subscription(json!({})), || answered(204, &[], "")).await;
+        assert!(sent.outcome.is_success());
+        assert_eq!(
+            (request.method, request.url.as_str(), request.timeout),
+            (Method::POST, "https://billing.example.com/hooks", Duration::from_secs(7))
+        );
+        let header = |name: &str| request.headers[name].to_str().unwrap();
+        assert_eq!((header("webhook-id"), header("webhook-timestamp")), ("msg_e-0", "1614265330"));
+        assert!(header("webhook-signature").starts_with("v1,"));
+        assert_eq!((header("origin"), header("aeg-delivery-count")), ("posthaste.example", "2"));
+    }
+
+    #[tokio::test]
+    async fn an_answer_becomes_an_outcome() {
+        let check = async |answer: fn() -> Answered, expected| {
+            let (sent, _) = sent(&subscription(json!({})), answer).await;
+            assert_eq!(sent.outcome, expected);
+        };
+        let after = |secs| Some(Duration::from_secs(secs));
+        check(
+            || answered(503, &[("retry-after", "30")], ""),
+            Outcome::Answered { status: 503, retry_after: after(30) },
+        )
+        .await;
+        check(
+            || answered(429, &[("retry-after", "Thu, 25 Feb 2021 15:03:00 GMT")], ""),
+            Outcome::Answered { status: 429, retry_after: after(50) },
+        )
+        .await;
+        check(
+            || answered(503, &[("retry-after", "soon")], ""),
+            Outcome::Answered { status: 503, retry_after: None },
+        )
+        .await;
+        check(|| Err(SendFailure::Tls), Outcome::Failed(SendFailure::Tls)).await;
+    }
+
+    #[tokio::test]
+    async fn a_report_counts_only_where_it_is_allowed_and_the_answer_is_a_success() {
+        let check = async |allowed: bool, answer: fn() -> Answered, expected| {
+            let batching = json!({ "maxEventsPerBatch": 10, "partialAcknowledgement": allowed });
+            let subscription = subscription(batching);
+            let (sent, _) = sent(&subscription, answer).await;
+            let event = BatchEvent { text: EVENT, envelope_id: None };
+            assert_eq!(sent.acknowledged(&subscription, [event].into_iter()), expected);
+        };
+        const REPORT: &str = r#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#;
+        check(true, || answered(200, &[], REPORT), Acknowledged::AllBut([0].into())).await;
+        check(true, || answered(500, &[], REPORT), Acknowledged::All).await;
+        check(true, || Err(SendFailure::Socket), Acknowledged::All).await;
+        check(false, || answered(200, &[], REPORT), Acknowledged::All).await;
+    }
+
+    #[tokio::test]
+    async fn a_handshake_asks_the_subscription_s_own_endpoint() {
+        let (endpoint, clock) = (MemoryEndpoint::default(), ManualClock::new(NOW));
+        let origin = HeaderValue::from_static("posthaste.example");
+        let outbound = Outbound { webhook: &endpoint, clock: &clock, origin: &origin };
+        let ask = Ask {
+            subscription: &subscription(json!({})),
+            validation: Validation::CloudEvents,
+            origin: &origin,
+            rate: None,
+            callback: None,
+            code: &SecretText::new("512d38b6"),
+            id: "2d1781af-3a4c-4d7c-bd0c-e34b19da4e66",
+            at: NOW,
+        };
+        let sent = outbound.ask(&ask, Duration::from_secs(3)).await;
+        let request = endpoint.take().remove(0);
+        assert_eq!((sent.outcome.status(), request.method), (Some(204), Method::OPTIONS));
+        assert_eq!(request.url.as_str(), "https://billing.example.com/hooks");
+        assert_eq!(request.timeout, Duration::from_secs(3));
+    }
+}

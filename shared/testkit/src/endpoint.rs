@@ -1,0 +1,97 @@
+//! An endpoint in memory that answers as a test says.
+
+use std::fmt;
+use std::future::pending;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::model::endpoint::Link;
+use posthaste_ports::{WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+
+/// An answer, or why there is none.
+pub type Answered = Result<WebhookResponse, SendFailure>;
+
+type Answer = Arc<dyn Fn(&WebhookRequest) -> Answered + Send + Sync>;
+
+/// The endpoint behind every URL. It answers 204 until [`answer`](Self::answer) is called, after a millisecond, and
+/// remembers what it was sent. Clones share it.
+#[derive(Clone, Default)]
+pub struct MemoryEndpoint(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    answer: Option<Answer>,
+    hangs: bool,
+    requests: Vec<WebhookRequest>,
+    links_dropped: usize,
+}
+
+impl MemoryEndpoint {
+    /// Answers like this from now on.
+    pub fn answer(&self, answer: impl Fn(&WebhookRequest) -> Answered + Send + Sync + 'static) {
+        self.lock().answer = Some(Arc::new(answer));
+    }
+
+    /// Never answers from now on.
+    pub fn hang(&self) {
+        self.lock().hangs = true;
+    }
+
+    /// Answers again as it did before it hung.
+    pub fn go_on(&self) {
+        self.lock().hangs = false;
+    }
+
+    /// The requests since the last call, in the order in which they came.
+    pub fn take(&self) -> Vec<WebhookRequest> {
+        std::mem::take(&mut self.lock().requests)
+    }
+
+    /// How many links were dropped.
+    pub fn links_dropped(&self) -> usize {
+        self.lock().links_dropped
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap()
+    }
+}
+
+/// An answer of this status, these headers and this body.
+pub fn answered(status: u16, headers: &[(&'static str, &str)], body: &str) -> Answered {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.append(*name, value.parse().unwrap());
+    }
+    let status = StatusCode::from_u16(status).unwrap();
+    let body = Bytes::copy_from_slice(body.as_bytes());
+    Ok(WebhookResponse { status, headers: map, body, body_is_whole: true })
+}
+
+impl WebhookClient for MemoryEndpoint {
+    async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+        let (answer, hangs) = {
+            let mut inner = self.lock();
+            inner.requests.push(request.clone());
+            (inner.answer.clone(), inner.hangs)
+        };
+        if hangs {
+            pending::<()>().await;
+        }
+        let result = answer.map_or_else(|| answered(204, &[], ""), |answer| answer(&request));
+        WebhookAnswer { result, took: Duration::from_millis(1), late: None }
+    }
+
+    fn drop_link(&self, _: &Link) {
+        self.lock().links_dropped += 1;
+    }
+}
+
+impl fmt::Debug for MemoryEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MemoryEndpoint")
+    }
+}
