@@ -13,7 +13,7 @@ use futures_util::stream::{self, StreamExt};
 use posthaste_core::events::notice::{Failed, Fate, Notice, later};
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::wire::render_dead_letter;
+use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{
     Clock, Entropy, MessageId, ObjectStore, OutgoingMessage, PortError, QueueName, QueueReceiver,
     QueueSender, Successor,

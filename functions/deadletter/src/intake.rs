@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use posthaste_core::attempt::decide::DeadLetterReason;
 use posthaste_core::model::delivery::DeadLetter;
+use posthaste_core::stored::dead_letter_message::parse_dead_letter;
+use posthaste_core::stored::delivery::parse_delivery;
+use posthaste_core::stored::format::FormatError;
 use posthaste_core::stored::layout;
-use posthaste_core::stored::wire::{WireError, parse_dead_letter, parse_delivery};
 use posthaste_ports::{MessageId, QueueName, ReceivedMessage};
 use posthaste_services::catch_panic::{Panicked, catch_panic_now};
 
@@ -65,8 +67,8 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
                     .or_default()
                     .push(Letter { message, dead });
             }
-            Ok(Err(WireError::Newer(version))) => sorted.work.push(Work::Newer(message, version)),
-            Ok(Err(WireError::Malformed(_) | WireError::Empty)) => sorted.work.push(Work::Raw(message)),
+            Ok(Err(FormatError::Newer(version))) => sorted.work.push(Work::Newer(message, version)),
+            Ok(Err(FormatError::Malformed(..))) => sorted.work.push(Work::Raw(message)),
             Err(Panicked) if is_kept_after_panic(source, &message) => sorted.work.push(Work::Raw(message)),
             Err(Panicked) => sorted.failures.push(message.id),
         }
@@ -77,9 +79,9 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
 }
 
 /// In the redrive queue lie messages of both other queues: a delivery there is one that a function failed on.
-fn read(source: QueueName, body: &Bytes) -> Result<DeadLetter, WireError> {
+fn read(source: QueueName, body: &Bytes) -> Result<DeadLetter, FormatError> {
     match parse_dead_letter(body) {
-        Err(WireError::Malformed(_)) if source == QueueName::Redrive => {
+        Err(FormatError::Malformed(..)) if source == QueueName::Redrive => {
             let delivery = parse_delivery(body)?;
             Ok(DeadLetter {
                 reason: DeadLetterReason::HandlerFailed,

@@ -10,7 +10,7 @@ use posthaste_core::model::hops::Hops;
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::schema::Schema;
 use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::wire::render_dead_letter;
+use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{MessageId, Receipt, ReceivedMessage};
 
 use crate::Letter;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use posthaste_core::attempt::settle::dead_letter_delay_secs;
 use posthaste_core::model::delivery::{DeadLetter, Delivery, StorageTrouble};
-use posthaste_core::stored::wire::render_dead_letter;
+use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{
     Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueName, QueueReceiver, QueueSender, Successor,
 };

@@ -18,7 +18,8 @@ use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::schema::Schema;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::{Status, Subscription, Topic};
-use posthaste_core::stored::wire::{WireError, parse_delivery};
+use posthaste_core::stored::delivery::parse_delivery;
+use posthaste_core::stored::format::FormatError;
 use posthaste_ports::{Clock, Entropy, OutgoingMessage, Ports, QueueName, ReceivedMessage, Successor};
 use posthaste_services::RegistryError;
 use posthaste_services::catch_panic::{catch_panic, catch_panic_now};
@@ -240,10 +241,10 @@ impl<P: Ports> Deliver<P> {
     }
 
     /// A newer message waits for a newer reader; what is not ours goes, byte for byte, where it is kept.
-    async fn put_elsewhere(&self, invocation: &Invocation, message: ReceivedMessage, error: &WireError) {
+    async fn put_elsewhere(&self, invocation: &Invocation, message: ReceivedMessage, error: &FormatError) {
         let (to, delay_secs) = match error {
-            WireError::Newer(_) => (QueueName::Deliveries, SQS_DELAY_SECS_MAX),
-            WireError::Malformed(_) | WireError::Empty => (QueueName::DeadLetters, 0),
+            FormatError::Newer(_) => (QueueName::Deliveries, SQS_DELAY_SECS_MAX),
+            FormatError::Malformed(..) => (QueueName::DeadLetters, 0),
         };
         tracing::warn!(message_id = %message.id.0, %to, error = error as &dyn std::error::Error, "message not readable, moved as it is");
         let moved = OutgoingMessage { body: message.body, group: None, delay_secs };

@@ -10,14 +10,14 @@ use futures_util::stream::{self, StreamExt};
 use posthaste_core::attempt::batch::Pack;
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::limits::PARKED_OBJECT_BYTES_PREFERRED;
-use posthaste_core::stored::wire::{render_delivery, render_parked};
+use posthaste_core::stored::delivery::render_delivery;
+use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::catch_panic::{Panicked, catch_panic};
 
-use crate::Deliver;
 use crate::invocation::{Invocation, Parking};
-use crate::report;
 use crate::settle::SETTLED_AT_ONCE_MAX;
+use crate::{Deliver, report};
 pub(crate) use place::Place;
 
 /// Objects that are written side by side. Each is 4 MiB at most, and all together hold less than the batch did.

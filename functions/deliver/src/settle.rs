@@ -6,15 +6,15 @@ use posthaste_core::model::delivery::{DeadLetter, Delivery};
 use posthaste_core::model::limits::DEAD_LETTER_DELAY_DEFAULT;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::DeadLetterPolicy;
-use posthaste_core::stored::wire::{render_dead_letter, render_delivery};
+use posthaste_core::stored::dead_letter_message::render_dead_letter;
+use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{
     Clock, ErrorKind, MessageId, OutgoingMessage, Ports, QueueName, QueueReceiver, Receipt, Successor,
 };
 
-use crate::Deliver;
 use crate::invocation::{Invocation, Job, Parking};
 use crate::park::Place;
-use crate::report;
+use crate::{Deliver, report};
 
 /// Messages that are settled side by side, so that their successors and deletions can share requests to the queue.
 pub(crate) const SETTLED_AT_ONCE_MAX: usize = 100;

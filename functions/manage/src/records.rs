@@ -6,6 +6,7 @@ use std::time::Duration;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::identity::{CREATION_ID_BYTES, CreationId};
 use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::stored::format::FormatError;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::{RecordError, TopicRecord};
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, PortError, PutCondition};
@@ -164,8 +165,12 @@ fn parse(key: &str, object: Object) -> Result<(TopicRecord, ETag), Problem> {
         Err(error) => {
             tracing::error!(%key, error = &error as &dyn Error, "a topic record cannot be used");
             let detail = match error {
-                RecordError::Newer(_) => "the record was written by a newer version of this program",
-                RecordError::Malformed(_) | RecordError::Settings(_) => "the record cannot be read",
+                RecordError::Format(FormatError::Newer(_)) => {
+                    "the record was written by a newer version of this program"
+                }
+                RecordError::Format(FormatError::Malformed(..)) | RecordError::Settings(_) => {
+                    "the record cannot be read"
+                }
             };
             Err(Problem::new(ProblemKind::Internal).detail(detail))
         }

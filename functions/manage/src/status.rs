@@ -4,7 +4,8 @@ use std::error::Error;
 
 use axum::extract::State;
 use posthaste_core::api::{HealthView, PressureView};
-use posthaste_core::pressure::{PRESSURE_KEY, PressureState};
+use posthaste_core::pressure::PressureState;
+use posthaste_core::stored::pressure::PRESSURE_KEY;
 use posthaste_ports::{Clock, Entropy};
 
 use crate::answer::{Failure, Shown, store_problem};

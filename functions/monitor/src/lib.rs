@@ -10,9 +10,9 @@ use bytes::Bytes;
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::{
-    DrainRate, PRESSURE_KEY, PressureSettings, PressureState, Readings, Resource, SettingsError, Space,
-    evaluate,
+    DrainRate, PressureSettings, PressureState, Readings, Resource, SettingsError, Space, evaluate,
 };
+use posthaste_core::stored::pressure::PRESSURE_KEY;
 use posthaste_ports::{
     Clock, Database, DrainSource, ETag, Entropy, ErrorKind, Object, ObjectStore, PortError, Probe,
     PutCondition, QueueCounts, QueueReceiver, QueueSender, Revalidated,

@@ -3,7 +3,8 @@
 
 use std::error::Error;
 
-use posthaste_core::events::notice::{DisabledMark, Notice};
+use posthaste_core::events::notice::Notice;
+use posthaste_core::stored::disabled::DisabledMark;
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};
 use posthaste_services::NoticeError;

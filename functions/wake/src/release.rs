@@ -11,8 +11,10 @@ use posthaste_core::model::idle::wait_noted_at;
 use posthaste_core::model::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::Subscription;
+use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
+use posthaste_core::stored::format::FormatError;
 use posthaste_core::stored::layout;
-use posthaste_core::stored::wire::{WireError, parse_delivery, parse_parked, render_delivery, render_parked};
+use posthaste_core::stored::parked::{parse_parked, render_parked};
 use posthaste_ports::{
     Clock, ETag, Entropy, ErrorKind, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender,
 };
@@ -47,7 +49,7 @@ pub(crate) enum ReleaseError {
     #[error("failed to shorten the object")]
     Shorten(#[source] PortError),
     #[error("failed to understand the object")]
-    Object(#[source] WireError),
+    Object(#[source] FormatError),
     #[error("failed in the middle")]
     Panicked(#[source] Panicked),
     #[error("failed to send {failed} of {messages} messages")]
@@ -67,7 +69,7 @@ impl ReleaseError {
     fn is_lasting(&self) -> bool {
         // A newer program can read what is merely newer.
         match self {
-            Self::Object(error) => !matches!(error, WireError::Newer(_)),
+            Self::Object(error) => !matches!(error, FormatError::Newer(_)),
             Self::Store(error) => error.kind == ErrorKind::Damaged,
             _ => false,
         }

@@ -16,8 +16,10 @@ use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::{Status, Subscription, Topic};
 use posthaste_core::pressure::Tier;
-use posthaste_core::release::replay::{ReplayRecord, ReplayRecordError, ReplayRequestError};
+use posthaste_core::release::replay::ReplayRequestError;
+use posthaste_core::stored::format::FormatError;
 use posthaste_core::stored::layout;
+use posthaste_core::stored::replay::ReplayRecord;
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectMeta, ObjectStore, PortError, QueueSender};
 use posthaste_services::RegistryError;
 use posthaste_services::catch_panic::{Panicked, catch_panic};
@@ -37,7 +39,7 @@ enum ReplayError {
     #[error("failed to read or write the replay's record")]
     Store(#[source] PortError),
     #[error("failed to understand the replay's record")]
-    Record(#[source] ReplayRecordError),
+    Record(#[source] FormatError),
     #[error("failed to carry out what the replay asks for")]
     Request(#[source] ReplayRequestError),
     #[error("failed to look the subscription up")]

@@ -40,7 +40,7 @@ pub use pause::{Pause, brief, pause};
 pub use problem::is_problem;
 pub use reach::{Reach, reach};
 pub use settings::{HealthSettings, HealthSettingsError};
-pub use shard::{LINK_SHARDS, Shard, ShardError, TARGETS_PER_SHARD_MAX, shard_index, shard_key};
+pub use shard::{LINK_SHARDS, Shard, TARGETS_PER_SHARD_MAX, shard_index};
 pub use signs::{Sign, Signs, signs};
 pub use streaks::{Streaks, Successes, Tally};
 pub use target::{Target, TargetError};

@@ -39,7 +39,7 @@ pub use rule::{Bound, SettingsError};
 pub use settings::{
     BatchPointSettings, DiskConstants, PressureSettings, TARPIT_LIMIT, TarpitSettings, ThresholdSettings,
 };
-pub use state::{PRESSURE_KEY, PRESSURE_VERSION, PressureState, ResourceState, StateError};
+pub use state::{PressureState, ResourceState};
 pub use table::{Actions, Measure, Row, ThresholdRule, Thresholds, table};
 pub use transition::{DISK_CRITICALLY_LOW, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, Transition};
 

@@ -6,9 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_core::model::identity::{Creation, CreationId};
-use posthaste_core::model::idle::{ActivityNote, NoteError, is_worth_noting};
+use posthaste_core::model::idle::is_worth_noting;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::{Subscription, Topic};
+use posthaste_core::stored::activity::ActivityNote;
+use posthaste_core::stored::format::FormatError;
 use posthaste_core::stored::layout;
 
 use posthaste_ports::{ErrorKind, ObjectStore, PortError, PutCondition};
@@ -27,7 +29,7 @@ pub enum ActivityError {
     Store(#[source] PortError),
     /// What is there cannot be read.
     #[error("failed to understand a note of activity")]
-    Note(#[source] NoteError),
+    Note(#[source] FormatError),
 }
 
 /// What a process noted last, so that it notes seldom.

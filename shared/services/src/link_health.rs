@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_core::circuit::{
-    Asked, Condition, Gate, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard, ShardError,
-    Target, shard_index, shard_key,
+    Asked, Condition, Gate, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard, Target,
+    shard_index,
 };
 use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::format::FormatError;
 use posthaste_core::stored::layout;
 
 use crate::SingleFlight;
@@ -31,7 +32,7 @@ pub enum LinksError {
     Store(#[from] PortError),
     /// The object.
     #[error("failed to understand what is known of links")]
-    Object(#[from] ShardError),
+    Object(#[from] FormatError),
     /// Others wrote again and again in between.
     #[error("lost {0} races for what is known of links")]
     Contended(u32),
@@ -160,7 +161,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     /// Every part in which something is known, read anew. One that a newer program wrote is passed over.
     pub async fn all(&self) -> Result<Vec<(usize, Arc<Shard>)>, LinksError> {
         let listed = self.store.list(layout::LINKS, None, LINK_SHARDS * 2).await?;
-        let is_listed = |index: &usize| listed.objects.iter().any(|object| object.key == shard_key(*index));
+        let is_listed =
+            |index: &usize| listed.objects.iter().any(|object| object.key == layout::links(*index));
         let mut all = Vec::new();
         for index in (0..LINK_SHARDS).filter(is_listed) {
             match self.read(index).await {
@@ -188,7 +190,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
 
     /// Reads a part, once for all who ask meanwhile. What cannot be read counts as well, for as long as a read is good.
     async fn look(&self, index: usize) {
-        let key = shard_key(index);
+        let key = layout::links(index);
         let read = self.shared.reads.run(&key, || async { self.read(index).await.map_err(Arc::new) }).await;
         if let Err(error) = read {
             tracing::warn!(%key, error = &*error as &dyn std::error::Error, "links not looked up, they count as well");
@@ -199,7 +201,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     }
 
     async fn read(&self, index: usize) -> Result<(), LinksError> {
-        let (key, known) = (shard_key(index), self.known(index));
+        let (key, known) = (layout::links(index), self.known(index));
         let read = match &known.etag {
             Some(etag) => self.store.get_if_changed(&key, etag).await?,
             None => self.store.get(&key).await?.map_or(Revalidated::Missing, Revalidated::Changed),
@@ -210,7 +212,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
             Revalidated::Changed(object) => {
                 let shard = match Shard::parse(&object.bytes) {
                     // It is written anew with the next transition.
-                    Err(error @ ShardError::Malformed(_)) => {
+                    Err(error @ FormatError::Malformed(..)) => {
                         tracing::error!(%key, error = &error as &dyn std::error::Error, "links not understood, they count as well");
                         Shard::default()
                     }

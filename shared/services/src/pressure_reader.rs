@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posthaste_core::pressure::{
-    Admission, PRESSURE_KEY, PressureState, ResourceState, StateError, Tier, admit, pressing, pressure_header,
+    Admission, PressureState, ResourceState, Tier, admit, pressing, pressure_header,
 };
+use posthaste_core::stored::pressure::{PRESSURE_KEY, StateError};
 
 use crate::Reliever;
 use posthaste_ports::{Clock, ETag, Object, ObjectStore, PortError, Revalidated};

@@ -8,7 +8,7 @@ use posthaste_core::model::hops::Hops;
 use posthaste_core::model::name::SubscriptionName;
 use posthaste_core::model::schema::Schema;
 use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::wire::render_delivery;
+use posthaste_core::stored::delivery::render_delivery;
 use serde_json::{Value, json};
 
 use crate::aws::{KEY, SUBSCRIPTION, TOPIC, topic_name};

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::layout;
-use posthaste_core::stored::wire::{parse_delivery, parse_parked};
+use posthaste_core::stored::parked::parse_parked;
 use posthaste_ports::{Clock, ObjectStore, QueueName};
 use serde_json::Value;
 

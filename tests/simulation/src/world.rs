@@ -13,14 +13,13 @@ use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::schema::Schema;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::Drained;
-use posthaste_core::release::replay::ReplayRecord;
+use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::layout;
+use posthaste_core::stored::replay::ReplayRecord;
 use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
-use posthaste_core::stored::wire::render_delivery;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
-use posthaste_local::StateStore;
-use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue};
+use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_ports::{
     BatchResponse, Clock, DrainSource, ObjectStore, OutgoingMessage, PutCondition, QueueName, QueueReceiver,
     QueueSender, ReceivedMessage,
@@ -28,8 +27,7 @@ use posthaste_ports::{
 use posthaste_services::{DrainMeter, LinkHealth, PressureReader, Registry};
 use posthaste_testkit::faulty::Plan;
 use posthaste_testkit::recorded::Calls;
-use posthaste_testkit::{Faulty, Recorded};
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy};
 use posthaste_wake::{Wake, WakeError, WakePorts, WakeReport};
 use serde_json::Value;
 use tempfile::TempDir;

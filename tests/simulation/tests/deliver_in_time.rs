@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::stored::wire::parse_delivery;
+use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_deliver::{DeliverSettings, QUEUE_TIME, SETTLING_TIME, TAKING_IN_TIME};
 use posthaste_ports::{BatchResponse, Clock, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::model::time::Timestamp;
-use posthaste_core::pressure::{Drained, Level, PRESSURE_KEY, PressureSettings, PressureState, Resource};
+use posthaste_core::pressure::{Drained, Level, PressureSettings, PressureState, Resource};
 use posthaste_core::stored::layout::{DRAIN, drain};
+use posthaste_core::stored::pressure::PRESSURE_KEY;
 use posthaste_local::StateStore;
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Clock, DrainSource, ErrorKind, NoMachine, ObjectStore, PutCondition, QueueName};
 use posthaste_services::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, Registry};
 use posthaste_simulation::{Answer, World, event, start};
 use posthaste_testkit::recorded::Operation;
-use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::{Calls, Fault, Faulty, ManualClock, Plan, Recorded, SeededEntropy};
 use serde_json::json;
 
 const POLL: Duration = Duration::from_secs(10);

@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use posthaste_core::model::name::SubscriptionName;
-use posthaste_core::stored::wire::{parse_delivery, render_delivery};
+use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};
 use posthaste_simulation::{Answer, World, event};
 use serde_json::json;

@@ -9,7 +9,7 @@ use posthaste_core::api::{StatusState, StatusView};
 use posthaste_core::model::limits::HELD_PER_OBJECT_MAX;
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
-use posthaste_core::stored::wire::render_parked;
+use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
 use posthaste_testkit::faulty::{EntryFault, Fault, Plan};

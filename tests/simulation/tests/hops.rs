@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::hops::{HOPS_HEADER, Hops};
-use posthaste_core::stored::wire::{parse_delivery, render_delivery};
+use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_ports::QueueName;
 use posthaste_simulation::{Answer, World, event};
 use serde_json::json;

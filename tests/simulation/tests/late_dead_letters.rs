@@ -4,8 +4,9 @@
 use std::future::Future;
 use std::time::Duration;
 
+use posthaste_core::stored::dead_letter_message::parse_dead_letter;
+use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::layout;
-use posthaste_core::stored::wire::{parse_dead_letter, parse_delivery, render_delivery};
 use posthaste_ports::{ErrorKind, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
 use posthaste_testkit::faulty::{Effect, Fault, Plan};

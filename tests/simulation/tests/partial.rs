@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use posthaste_core::attempt::decide::DeadLetterReason;
 use posthaste_core::attempt::outcome::OutcomeName;
-use posthaste_core::stored::wire::parse_dead_letter;
+use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_ports::QueueName;
 use posthaste_simulation::{Answer, World, event};
 use serde_json::{Value, json};

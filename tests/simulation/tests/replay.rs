@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::pressure::{PRESSURE_KEY, PressureSettings, PressureState, Readings, Usage, evaluate};
+use posthaste_core::pressure::{PressureSettings, PressureState, Readings, Usage, evaluate};
 use posthaste_core::stored::layout;
+use posthaste_core::stored::pressure::PRESSURE_KEY;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
 use posthaste_testkit::faulty::{Effect, Fault, Plan};

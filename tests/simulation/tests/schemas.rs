@@ -10,7 +10,7 @@ use posthaste_core::model::delivery::{Delivery, Entry, Marks, Payload};
 use posthaste_core::model::hops::Hops;
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::schema::Schema;
-use posthaste_core::stored::wire::render_delivery;
+use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World};
 use serde_json::{Value, json};

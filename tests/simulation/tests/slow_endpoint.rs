@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use posthaste_core::model::name::SubscriptionName;
-use posthaste_core::stored::wire::{parse_delivery, render_delivery};
+use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_deliver::DeliverSettings;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::circuit::{Condition, Phase, Shard, Target, shard_index, shard_key};
+use posthaste_core::circuit::{Condition, Phase, Shard, Target, shard_index};
 use posthaste_core::model::name::SubscriptionName;
-use posthaste_core::stored::wire::{parse_delivery, render_delivery};
+use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, Request, Worker, World, event, start};
 use serde_json::{Value, json};
@@ -85,7 +86,7 @@ impl Fleet {
 
     /// What the store says of a target.
     async fn condition(&self, target: &Target) -> Option<Condition> {
-        let key = shard_key(shard_index(target.link()));
+        let key = layout::links(shard_index(target.link()));
         let object = self.world.local.state().get(&key).await.unwrap()?;
         Shard::parse(&object.bytes).unwrap().condition(target).cloned()
     }

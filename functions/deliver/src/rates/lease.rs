@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use posthaste_core::attempt::rate::{Grant, Rate, RateState, RateStateError};
+use posthaste_core::attempt::rate::{Grant, Rate, RateState};
+use posthaste_core::stored::format::FormatError;
 use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
 
 use super::known::Limited;
@@ -15,7 +16,7 @@ pub(super) enum LeaseError {
     #[error("failed to reach the state of the rate")]
     Store(#[from] PortError),
     #[error("failed to understand the state of the rate")]
-    State(#[from] RateStateError),
+    State(#[from] FormatError),
 }
 
 impl<P: Ports> Deliver<P> {

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{ReplayPage, ReplayReason, ReplayState};
 use posthaste_core::model::limits::REPLAY_ID_BYTES_MAX;
-use posthaste_core::release::replay::ReplayRecord;
 use posthaste_core::stored::layout;
+use posthaste_core::stored::replay::ReplayRecord;
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, PutCondition};
 
 use crate::answer::{listed, store_problem};

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use posthaste_core::attempt::outcome::OutcomeName;
 use posthaste_core::circuit::{
-    Failure, HealthSettings, LINK_SHARDS, Observation, Shard, Target, shard_index, shard_key,
+    Failure, HealthSettings, LINK_SHARDS, Observation, Shard, Target, shard_index,
 };
-use posthaste_core::events::notice::DisabledMark;
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::disabled::DisabledMark;
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ impl Api {
         for target in targets {
             let target = Target::parse(target).unwrap();
             shard.observe(&target, &failing, self.clock.now(), &HealthSettings::default());
-            self.state.write(&shard_key(shard_index(target.link())), shard.render());
+            self.state.write(&layout::links(shard_index(target.link())), shard.render());
         }
     }
 
@@ -333,7 +333,7 @@ async fn force_looks_at_the_parts_of_its_own_links_alone() {
     let api = Api::with_billing().await;
     api.fail(&[LINK]);
     let own = shard_index(Target::parse(LINK).unwrap().link());
-    api.state.write(&shard_key((own + 1) % LINK_SHARDS), r#"{"v":99,"targets":{}}"#);
+    api.state.write(&layout::links((own + 1) % LINK_SHARDS), r#"{"v":99,"targets":{}}"#);
     assert_eq!(api.act("force").await.json()["forced"][0]["link"], LINK);
 }
 
@@ -342,7 +342,7 @@ async fn a_write_is_done_although_nothing_can_be_forced() {
     let api = Api::with_billing().await;
     api.act("pause").await;
     // A newer program's: it is neither understood nor overwritten.
-    let key = shard_key(shard_index(Target::parse(LINK).unwrap().link()));
+    let key = layout::links(shard_index(Target::parse(LINK).unwrap().link()));
     api.state.write(&key, r#"{"v":99,"targets":{}}"#);
     assert_eq!(api.act("resume").await.json()["status"]["state"], "Active");
     api.act("force").await.problem(500, "about:blank");

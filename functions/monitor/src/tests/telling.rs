@@ -1,6 +1,6 @@
 //! Changes that are told: to whom, when, and what comes of failures between the state and the news of it.
 
-use posthaste_core::stored::wire::parse_delivery;
+use posthaste_core::stored::delivery::parse_delivery;
 use serde_json::{Value, json};
 
 use super::*;

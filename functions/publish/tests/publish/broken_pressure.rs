@@ -5,9 +5,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use posthaste_core::model::time::Timestamp;
-use posthaste_core::pressure::{
-    PRESSURE_KEY, PressureSettings, PressureState, Readings, Space, Usage, evaluate,
-};
+use posthaste_core::pressure::{PressureSettings, PressureState, Readings, Space, Usage, evaluate};
+use posthaste_core::stored::pressure::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
 
 use crate::world::{MINIMAL, START, STRUCTURED, World, one};

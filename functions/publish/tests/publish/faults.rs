@@ -7,7 +7,7 @@ use axum::Router;
 use bytes::Bytes;
 use http::HeaderValue;
 use posthaste_core::model::delivery::Payload;
-use posthaste_core::stored::wire::parse_delivery;
+use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition};
 use posthaste_publish::router;
 use posthaste_testkit::faulty::{EntryFault, Fault, Faulty, Plan};

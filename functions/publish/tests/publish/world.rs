@@ -10,7 +10,7 @@ use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::wire::parse_delivery;
+use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{ObjectStore, PutCondition, QueueSender};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings, router};
 use posthaste_services::{Activity, PressureReader, Registry};

@@ -1,8 +1,8 @@
 //! A replay's record while it is worked on: loaded once, and written on condition that nobody else did.
 
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::release::replay::ReplayRecord;
 use posthaste_core::stored::layout;
+use posthaste_core::stored::replay::ReplayRecord;
 use posthaste_ports::{Clock, ETag, Entropy, ObjectStore, PutCondition, QueueSender};
 
 use super::ReplayError;

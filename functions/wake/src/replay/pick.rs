@@ -4,8 +4,9 @@ use std::error::Error;
 
 use bytes::Bytes;
 use posthaste_core::model::topic::Subscription;
-use posthaste_core::release::replay::{ReplayMessage, ReplayProgress, Selection, Sendable};
+use posthaste_core::release::replay::{ReplayMessage, Selection, Sendable};
 use posthaste_core::stored::dead_letter::{NotDeadLetters, restore_all};
+use posthaste_core::stored::replay::ReplayProgress;
 use posthaste_ports::{ErrorKind, PortError};
 
 /// A part of an object's events, in order.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
-use posthaste_core::stored::wire::render_parked;
+use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
 use posthaste_testkit::recorded::Operation;
 use posthaste_testkit::{Fault, Plan};

@@ -8,11 +8,11 @@ use bytes::Bytes;
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::time::Timestamp;
-use posthaste_core::pressure::{
-    Level, PRESSURE_KEY, PressureSettings, PressureState, Readings, Space, Usage, evaluate,
-};
+use posthaste_core::pressure::{Level, PressureSettings, PressureState, Readings, Space, Usage, evaluate};
+use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::layout;
-use posthaste_core::stored::wire::{parse_delivery, render_delivery, render_parked};
+use posthaste_core::stored::parked::render_parked;
+use posthaste_core::stored::pressure::PRESSURE_KEY;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
 use posthaste_testkit::recorded::Operation;
 use posthaste_testkit::{Fault, Plan};
@@ -98,7 +98,7 @@ fn sent(report: &WakeReport) -> [usize; 3] {
 /// How many messages an object has left.
 async fn left(world: &World, key: &str) -> usize {
     let object = world.store.get(key).await.unwrap();
-    object.map_or(0, |object| posthaste_core::stored::wire::parse_parked(&object.bytes).unwrap().len())
+    object.map_or(0, |object| posthaste_core::stored::parked::parse_parked(&object.bytes).unwrap().len())
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
-use posthaste_core::stored::wire::render_parked;
+use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
 use posthaste_testkit::recorded::Operation;
 use posthaste_testkit::{Fault, Plan};

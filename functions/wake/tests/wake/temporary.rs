@@ -5,15 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::idle::ActivityNote;
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::activity::ActivityNote;
 use posthaste_core::stored::layout;
+use posthaste_core::stored::parked::render_parked;
 use posthaste_core::stored::topic::TopicRecord;
-use posthaste_core::stored::wire::render_parked;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
-use posthaste_testkit::ManualClock;
-use posthaste_testkit::{Fault, Operation, Plan};
+use posthaste_testkit::{Fault, ManualClock, Operation, Plan};
 use serde_json::{Value, json};
 
 use crate::store::Store;

@@ -7,11 +7,10 @@ use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
-use posthaste_core::stored::wire::render_parked;
+use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
 use posthaste_services::{LinkHealth, PressureReader, Registry};
-use posthaste_testkit::{Faulty, Plan};
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::{Faulty, ManualClock, Plan, SeededEntropy};
 use posthaste_wake::{Wake, WakePorts, WakeReport};
 use serde_json::Value;
 

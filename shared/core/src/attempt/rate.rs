@@ -9,9 +9,6 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use bytes::Bytes;
-use serde::{Deserialize, Serialize};
-
 use crate::model::limits::SQS_DELAY_SECS_MAX;
 use crate::model::time::Timestamp;
 
@@ -35,29 +32,14 @@ const LINE_MAX: Duration = Duration::from_hours(2);
 /// After so long in which nobody took time, nobody stands in line any more: who is parked comes back to the minute.
 const LINE_IDLE: Duration = Duration::from_mins(3);
 
-/// The version of [`RateState`] that this program writes, and the newest it reads.
-const STATE_VERSION: u32 = 1;
-
 /// A rate: whole requests a minute, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(NonZeroU32);
 
 /// Up to when the time of a subscription is taken: what its object under `rates/` holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateState {
-    v: u32,
-    taken_until: Timestamp,
-}
-
-/// Why such an object cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum RateStateError {
-    /// Not one of ours.
-    #[error("not the state of a rate")]
-    Malformed(#[source] serde_json::Error),
-    /// Written by a newer program.
-    #[error("version {0} is newer than this program")]
-    Newer(u32),
+    pub(crate) taken_until: Timestamp,
 }
 
 /// The right to some requests.
@@ -150,7 +132,7 @@ impl Rate {
         }
         let requests = wanted.clamp(1, self.lease_max());
         let lease = Lease { rate: self, start, requests, given: 0 };
-        Grant::Lease(lease, RateState { v: STATE_VERSION, taken_until: start + self.time_of(requests) })
+        Grant::Lease(lease, RateState { taken_until: start + self.time_of(requests) })
     }
 
     /// When somebody may ask again that found nothing before this time: as soon as a lease may begin then.
@@ -204,21 +186,9 @@ impl Token {
 }
 
 impl RateState {
-    /// Reads an object.
-    pub fn parse(bytes: &[u8]) -> Result<Self, RateStateError> {
-        let state: Self = serde_json::from_slice(bytes).map_err(RateStateError::Malformed)?;
-        if state.v > STATE_VERSION { Err(RateStateError::Newer(state.v)) } else { Ok(state) }
-    }
-
     /// Whether nobody has taken any of the last minutes, so that whoever stood in line is not there any more.
     pub fn is_idle(&self, now: Timestamp) -> bool {
         self.taken_until + LINE_IDLE < now
-    }
-
-    /// Writes the object.
-    pub fn render(&self) -> Bytes {
-        // Two numbers: serialising them cannot fail.
-        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
     }
 
     /// Whether it says already that nothing is to be had at `now`, so that the object need not be read again.

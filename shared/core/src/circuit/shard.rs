@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::condition::{Condition, Phase, ProbeLease};
@@ -16,16 +14,12 @@ use super::target::Target;
 use crate::model::endpoint::Link;
 use crate::model::limits::PAUSE_MAX;
 use crate::model::time::Timestamp;
-use crate::stored::layout;
 
 /// How many parts there are. A link is in the same one as its subscriptions, so that one write tells of both.
 pub const LINK_SHARDS: usize = 16;
 
 /// Most targets of one part. What comes beyond is treated as if it were well.
 pub const TARGETS_PER_SHARD_MAX: usize = 2000;
-
-/// The version that this program writes, and the newest it reads.
-const SHARD_VERSION: u32 = 1;
 
 /// How far two workers' clocks may be apart. A time that lies further ahead than this and the longest hold
 /// was written by a clock that was wrong, or was set back since.
@@ -34,24 +28,7 @@ const CLOCKS_APART_MAX: Duration = Duration::from_mins(1);
 /// The targets of one part that are not well.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shard {
-    targets: BTreeMap<String, Condition>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ShardObject {
-    v: u32,
-    targets: BTreeMap<String, Condition>,
-}
-
-/// Why an object is not one of these.
-#[derive(Debug, thiserror::Error)]
-pub enum ShardError {
-    /// Not one of ours.
-    #[error("not a list of targets")]
-    Malformed(#[source] serde_json::Error),
-    /// Written by a newer program.
-    #[error("version {0} is newer than this program")]
-    Newer(u32),
+    pub(crate) targets: BTreeMap<String, Condition>,
 }
 
 /// Which part a link is in: less than [`LINK_SHARDS`].
@@ -59,28 +36,7 @@ pub fn shard_index(link: &Link) -> usize {
     usize::from(Sha256::digest(link.to_string())[0]) % LINK_SHARDS
 }
 
-/// The key of a part's object.
-pub fn shard_key(index: usize) -> String {
-    layout::links(index)
-}
-
 impl Shard {
-    /// Reads an object.
-    pub fn parse(bytes: &[u8]) -> Result<Self, ShardError> {
-        let object: ShardObject = serde_json::from_slice(bytes).map_err(ShardError::Malformed)?;
-        if object.v > SHARD_VERSION {
-            return Err(ShardError::Newer(object.v));
-        }
-        Ok(Self { targets: object.targets })
-    }
-
-    /// Writes the object.
-    pub fn render(&self) -> Bytes {
-        let object = ShardObject { v: SHARD_VERSION, targets: self.targets.clone() };
-        // Names, numbers and times: serialising them cannot fail.
-        Bytes::from(serde_json::to_vec(&object).unwrap_or_default())
-    }
-
     /// What is known of a target; `None` of one that is well.
     pub fn condition(&self, target: &Target) -> Option<&Condition> {
         self.targets.get(&target.to_string())

@@ -15,7 +15,7 @@ use crate::model::schema::Schema;
 use crate::model::topic::Topic;
 use crate::pressure::PressureChange;
 
-pub use self::disabled::{Disabled, DisabledMark};
+pub use self::disabled::Disabled;
 pub use self::failed::Failed;
 pub use self::later::{Fate, later};
 pub use self::link::LinkChanged;

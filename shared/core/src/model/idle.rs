@@ -6,14 +6,8 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use serde::{Deserialize, Serialize};
-
 use crate::model::limits::SQS_DELAY_SECS_MAX;
 use crate::model::time::Timestamp;
-
-/// The version of a note this program writes, and the newest it reads.
-const NOTE_VERSION: u32 = 1;
 
 /// How many notes are written in one idle time, at most, by one process.
 const NOTES_PER_IDLE_TIME: u32 = 4;
@@ -34,52 +28,10 @@ pub struct Lifetime {
     pub ends_at: Option<Timestamp>,
 }
 
-/// When something last happened to an entity, or will: a retry that is scheduled counts at its own time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ActivityNote {
-    v: u32,
-    at: Timestamp,
-}
-
-/// Why a note cannot be used. Nothing is deleted then.
-#[derive(Debug, thiserror::Error)]
-pub enum NoteError {
-    /// Empty, truncated, or not ours.
-    #[error("not a note of activity")]
-    Malformed(#[source] serde_json::Error),
-    /// Written by a newer program.
-    #[error("version {0} is newer than this program")]
-    Newer(u32),
-}
-
 impl Lifetime {
     /// Whether the subscription is gone at this moment, whatever its record says.
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.ends_at.is_some_and(|ends_at| now >= ends_at)
-    }
-}
-
-impl ActivityNote {
-    /// A note of this time.
-    pub fn new(at: Timestamp) -> Self {
-        Self { v: NOTE_VERSION, at }
-    }
-
-    /// Its time.
-    pub fn at(self) -> Timestamp {
-        self.at
-    }
-
-    /// Reads a note.
-    pub fn parse(bytes: &[u8]) -> Result<Self, NoteError> {
-        let note: Self = serde_json::from_slice(bytes).map_err(NoteError::Malformed)?;
-        if note.v > NOTE_VERSION { Err(NoteError::Newer(note.v)) } else { Ok(note) }
-    }
-
-    /// Writes the note.
-    pub fn render(self) -> Bytes {
-        // Two numbers: serialising them cannot fail.
-        Bytes::from(serde_json::to_vec(&self).unwrap_or_default())
     }
 }
 
@@ -152,15 +104,6 @@ mod tests {
         check(600, true);
         assert!(!is_idle(IDLE, NOW + Duration::from_hours(12), NOW));
         assert!(!is_idle(Duration::MAX, Timestamp::EPOCH, NOW));
-    }
-
-    #[test]
-    fn a_note_is_read_back_and_a_broken_one_is_not_empty() {
-        let note = ActivityNote::new(NOW);
-        assert_eq!(note.render(), r#"{"v":1,"at":1000000000}"#);
-        assert_eq!(ActivityNote::parse(&note.render()).unwrap(), note);
-        assert!(matches!(ActivityNote::parse(b""), Err(NoteError::Malformed(_))));
-        assert!(matches!(ActivityNote::parse(br#"{"v":2,"at":1}"#), Err(NoteError::Newer(2))));
     }
 
     #[test]

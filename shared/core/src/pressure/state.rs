@@ -8,39 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use super::admit::{STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS, Staleness};
 use super::change::PressureChange;
-use super::settings::{PressureSettings, TARPIT_LIMIT};
+use super::settings::PressureSettings;
 use super::table::{Measure, Thresholds};
 use super::{Level, Resource, Tier};
 use crate::model::time::Timestamp;
 
-/// The key of the state's object, in the state bucket.
-pub const PRESSURE_KEY: &str = "pressure.json";
-
-/// The version this program writes, and the newest it reads.
-pub const PRESSURE_VERSION: u32 = 1;
-
 /// The unit of a share of messages in flight.
 const IN_FLIGHT_UNIT: &str = "percent of the messages that may be in flight";
-
-/// Why an object is not a state.
-#[derive(Debug, thiserror::Error)]
-pub enum StateError {
-    /// Not the JSON of one.
-    #[error("not a pressure state")]
-    Malformed(#[source] serde_json::Error),
-    /// Written by a newer program.
-    #[error("version {0} is newer than this program")]
-    Newer(u32),
-    /// It would hold producers longer than any setting allows.
-    #[error("a tarpit of {0} ms is longer than any setting allows")]
-    Tarpit(u64),
-}
 
 /// The pressure after one poll.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PressureState {
-    v: u32,
     /// When the poll was.
     pub at: Timestamp,
     /// Whether resources are watched at all (`EnableResourceMonitoring`).
@@ -141,7 +120,6 @@ impl PressureState {
     /// Nothing is known and nothing is under pressure.
     pub fn normal(at: Timestamp) -> Self {
         Self {
-            v: PRESSURE_VERSION,
             at,
             monitored: true,
             tarpit_ms: 0,
@@ -174,29 +152,6 @@ impl PressureState {
     /// Resources are not watched.
     pub fn unmonitored(at: Timestamp) -> Self {
         Self { monitored: false, ..Self::normal(at) }
-    }
-
-    /// Reads a state; bytes from outside never hold producers longer than a setting could.
-    pub fn parse(bytes: &[u8]) -> Result<Self, StateError> {
-        #[derive(Deserialize)]
-        struct Version {
-            v: u32,
-        }
-        let Version { v } = serde_json::from_slice(bytes).map_err(StateError::Malformed)?;
-        if v > PRESSURE_VERSION {
-            return Err(StateError::Newer(v));
-        }
-        let state: Self = serde_json::from_slice(bytes).map_err(StateError::Malformed)?;
-        let longest = state.tarpit_ms.max(state.first_step_ms).max(state.base_ms);
-        if longest > millis(TARPIT_LIMIT) {
-            return Err(StateError::Tarpit(longest));
-        }
-        Ok(state)
-    }
-
-    /// Writes the state. Cannot fail: it holds no map with keys that are not text, and no number JSON lacks.
-    pub fn render(&self) -> Vec<u8> {
-        serde_json::to_vec(self).unwrap_or_default()
     }
 
     /// The highest level that has consequences for producers.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::model::delivery::Delivery;
 use crate::model::time::Timestamp;
-use crate::stored::wire::{parse_delivery, render_delivery};
+use crate::stored::delivery::{parse_delivery, render_delivery};
 
 /// Puts the messages in front that have an expired event, and answers how many they are. The order is kept
 /// otherwise. A message that cannot be read has no such event: it goes when its turn comes.

@@ -1,70 +1,23 @@
-//! A dead letter as it lies in the bucket: the event in its schema, with members that say what became of it.
+//! Dead-letter objects: arrays of events in their schemas, each with members that say what became of it.
+//!
+//! Key `{TOPIC}/{SUBSCRIPTION}/{year}/{month}/{day}/{hour}/{uuid}.json` in the dead-letter bucket, names in upper case, date
+//! and time in UTC and unpadded, as Event Grid writes them. Without a version: members are only added. Written by deadletter;
+//! read by wake for replays, shown by manage, and read by users' programs. Objects stay as long as the bucket keeps them.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use self::members::{Names, ORIGINAL_ATTRIBUTES, members};
 use crate::events::{set_aside, with_members};
 use crate::model::delivery::{DeadLetter, Entry};
-use crate::model::schema::Schema;
-use crate::model::time::Timestamp;
 
+mod key;
+mod members;
 mod restore;
 mod written;
 
-pub use written::WrittenIn;
-
-pub use restore::{NotDeadLetters, RestoreError, Restored, restore, restore_all};
-
-/// The names of the members, in the order they are written.
-struct Names {
-    reason: &'static str,
-    attempts: &'static str,
-    outcome: &'static str,
-    status: &'static str,
-    published: &'static str,
-    last_attempt: &'static str,
-    identity: &'static str,
-}
-
-/// Event Grid's names.
-const EVENT_GRID: Names = Names {
-    reason: "deadLetterReason",
-    attempts: "deliveryAttempts",
-    outcome: "lastDeliveryOutcome",
-    status: "lastHttpStatusCode",
-    published: "publishTime",
-    last_attempt: "lastDeliveryAttemptTime",
-    identity: "subscriptionIdentity",
-};
-
-/// CloudEvents allows only lower case in attribute names.
-const CLOUD_EVENTS: Names = Names {
-    reason: "deadletterreason",
-    attempts: "deliveryattempts",
-    outcome: "lastdeliveryoutcome",
-    status: "lasthttpstatuscode",
-    published: "publishtime",
-    last_attempt: "lastdeliveryattempttime",
-    identity: "subscriptionidentity",
-};
-
-/// The member that keeps the event's own members of the names above, whole: a text of JSON. It has the same
-/// name in every schema (SPEC §4).
-const ORIGINAL_ATTRIBUTES: &str = "originalattributes";
-
-impl Names {
-    /// The names, and the one that keeps the event's own members of these names.
-    fn reserved(&self) -> [&'static str; 8] {
-        let Self { reason, attempts, outcome, status, published, last_attempt, identity } = self;
-        [reason, attempts, outcome, status, published, last_attempt, identity, ORIGINAL_ATTRIBUTES]
-    }
-
-    fn of(schema: Schema) -> Self {
-        match schema {
-            Schema::EventGrid | Schema::Custom => EVENT_GRID,
-            Schema::CloudEvents => CLOUD_EVENTS,
-        }
-    }
-}
+pub use self::key::{dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of};
+pub use self::restore::{NotDeadLetters, RestoreError, Restored, restore, restore_all};
+pub use self::written::WrittenIn;
 
 /// The dead letter of `entry`, whose text is `event`. A custom event lies in its envelope, under `data`. An
 /// event that was never tried has no time of a last attempt, and no outcome unless it expired. Members of the
@@ -79,23 +32,6 @@ pub fn record(letter: &DeadLetter, entry: &Entry, event: &Bytes) -> Bytes {
     };
     members.push((ORIGINAL_ATTRIBUTES, serde_json::Value::from(own.members).to_string()));
     with_members(&own.event, &members)
-}
-
-fn members(letter: &DeadLetter) -> Vec<(&'static str, String)> {
-    let names = Names::of(letter.delivery.schema);
-    let time = |at: Timestamp| format!("\"{}\"", at.to_event_grid());
-    let delivery = &letter.delivery;
-    let mut members = vec![
-        (names.reason, format!("\"{:?}\"", letter.reason)),
-        (names.attempts, delivery.attempts.to_string()),
-    ];
-    members.extend(letter.last_outcome().map(|outcome| (names.outcome, format!("\"{outcome:?}\""))));
-    members
-        .extend(delivery.last.and_then(|last| last.status).map(|status| (names.status, status.to_string())));
-    members.push((names.published, time(delivery.published_at)));
-    members.extend(delivery.last.map(|last| (names.last_attempt, time(last.at))));
-    members.extend(delivery.identity.map(|identity| (names.identity, format!("\"{identity}\""))));
-    members
 }
 
 /// Gathers records into one object: a JSON array.
@@ -147,6 +83,7 @@ mod tests {
     use crate::model::delivery::{Delivery, LastAttempt, Marks, Payload};
     use crate::model::hops::Hops;
     use crate::model::name::{SubscriptionName, TopicName};
+    use crate::model::schema::Schema;
     use crate::model::time::Timestamp;
 
     pub(super) fn letter(schema: Schema, status: Option<u16>) -> DeadLetter {

@@ -1,6 +1,9 @@
 //! Publishing at most once per key: what a producer may call its request, and what a request is to do about one of the
 //! same name before it.
 //! <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
+//!
+//! Key `idempotency/{topic}/{digest}`; without a version: what cannot be read is as good as absent. Read and written by
+//! publish by conditional put, deleted by wake when it is forgotten.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,13 +12,23 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::format::render;
 use crate::model::limits::{
     IDEMPOTENCY_CLAIM_LENGTH, IDEMPOTENCY_CLOCK_SKEW, IDEMPOTENCY_KEPT, IDEMPOTENCY_KEY_BYTES_MAX,
     IDEMPOTENCY_SWEPT_AFTER,
 };
+use crate::model::name::TopicName;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
-use crate::stored::layout;
+
+/// The prefix of what is known of producers' idempotency keys.
+pub const IDEMPOTENCY: &str = "idempotency/";
+
+/// What is known of an idempotency key on this topic. `digest` is 64 hexadecimal
+/// digits made of the key and of when the topic was made.
+pub fn idempotency(topic: &TopicName, digest: &str) -> String {
+    format!("{IDEMPOTENCY}{}/{digest}", topic.folded())
+}
 
 /// The name a producer gave its request: 1 to 255 visible ASCII characters, compared as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +98,7 @@ impl IdempotencyKey {
     /// name of another.
     pub fn object(&self, topic: &Topic) -> String {
         let made = Sha256::new().chain_update(topic.created_at.as_millis().to_be_bytes());
-        layout::idempotency(&topic.name, &hex(&made.chain_update(&self.0).finalize()))
+        idempotency(&topic.name, &hex(&made.chain_update(&self.0).finalize()))
     }
 }
 
@@ -129,8 +142,7 @@ impl IdempotencyRecord {
 
     /// Writes the record.
     pub fn render(&self) -> Bytes {
-        // Plain data: serialising it cannot fail.
-        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
+        render(self)
     }
 
     /// What a request with this digest is to do about it. Workers' clocks differ a little; a time much further off than

@@ -1,7 +1,10 @@
-//! The record of a topic in the state bucket: its settings, keys and subscriptions in one object, changed only by
-//! conditional put. Versioned like the messages.
+//! The record of a topic: its settings, keys and subscriptions in one object, changed only by conditional put.
+//!
+//! Key `topics/{topic}.json`. Versions 1 and 2; written by manage and, for temporary topics and subscriptions, by wake; read
+//! by all functions, through the registry. It stays until the topic is deleted, with a tombstone in between. Fixtures:
+//! `topic-v1.json`, `topic-v1-identities.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
 
-mod version;
+mod version_1;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -9,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::format::{Format, FormatError, render};
 use crate::api::{
     KeyName, SecretText, SettingsError, SubscriptionSettings, TierKeys, TopicKeysView, TopicSettings,
     compile_topic,
@@ -19,9 +23,23 @@ use crate::model::secret::Secret;
 use crate::model::time::Timestamp;
 use crate::model::topic::{Topic, TopicKeys};
 
+/// The prefix of all topic records.
+pub const TOPICS: &str = "topics/";
+
+/// The record of a topic.
+pub fn topic(name: &TopicName) -> String {
+    format!("{TOPICS}{}.json", name.folded())
+}
+
 /// The newest version this program reads. It writes this one only where the record says what version 1 does not know:
 /// the first program then keeps its hands off it, and off that topic's events, until a newer one is back.
 pub const RECORD_VERSION: u32 = 2;
+
+/// The version of a record that says nothing but what the first program read, so that it can still be read after a
+/// roll-back.
+const VERSION_1: u32 = 1;
+
+const FORMAT: Format = Format { name: "a topic record", newest: RECORD_VERSION };
 
 /// A topic as it is stored. Its settings hold the subscriptions, with their secrets in clear.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,12 +79,9 @@ pub const TOMBSTONE_STANDS: Duration = Duration::from_mins(2);
 /// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// Empty, truncated, or not ours.
-    #[error("not a topic record")]
-    Malformed(#[source] serde_json::Error),
-    /// Written by a newer program.
-    #[error("version {0} is newer than this program")]
-    Newer(u32),
+    /// Not a record, or written by a newer program.
+    #[error(transparent)]
+    Format(#[from] FormatError),
     /// Settings this program does not accept.
     #[error("a setting is not accepted")]
     Settings(#[source] SettingsError),
@@ -75,16 +90,7 @@ pub enum RecordError {
 impl TopicRecord {
     /// Reads a record.
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
-        #[derive(Deserialize)]
-        struct Version {
-            v: u32,
-        }
-        let newer = |error| match serde_json::from_slice::<Version>(bytes) {
-            Ok(Version { v }) if v > RECORD_VERSION => RecordError::Newer(v),
-            _ => RecordError::Malformed(error),
-        };
-        let record: Self = serde_json::from_slice(bytes).map_err(newer)?;
-        if record.v > RECORD_VERSION { Err(RecordError::Newer(record.v)) } else { Ok(record) }
+        Ok(FORMAT.parse(bytes, |record: &Self| record.v)?)
     }
 
     /// The record without the signing secrets whose overlap has ended, so that nothing shows or counts them. They do
@@ -96,10 +102,17 @@ impl TopicRecord {
         self
     }
 
+    /// The oldest version that says what this record says. A tombstone would be a topic to version 1, and the first program
+    /// would drop the keys of other tiers with its next write.
+    fn version(&self) -> u32 {
+        let is_version_1 =
+            self.deleted_at.is_none() && self.tier_keys.is_empty() && version_1::has_all_of(&self.settings);
+        if is_version_1 { VERSION_1 } else { RECORD_VERSION }
+    }
+
     /// Writes the record.
     pub fn render(&self) -> Bytes {
-        // A record is plain data with text keys: serialising it cannot fail.
-        Bytes::from(serde_json::to_vec(&Self { v: version::of(self), ..self.clone() }).unwrap_or_default())
+        render(&Self { v: self.version(), ..self.clone() })
     }
 
     /// The record of a topic that is being deleted: nothing of it is left but its name. Stores delete without a
@@ -308,10 +321,16 @@ mod tests {
 
     #[test]
     fn a_broken_record_is_never_an_empty_topic() {
-        assert!(matches!(TopicRecord::parse(b""), Err(RecordError::Malformed(_))));
-        assert!(matches!(TopicRecord::parse(&V1.as_bytes()[..100]), Err(RecordError::Malformed(_))));
+        assert!(matches!(TopicRecord::parse(b""), Err(RecordError::Format(FormatError::Malformed(..)))));
+        assert!(matches!(
+            TopicRecord::parse(&V1.as_bytes()[..100]),
+            Err(RecordError::Format(FormatError::Malformed(..)))
+        ));
         let newer = V1.replace("\"v\":1", "\"v\":3").replace("\"name\"", "\"title\"");
-        assert!(matches!(TopicRecord::parse(newer.as_bytes()), Err(RecordError::Newer(3))));
+        assert!(matches!(
+            TopicRecord::parse(newer.as_bytes()),
+            Err(RecordError::Format(FormatError::Newer(3)))
+        ));
     }
 
     fn temporary(members: &str) -> TopicRecord {

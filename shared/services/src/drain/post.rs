@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use posthaste_core::pressure::{DrainReport, REPORT_INTERVAL, REPORT_WINDOW_MAX, REPORTED_WAIT_MIN};
+use posthaste_core::stored::drain_report::render_drain_report;
 use posthaste_core::stored::layout;
-use posthaste_core::stored::wire::render_drain_report;
 
 use super::{Counted, DrainMeter};
 use posthaste_ports::{Clock, ObjectStore, PutCondition};

@@ -16,7 +16,7 @@ use posthaste_core::model::limits::{
 use posthaste_core::model::schema::Schema;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::{Subscription, Topic};
-use posthaste_core::stored::wire::render_delivery;
+use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::OutgoingMessage;
 
 /// Under pressure, an event of at most this many bytes stays in its messages: a reference would hardly be shorter.
@@ -176,8 +176,8 @@ mod tests {
     use super::*;
     use bytes::Bytes;
     use posthaste_core::model::limits::EVENT_BYTES_MAX;
+    use posthaste_core::stored::delivery::parse_delivery;
     use posthaste_core::stored::topic::TopicRecord;
-    use posthaste_core::stored::wire::parse_delivery;
     use proptest::prelude::*;
     use serde_json::json;
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use posthaste_core::circuit::{LINK_SHARDS, Shard, shard_key};
+use posthaste_core::circuit::{LINK_SHARDS, Shard};
+use posthaste_core::stored::layout;
 
 use super::{LinkHealth, LinksError};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition};
@@ -37,7 +38,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
                 continue;
             }
             let condition = known.etag.map_or(PutCondition::IfAbsent, PutCondition::IfMatch);
-            match self.store.put(&shard_key(index), shard.render(), condition).await {
+            match self.store.put(&layout::links(index), shard.render(), condition).await {
                 Ok(etag) => {
                     // Newer than whatever was read meanwhile.
                     let times = self.known(index).times;

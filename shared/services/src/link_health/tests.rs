@@ -143,7 +143,7 @@ async fn what_cannot_be_read_counts_as_well() {
 async fn an_object_that_is_not_understood_counts_as_well_and_is_written_anew_unless_it_is_newer() {
     let check = |text: &'static str, is_written: bool| async move {
         let (clock, store) = (SetClock::default(), MemoryStore::default());
-        let key = shard_key(shard_index(link().link()));
+        let key = layout::links(shard_index(link().link()));
         store.put(&key, Bytes::from_static(text.as_bytes()), PutCondition::Always).await.unwrap();
         let book = LinkHealth::new(store.clone(), clock, HealthSettings::default());
         assert_eq!(book.gate(&link(), true).await, Gate::Open);

@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::model::name::TopicName;
-use posthaste_core::pressure::{
-    Level, Measure, PRESSURE_KEY, RELIEF_EVERY, Resource, ResourceState, Thresholds,
-};
+use posthaste_core::pressure::{Level, Measure, RELIEF_EVERY, Resource, ResourceState, Thresholds};
+use posthaste_core::stored::pressure::PRESSURE_KEY;
 
 use super::*;
 use crate::{PressureReader, Registry};

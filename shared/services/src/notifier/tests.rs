@@ -6,7 +6,7 @@ use bytes::Bytes;
 use posthaste_core::events::notice::Disabled;
 use posthaste_core::model::name::SubscriptionName;
 use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::wire::parse_delivery;
+use posthaste_core::stored::delivery::parse_delivery;
 use serde_json::{Value, json};
 
 use super::*;

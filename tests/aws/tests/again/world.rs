@@ -13,9 +13,10 @@ use posthaste_core::model::hops::Hops;
 use posthaste_core::model::identity::Creations;
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::schema::Schema;
+use posthaste_core::stored::dead_letter_message::parse_dead_letter;
+use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
-use posthaste_core::stored::wire::{parse_dead_letter, render_delivery};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_ports::{
     BatchResponse, Bundle, Clock, OutgoingMessage, PortError, QueueName, QueueReceiver, QueueSender,

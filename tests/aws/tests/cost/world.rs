@@ -16,9 +16,9 @@ use posthaste_core::model::identity::{CREATION_ID_BYTES, CreationId, Creations};
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::PressureSettings;
+use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
-use posthaste_core::stored::wire::parse_delivery;
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Bundle, Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage};
@@ -27,9 +27,8 @@ use posthaste_services::{
     Activity, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry,
 };
 use posthaste_simulation::{Answer, ScriptedEndpoint};
-use posthaste_testkit::Recorded;
 use posthaste_testkit::recorded::{Calls, Operation};
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::{ManualClock, Recorded, SeededEntropy};
 use posthaste_tests_aws::double::{Access, Double};
 use posthaste_wake::{Wake, WakePorts};
 use serde_json::{Value, json};

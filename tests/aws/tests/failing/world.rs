@@ -11,9 +11,9 @@ use posthaste_core::model::hops::Hops;
 use posthaste_core::model::identity::Creations;
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::schema::Schema;
+use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
-use posthaste_core::stored::wire::render_delivery;
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_ports::{
     Bundle, Clock, ErrorKind, ObjectStore, OutgoingMessage, PutCondition, QueueName, QueueReceiver,

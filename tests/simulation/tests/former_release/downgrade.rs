@@ -3,15 +3,17 @@
 use posthaste_core::api::{ReplayState, StatusState, StatusView};
 use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_core::model::name::TopicName;
-use posthaste_core::release::replay::ReplayRecord;
 use posthaste_core::stored::layout;
+use posthaste_core::stored::replay::ReplayRecord;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World};
 use serde_json::{Value, json};
 
 use crate::moved::Left;
-use crate::{MINUTE, SECOND, Seen, all_gone, arrived, change, dead_letters, each, name, publish};
-use crate::{publish_events, received, resume, seen_in, sorted, upgraded};
+use crate::{
+    MINUTE, SECOND, Seen, all_gone, arrived, change, dead_letters, each, name, publish, publish_events,
+    received, resume, seen_in, sorted, upgraded,
+};
 
 /// The replay that this program has accepted.
 const REPLAY: &str = "20231114T230000Z-0b8b9c5e6a0d";

@@ -5,7 +5,8 @@
 use super::*;
 use crate::serve::stage::StageControl;
 use posthaste_core::model::time::Timestamp;
-use posthaste_core::pressure::{PRESSURE_KEY, PressureState};
+use posthaste_core::pressure::PressureState;
+use posthaste_core::stored::pressure::PRESSURE_KEY;
 use posthaste_local::{Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_ports::{ObjectStore, PutCondition, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};

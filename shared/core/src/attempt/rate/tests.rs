@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::stored::format::FormatError;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
@@ -84,7 +85,7 @@ fn the_next_lease_begins_where_the_last_one_ends() {
 
 #[test]
 fn time_that_a_wrong_clock_took_does_not_stop_a_subscription() {
-    let state = RateState { v: 1, taken_until: after(65_001) };
+    let state = RateState { taken_until: after(65_001) };
     assert_eq!(state.gives_nothing(NOW), None);
     assert_eq!(lease(rate(60).take(Some(state), 1, NOW)).0.start, NOW);
 }
@@ -121,7 +122,7 @@ fn a_line_of_a_clock_that_was_set_back_is_not_there_any_more() {
 
 #[test]
 fn a_line_in_which_nobody_took_his_place_is_not_there_any_more() {
-    let state = RateState { v: 1, taken_until: NOW };
+    let state = RateState { taken_until: NOW };
     assert!(!state.is_idle(after(180_000)) && state.is_idle(after(180_001)));
 }
 
@@ -142,9 +143,9 @@ fn the_state_is_read_as_it_was_written_and_never_for_something_else() {
     let text = r#"{"v":1,"taken_until":1700000000000}"#;
     let state = RateState::parse(text.as_bytes()).unwrap();
     assert_eq!(state.render(), text);
-    assert!(matches!(RateState::parse(b"{}"), Err(RateStateError::Malformed(_))));
+    assert!(matches!(RateState::parse(b"{}"), Err(FormatError::Malformed(..))));
     let newer = text.replace(":1,", ":2,");
-    assert!(matches!(RateState::parse(newer.as_bytes()), Err(RateStateError::Newer(2))));
+    assert!(matches!(RateState::parse(newer.as_bytes()), Err(FormatError::Newer(2))));
 }
 
 /// A worker as deliver is one: it reads, may be overtaken before it writes, and uses its tokens late or never.

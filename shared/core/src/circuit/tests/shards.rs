@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::model::endpoint::{EndpointUrl, Link};
+use crate::stored::format::FormatError;
+use crate::stored::layout;
 
 fn link(host: &str) -> Link {
     EndpointUrl::parse(&format!("https://{host}/")).unwrap().link()
@@ -24,7 +26,7 @@ fn a_link_and_its_subscriptions_are_in_one_part_and_links_are_spread() {
     let used: std::collections::BTreeSet<_> =
         (0..500).map(|n| shard_index(&link(&format!("h{n}.example")))).collect();
     assert_eq!(used.len(), LINK_SHARDS);
-    assert_eq!(shard_key(11), "links/b.json");
+    assert_eq!(layout::links(11), "links/b.json");
 }
 
 #[test]
@@ -46,8 +48,8 @@ fn a_pause_is_a_glitch_to_a_program_that_knows_none() {
 
 #[test]
 fn what_is_not_one_is_refused_and_a_newer_one_is_told_apart() {
-    assert!(matches!(Shard::parse(b"{}"), Err(ShardError::Malformed(_))));
-    assert!(matches!(Shard::parse(br#"{"v":2,"targets":{}}"#), Err(ShardError::Newer(2))));
+    assert!(matches!(Shard::parse(b"{}"), Err(FormatError::Malformed(..))));
+    assert!(matches!(Shard::parse(br#"{"v":2,"targets":{}}"#), Err(FormatError::Newer(2))));
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! The notice about a subscription that was disabled.
 
-use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::SUBSCRIPTION_DISABLED;
 use super::envelope::{Envelope, path};
@@ -21,39 +20,6 @@ pub struct Disabled<'a> {
     pub reason: &'a str,
     /// Since when.
     pub since: Timestamp,
-}
-
-/// The same as it lies in the state bucket, for whoever may write to the queue.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DisabledMark {
-    /// The topic it is on.
-    pub topic: TopicName,
-    /// Its name.
-    pub subscription: SubscriptionName,
-    /// Why.
-    pub reason: String,
-    /// Since when.
-    pub since: Timestamp,
-}
-
-impl DisabledMark {
-    /// Reads an object.
-    pub fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(bytes)
-    }
-
-    /// Writes the object.
-    pub fn render(&self) -> Bytes {
-        // Names, a text and a time: serialising them cannot fail.
-        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
-    }
-
-    /// What it asks to tell.
-    pub fn notice(&self) -> Disabled<'_> {
-        let Self { topic, subscription, reason, since } = self;
-        Disabled { topic, subscription, reason, since: *since }
-    }
 }
 
 #[derive(Serialize)]

@@ -44,7 +44,7 @@ pub fn later(letter: DeadLetter, fate: Fate<'_>, now: Timestamp) -> Option<(Dead
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stored::wire::parse_dead_letter;
+    use crate::stored::dead_letter_message::parse_dead_letter;
     use bytes::Bytes;
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);

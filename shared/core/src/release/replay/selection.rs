@@ -9,6 +9,7 @@ use crate::model::name::{SubscriptionName, TopicName};
 use crate::model::time::Timestamp;
 use crate::stored::dead_letter::{Restored, WrittenIn};
 use crate::stored::layout;
+use crate::stored::replay::ReplayRecord;
 
 /// What is wrong with a request to replay.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -65,6 +66,13 @@ pub struct Selection {
     keys: Option<BTreeSet<String>>,
     rate_per_second: u32,
     include_former: bool,
+}
+
+impl ReplayRecord {
+    /// What is to be replayed.
+    pub fn selection(&self) -> Result<Selection, ReplayRequestError> {
+        Selection::new(&self.topic, &self.subscription, &self.request, self.created_at)
+    }
 }
 
 impl Selection {

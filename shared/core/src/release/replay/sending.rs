@@ -16,8 +16,8 @@ use crate::model::schema::Schema;
 use crate::model::time::Timestamp;
 use crate::model::topic::Subscription;
 use crate::stored::dead_letter::Restored;
+use crate::stored::delivery::render_delivery;
 use crate::stored::layout;
-use crate::stored::wire::render_delivery;
 
 /// What all events of a replay share.
 #[derive(Debug, Clone, Copy)]
@@ -177,7 +177,7 @@ mod tests {
     use crate::api::compile_subscription;
     use crate::model::name::{SubscriptionName, TopicName};
     use crate::stored::dead_letter::restore;
-    use crate::stored::wire::parse_delivery;
+    use crate::stored::delivery::parse_delivery;
     use serde_json::{Value, json};
 
     const NOW: Timestamp = Timestamp::from_millis(1_795_256_100_000);

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{CLOUD_EVENTS, EVENT_GRID, Names, ORIGINAL_ATTRIBUTES};
+use super::members::{CLOUD_EVENTS, EVENT_GRID, Names, ORIGINAL_ATTRIBUTES};
 use crate::events::{Envelope, Event, EventError, put_back, value_behind, without_members};
 use crate::model::identity::{Created, Identity};
 use crate::model::limits::{MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX};

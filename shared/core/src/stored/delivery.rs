@@ -1,12 +1,24 @@
-//! Versions 1 to 3 of a delivery message. They differ in what may be in them: custom events are in version 2 and later,
-//! an identity and hops in version 3.
+//! The message of a delivery, in the queue and in parked and held objects.
+//!
+//! Versions 1 to 3. They differ in what may be in them: custom events are in version 2 and later, an identity and hops in
+//! version 3. Written by publish, deliver, wake and whatever publishes notices; read by deliver, wake and, from the redrive
+//! queue, by deadletter. Messages live for up to 14 days in queues, parked and held ones until they expire. Fixtures:
+//! `delivery-v1.json`, `delivery-v1-digest.json`, `delivery-v1-marks.json`, `delivery-v2-custom.json`, `delivery-v3.json`;
+//! they are never edited.
+//!
+//! A newer version goes back to the queue for a newer program; what is not ours at all is kept byte for byte under
+//! `MALFORMED/`.
+
+mod envelope;
+#[cfg(test)]
+pub(super) mod tests;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::envelope::EnvelopeWire;
-use super::{VERSION_1, VERSION_2, VERSION_3, WIRE_VERSION, WireError, unreadable};
+use self::envelope::EnvelopeWire;
+use super::format::{Format, FormatError};
 use crate::attempt::batch::EventSize;
 use crate::attempt::outcome::OutcomeName;
 use crate::model::delivery::{Delivery, Entry, LastAttempt, Marks, Payload, PayloadDigest};
@@ -15,6 +27,23 @@ use crate::model::identity::Identity;
 use crate::model::name::{SubscriptionName, TopicName};
 use crate::model::schema::Schema;
 use crate::model::time::Timestamp;
+
+/// The newest version this program reads.
+pub const WIRE_VERSION: u32 = 3;
+
+/// The version of everything that the first program read. Members that it passes over are no reason for a newer one.
+const VERSION_1: u32 = 1;
+
+/// The version of messages with custom events, which the first program does not know: it gives them back for a newer
+/// reader, where it would put away what it cannot read under a version of its own.
+const VERSION_2: u32 = 2;
+
+/// The version of messages with an identity or with hops. An older program would pass both over and drop them with the
+/// first retry: it could then deliver to another creation of the subscription, or go round in a loop. So it gives such
+/// messages back until a newer one is there. What is around messages (parked objects, dead letters) need not change.
+const VERSION_3: u32 = 3;
+
+const FORMAT: Format = Format { name: "a delivery message", newest: WIRE_VERSION };
 
 /// All of a delivery but its events.
 #[derive(Serialize, Deserialize)]
@@ -102,8 +131,8 @@ pub fn render_delivery(delivery: &Delivery) -> Bytes {
 }
 
 /// Reads a delivery message. The events are slices of `body`.
-pub fn parse_delivery(body: &Bytes) -> Result<Delivery, WireError> {
-    let wire: DeliveryWire<'_> = serde_json::from_slice(body).map_err(|error| unreadable(body, error))?;
+pub fn parse_delivery(body: &Bytes) -> Result<Delivery, FormatError> {
+    let wire: DeliveryWire<'_> = FORMAT.parse(body, |wire: &DeliveryWire<'_>| wire.head.v)?;
     wire.head.into_delivery(entries(body, wire.events)?)
 }
 
@@ -130,15 +159,12 @@ impl Head {
         }
     }
 
-    fn into_delivery(self, events: Vec<Entry>) -> Result<Delivery, WireError> {
-        if self.v > WIRE_VERSION {
-            return Err(WireError::Newer(self.v));
-        }
+    fn into_delivery(self, events: Vec<Entry>) -> Result<Delivery, FormatError> {
         if events.is_empty() {
-            return Err(WireError::Empty);
+            return Err(FORMAT.malformed("expected one event or more"));
         }
         if events.iter().any(|entry| entry.envelope.is_some() != (self.schema == Schema::Custom)) {
-            return Err(malformed("expected an envelope around each custom event and no other"));
+            return Err(FORMAT.malformed("expected an envelope around each custom event and no other"));
         }
         Ok(Delivery {
             topic: self.topic,
@@ -173,16 +199,16 @@ fn version(delivery: &Delivery) -> u32 {
     }
 }
 
-fn entries(body: &Bytes, wire: Vec<EntryWire<'_>>) -> Result<Vec<Entry>, WireError> {
+fn entries(body: &Bytes, wire: Vec<EntryWire<'_>>) -> Result<Vec<Entry>, FormatError> {
     wire.into_iter().map(|entry| entry.into_entry(body)).collect()
 }
 
 impl EntryWire<'_> {
-    fn into_entry(self, body: &Bytes) -> Result<Entry, WireError> {
+    fn into_entry(self, body: &Bytes) -> Result<Entry, FormatError> {
         let payload = match (self.event, self.payload) {
             (Some(raw), None) => Payload::Inline(body.slice_ref(raw.get().as_bytes())),
             (None, Some(stored)) => stored.into_payload()?,
-            _ => return Err(malformed("expected one of event, payload")),
+            _ => return Err(FORMAT.malformed("expected one of event, payload")),
         };
         Ok(Entry {
             key: self.key,
@@ -196,17 +222,14 @@ impl EntryWire<'_> {
 }
 
 impl PayloadWire {
-    fn into_payload(self) -> Result<Payload, WireError> {
+    fn into_payload(self) -> Result<Payload, FormatError> {
         let parse = |text: String| {
-            PayloadDigest::parse(&text).ok_or_else(|| malformed("sha256: expected 64 hexadecimal digits"))
+            PayloadDigest::parse(&text)
+                .ok_or_else(|| FORMAT.malformed("sha256: expected 64 hexadecimal digits"))
         };
         let digest = self.sha256.map(parse).transpose()?;
         Ok(Payload::Stored { key: self.key, bytes: self.bytes, digest })
     }
-}
-
-fn malformed(why: &str) -> WireError {
-    WireError::Malformed(serde::de::Error::custom(why))
 }
 
 /// Writes an object without its closing brace, so that a member with raw JSON can follow.

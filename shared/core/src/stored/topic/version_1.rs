@@ -1,23 +1,16 @@
-//! Which version a topic's record needs: what the first program read is written as version 1, so that it can still be
-//! read after a roll-back.
+//! The settings that version 1 of a topic record had.
 
 use serde_json::Value;
 
-use super::{RECORD_VERSION, TopicRecord};
+use crate::api::TopicSettings;
 
-const VERSION_1: u32 = 1;
-
-/// The oldest version that says what this record says.
-pub(super) fn of(record: &TopicRecord) -> u32 {
-    // Settings are plain data with text keys: serialising them cannot fail. A tombstone would be a topic to version 1.
-    let settings = serde_json::to_value(&record.settings).unwrap_or_default();
-    // The first program would drop the keys of other tiers with its next write.
-    let is_version_1 =
-        record.deleted_at.is_none() && record.tier_keys.is_empty() && is_known("settings", &settings);
-    if is_version_1 { VERSION_1 } else { RECORD_VERSION }
+/// Whether version 1 reads all of these settings.
+pub(super) fn has_all_of(settings: &TopicSettings) -> bool {
+    // Settings are plain data with text keys: serialising them cannot fail.
+    is_known("settings", &serde_json::to_value(settings).unwrap_or_default())
 }
 
-/// Whether version 1 reads what stands under this name.
+/// Whether version 1 reads a value under this name.
 fn is_known(name: &str, value: &Value) -> bool {
     match (name, value) {
         ("subscriptions", Value::Object(named)) => named.values().all(|each| is_known("subscription", each)),
@@ -71,15 +64,15 @@ fn members_of(object: &str) -> &'static [&'static str] {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::model::time::Timestamp;
+    use crate::stored::topic::TopicRecord;
 
     fn check(members: &str, expected: u32) {
         let text = format!(
             r#"{{"v":1,"name":"orders","key1":"a","key2":"b","createdAt":0,"updatedAt":0,"settings":{{{members}}}}}"#
         );
         let record = TopicRecord::parse(text.as_bytes()).unwrap();
-        assert_eq!(of(&record), expected, "{members}");
+        assert_eq!(record.version(), expected, "{members}");
         assert_eq!(TopicRecord::parse(&record.render()).unwrap().v, expected, "{members}");
     }
 
@@ -131,6 +124,6 @@ mod tests {
     fn a_tombstone_is_no_topic_to_the_first_program() {
         let text = r#"{"v":1,"name":"a","key1":"a","key2":"b","createdAt":0,"updatedAt":0,"settings":{}}"#;
         let record = TopicRecord::parse(text.as_bytes()).unwrap();
-        assert_eq!(of(&record.tombstone(Timestamp::EPOCH)), 2);
+        assert_eq!(record.tombstone(Timestamp::EPOCH).version(), 2);
     }
 }

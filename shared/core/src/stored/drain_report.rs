@@ -1,12 +1,26 @@
-//! Version 1 of what one process of deliver tells of how fast it drains the queue.
+//! The report of one process of deliver of how fast it drains the queue.
+//!
+//! Key `drain/{uuid}.json`. Version 1; written by deliver, read by the monitor, which deletes old ones. Fixture:
+//! `drain-report-v1.json`.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{VERSION_1, WIRE_VERSION, WireError, unreadable};
+use super::delivery::WIRE_VERSION;
+use super::format::{Format, FormatError, render};
 use crate::pressure::DrainReport;
+
+/// The prefix of what the processes of `deliver` tell of how fast they drain the queue.
+pub const DRAIN: &str = "drain/";
+
+/// What one process of `deliver` tells of how fast it drains the queue. `instance` is a UUID.
+pub fn drain(instance: &str) -> String {
+    format!("{DRAIN}{instance}.json")
+}
+
+const FORMAT: Format = Format { name: "a drain report", newest: WIRE_VERSION };
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -19,22 +33,17 @@ struct DrainWire {
 
 /// Renders a report as an object.
 pub fn render_drain_report(report: &DrainReport) -> Bytes {
-    let wire = DrainWire {
-        v: VERSION_1,
+    render(&DrainWire {
+        v: 1,
         settled: report.settled,
         window_ms: whole_millis(report.window),
         waited_max_ms: whole_millis(report.waited_max),
-    };
-    // Numbers under fixed names: writing them cannot fail.
-    Bytes::from(serde_json::to_vec(&wire).unwrap_or_default())
+    })
 }
 
 /// Reads a report.
-pub fn parse_drain_report(object: &Bytes) -> Result<DrainReport, WireError> {
-    let wire: DrainWire = serde_json::from_slice(object).map_err(|error| unreadable(object, error))?;
-    if wire.v > WIRE_VERSION {
-        return Err(WireError::Newer(wire.v));
-    }
+pub fn parse_drain_report(object: &Bytes) -> Result<DrainReport, FormatError> {
+    let wire = FORMAT.parse(object, |wire: &DrainWire| wire.v)?;
     Ok(DrainReport {
         settled: wire.settled,
         window: Duration::from_millis(wire.window_ms),
@@ -51,7 +60,7 @@ mod tests {
     use super::*;
 
     /// Version 1 as it was first written. Never edited.
-    const DRAIN_REPORT_V1: &str = include_str!("../fixtures/drain-report-v1.json");
+    const DRAIN_REPORT_V1: &str = include_str!("fixtures/drain-report-v1.json");
 
     #[test]
     fn a_report_is_written_as_its_fixture_and_read_back() {
@@ -65,8 +74,8 @@ mod tests {
     fn what_is_not_ours_is_told_from_what_is_newer() {
         let parse = |text: &'static str| parse_drain_report(&Bytes::from_static(text.as_bytes()));
         for text in ["", "{", "[]", r#"{"v":1}"#, r#"{"v":1,"settled":-1,"windowMs":1,"waitedMaxMs":1}"#] {
-            assert!(matches!(parse(text), Err(WireError::Malformed(_))), "{text}");
+            assert!(matches!(parse(text), Err(FormatError::Malformed(..))), "{text}");
         }
-        assert!(matches!(parse(r#"{"v":4,"rate":[]}"#), Err(WireError::Newer(4))));
+        assert!(matches!(parse(r#"{"v":4,"rate":[]}"#), Err(FormatError::Newer(4))));
     }
 }

@@ -1,17 +1,54 @@
-//! A replay as it is stored in the state bucket, and how it is shown.
+//! The record of a replay, and the marker of one that has not ended.
+//!
+//! Keys `replays/{id}.json` and `replaying/{id}`; the marker is empty, so that wake looks at no others. Versions 1 and 2;
+//! written by manage and wake by conditional put, read by both, deleted by wake after [`REPLAY_KEPT`]. Fixtures:
+//! `replay-v1.json`, `replay-v2.json`.
+//!
+//! [`REPLAY_KEPT`]: crate::model::limits::REPLAY_KEPT
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::selection::{ReplayRequestError, Selection};
+use super::format::{Format, FormatError, render};
 use crate::api::{IsoTimestamp, ReplayFailure, ReplayReason, ReplayRequest, ReplayState, ReplayView};
 use crate::model::identity::{Created, Identity};
 use crate::model::limits::REPLAY_FAILURES_SHOWN_MAX;
 use crate::model::name::{SubscriptionName, TopicName};
 use crate::model::time::Timestamp;
 
-/// The newest version this program reads.
-const REPLAY_VERSION: u32 = 2;
+/// The prefix of all replays.
+pub const REPLAYS: &str = "replays/";
+
+/// The prefix of the markers of replays that have not ended, so that nobody looks at the others every minute.
+pub const REPLAYING: &str = "replaying/";
+
+/// Hexadecimal digits of a UUID in a replay's id: enough for those of one second.
+const REPLAY_ID_UNIQUE_CHARS: usize = 12;
+
+/// What a replay goes by: the second in which it was asked for, so that they are listed in order, and a part of a UUID.
+pub fn replay_id(at: Timestamp, uuid: &str) -> String {
+    let text = at.to_string();
+    let digits: String = text.chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect();
+    let unique: String = uuid.chars().filter(|c| *c != '-').take(REPLAY_ID_UNIQUE_CHARS).collect();
+    format!("{digits}Z-{unique}")
+}
+
+/// The record of a replay.
+pub fn replay(id: &str) -> String {
+    format!("{REPLAYS}{id}.json")
+}
+
+/// The id of the replay whose record this is.
+pub fn replay_of(key: &str) -> Option<&str> {
+    key.strip_prefix(REPLAYS)?.strip_suffix(".json")
+}
+
+/// The marker of a replay that has not ended.
+pub fn replaying(id: &str) -> String {
+    format!("{REPLAYING}{id}")
+}
+
+const FORMAT: Format = Format { name: "the record of a replay", newest: VERSION_2 };
 
 /// The version of a replay without an identity that leaves out what is former: one of an older program.
 const VERSION_1: u32 = 1;
@@ -90,17 +127,6 @@ pub struct PartOfObject {
     pub failures: u32,
 }
 
-/// Why a record cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplayRecordError {
-    /// Empty, truncated, or not ours.
-    #[error("not the record of a replay")]
-    Malformed(#[source] serde_json::Error),
-    /// Written by a newer program.
-    #[error("version {0} is newer than this program")]
-    Newer(u32),
-}
-
 impl ReplayRecord {
     /// A replay that begins.
     pub fn new(
@@ -138,28 +164,13 @@ impl ReplayRecord {
     }
 
     /// Reads a record.
-    pub fn parse(bytes: &[u8]) -> Result<Self, ReplayRecordError> {
-        #[derive(Deserialize)]
-        struct Version {
-            v: u32,
-        }
-        let newer = |error| match serde_json::from_slice::<Version>(bytes) {
-            Ok(Version { v }) if v > REPLAY_VERSION => ReplayRecordError::Newer(v),
-            _ => ReplayRecordError::Malformed(error),
-        };
-        let record: Self = serde_json::from_slice(bytes).map_err(newer)?;
-        if record.v > REPLAY_VERSION { Err(ReplayRecordError::Newer(record.v)) } else { Ok(record) }
+    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
+        FORMAT.parse(bytes, |record: &Self| record.v)
     }
 
     /// Writes the record.
     pub fn render(&self) -> Bytes {
-        // A record is plain data with text keys: serialising it cannot fail.
-        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
-    }
-
-    /// What is to be replayed.
-    pub fn selection(&self) -> Result<Selection, ReplayRequestError> {
-        Selection::new(&self.topic, &self.subscription, &self.request, self.created_at)
+        render(self)
     }
 
     /// Whether it was asked for by the subscription of this creation.
@@ -242,10 +253,10 @@ mod tests {
     use serde_json::json;
 
     /// Version 1 as it was first written. Never edited.
-    const V1: &str = include_str!("../../stored/fixtures/replay-v1.json");
+    const V1: &str = include_str!("fixtures/replay-v1.json");
 
     /// Version 2 as it was first written. Never edited.
-    const V2: &str = include_str!("../../stored/fixtures/replay-v2.json");
+    const V2: &str = include_str!("fixtures/replay-v2.json");
 
     fn record() -> ReplayRecord {
         let request = json!({ "from": "2026-11-21T09:00:00Z", "reason": "EndpointGone", "types": ["t"] });
@@ -288,9 +299,9 @@ mod tests {
 
     #[test]
     fn a_broken_record_is_told_from_a_newer_one() {
-        assert!(matches!(ReplayRecord::parse(b""), Err(ReplayRecordError::Malformed(_))));
+        assert!(matches!(ReplayRecord::parse(b""), Err(FormatError::Malformed(..))));
         let newer = V1.replace("\"v\":1", "\"v\":3").replace("\"id\"", "\"name\"");
-        assert!(matches!(ReplayRecord::parse(newer.as_bytes()), Err(ReplayRecordError::Newer(3))));
+        assert!(matches!(ReplayRecord::parse(newer.as_bytes()), Err(FormatError::Newer(3))));
     }
 
     #[test]
@@ -312,5 +323,15 @@ mod tests {
             progress.fail("a", None, String::new());
         }
         assert_eq!((progress.failed, progress.failures.len()), (101, REPLAY_FAILURES_SHOWN_MAX));
+    }
+
+    #[test]
+    fn a_replay_s_keys_tell_its_id_and_sort_by_time() {
+        let at = Timestamp::parse("2026-03-07T04:05:01.999Z").unwrap();
+        let id = replay_id(at, "0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e");
+        assert_eq!(id, "20260307T040501Z-0b8b9c5e6a0c");
+        assert_eq!(replay_of(&replay(&id)), Some(id.as_str()));
+        assert_eq!((replay_of("replays/x"), replay_of("x.json")), (None, None));
+        assert_eq!(replaying(&id), "replaying/20260307T040501Z-0b8b9c5e6a0c");
     }
 }

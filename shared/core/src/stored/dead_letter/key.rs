@@ -1,0 +1,59 @@
+//! Keys of dead-letter objects.
+
+use std::ops::Range;
+
+use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::time::Timestamp;
+use crate::stored::keys::hour_key;
+
+/// The milliseconds of the hour that one folder of dead letters stands for.
+const HOUR_MS: u64 = 3_600_000;
+
+/// A dead-letter object: names upper-cased, date parts in UTC and unpadded. `id` is a UUID.
+pub fn dead_letter(topic: &TopicName, subscription: &SubscriptionName, at: Timestamp, id: &str) -> String {
+    format!("{}{}/{id}.json", dead_letters_of(topic, subscription), hour_key(at))
+}
+
+/// The prefix of a subscription's dead letters.
+pub fn dead_letters_of(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{}/{}/", topic.as_str().to_ascii_uppercase(), subscription.as_str().to_ascii_uppercase())
+}
+
+/// Whose dead letters an object holds, by its key. `None` if it is nobody's.
+pub fn dead_letter_owner(key: &str) -> Option<(TopicName, SubscriptionName)> {
+    let mut parts = key.split('/');
+    let (topic, subscription) = (parts.next()?, parts.next()?);
+    Some((TopicName::parse(topic).ok()?, SubscriptionName::parse(subscription).ok()?))
+}
+
+/// The hour that a dead-letter object's key tells, `prefix` being its subscription's. `None` if it tells none.
+pub fn dead_letter_hour(prefix: &str, key: &str) -> Option<Range<Timestamp>> {
+    let parts: Vec<u16> =
+        key.strip_prefix(prefix)?.split('/').take(4).map(str::parse).collect::<Result<_, _>>().ok()?;
+    let [year, month, day, hour] = parts.as_slice() else { return None };
+    let begins = Timestamp::parse(&format!("{year:04}-{month:02}-{day:02}T{hour:02}:00:00Z")).ok()?;
+    Some(begins..Timestamp::from_millis(begins.as_millis() + HOUR_MS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hour_is_read_from_the_key() {
+        let check = |rest: &str, expected: Option<&str>| {
+            let hour = dead_letter_hour("ORDERS/BILLING/", &format!("ORDERS/BILLING/{rest}"));
+            assert_eq!(
+                hour.map(|hour| hour.start),
+                expected.map(|text| Timestamp::parse(text).unwrap()),
+                "{rest}"
+            );
+        };
+        check("2026/3/7/4/x.json", Some("2026-03-07T04:00:00Z"));
+        check("2026/11/21/23/x.json", Some("2026-11-21T23:00:00Z"));
+        for foreign in ["", "2026/3/7", "2026/13/7/4/x", "2026/2/30/4/x", "a/b/c/d/e", "2026/3/7/-4/x"] {
+            check(foreign, None);
+        }
+        assert_eq!(dead_letter_hour("ORDERS/BILLING/", "ORDERS/OTHER/2026/3/7/4/x.json"), None);
+    }
+}

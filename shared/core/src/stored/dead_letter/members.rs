@@ -1,0 +1,74 @@
+//! The members that a dead letter adds to its event.
+
+use crate::model::delivery::DeadLetter;
+use crate::model::schema::Schema;
+use crate::model::time::Timestamp;
+
+/// The names of the members, in the order they are written.
+pub(super) struct Names {
+    pub(super) reason: &'static str,
+    pub(super) attempts: &'static str,
+    pub(super) outcome: &'static str,
+    pub(super) status: &'static str,
+    pub(super) published: &'static str,
+    pub(super) last_attempt: &'static str,
+    pub(super) identity: &'static str,
+}
+
+/// Event Grid's names.
+pub(super) const EVENT_GRID: Names = Names {
+    reason: "deadLetterReason",
+    attempts: "deliveryAttempts",
+    outcome: "lastDeliveryOutcome",
+    status: "lastHttpStatusCode",
+    published: "publishTime",
+    last_attempt: "lastDeliveryAttemptTime",
+    identity: "subscriptionIdentity",
+};
+
+/// CloudEvents allows only lower case in attribute names.
+pub(super) const CLOUD_EVENTS: Names = Names {
+    reason: "deadletterreason",
+    attempts: "deliveryattempts",
+    outcome: "lastdeliveryoutcome",
+    status: "lasthttpstatuscode",
+    published: "publishtime",
+    last_attempt: "lastdeliveryattempttime",
+    identity: "subscriptionidentity",
+};
+
+/// The member that keeps the event's own members of the names above, whole: a text of JSON. It has the same
+/// name in every schema (SPEC §4).
+pub(super) const ORIGINAL_ATTRIBUTES: &str = "originalattributes";
+
+impl Names {
+    /// The names, and the one that keeps the event's own members of these names.
+    pub(super) fn reserved(&self) -> [&'static str; 8] {
+        let Self { reason, attempts, outcome, status, published, last_attempt, identity } = self;
+        [reason, attempts, outcome, status, published, last_attempt, identity, ORIGINAL_ATTRIBUTES]
+    }
+
+    pub(super) fn of(schema: Schema) -> Self {
+        match schema {
+            Schema::EventGrid | Schema::Custom => EVENT_GRID,
+            Schema::CloudEvents => CLOUD_EVENTS,
+        }
+    }
+}
+
+pub(super) fn members(letter: &DeadLetter) -> Vec<(&'static str, String)> {
+    let names = Names::of(letter.delivery.schema);
+    let time = |at: Timestamp| format!("\"{}\"", at.to_event_grid());
+    let delivery = &letter.delivery;
+    let mut members = vec![
+        (names.reason, format!("\"{:?}\"", letter.reason)),
+        (names.attempts, delivery.attempts.to_string()),
+    ];
+    members.extend(letter.last_outcome().map(|outcome| (names.outcome, format!("\"{outcome:?}\""))));
+    members
+        .extend(delivery.last.and_then(|last| last.status).map(|status| (names.status, status.to_string())));
+    members.push((names.published, time(delivery.published_at)));
+    members.extend(delivery.last.map(|last| (names.last_attempt, time(last.at))));
+    members.extend(delivery.identity.map(|identity| (names.identity, format!("\"{identity}\""))));
+    members
+}

@@ -1,0 +1,146 @@
+//! The message of a dead letter, in the dead-letter queue: a reason, perhaps trouble with the bucket, and the delivery's own
+//! message.
+//!
+//! Version 1; written by deliver and deadletter, read by deadletter. Fixtures: `dead-letter-v1.json`,
+//! `dead-letter-v1-dropped.json`, `dead-letter-v1-identity.json`, `dead-letter-v1-object.json`.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::delivery::{WIRE_VERSION, parse_delivery, put_open_object, render_delivery};
+use super::format::{Format, FormatError};
+use crate::attempt::decide::DeadLetterReason;
+use crate::model::delivery::{DeadLetter, StorageTrouble};
+use crate::model::time::Timestamp;
+
+const FORMAT: Format = Format { name: "a dead-letter message", newest: WIRE_VERSION };
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    v: u32,
+    reason: DeadLetterReason,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storage: Option<StorageWire>,
+    /// Later than version 1 itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<String>,
+    /// As late.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dropped: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StorageWire {
+    since: Timestamp,
+    failures: u32,
+}
+
+#[derive(Deserialize)]
+struct DeadLetterWire<'a> {
+    v: u32,
+    reason: DeadLetterReason,
+    storage: Option<StorageWire>,
+    object: Option<String>,
+    #[serde(default)]
+    dropped: bool,
+    #[serde(borrow)]
+    delivery: &'a RawValue,
+}
+
+/// Renders a dead letter as the body of a message.
+pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
+    let delivery = render_delivery(&letter.delivery);
+    let storage =
+        letter.storage.map(|trouble| StorageWire { since: trouble.since, failures: trouble.failures });
+    let mut body = BytesMut::with_capacity(delivery.len() + 256);
+    let object = letter.object.clone();
+    let head = Head { v: 1, reason: letter.reason, storage, object, dropped: letter.dropped };
+    put_open_object(&mut body, &head);
+    body.put_slice(b",\"delivery\":");
+    body.put_slice(&delivery);
+    body.put_u8(b'}');
+    body.freeze()
+}
+
+/// Reads a dead-letter message. The events are slices of `body`.
+pub fn parse_dead_letter(body: &Bytes) -> Result<DeadLetter, FormatError> {
+    let wire: DeadLetterWire<'_> = FORMAT.parse(body, |wire: &DeadLetterWire<'_>| wire.v)?;
+    Ok(DeadLetter {
+        reason: wire.reason,
+        delivery: parse_delivery(&body.slice_ref(wire.delivery.get().as_bytes()))?,
+        storage: wire
+            .storage
+            .map(|trouble| StorageTrouble { since: trouble.since, failures: trouble.failures }),
+        object: wire.object,
+        dropped: wire.dropped,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stored::delivery::tests::{delivery, identified};
+
+    const DEAD_LETTER_V1_IDENTITY: &str = include_str!("fixtures/dead-letter-v1-identity.json");
+    const DEAD_LETTER_V1_OBJECT: &str = include_str!("fixtures/dead-letter-v1-object.json");
+    const DEAD_LETTER_V1_DROPPED: &str = include_str!("fixtures/dead-letter-v1-dropped.json");
+    const DEAD_LETTER_V1: &str = include_str!("fixtures/dead-letter-v1.json");
+
+    fn dead_letter() -> DeadLetter {
+        DeadLetter {
+            reason: DeadLetterReason::TimeToLiveExceeded,
+            delivery: delivery(),
+            storage: Some(StorageTrouble { since: Timestamp::from_millis(1_700_000_400_000), failures: 3 }),
+            object: None,
+            dropped: false,
+        }
+    }
+
+    #[test]
+    fn a_dead_letter_with_an_identity_is_written_as_its_fixture_and_read_back() {
+        let letter = DeadLetter { delivery: identified(), ..dead_letter() };
+        assert_eq!(render_dead_letter(&letter), DEAD_LETTER_V1_IDENTITY.trim_end());
+        let read = parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1_IDENTITY.as_bytes()));
+        assert_eq!(read.unwrap(), letter);
+    }
+
+    #[test]
+    fn a_dead_letter_is_written_as_its_fixture_and_read_back() {
+        assert_eq!(render_dead_letter(&dead_letter()), DEAD_LETTER_V1.trim_end());
+        assert_eq!(parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1.as_bytes())).unwrap(), dead_letter());
+    }
+
+    #[test]
+    fn a_dead_letter_that_lies_in_its_object_is_written_as_its_fixture_and_read_back() {
+        let object = Some("ORDERS/BILLING/2023/11/14/22/x.json".to_owned());
+        let letter = DeadLetter { object, storage: None, ..dead_letter() };
+        assert_eq!(render_dead_letter(&letter), DEAD_LETTER_V1_OBJECT.trim_end());
+        let read = parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1_OBJECT.as_bytes()));
+        assert_eq!(read.unwrap(), letter);
+    }
+
+    #[test]
+    fn a_dead_letter_that_was_dropped_is_written_as_its_fixture_and_read_back() {
+        let letter = DeadLetter { dropped: true, storage: None, ..dead_letter() };
+        assert_eq!(render_dead_letter(&letter), DEAD_LETTER_V1_DROPPED.trim_end());
+        let read = parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1_DROPPED.as_bytes()));
+        assert_eq!(read.unwrap(), letter);
+    }
+
+    #[test]
+    fn a_delivery_is_no_dead_letter_nor_the_other_way_round() {
+        assert!(matches!(parse_dead_letter(&render_delivery(&delivery())), Err(FormatError::Malformed(..))));
+        assert!(matches!(
+            parse_delivery(&render_dead_letter(&dead_letter())),
+            Err(FormatError::Malformed(..))
+        ));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(body: Vec<u8>) {
+            let _ = parse_dead_letter(&Bytes::from(body)).is_ok();
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What is written and read back: every version and its fixture.
+
+use super::*;
+use std::sync::Arc;
+
+use crate::attempt::batch::EventSize;
+use crate::attempt::decide::Outcome;
+use crate::attempt::outcome::{OutcomeName, SendFailure};
+use crate::events::Envelope;
+use crate::model::delivery::{Delivery, Entry, LastAttempt, Marks, Payload, PayloadDigest};
+use crate::model::hops::Hops;
+use crate::model::identity::Identity;
+use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::schema::Schema;
+use crate::model::time::Timestamp;
+
+/// Version 1 as it was first written. Never edited.
+const DELIVERY_V1: &str = include_str!("../fixtures/delivery-v1.json");
+const DELIVERY_V1_DIGEST: &str = include_str!("../fixtures/delivery-v1-digest.json");
+/// Version 2 as it was first written. Never edited.
+const DELIVERY_V2_CUSTOM: &str = include_str!("../fixtures/delivery-v2-custom.json");
+/// Version 3 as it was first written. Never edited.
+const DELIVERY_V3: &str = include_str!("../fixtures/delivery-v3.json");
+const DELIVERY_V1_MARKS: &str = include_str!("../fixtures/delivery-v1-marks.json");
+
+pub(in crate::stored) fn delivery() -> Delivery {
+    Delivery {
+        topic: TopicName::parse("orders").unwrap(),
+        subscription: SubscriptionName::parse("billing").unwrap(),
+        schema: Schema::CloudEvents,
+        published_at: Timestamp::from_millis(1_700_000_000_000),
+        not_before: Timestamp::from_millis(1_700_000_010_000),
+        attempts: 1,
+        last: Some(LastAttempt {
+            outcome: OutcomeName::Busy,
+            status: Some(503),
+            at: Timestamp::from_millis(1_700_000_000_500),
+            name_was_unknown: false,
+            was_unconnected: false,
+        }),
+        timed_out: false,
+        identity: None,
+        hops: Hops::default(),
+        events: vec![
+            Entry {
+                key: "0b0e-0".to_owned(),
+                expires_at: Timestamp::from_millis(1_700_086_400_000),
+                traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
+                marks: Marks::default(),
+                envelope: None,
+                payload: Payload::Inline(Bytes::from_static(b"{ \"id\":\"1\", \"n\": 1.00 }")),
+            },
+            Entry {
+                key: "0b0e-1".to_owned(),
+                expires_at: Timestamp::from_millis(1_700_086_400_000),
+                traceparent: None,
+                marks: Marks::default(),
+                envelope: None,
+                payload: stored(None),
+            },
+        ],
+    }
+}
+
+#[test]
+fn that_there_was_no_connection_is_read_back() {
+    let outcome = Outcome::Failed(SendFailure::ConnectTimedOut);
+    let last = LastAttempt::of(outcome, Timestamp::from_millis(1_700_000_000_500));
+    let unconnected = Delivery { last, ..delivery() };
+    let body = render_delivery(&unconnected);
+    assert!(std::str::from_utf8(&body).unwrap().contains(r#""wasUnconnected":true"#));
+    assert_eq!(parse_delivery(&body).unwrap(), unconnected);
+}
+
+const BOTH_MARKS: Marks = Marks { notice: true, replayed: true };
+
+fn stored(digest: Option<PayloadDigest>) -> Payload {
+    Payload::Stored { key: "payloads/20231114/x".to_owned(), bytes: 900_000, digest }
+}
+
+#[test]
+fn a_delivery_is_written_as_its_fixture_and_read_back() {
+    assert_eq!(render_delivery(&delivery()), DELIVERY_V1.trim_end());
+    assert_eq!(parse_delivery(&Bytes::from_static(DELIVERY_V1.as_bytes())).unwrap(), delivery());
+}
+
+#[test]
+fn a_delivery_with_a_digest_is_written_as_its_fixture_and_read_back() {
+    let mut delivery = delivery();
+    delivery.events[1].payload = stored(Some(PayloadDigest::of(b"abc")));
+    assert_eq!(render_delivery(&delivery), DELIVERY_V1_DIGEST.trim_end());
+    let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_DIGEST.as_bytes()));
+    assert_eq!(read.unwrap(), delivery);
+    let broken = Bytes::from(DELIVERY_V1_DIGEST.replace("ba7816bf", "BA7816BF"));
+    assert!(matches!(parse_delivery(&broken), Err(FormatError::Malformed(..))));
+}
+
+pub(in crate::stored) fn identified() -> Delivery {
+    let identity = Identity::parse("a1b2c3d4e5f60102030405ff");
+    Delivery { identity, hops: Hops::new(2), ..delivery() }
+}
+
+#[test]
+fn a_delivery_with_an_identity_and_hops_is_written_as_its_fixture_and_read_back() {
+    assert_eq!(render_delivery(&identified()), DELIVERY_V3.trim_end());
+    let read = parse_delivery(&Bytes::from_static(DELIVERY_V3.as_bytes()));
+    assert_eq!(read.unwrap(), identified());
+    let broken = Bytes::from(DELIVERY_V3.replace("a1b2", "A1B2"));
+    assert!(matches!(parse_delivery(&broken), Err(FormatError::Malformed(..))));
+}
+
+#[test]
+fn what_an_older_program_would_pass_over_has_a_version_that_it_gives_back() {
+    let version = |delivery: &Delivery| {
+        serde_json::from_slice::<DeliveryWire<'_>>(&render_delivery(delivery)).unwrap().head.v
+    };
+    let hops_alone = Delivery { hops: Hops::new(1), ..delivery() };
+    let identity_alone = Delivery { identity: identified().identity, ..custom() };
+    assert_eq!([delivery(), custom(), hops_alone, identity_alone].map(|it| version(&it)), [1, 2, 3, 3]);
+}
+
+#[test]
+fn a_marked_delivery_is_written_as_its_fixture_and_read_back() {
+    let mut delivery = delivery();
+    delivery.timed_out = true;
+    delivery.events[0].marks = BOTH_MARKS;
+    assert_eq!(render_delivery(&delivery), DELIVERY_V1_MARKS.trim_end());
+    let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_MARKS.as_bytes()));
+    assert_eq!(read.unwrap(), delivery);
+}
+
+/// Custom events: one with its text, one that is stored.
+fn custom() -> Delivery {
+    let envelope = Envelope {
+        id: "9f3c".into(),
+        event_time: "2023-11-14T22:13:20.0000000Z".into(),
+        event_type: "created".into(),
+        data_version: "1.0".into(),
+        topic: "/topics/orders".into(),
+        subject: "a\"\u{ffff}".into(),
+    };
+    let mut delivery = delivery();
+    delivery.schema = Schema::Custom;
+    for entry in &mut delivery.events {
+        entry.envelope = Some(Arc::new(envelope.clone()));
+    }
+    delivery
+}
+
+#[test]
+fn a_delivery_of_custom_events_is_written_as_its_fixture_and_read_back() {
+    assert_eq!(render_delivery(&custom()), DELIVERY_V2_CUSTOM.trim_end());
+    let read = parse_delivery(&Bytes::from_static(DELIVERY_V2_CUSTOM.as_bytes()));
+    assert_eq!(read.unwrap(), custom());
+}
+
+#[test]
+fn a_custom_event_without_its_envelope_is_malformed() {
+    for (from, to) in [("\"envelope\"", "\"other\""), ("\"Custom\"", "\"EventGrid\"")] {
+        let body = Bytes::from(DELIVERY_V2_CUSTOM.replacen(from, to, 1));
+        assert!(matches!(parse_delivery(&body), Err(FormatError::Malformed(..))), "{body:?}");
+    }
+}
+
+#[test]
+fn no_entry_takes_more_than_is_reckoned_with() {
+    let mut delivery = delivery();
+    let key = "f".repeat(32) + "-999999";
+    let payload = stored(Some(PayloadDigest::of(b"abc")));
+    let envelope = custom().events[0].envelope.clone();
+    delivery.events = vec![Entry {
+        key,
+        traceparent: None,
+        marks: BOTH_MARKS,
+        envelope,
+        payload,
+        ..delivery.events[0].clone()
+    }];
+    let one = render_delivery(&delivery).len();
+    delivery.events.push(delivery.events[0].clone());
+    let more = render_delivery(&delivery).len() - one;
+    let Entry { payload, envelope, .. } = &delivery.events[0];
+    assert!(more <= EventSize::of(payload, envelope.as_deref()).message, "{more}");
+}
+
+#[test]
+fn a_newer_version_is_not_malformed() {
+    let newer = Bytes::from(DELIVERY_V1.replace("\"v\":1", "\"v\":4"));
+    assert!(matches!(parse_delivery(&newer), Err(FormatError::Newer(4))));
+    assert!(matches!(parse_delivery(&Bytes::from_static(b"{\"v\":7}")), Err(FormatError::Newer(7))));
+}
+
+#[test]
+fn what_is_not_ours_is_malformed() {
+    for body in ["", "hello", "{}", "[]", "{\"v\":1}", "{\"v\":-1}", "null"] {
+        let body = Bytes::from_static(body.as_bytes());
+        assert!(matches!(parse_delivery(&body), Err(FormatError::Malformed(..))), "{body:?}");
+    }
+    let empty = Bytes::from(DELIVERY_V1.split("\"events\"").next().unwrap().to_owned() + "\"events\":[]}");
+    assert!(matches!(parse_delivery(&empty), Err(FormatError::Malformed(..))));
+}
+
+#[test]
+fn an_event_is_a_slice_of_the_message() {
+    let body = render_delivery(&delivery());
+    let Payload::Inline(event) = &parse_delivery(&body).unwrap().events[0].payload else {
+        panic!("expected the event itself");
+    };
+    assert!(body.as_ptr_range().contains(&event.as_ptr()));
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(body: Vec<u8>) {
+        let body = Bytes::from(body);
+        let _ = parse_delivery(&body).is_ok();
+    }
+}

@@ -1,0 +1,53 @@
+//! The request to notify a topic that an operator disabled a subscription: manage cannot write to the queue.
+//!
+//! Key `telling/{topic}.{subscription}`; without a version. Written by manage, read and deleted by wake, which publishes the
+//! notice.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::format::render;
+use super::keys::folder;
+use crate::events::notice::Disabled;
+use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::time::Timestamp;
+
+/// The prefix of the marks of subscriptions that an operator disabled, which is to be told.
+pub const TELLING: &str = "telling/";
+
+/// That an operator disabled a subscription, which is to be told.
+pub fn telling(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{TELLING}{}", folder(topic, subscription))
+}
+
+/// A subscription that was disabled, of which its topic is to be notified.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DisabledMark {
+    /// The topic it is on.
+    pub topic: TopicName,
+    /// Its name.
+    pub subscription: SubscriptionName,
+    /// Why.
+    pub reason: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+impl DisabledMark {
+    /// Reads an object.
+    pub fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(bytes)
+    }
+
+    /// Writes the object.
+    pub fn render(&self) -> Bytes {
+        render(self)
+    }
+
+    /// What it asks to tell.
+    pub fn notice(&self) -> Disabled<'_> {
+        let Self { topic, subscription, reason, since } = self;
+        Disabled { topic, subscription, reason, since: *since }
+    }
+}

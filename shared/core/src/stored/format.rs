@@ -1,0 +1,67 @@
+//! Reading and writing that all persistent formats share.
+//!
+//! A newer version than ours is told apart from bytes that are not ours at all: the first are left to a newer program, the
+//! second are put aside or replaced.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// Why a message or an object cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatError {
+    /// Empty, truncated, or not ours.
+    #[error("not {0}")]
+    Malformed(&'static str, #[source] serde_json::Error),
+    /// Written by a newer program.
+    #[error("version {0} is newer than this program")]
+    Newer(u32),
+}
+
+/// A versioned JSON format.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Format {
+    /// The name in errors, with its article.
+    pub(super) name: &'static str,
+    /// The newest version that this program reads.
+    pub(super) newest: u32,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    v: u32,
+}
+
+impl Format {
+    /// Reads bytes; `version` answers the version that they say. Bytes that cannot be read may be of a newer version.
+    pub(super) fn parse<'a, T: Deserialize<'a>>(
+        self,
+        bytes: &'a [u8],
+        version: impl FnOnce(&T) -> u32,
+    ) -> Result<T, FormatError> {
+        let value = serde_json::from_slice(bytes).map_err(|error| self.unreadable(bytes, error))?;
+        self.check(version(&value))?;
+        Ok(value)
+    }
+
+    /// Refuses a version that is newer than this program.
+    pub(super) fn check(self, version: u32) -> Result<(), FormatError> {
+        if version > self.newest { Err(FormatError::Newer(version)) } else { Ok(()) }
+    }
+
+    /// The error of bytes that are JSON of the right version, but break another rule of the format.
+    pub(super) fn malformed(self, why: &str) -> FormatError {
+        FormatError::Malformed(self.name, serde::de::Error::custom(why))
+    }
+
+    fn unreadable(self, bytes: &[u8], error: serde_json::Error) -> FormatError {
+        match serde_json::from_slice::<Version>(bytes) {
+            Ok(Version { v }) if v > self.newest => FormatError::Newer(v),
+            _ => FormatError::Malformed(self.name, error),
+        }
+    }
+}
+
+/// The JSON of plain data with text keys, for which serialising cannot fail.
+pub(super) fn render(value: &impl Serialize) -> Bytes {
+    Bytes::from(serde_json::to_vec(value).unwrap_or_default())
+}

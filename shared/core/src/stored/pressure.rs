@@ -1,0 +1,59 @@
+//! The pressure state after one poll.
+//!
+//! Key `pressure.json`. Version 1; written by the monitor by conditional put, read by publish, deliver, wake and manage.
+//! Snapshot: `pressure/tests/snapshots`.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::format::{Format, FormatError, render};
+use crate::pressure::{PressureState, TARPIT_LIMIT};
+
+/// The key of the state's object.
+pub const PRESSURE_KEY: &str = "pressure.json";
+
+const FORMAT: Format = Format { name: "a pressure state", newest: 1 };
+
+/// Why an object is not a state.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Not the JSON of one, or written by a newer program.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// It would hold producers longer than any setting allows.
+    #[error("a tarpit of {0} ms is longer than any setting allows")]
+    Tarpit(u64),
+}
+
+#[derive(Deserialize)]
+struct StateObject {
+    v: u32,
+    #[serde(flatten)]
+    state: PressureState,
+}
+
+#[derive(Serialize)]
+struct StateObjectRef<'a> {
+    v: u32,
+    #[serde(flatten)]
+    state: &'a PressureState,
+}
+
+impl PressureState {
+    /// Reads a state. Bytes from outside never hold producers longer than a setting could.
+    pub fn parse(bytes: &[u8]) -> Result<Self, StateError> {
+        let StateObject { state, .. } = FORMAT.parse(bytes, |object: &StateObject| object.v)?;
+        let longest_ms = state.tarpit_ms.max(state.first_step_ms).max(state.base_ms);
+        if Duration::from_millis(longest_ms) > TARPIT_LIMIT {
+            Err(StateError::Tarpit(longest_ms))
+        } else {
+            Ok(state)
+        }
+    }
+
+    /// Writes the state.
+    pub fn render(&self) -> Vec<u8> {
+        render(&StateObjectRef { v: FORMAT.newest, state: self }).into()
+    }
+}
