@@ -194,8 +194,12 @@ impl<P: Ports> Manage<P> {
 fn broken(key: &str, error: &RecordError) -> Problem {
     tracing::error!(%key, error = error as &dyn Error, "a topic record cannot be used");
     let detail = match error {
-        RecordError::Format(FormatError::Newer(_)) => "the record was written by a newer version of this program",
-        RecordError::Format(FormatError::Malformed(..)) | RecordError::Settings(_) => "the record cannot be read",
+        RecordError::Format(FormatError::Newer(_)) => {
+            "the record was written by a newer version of this program"
+        }
+        RecordError::Format(FormatError::Malformed(..)) | RecordError::Settings(_) => {
+            "the record cannot be read"
+        }
     };
     Problem::new(ProblemKind::Internal).detail(detail)
 }
