@@ -1,14 +1,12 @@
-//! What every function is told.
+//! The environment that every function has.
 
-use posthaste_aws::telemetry::{MetricsBy, TelemetrySettings};
+use posthaste_aws::telemetry::TelemetrySettings;
+use posthaste_settings::{Values, table};
 use tracing::level_filters::LevelFilter;
 
-use super::{LOG_LEVEL, METRICS_BY, METRICS_NAMESPACE, STATE_BUCKET, Variables, kinds};
+use super::variables::Variables;
 
-/// The namespace of metrics where none is set.
-const METRICS_NAMESPACE_DEFAULT: &str = "posthaste";
-
-/// What every function is told.
+/// The environment that every function has.
 #[derive(Debug, Clone)]
 pub struct CommonEnvironment {
     /// The state bucket.
@@ -19,14 +17,10 @@ pub struct CommonEnvironment {
 
 impl CommonEnvironment {
     pub(super) fn read(variables: &mut Variables<'_>) -> Self {
-        let namespace = variables.optional(METRICS_NAMESPACE, &kinds::NAMESPACE);
-        Self {
-            state_bucket: variables.required(STATE_BUCKET, &kinds::BUCKET),
-            telemetry: TelemetrySettings {
-                log_level: variables.optional(LOG_LEVEL, &kinds::LOG_LEVEL).unwrap_or(LevelFilter::INFO),
-                metrics_namespace: namespace.unwrap_or_else(|| METRICS_NAMESPACE_DEFAULT.to_owned()),
-                metrics_by: variables.optional(METRICS_BY, &kinds::METRICS_BY).unwrap_or(MetricsBy::Stack),
-            },
-        }
+        let metrics_namespace = variables.get(&table::METRICS_NAMESPACE).unwrap_or_default();
+        let state_bucket = variables.get(&table::STATE_BUCKET).unwrap_or_default();
+        let log_level = variables.get(&table::LOG_LEVEL).unwrap_or(LevelFilter::INFO);
+        let metrics_by = variables.get(&table::METRICS_BY).and_then(|by| by.parse().ok()).unwrap_or_default();
+        Self { state_bucket, telemetry: TelemetrySettings { log_level, metrics_namespace, metrics_by } }
     }
 }

@@ -1,16 +1,17 @@
-//! What deadletter is told.
+//! The environment of deadletter.
 
 use std::time::Duration;
 
-use super::{
-    CommonEnvironment, DEAD_LETTER_BUCKET, DEADLETTERS_QUEUE_URL, DELIVERIES_QUEUE_URL, Environment,
-    EnvironmentError, REDRIVE_QUEUE_URL, Variables, kinds,
-};
+use posthaste_settings::{Values, table};
 
-/// What deadletter is told.
+use super::common::CommonEnvironment;
+use super::read::Environment;
+use super::variables::{EnvironmentError, Variables};
+
+/// The environment of deadletter.
 #[derive(Debug, Clone)]
 pub struct DeadLetterEnvironment {
-    /// What every function is told.
+    /// The part that every function has.
     pub common: CommonEnvironment,
     /// The bucket of dead letters.
     pub dead_letter_bucket: String,
@@ -29,10 +30,10 @@ impl Environment for DeadLetterEnvironment {
         let mut variables = Variables::new(read);
         let environment = Self {
             common: CommonEnvironment::read(&mut variables),
-            dead_letter_bucket: variables.required(DEAD_LETTER_BUCKET, &kinds::BUCKET),
-            deliveries_queue_url: variables.required(DELIVERIES_QUEUE_URL, &kinds::QUEUE_URL),
-            dead_letters_queue_url: variables.required(DEADLETTERS_QUEUE_URL, &kinds::QUEUE_URL),
-            redrive_queue_url: variables.required(REDRIVE_QUEUE_URL, &kinds::QUEUE_URL),
+            dead_letter_bucket: variables.get(&table::DEAD_LETTER_BUCKET).unwrap_or_default(),
+            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
+            dead_letters_queue_url: variables.get(&table::DEADLETTERS_QUEUE_URL).unwrap_or_default(),
+            redrive_queue_url: variables.get(&table::REDRIVE_QUEUE_URL).unwrap_or_default(),
             registry_max_age: variables.registry_max_age(),
         };
         variables.finish(environment)

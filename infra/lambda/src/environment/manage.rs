@@ -1,23 +1,23 @@
-//! What manage is told.
+//! The environment of manage.
 
 use std::net::SocketAddr;
 
 use http::HeaderValue;
 use ipnet::IpNet;
 use posthaste_core::circuit::HealthSettings;
+use posthaste_core::model::origin;
 use posthaste_core::model::secret::KeyDigest;
-use posthaste_deliver::DeliverSettings;
+use posthaste_settings::{Values, table};
 use url::Url;
 
-use super::{
-    ADMIN_KEY_SHA256, ALLOW_ENDPOINTS, CommonEnvironment, DEAD_LETTER_BUCKET, DNS_SERVER, Environment,
-    EnvironmentError, MANAGE_URL, PUBLISH_URL, Variables, WEBHOOK_ORIGIN, kinds,
-};
+use super::common::CommonEnvironment;
+use super::read::Environment;
+use super::variables::{EnvironmentError, Variables};
 
-/// What manage is told.
+/// The environment of manage.
 #[derive(Debug, Clone)]
 pub struct ManageEnvironment {
-    /// What every function is told.
+    /// The part that every function has.
     pub common: CommonEnvironment,
     /// The bucket of dead letters.
     pub dead_letter_bucket: String,
@@ -42,15 +42,13 @@ impl Environment for ManageEnvironment {
         let mut variables = Variables::new(read);
         let environment = Self {
             common: CommonEnvironment::read(&mut variables),
-            dead_letter_bucket: variables.required(DEAD_LETTER_BUCKET, &kinds::BUCKET),
-            admin_key: variables.required(ADMIN_KEY_SHA256, &kinds::KEY_DIGEST),
-            publish_url: variables.optional(PUBLISH_URL, &kinds::PUBLIC_URL),
-            public_url: variables.optional(MANAGE_URL, &kinds::PUBLIC_URL),
-            origin: variables
-                .optional(WEBHOOK_ORIGIN, &kinds::ORIGIN)
-                .unwrap_or_else(|| DeliverSettings::default().origin),
-            allow_endpoints: variables.optional(ALLOW_ENDPOINTS, &kinds::NETWORKS).unwrap_or_default(),
-            dns_server: variables.optional(DNS_SERVER, &kinds::DNS_SERVER),
+            dead_letter_bucket: variables.get(&table::DEAD_LETTER_BUCKET).unwrap_or_default(),
+            admin_key: variables.get(&table::ADMIN_KEY_SHA256).unwrap_or_default(),
+            publish_url: variables.get(&table::PUBLISH_URL),
+            public_url: variables.get(&table::MANAGE_URL),
+            origin: variables.get(&table::WEBHOOK_ORIGIN).unwrap_or(origin::DEFAULT),
+            allow_endpoints: variables.list(&table::ALLOW_ENDPOINTS),
+            dns_server: variables.get(&table::DNS_SERVER),
             links: variables.link_settings(),
         };
         variables.finish(environment)

@@ -1,29 +1,29 @@
-//! What monitor is told.
+//! The environment of monitor.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use posthaste_core::model::name::TopicName;
-use posthaste_core::pressure::{ExchangeError, ExchangeSettings, PressureSettings};
+use posthaste_core::pressure::{ExchangeError, PressureSettings};
+use posthaste_settings::{Values, table};
 
-use super::{
-    CommonEnvironment, DEADLETTERS_QUEUE_URL, DELIVERIES_QUEUE_URL, Environment, EnvironmentError,
-    NOTICES_TOPIC, PRESSURE_INTERVAL_SECONDS, PRESSURE_PROFILE, PRESSURE_SETTINGS, Variables, kinds,
-};
+use super::common::CommonEnvironment;
+use super::read::Environment;
+use super::variables::{EnvironmentError, Variables};
 
-/// The time between two samples where nothing is set (SPEC §7).
+/// The time between two samples where nothing is set.
 const INTERVAL_DEFAULT: Duration = Duration::from_secs(10);
 
-/// Seconds between two samples that may be set: the schedule starts the function once a minute.
-const INTERVAL_SECS: RangeInclusive<u16> = 1..=60;
+/// The times between two samples that the settings under Exchange's names may ask for.
+const INTERVALS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_mins(1);
 
-/// From when a state is stale: after two starts of the function that did not happen (SPEC §7).
+/// From when a state is stale: after two starts of the function that did not happen.
 const STALE_AFTER: Duration = Duration::from_secs(150);
 
-/// What monitor is told.
+/// The environment of monitor.
 #[derive(Debug, Clone)]
 pub struct MonitorEnvironment {
-    /// What every function is told.
+    /// The part that every function has.
     pub common: CommonEnvironment,
     /// The URL of the delivery queue.
     pub deliveries_queue_url: String,
@@ -40,10 +40,10 @@ impl Environment for MonitorEnvironment {
         let mut variables = Variables::new(read);
         let environment = Self {
             common: CommonEnvironment::read(&mut variables),
-            deliveries_queue_url: variables.required(DELIVERIES_QUEUE_URL, &kinds::QUEUE_URL),
-            dead_letters_queue_url: variables.required(DEADLETTERS_QUEUE_URL, &kinds::QUEUE_URL),
+            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
+            dead_letters_queue_url: variables.get(&table::DEADLETTERS_QUEUE_URL).unwrap_or_default(),
             pressure: pressure_settings(&mut variables),
-            notices_topic: variables.optional(NOTICES_TOPIC, &kinds::TOPIC),
+            notices_topic: variables.get(&table::NOTICES_TOPIC),
         };
         variables.finish(environment)
     }
@@ -55,13 +55,12 @@ impl Environment for MonitorEnvironment {
 
 /// The profile, changed by the settings under Exchange's names. An interval of its own variable wins over theirs.
 fn pressure_settings(variables: &mut Variables<'_>) -> PressureSettings {
-    let profile = variables.optional(PRESSURE_PROFILE, &kinds::PRESSURE_PROFILE).unwrap_or_default();
-    let changes: Option<ExchangeSettings> = variables.json(PRESSURE_SETTINGS);
-    let interval_secs = variables.number_if_set(PRESSURE_INTERVAL_SECONDS, INTERVAL_SECS);
+    let profile = variables.get(&table::PRESSURE_PROFILE).unwrap_or_default();
+    let changes = variables.get(&table::PRESSURE_SETTINGS).unwrap_or_default();
+    let interval_secs = variables.get(&table::PRESSURE_INTERVAL_SECONDS);
     let defaults = PressureSettings { interval: INTERVAL_DEFAULT, stale_after: Some(STALE_AFTER), ..profile };
-    let applied = changes.unwrap_or_default().apply_to(defaults.clone()).and_then(within_the_minute);
-    let settings = applied.unwrap_or_else(|error| {
-        variables.refuse(PRESSURE_SETTINGS, &error);
+    let settings = changes.apply_to(defaults.clone()).and_then(within_the_minute).unwrap_or_else(|error| {
+        variables.refuse(&table::PRESSURE_SETTINGS, &error);
         defaults
     });
     let interval = interval_secs.map_or(settings.interval, |secs| Duration::from_secs(secs.into()));
@@ -70,7 +69,6 @@ fn pressure_settings(variables: &mut Variables<'_>) -> PressureSettings {
 
 /// The schedule starts the function once a minute, and every sample asks SQS.
 fn within_the_minute(settings: PressureSettings) -> Result<PressureSettings, ExchangeError> {
-    let secs = |secs: u16| Duration::from_secs(secs.into());
-    settings.validate_interval(secs(*INTERVAL_SECS.start())..=secs(*INTERVAL_SECS.end()))?;
+    settings.validate_interval(INTERVALS)?;
     Ok(settings)
 }

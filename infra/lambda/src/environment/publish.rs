@@ -1,17 +1,18 @@
-//! What publish is told.
+//! The environment of publish.
 
 use std::time::Duration;
 
 use posthaste_publish::Tarpit;
+use posthaste_settings::{Values, table};
 
-use super::{
-    CommonEnvironment, DELIVERIES_QUEUE_URL, Environment, EnvironmentError, TARPIT, Variables, kinds,
-};
+use super::common::CommonEnvironment;
+use super::read::Environment;
+use super::variables::{EnvironmentError, Variables};
 
-/// What publish is told.
+/// The environment of publish.
 #[derive(Debug, Clone)]
 pub struct PublishEnvironment {
-    /// What every function is told.
+    /// The part that every function has.
     pub common: CommonEnvironment,
     /// The URL of the delivery queue.
     pub deliveries_queue_url: String,
@@ -26,9 +27,9 @@ impl Environment for PublishEnvironment {
         let mut variables = Variables::new(read);
         let environment = Self {
             common: CommonEnvironment::read(&mut variables),
-            deliveries_queue_url: variables.required(DELIVERIES_QUEUE_URL, &kinds::QUEUE_URL),
+            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
             registry_max_age: variables.registry_max_age(),
-            tarpit: variables.optional(TARPIT, &kinds::TARPIT).unwrap_or(Tarpit::Advise),
+            tarpit: variables.get(&table::TARPIT).unwrap_or_default(),
         };
         variables.finish(environment)
     }

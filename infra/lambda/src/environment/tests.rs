@@ -1,6 +1,6 @@
-//! Every variable, by table: who reads it, what it holds where it is not set, what is accepted and what is refused.
+//! Every variable: the functions that read it, its default, what is accepted and what is refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use posthaste_aws::telemetry::MetricsBy;
@@ -9,6 +9,9 @@ use posthaste_core::pressure::{PressureSettings, Profile, Resource};
 use posthaste_deliver::DeliverSettings;
 use posthaste_publish::Tarpit;
 use tracing::level_filters::LevelFilter;
+
+use posthaste_settings::table::{self, Visitor};
+use posthaste_settings::{Function, Given, Setting};
 
 use super::*;
 
@@ -20,12 +23,12 @@ const KEY_SHA256: &str = "9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e
 
 /// What must be set, over all functions.
 const REQUIRED: [(&str, &str); 6] = [
-    (STATE_BUCKET, "state"),
-    (DEAD_LETTER_BUCKET, "dead-letters"),
-    (DELIVERIES_QUEUE_URL, DELIVERIES),
-    (DEADLETTERS_QUEUE_URL, DEAD_LETTERS),
-    (REDRIVE_QUEUE_URL, REDRIVE),
-    (ADMIN_KEY_SHA256, KEY_SHA256),
+    ("STATE_BUCKET", "state"),
+    ("DEAD_LETTER_BUCKET", "dead-letters"),
+    ("DELIVERIES_QUEUE_URL", DELIVERIES),
+    ("DEADLETTERS_QUEUE_URL", DEAD_LETTERS),
+    ("REDRIVE_QUEUE_URL", REDRIVE),
+    ("ADMIN_KEY_SHA256", KEY_SHA256),
 ];
 
 /// Reads what is required, with these changes.
@@ -51,52 +54,37 @@ fn refused<E: Environment>(name: &str, value: &str) -> String {
     }
 }
 
-/// The functions that read each variable, as the table of the issue has them.
-#[test]
-fn each_function_reads_its_own_variables_and_no_others() {
-    let readers = [
-        ("publish", PublishEnvironment::variables()),
-        ("deliver", DeliverEnvironment::variables()),
-        ("wake", WakeEnvironment::variables()),
-        ("deadletter", DeadLetterEnvironment::variables()),
-        ("monitor", MonitorEnvironment::variables()),
-        ("manage", ManageEnvironment::variables()),
-    ];
-    let table = [
-        (ADMIN_KEY_SHA256, "manage"),
-        (ALLOW_ENDPOINTS, "deliver manage"),
-        (DEADLETTERS_QUEUE_URL, "deliver deadletter monitor"),
-        (DEAD_LETTER_BUCKET, "wake deadletter manage"),
-        (DELIVERIES_QUEUE_URL, "publish deliver wake deadletter monitor"),
-        (DNS_SERVER, "deliver manage"),
-        (LINK_SETTINGS, "deliver wake manage"),
-        (LOG_LEVEL, "publish deliver wake deadletter monitor manage"),
-        (MANAGE_URL, "manage"),
-        (METRICS_BY, "publish deliver wake deadletter monitor manage"),
-        (METRICS_NAMESPACE, "publish deliver wake deadletter monitor manage"),
-        (NOTICES_TOPIC, "wake monitor"),
-        (PRESSURE_INTERVAL_SECONDS, "monitor"),
-        (PRESSURE_PROFILE, "monitor"),
-        (PRESSURE_SETTINGS, "monitor"),
-        (PUBLISH_URL, "manage"),
-        (REDRIVE_QUEUE_URL, "deadletter"),
-        (REGISTRY_MAX_AGE_SECONDS, "publish deliver deadletter"),
-        (REQUESTS_MAX, "deliver"),
-        (REQUESTS_PER_LINK_MAX, "deliver"),
-        (REQUESTS_PER_LINK_START, "deliver"),
-        (STATE_BUCKET, "publish deliver wake deadletter monitor manage"),
-        (TARPIT, "publish"),
-        (WAITING_PER_CONNECTION, "deliver"),
-        (WEBHOOK_ORIGIN, "deliver manage"),
-    ];
-    let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (function, variables) in &readers {
-        for name in variables.iter().filter(|name| !name.starts_with("AWS_")) {
-            found.entry(name).or_default().push(function);
-        }
+/// The variables of the table: each with its readers, and whether it may be left out.
+#[derive(Default)]
+struct Table(Vec<(&'static str, &'static [Function], bool)>);
+
+impl Visitor for Table {
+    fn visit<T>(&mut self, setting: &'static Setting<T>) {
+        let variable = setting.variable.as_ref();
+        self.0.extend(variable.map(|it| (it.name, it.readers, it.default != Given::Always)));
     }
-    let found: Vec<_> = found.into_iter().map(|(name, functions)| (name, functions.join(" "))).collect();
-    assert_eq!(found, table.map(|(name, functions)| (name, functions.to_owned())));
+}
+
+fn table() -> Vec<(&'static str, &'static [Function], bool)> {
+    let mut table = Table::default();
+    table::visit(&mut table);
+    table.0
+}
+
+#[test]
+fn each_function_reads_the_variables_that_the_table_gives_it_and_no_others() {
+    fn check<E: Environment>(function: Function) {
+        let table = table();
+        let own = table.iter().filter(|(_, readers, _)| readers.contains(&function));
+        let own: BTreeSet<_> = own.map(|(name, ..)| (*name).to_owned()).collect();
+        assert_eq!(E::variables(), own, "{function}");
+    }
+    check::<PublishEnvironment>(Function::Publish);
+    check::<DeliverEnvironment>(Function::Deliver);
+    check::<WakeEnvironment>(Function::Wake);
+    check::<DeadLetterEnvironment>(Function::Deadletter);
+    check::<MonitorEnvironment>(Function::Monitor);
+    check::<ManageEnvironment>(Function::Manage);
 }
 
 #[test]
@@ -146,14 +134,15 @@ fn pressure_is_sampled_every_ten_seconds_and_stale_after_150() {
     assert_eq!(monitor.pressure.interval, Duration::from_secs(10));
     assert_eq!(monitor.pressure.stale_after, Some(Duration::from_secs(150)));
     assert_eq!(monitor.notices_topic, None);
-    let told: MonitorEnvironment = read(&[(NOTICES_TOPIC, "ops")]).unwrap();
+    let told: MonitorEnvironment = read(&[("NOTICES_TOPIC", "ops")]).unwrap();
     assert_eq!(told.notices_topic.unwrap().as_str(), "ops");
 }
 
 #[test]
 fn every_interval_that_is_accepted_keeps_the_rules_of_back_pressure() {
     for seconds in 1..=60 {
-        let monitor: MonitorEnvironment = read(&[(PRESSURE_INTERVAL_SECONDS, &seconds.to_string())]).unwrap();
+        let monitor: MonitorEnvironment =
+            read(&[("PRESSURE_INTERVAL_SECONDS", &seconds.to_string())]).unwrap();
         assert_eq!(monitor.pressure.interval, Duration::from_secs(seconds));
         assert_eq!(monitor.pressure.validate(), Ok(()));
     }
@@ -166,32 +155,32 @@ fn an_interval_of_its_own_variable_wins_over_the_one_in_the_settings() {
         assert_eq!(monitor.pressure.interval, Duration::from_secs(secs), "{variables:?}");
         assert_eq!(monitor.pressure.stale_after, Some(Duration::from_secs(150)));
     };
-    let settings = (PRESSURE_SETTINGS, r#"{"ResourceMonitoringInterval": "00:00:20"}"#);
+    let settings = ("PRESSURE_SETTINGS", r#"{"ResourceMonitoringInterval": "00:00:20"}"#);
     check(&[settings], 20);
-    check(&[settings, (PRESSURE_INTERVAL_SECONDS, "5")], 5);
-    check(&[settings, (PRESSURE_INTERVAL_SECONDS, "")], 20);
-    check(&[(PRESSURE_SETTINGS, "{}")], 10);
+    check(&[settings, ("PRESSURE_INTERVAL_SECONDS", "5")], 5);
+    check(&[settings, ("PRESSURE_INTERVAL_SECONDS", "")], 20);
+    check(&[("PRESSURE_SETTINGS", "{}")], 10);
 }
 
 #[test]
 fn settings_under_exchanges_names_are_laid_over_the_profile() {
     let monitor: MonitorEnvironment = read(&[
-        (PRESSURE_PROFILE, "exchange-2013"),
-        (PRESSURE_SETTINGS, r#"{"DrainTimeHighThreshold": 600, "SMTPMaxThrottlingDelayInterval": "PT1M"}"#),
+        ("PRESSURE_PROFILE", "exchange-2013"),
+        ("PRESSURE_SETTINGS", r#"{"DrainTimeHighThreshold": 600, "SMTPMaxThrottlingDelayInterval": "PT1M"}"#),
     ])
     .unwrap();
     assert_eq!(monitor.pressure.profile, Profile::Exchange2013);
     assert_eq!(monitor.pressure.thresholds[&Resource::DrainTime].high, Some(600));
     assert_eq!(monitor.pressure.tarpit.max, Duration::from_mins(1));
     let off: MonitorEnvironment =
-        read(&[(PRESSURE_SETTINGS, r#"{"EnableResourceMonitoring": false}"#)]).unwrap();
+        read(&[("PRESSURE_SETTINGS", r#"{"EnableResourceMonitoring": false}"#)]).unwrap();
     assert!(!off.pressure.enable_resource_monitoring);
 }
 
 #[test]
 fn settings_that_are_refused_name_the_variable_the_key_and_the_rule() {
     let check = |value, expected: &str| {
-        let refused = refused::<MonitorEnvironment>(PRESSURE_SETTINGS, value);
+        let refused = refused::<MonitorEnvironment>("PRESSURE_SETTINGS", value);
         assert!(refused.starts_with(&format!("PRESSURE_SETTINGS: {expected}")), "{refused}");
     };
     check(r#"{"SubmissionQueueHigh": 1}"#, "unknown key SubmissionQueueHigh");
@@ -208,7 +197,7 @@ fn settings_that_are_refused_name_the_variable_the_key_and_the_rule() {
         "ResourceMonitoringInterval is 120s; expected 1s to 60s",
     );
     check("scaled", "expected value at line 1");
-    let both = [(PRESSURE_SETTINGS, "[]"), (PRESSURE_INTERVAL_SECONDS, "0")];
+    let both = [("PRESSURE_SETTINGS", "[]"), ("PRESSURE_INTERVAL_SECONDS", "0")];
     let error = read::<MonitorEnvironment>(&both).unwrap_err().to_string();
     assert!(
         error.contains("PRESSURE_SETTINGS: ") && error.contains("PRESSURE_INTERVAL_SECONDS is"),
@@ -219,7 +208,7 @@ fn settings_that_are_refused_name_the_variable_the_key_and_the_rule() {
 #[test]
 fn each_profile_has_its_name() {
     let check = |text, expected| {
-        let monitor: MonitorEnvironment = read(&[(PRESSURE_PROFILE, text)]).unwrap();
+        let monitor: MonitorEnvironment = read(&[("PRESSURE_PROFILE", text)]).unwrap();
         let PressureSettings { enable_resource_monitoring, profile, .. } = monitor.pressure;
         assert_eq!(enable_resource_monitoring.then_some(profile), expected, "{text}");
     };
@@ -232,7 +221,7 @@ fn each_profile_has_its_name() {
 #[test]
 fn each_log_level_has_its_name() {
     let check = |text, expected| {
-        let wake: WakeEnvironment = read(&[(LOG_LEVEL, text)]).unwrap();
+        let wake: WakeEnvironment = read(&[("LOG_LEVEL", text)]).unwrap();
         assert_eq!(wake.common.telemetry.log_level, expected, "{text}");
     };
     check("off", LevelFilter::OFF);
@@ -246,7 +235,7 @@ fn each_log_level_has_its_name() {
 #[test]
 fn metrics_are_named_and_counted_by_what_is_set() {
     let check = |text, expected| {
-        let wake: WakeEnvironment = read(&[(METRICS_NAMESPACE, "shop/eu"), (METRICS_BY, text)]).unwrap();
+        let wake: WakeEnvironment = read(&[("METRICS_NAMESPACE", "shop/eu"), ("METRICS_BY", text)]).unwrap();
         let telemetry = wake.common.telemetry;
         assert_eq!(
             (telemetry.metrics_namespace.as_str(), telemetry.metrics_by),
@@ -262,7 +251,7 @@ fn metrics_are_named_and_counted_by_what_is_set() {
 #[test]
 fn the_tarpit_has_two_ways() {
     let check = |text, expected| {
-        assert_eq!(read::<PublishEnvironment>(&[(TARPIT, text)]).unwrap().tarpit, expected, "{text}");
+        assert_eq!(read::<PublishEnvironment>(&[("TARPIT", text)]).unwrap().tarpit, expected, "{text}");
     };
     check("advise", Tarpit::Advise);
     check("delay", Tarpit::Delay);
@@ -271,14 +260,14 @@ fn the_tarpit_has_two_ways() {
 #[test]
 fn deliver_takes_its_bounds_its_origin_and_its_networks() {
     let deliver: DeliverEnvironment = read(&[
-        (REQUESTS_MAX, "400"),
-        (REQUESTS_PER_LINK_START, "2"),
-        (WAITING_PER_CONNECTION, "5"),
-        (REQUESTS_PER_LINK_MAX, "6"),
-        (WEBHOOK_ORIGIN, "events.example.com"),
-        (ALLOW_ENDPOINTS, "127.0.0.0/8, fd00::/8"),
-        (DNS_SERVER, "[fd00::2]:53"),
-        (REGISTRY_MAX_AGE_SECONDS, "0"),
+        ("REQUESTS_MAX", "400"),
+        ("REQUESTS_PER_LINK_START", "2"),
+        ("WAITING_PER_CONNECTION", "5"),
+        ("REQUESTS_PER_LINK_MAX", "6"),
+        ("WEBHOOK_ORIGIN", "events.example.com"),
+        ("ALLOW_ENDPOINTS", "127.0.0.0/8, fd00::/8"),
+        ("DNS_SERVER", "[fd00::2]:53"),
+        ("REGISTRY_MAX_AGE_SECONDS", "0"),
     ])
     .unwrap();
     assert_eq!(bounds(&deliver.settings), [400, 2, 5, 6]);
@@ -291,23 +280,23 @@ fn deliver_takes_its_bounds_its_origin_and_its_networks() {
 
 #[test]
 fn no_more_requests_to_a_link_are_open_at_the_start_than_at_most() {
-    let equal = [(REQUESTS_PER_LINK_START, "5"), (REQUESTS_PER_LINK_MAX, "5")];
+    let equal = [("REQUESTS_PER_LINK_START", "5"), ("REQUESTS_PER_LINK_MAX", "5")];
     assert_eq!(bounds(&read::<DeliverEnvironment>(&equal).unwrap().settings)[1..], [5, 20, 5]);
-    let message = refused::<DeliverEnvironment>(REQUESTS_PER_LINK_MAX, "5");
+    let message = refused::<DeliverEnvironment>("REQUESTS_PER_LINK_MAX", "5");
     let expected = "REQUESTS_PER_LINK_START: 10 requests to one link while few wait are more than 5";
     assert!(message.contains(expected), "{message}");
 }
 
 #[test]
 fn settings_of_links_are_read_by_all_who_look_at_links_and_refused_by_name() {
-    let settings = [(LINK_SETTINGS, r#"{"glitches":4,"laterHold":"PT30M"}"#)];
+    let settings = [("LINK_SETTINGS", r#"{"glitches":4,"laterHold":"PT30M"}"#)];
     let (deliver, wake, manage): (DeliverEnvironment, WakeEnvironment, ManageEnvironment) =
         (read(&settings).unwrap(), read(&settings).unwrap(), read(&settings).unwrap());
     let later_hold = Duration::from_mins(30);
     let expected = HealthSettings { glitches: 4, later_hold, ..HealthSettings::default() };
     assert_eq!([deliver.links, wake.links, manage.links], [expected.clone(), expected.clone(), expected]);
     let check = |text: &str, expected: &str| {
-        let message = refused::<WakeEnvironment>(LINK_SETTINGS, text);
+        let message = refused::<WakeEnvironment>("LINK_SETTINGS", text);
         assert!(message.starts_with("LINK_SETTINGS") && message.contains(expected), "{message}");
     };
     check(r#"{"glitches":0}"#, "glitches is 0; expected 1 to 1000");
@@ -319,11 +308,11 @@ fn settings_of_links_are_read_by_all_who_look_at_links_and_refused_by_name() {
 fn manage_takes_its_urls_its_origin_and_its_networks() {
     let (url, own) = ("https://abc.lambda-url.eu-central-1.on.aws/", "https://hooks.example.com/");
     let manage: ManageEnvironment = read(&[
-        (PUBLISH_URL, url),
-        (MANAGE_URL, own),
-        (WEBHOOK_ORIGIN, "events.example.com"),
-        (ALLOW_ENDPOINTS, "10.1.2.3/32"),
-        (DNS_SERVER, "10.0.0.2:5353"),
+        ("PUBLISH_URL", url),
+        ("MANAGE_URL", own),
+        ("WEBHOOK_ORIGIN", "events.example.com"),
+        ("ALLOW_ENDPOINTS", "10.1.2.3/32"),
+        ("DNS_SERVER", "10.0.0.2:5353"),
     ])
     .unwrap();
     assert_eq!(manage.publish_url.map(String::from), Some(url.to_owned()));
@@ -343,26 +332,26 @@ fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
         assert_eq!(absent.to_string(), expected);
         assert_eq!(refused::<E>(name, ""), expected);
     }
-    check::<WakeEnvironment>(STATE_BUCKET, "STATE_BUCKET is not set, expected the name of a bucket");
+    check::<WakeEnvironment>("STATE_BUCKET", "STATE_BUCKET is not set, expected the name of a bucket");
     let deliveries = "DELIVERIES_QUEUE_URL is not set, expected the URL of a queue";
-    check::<PublishEnvironment>(DELIVERIES_QUEUE_URL, deliveries);
-    check::<DeliverEnvironment>(DELIVERIES_QUEUE_URL, deliveries);
-    check::<WakeEnvironment>(DELIVERIES_QUEUE_URL, deliveries);
-    check::<DeadLetterEnvironment>(DELIVERIES_QUEUE_URL, deliveries);
-    check::<MonitorEnvironment>(DELIVERIES_QUEUE_URL, deliveries);
+    check::<PublishEnvironment>("DELIVERIES_QUEUE_URL", deliveries);
+    check::<DeliverEnvironment>("DELIVERIES_QUEUE_URL", deliveries);
+    check::<WakeEnvironment>("DELIVERIES_QUEUE_URL", deliveries);
+    check::<DeadLetterEnvironment>("DELIVERIES_QUEUE_URL", deliveries);
+    check::<MonitorEnvironment>("DELIVERIES_QUEUE_URL", deliveries);
     let dead_letters = "DEADLETTERS_QUEUE_URL is not set, expected the URL of a queue";
-    check::<DeliverEnvironment>(DEADLETTERS_QUEUE_URL, dead_letters);
-    check::<DeadLetterEnvironment>(DEADLETTERS_QUEUE_URL, dead_letters);
-    check::<MonitorEnvironment>(DEADLETTERS_QUEUE_URL, dead_letters);
+    check::<DeliverEnvironment>("DEADLETTERS_QUEUE_URL", dead_letters);
+    check::<DeadLetterEnvironment>("DEADLETTERS_QUEUE_URL", dead_letters);
+    check::<MonitorEnvironment>("DEADLETTERS_QUEUE_URL", dead_letters);
     let redrive = "REDRIVE_QUEUE_URL is not set, expected the URL of a queue";
-    check::<DeadLetterEnvironment>(REDRIVE_QUEUE_URL, redrive);
+    check::<DeadLetterEnvironment>("REDRIVE_QUEUE_URL", redrive);
     let bucket = "DEAD_LETTER_BUCKET is not set, expected the name of a bucket";
-    check::<DeadLetterEnvironment>(DEAD_LETTER_BUCKET, bucket);
-    check::<ManageEnvironment>(DEAD_LETTER_BUCKET, bucket);
-    check::<WakeEnvironment>(DEAD_LETTER_BUCKET, bucket);
+    check::<DeadLetterEnvironment>("DEAD_LETTER_BUCKET", bucket);
+    check::<ManageEnvironment>("DEAD_LETTER_BUCKET", bucket);
+    check::<WakeEnvironment>("DEAD_LETTER_BUCKET", bucket);
     let key =
         "ADMIN_KEY_SHA256 is not set, expected the SHA-256 digest of the admin key, as 64 hexadecimal digits";
-    check::<ManageEnvironment>(ADMIN_KEY_SHA256, key);
+    check::<ManageEnvironment>("ADMIN_KEY_SHA256", key);
 }
 
 #[test]
@@ -371,28 +360,9 @@ fn an_empty_variable_counts_as_not_set() {
         let (empty, absent): (E, E) = (read(empty).unwrap(), read(&[]).unwrap());
         assert_eq!(format!("{empty:?}"), format!("{absent:?}"));
     }
-    let optional = [
-        REGISTRY_MAX_AGE_SECONDS,
-        TARPIT,
-        REQUESTS_MAX,
-        REQUESTS_PER_LINK_START,
-        WAITING_PER_CONNECTION,
-        REQUESTS_PER_LINK_MAX,
-        WEBHOOK_ORIGIN,
-        ALLOW_ENDPOINTS,
-        DNS_SERVER,
-        LINK_SETTINGS,
-        PRESSURE_PROFILE,
-        PRESSURE_INTERVAL_SECONDS,
-        NOTICES_TOPIC,
-        PRESSURE_SETTINGS,
-        PUBLISH_URL,
-        MANAGE_URL,
-        LOG_LEVEL,
-        METRICS_NAMESPACE,
-        METRICS_BY,
-    ]
-    .map(|name| (name, ""));
+    let optional = table().into_iter().filter(|(.., is_optional)| *is_optional);
+    let optional: Vec<_> = optional.map(|(name, ..)| (name, "")).collect();
+    assert!(optional.len() > 10, "{optional:?}");
     check::<PublishEnvironment>(&optional);
     check::<DeliverEnvironment>(&optional);
     check::<WakeEnvironment>(&optional);
@@ -412,45 +382,45 @@ fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
     type Deliver = DeliverEnvironment;
     type Monitor = MonitorEnvironment;
     let buckets = ["ab", "Upper", "with space", "s3://bucket", "arn:aws:s3:::bucket", "\u{fffd}xx"];
-    check::<Publish>(STATE_BUCKET, &buckets, "the name of a bucket");
-    check::<DeadLetterEnvironment>(DEAD_LETTER_BUCKET, &buckets, "the name of a bucket");
+    check::<Publish>("STATE_BUCKET", &buckets, "the name of a bucket");
+    check::<DeadLetterEnvironment>("DEAD_LETTER_BUCKET", &buckets, "the name of a bucket");
     let queues = ["deliveries", "arn:aws:sqs:x:1:deliveries", "https://sqs.example.com/", "ftp://a/b"];
-    check::<Publish>(DELIVERIES_QUEUE_URL, &queues, "the URL of a queue");
-    check::<Deliver>(DEADLETTERS_QUEUE_URL, &queues, "the URL of a queue");
-    check::<DeadLetterEnvironment>(REDRIVE_QUEUE_URL, &queues, "the URL of a queue");
+    check::<Publish>("DELIVERIES_QUEUE_URL", &queues, "the URL of a queue");
+    check::<Deliver>("DEADLETTERS_QUEUE_URL", &queues, "the URL of a queue");
+    check::<DeadLetterEnvironment>("REDRIVE_QUEUE_URL", &queues, "the URL of a queue");
     check::<Publish>(
-        REGISTRY_MAX_AGE_SECONDS,
+        "REGISTRY_MAX_AGE_SECONDS",
         &["-1", "301", "five", "1.5", " 5", "99999"],
         "a whole number from 0 to 300",
     );
-    check::<Publish>(TARPIT, &["Advise", "off", "delay "], "advise or delay");
-    check::<Deliver>(REQUESTS_MAX, &["0", "401"], "a whole number from 1 to 400");
-    check::<Deliver>(REQUESTS_PER_LINK_START, &["0", "401"], "a whole number from 1 to 400");
-    check::<Deliver>(WAITING_PER_CONNECTION, &["0", "1001"], "a whole number from 1 to 1000");
-    check::<Deliver>(REQUESTS_PER_LINK_MAX, &["0", "401"], "a whole number from 1 to 400");
+    check::<Publish>("TARPIT", &["Advise", "off", "delay "], "advise or delay");
+    check::<Deliver>("REQUESTS_MAX", &["0", "401"], "a whole number from 1 to 400");
+    check::<Deliver>("REQUESTS_PER_LINK_START", &["0", "401"], "a whole number from 1 to 400");
+    check::<Deliver>("WAITING_PER_CONNECTION", &["0", "1001"], "a whole number from 1 to 1000");
+    check::<Deliver>("REQUESTS_PER_LINK_MAX", &["0", "401"], "a whole number from 1 to 400");
     let origin = "a host name such as hooks.example.com";
-    check::<Deliver>(WEBHOOK_ORIGIN, &["two words", "a\r\nb: c", "münchen.example"], origin);
+    check::<Deliver>("WEBHOOK_ORIGIN", &["two words", "a\r\nb: c", "münchen.example"], origin);
     let networks = "networks as in 10.0.0.0/8,fd00::/8, separated by commas";
-    check::<Deliver>(ALLOW_ENDPOINTS, &["127.0.0.1", "10.0.0.0/33", "10.0.0.0/8,", "all"], networks);
-    check::<ManageEnvironment>(ALLOW_ENDPOINTS, &["localhost"], networks);
+    check::<Deliver>("ALLOW_ENDPOINTS", &["127.0.0.1", "10.0.0.0/33", "10.0.0.0/8,", "all"], networks);
+    check::<ManageEnvironment>("ALLOW_ENDPOINTS", &["localhost"], networks);
     let server = "an address and port such as 10.0.0.2:53";
-    check::<Deliver>(DNS_SERVER, &["10.0.0.2", "ns.example.com:53", "10.0.0.2:0"], server);
-    check::<ManageEnvironment>(DNS_SERVER, &["53"], server);
+    check::<Deliver>("DNS_SERVER", &["10.0.0.2", "ns.example.com:53", "10.0.0.2:0"], server);
+    check::<ManageEnvironment>("DNS_SERVER", &["53"], server);
     let profiles = "scaled, exchange-2013, exchange-2013-german or off";
-    check::<Monitor>(PRESSURE_PROFILE, &["Scaled", "exchange-2016", "on"], profiles);
-    check::<Monitor>(PRESSURE_INTERVAL_SECONDS, &["0", "61", "10s"], "a whole number from 1 to 60");
+    check::<Monitor>("PRESSURE_PROFILE", &["Scaled", "exchange-2016", "on"], profiles);
+    check::<Monitor>("PRESSURE_INTERVAL_SECONDS", &["0", "61", "10s"], "a whole number from 1 to 60");
     let names = ["two words", "-ops", "malformed", &"x".repeat(65)];
-    check::<Monitor>(NOTICES_TOPIC, &names, "the name of a topic");
-    check::<WakeEnvironment>(NOTICES_TOPIC, &names, "the name of a topic");
+    check::<Monitor>("NOTICES_TOPIC", &names, "the name of a topic");
+    check::<WakeEnvironment>("NOTICES_TOPIC", &names, "the name of a topic");
     let url = "a URL that begins with https:// or http://";
-    check::<ManageEnvironment>(PUBLISH_URL, &["example.com", "ftp://example.com"], url);
-    check::<ManageEnvironment>(MANAGE_URL, &["example.com", "ftp://example.com"], url);
-    check::<ManageEnvironment>(WEBHOOK_ORIGIN, &["two words"], origin);
+    check::<ManageEnvironment>("PUBLISH_URL", &["example.com", "ftp://example.com"], url);
+    check::<ManageEnvironment>("MANAGE_URL", &["example.com", "ftp://example.com"], url);
+    check::<ManageEnvironment>("WEBHOOK_ORIGIN", &["two words"], origin);
     let levels = "off, error, warn, info, debug or trace";
-    check::<Publish>(LOG_LEVEL, &["INFO", "3", "posthaste=debug"], levels);
+    check::<Publish>("LOG_LEVEL", &["INFO", "3", "posthaste=debug"], levels);
     let namespaces = "1 to 255 letters, digits and .-_/#: as CloudWatch has them";
-    check::<Publish>(METRICS_NAMESPACE, &["a b", "ä", &"x".repeat(256)], namespaces);
-    check::<Publish>(METRICS_BY, &["Stack", "none"], "stack, topic or subscription");
+    check::<Publish>("METRICS_NAMESPACE", &["a b", "ä", &"x".repeat(256)], namespaces);
+    check::<Publish>("METRICS_BY", &["Stack", "none"], "stack, topic or subscription");
 }
 
 #[test]
@@ -460,7 +430,7 @@ fn a_secret_that_is_refused_is_not_shown() {
     for digest in [KEY, &KEY_SHA256[1..], &KEY_SHA256.replace('f', "g"), of_nothing] {
         let expected = "ADMIN_KEY_SHA256 is not usable, expected the SHA-256 digest of the admin key, as 64 \
                         hexadecimal digits";
-        assert_eq!(refused::<ManageEnvironment>(ADMIN_KEY_SHA256, digest), expected);
+        assert_eq!(refused::<ManageEnvironment>("ADMIN_KEY_SHA256", digest), expected);
     }
 }
 
@@ -473,7 +443,7 @@ fn no_secret_is_seen_in_debug() {
 
 #[test]
 fn all_that_is_wrong_is_told_at_once() {
-    let wrong = [(STATE_BUCKET, ""), (DELIVERIES_QUEUE_URL, "deliveries"), (TARPIT, "no")];
+    let wrong = [("STATE_BUCKET", ""), ("DELIVERIES_QUEUE_URL", "deliveries"), ("TARPIT", "no")];
     let error = read::<PublishEnvironment>(&wrong).unwrap_err().to_string();
     assert_eq!(
         error,

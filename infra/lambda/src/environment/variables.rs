@@ -1,21 +1,10 @@
-//! Reading variables one by one, and keeping every problem, so that all of a function's are told at once.
+//! Reading variables one by one, and keeping every problem, so that all of a function's are reported at once.
 
 use std::fmt;
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use posthaste_core::api::LinkSettings;
 use posthaste_core::circuit::HealthSettings;
-use serde::de::DeserializeOwned;
-
-use super::kinds::Kind;
-use super::{LINK_SETTINGS, REGISTRY_MAX_AGE_SECONDS};
-
-/// Seconds after which a topic is looked up again where nothing is set: how late a change may be seen.
-const REGISTRY_MAX_AGE_SECS_DEFAULT: u16 = 5;
-
-/// What may be set instead: at most five minutes, because a key that was taken away still opens its topic until then.
-const REGISTRY_MAX_AGE_SECS: RangeInclusive<u16> = 0..=300;
+use posthaste_settings::{Form, Given, Refusal, Setting, Values, Variable, table};
 
 /// What is wrong with one variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -70,11 +59,20 @@ impl fmt::Display for EnvironmentError {
     }
 }
 
-/// Reads variables. A variable that cannot be used is noted and answered with a placeholder, so that the others are
-/// read all the same; [`Variables::finish`] lets no placeholder out.
+/// Reads variables. A variable that cannot be used is noted, and its reader goes on with a placeholder, so that the
+/// others are read too; [`Variables::finish`] lets no placeholder out.
 pub(crate) struct Variables<'a> {
     read: &'a dyn Fn(&str) -> Option<String>,
     problems: Vec<VariableError>,
+}
+
+impl Values for Variables<'_> {
+    fn get<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Option<T> {
+        let variable = setting.variable.as_ref()?;
+        let text = self.text(variable)?;
+        let value = parse(setting, variable, &text);
+        value.map_err(|error| self.problems.push(problem(variable, text, error))).ok()
+    }
 }
 
 impl<'a> Variables<'a> {
@@ -82,62 +80,34 @@ impl<'a> Variables<'a> {
         Self { read, problems: Vec::new() }
     }
 
-    /// A variable that must be set.
-    pub(crate) fn required<T: Default>(&mut self, name: &'static str, kind: &Kind<T>) -> T {
-        if let Some(value) = self.value(name) {
-            return self.parse(name, value, kind).unwrap_or_default();
-        }
-        self.problems.push(VariableError::NotSet { name, expected: kind.expected.to_owned() });
-        T::default()
-    }
-
-    /// A variable that may be left out.
-    pub(crate) fn optional<T>(&mut self, name: &'static str, kind: &Kind<T>) -> Option<T> {
-        let value = self.value(name)?;
-        self.parse(name, value, kind)
-    }
-
-    /// A whole number that may be left out.
-    pub(crate) fn number(&mut self, name: &'static str, default: u16, range: RangeInclusive<u16>) -> u16 {
-        self.number_if_set(name, range).unwrap_or(default)
-    }
-
-    /// A whole number, if it is set.
-    pub(crate) fn number_if_set(&mut self, name: &'static str, range: RangeInclusive<u16>) -> Option<u16> {
-        let value = self.value(name)?;
-        let number = value.parse().ok().filter(|number| range.contains(number));
-        if number.is_none() {
-            let expected = format!("a whole number from {} to {}", range.start(), range.end());
-            self.problems.push(VariableError::Unusable { name, value, expected });
-        }
-        number
-    }
-
-    /// JSON that may be left out, whose own errors say what is wrong with it.
-    pub(crate) fn json<T: DeserializeOwned>(&mut self, name: &'static str) -> Option<T> {
-        let value = self.value(name)?;
-        serde_json::from_str(&value).map_err(|error| self.refuse(name, &error)).ok()
+    /// The values of a variable that is a list; none where it is not set.
+    pub(crate) fn list<T>(&mut self, setting: &Setting<T>) -> Vec<T> {
+        let Some(variable) = &setting.variable else { return Vec::new() };
+        let Some(text) = self.text(variable) else { return Vec::new() };
+        let values: Result<_, _> =
+            text.split(',').map(|value| parse(setting, variable, value.trim())).collect();
+        values.map_err(|error| self.problems.push(problem(variable, text, error))).unwrap_or_default()
     }
 
     /// Notes that what a variable says is refused.
-    pub(crate) fn refuse(&mut self, name: &'static str, error: &dyn std::error::Error) {
-        self.problems.push(VariableError::Refused { name, problem: error.to_string() });
+    pub(crate) fn refuse<T>(&mut self, setting: &Setting<T>, error: &dyn std::error::Error) {
+        if let Some(Variable { name, .. }) = setting.variable {
+            self.problems.push(VariableError::Refused { name, problem: error.to_string() });
+        }
     }
 
-    /// When endpoints that fail are left alone, and for how long.
+    /// When endpoints that fail get no requests, and for how long.
     pub(crate) fn link_settings(&mut self) -> HealthSettings {
-        let written: LinkSettings = self.json(LINK_SETTINGS).unwrap_or_default();
+        let written = self.get(&table::LINK_SETTINGS).unwrap_or_default();
         written.applied().unwrap_or_else(|error| {
-            self.refuse(LINK_SETTINGS, &error);
+            self.refuse(&table::LINK_SETTINGS, &error);
             HealthSettings::default()
         })
     }
 
     /// How old a topic may be before it is looked up again.
     pub(crate) fn registry_max_age(&mut self) -> Duration {
-        let secs =
-            self.number(REGISTRY_MAX_AGE_SECONDS, REGISTRY_MAX_AGE_SECS_DEFAULT, REGISTRY_MAX_AGE_SECS);
-        Duration::from_secs(secs.into())
+        Duration::from_secs(self.get(&table::REGISTRY_MAX_AGE_SECONDS).unwrap_or_default().into())
     }
 
     /// The settings that were read, unless there was a problem with any.
@@ -149,21 +119,40 @@ impl<'a> Variables<'a> {
         }
     }
 
-    /// The value. A template passes on a parameter that was left out as an empty text, so empty is not set.
-    fn value(&self, name: &str) -> Option<String> {
-        (self.read)(name).filter(|value| !value.is_empty())
-    }
-
-    fn parse<T>(&mut self, name: &'static str, value: String, kind: &Kind<T>) -> Option<T> {
-        let parsed = (kind.parse)(&value);
-        if parsed.is_none() {
-            let expected = kind.expected.to_owned();
-            self.problems.push(if kind.is_secret {
-                VariableError::UnusableSecret { name, expected }
-            } else {
-                VariableError::Unusable { name, value, expected }
-            });
+    /// The text of a variable, or its default. A template passes on a parameter that was left out as an empty text, so
+    /// empty is not set.
+    fn text(&mut self, variable: &Variable) -> Option<String> {
+        let text = (self.read)(variable.name).filter(|text| !text.is_empty());
+        match (text, variable.default) {
+            (Some(text), _) => Some(text),
+            (None, Given::Default(text)) => Some(text.to_owned()),
+            (None, Given::Seldom) => None,
+            (None, Given::Always) => {
+                let expected = variable.form.expected();
+                self.problems.push(VariableError::NotSet { name: variable.name, expected });
+                None
+            }
         }
-        parsed
+    }
+}
+
+/// The value of a text; `None` as the error of a text that is not of the variable's form.
+fn parse<T>(setting: &Setting<T>, variable: &Variable, text: &str) -> Result<T, Option<Refusal>> {
+    let is_of_form = match variable.form {
+        Form::Number(least, greatest) => {
+            text.parse().is_ok_and(|number: i64| (least..=greatest).contains(&number))
+        }
+        Form::Choice(choices) => choices.iter().any(|choice| choice.name == text),
+        _ => true,
+    };
+    if is_of_form { (setting.parse)(text).map_err(Some) } else { Err(None) }
+}
+
+fn problem(variable: &Variable, value: String, error: Option<Refusal>) -> VariableError {
+    let (name, expected) = (variable.name, variable.form.expected());
+    match (variable.form, error) {
+        (Form::Secret(_), _) => VariableError::UnusableSecret { name, expected },
+        (Form::Json, Some(error)) => VariableError::Refused { name, problem: error.to_string() },
+        _ => VariableError::Unusable { name, value, expected },
     }
 }

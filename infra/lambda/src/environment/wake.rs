@@ -1,17 +1,17 @@
-//! What wake is told.
+//! The environment of wake.
 
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::name::TopicName;
+use posthaste_settings::{Values, table};
 
-use super::{
-    CommonEnvironment, DEAD_LETTER_BUCKET, DELIVERIES_QUEUE_URL, Environment, EnvironmentError,
-    NOTICES_TOPIC, Variables, kinds,
-};
+use super::common::CommonEnvironment;
+use super::read::Environment;
+use super::variables::{EnvironmentError, Variables};
 
-/// What wake is told.
+/// The environment of wake.
 #[derive(Debug, Clone)]
 pub struct WakeEnvironment {
-    /// What every function is told.
+    /// The part that every function has.
     pub common: CommonEnvironment,
     /// The bucket of dead letters, for replays.
     pub dead_letter_bucket: String,
@@ -28,10 +28,10 @@ impl Environment for WakeEnvironment {
         let mut variables = Variables::new(read);
         let environment = Self {
             common: CommonEnvironment::read(&mut variables),
-            dead_letter_bucket: variables.required(DEAD_LETTER_BUCKET, &kinds::BUCKET),
-            deliveries_queue_url: variables.required(DELIVERIES_QUEUE_URL, &kinds::QUEUE_URL),
+            dead_letter_bucket: variables.get(&table::DEAD_LETTER_BUCKET).unwrap_or_default(),
+            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
             links: variables.link_settings(),
-            notices_topic: variables.optional(NOTICES_TOPIC, &kinds::TOPIC),
+            notices_topic: variables.get(&table::NOTICES_TOPIC),
         };
         variables.finish(environment)
     }

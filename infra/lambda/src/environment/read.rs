@@ -1,0 +1,35 @@
+//! The trait of all environments.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::env;
+
+use super::common::CommonEnvironment;
+use super::variables::EnvironmentError;
+
+/// A function's environment.
+pub trait Environment: Sized {
+    /// Reads it through `read`, which answers the value of a variable. Every variable that the function knows is
+    /// asked for, whatever the others hold.
+    fn read(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError>;
+
+    /// The part that every function has.
+    fn common(&self) -> &CommonEnvironment;
+
+    /// Reads the environment of this process.
+    fn from_env() -> Result<Self, EnvironmentError> {
+        // What is no UTF-8 is read with replacement characters, so that it is refused by its name and not overlooked.
+        Self::read(&|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+    }
+
+    /// The names of all variables it reads, for holding a template against it.
+    fn variables() -> BTreeSet<String> {
+        let asked = RefCell::new(BTreeSet::new());
+        // What is read from an empty environment is of no interest here, only what was asked for.
+        let _ = Self::read(&|name| {
+            asked.borrow_mut().insert(name.to_owned());
+            None
+        });
+        asked.into_inner()
+    }
+}

@@ -1,0 +1,241 @@
+//! The table. Options stand in the order of `serve --help`, what only the Lambda programs read stands behind them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::HeaderValue;
+use ipnet::IpNet;
+use posthaste_core::api::LinkSettings;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::origin;
+use posthaste_core::model::secret::KeyDigest;
+use posthaste_core::model::time::parse_duration;
+use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
+use posthaste_http::parse_dns_server;
+use posthaste_publish::Tarpit;
+use tracing::level_filters::LevelFilter;
+use url::Url;
+
+use crate::parse::{self, LogFormat, parsed};
+use crate::setting::Function::{Deadletter, Deliver, Manage, Monitor, Publish, Wake};
+use crate::setting::{Choice, Form, Function, ServeOption, Setting, Variable};
+
+/// Looks at every setting of the table, in its order.
+pub trait Visitor {
+    fn visit<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>);
+}
+
+/// The bounds of a number of 16 bits that is not zero.
+const COUNT: Form = Form::Number(1, u16::MAX as i64);
+
+/// Most requests open at once that may be set. Lambda gives a process 1,024 file descriptors. A request takes one, or
+/// two while it tries a second address of its endpoint; 128 are kept for idle connections. The rest is for the payloads
+/// that are read, the topics that are looked up (32 each), the queue and the process itself.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+const LAMBDA_REQUESTS: Form = Form::Number(1, 400);
+
+/// An invocation has 1,000 requests under way at most, so that with this bound there is never one more.
+const LAMBDA_WAITING: Form = Form::Number(1, 1000);
+
+/// At most five minutes, because a key that was taken away still opens its topic until then.
+const MAX_AGE_SECS: Form = Form::Number(0, 300);
+
+/// The schedule starts monitor once a minute.
+const INTERVAL_SECS: Form = Form::Number(1, 60);
+
+const NETWORKS: Form = Form::List("networks as in 10.0.0.0/8,fd00::/8, separated by commas");
+const QUEUE_URL: Form = Form::Text("the URL of a queue");
+const BUCKET: Form = Form::Text("the name of a bucket");
+const WEB_URL: Form = Form::Text("a URL that begins with https:// or http://");
+const KEY_DIGEST: Form = Form::Secret("the SHA-256 digest of the admin key, as 64 hexadecimal digits");
+const NAMESPACE: Form = Form::Text("1 to 255 letters, digits and .-_/#: as CloudWatch has them");
+
+const PRESSURE_PROFILES: Form = Form::Choice(&[
+    choice("scaled", "The queue's length counts only while it drains slowly"),
+    choice("exchange-2013", "Exchange 2013's table to the letter"),
+    choice("exchange-2013-german", "The same with the version buckets of the older, German page"),
+    choice("off", "Nothing is measured, and nobody is slowed"),
+]);
+const LOG_FORMATS: Form =
+    Form::Choice(&[choice("json", "One JSON object per line"), choice("pretty", "For people")]);
+const LOG_LEVELS: Form = Form::Choice(&[
+    choice("off", ""),
+    choice("error", ""),
+    choice("warn", ""),
+    choice("info", ""),
+    choice("debug", ""),
+    choice("trace", ""),
+]);
+const TARPITS: Form = Form::Choice(&[choice("advise", ""), choice("delay", "")]);
+const METRICS_PER: Form =
+    Form::Choice(&[choice("stack", ""), choice("topic", ""), choice("subscription", "")]);
+
+const fn choice(name: &'static str, help: &'static str) -> Choice {
+    Choice { name, help }
+}
+
+/// Makes each row a `static`, and the function that visits all of them.
+macro_rules! table {
+    ($($name:ident: $type:ty = $parse:expr, $option:expr, $variable:expr;)*) => {
+        $(
+            #[allow(missing_docs, reason = "a row says itself what it means")]
+            pub static $name: Setting<$type> =
+                Setting { option: $option, variable: $variable, parse: $parse };
+        )*
+
+        /// Shows every setting to a visitor.
+        pub fn visit(visitor: &mut impl Visitor) {
+            $(visitor.visit(&$name);)*
+        }
+    };
+}
+
+table! {
+    LISTEN: SocketAddr = parsed,
+        Some(ServeOption::new("listen", "POSTHASTE_LISTEN", "ADDRESS",
+            "The address and port to listen on. Port 0 takes a free one; the log says which.")
+            .default("127.0.0.1:8080")),
+        None;
+    CONFIG: PathBuf = parsed,
+        Some(ServeOption::new("config", "POSTHASTE_CONFIG", "FILE",
+            "A YAML file to apply at the start, as `apply -f` does. May be given more than once.")
+            .form(Form::Files)),
+        None;
+    ALLOW_ENDPOINTS: IpNet = parsed,
+        Some(ServeOption::new("allow-endpoints", "ALLOW_ENDPOINTS", "CIDR",
+            "Addresses that endpoints may have although they are not public, and that plain http and any port are \
+             allowed to. For development, such as 127.0.0.0/8. May be given more than once, or as a list with commas.")
+            .form(NETWORKS)),
+        Some(Variable::new("ALLOW_ENDPOINTS", NETWORKS, &[Deliver, Manage]).seldom().parameter("AllowEndpoints"));
+    PRESSURE_PROFILE: PressureSettings = parse::pressure_profile,
+        Some(ServeOption::new("pressure-profile", "POSTHASTE_PRESSURE_PROFILE", "PRESSURE_PROFILE",
+            "By which thresholds producers are slowed and refused.")
+            .form(PRESSURE_PROFILES).default("scaled")),
+        Some(Variable::new("PRESSURE_PROFILE", PRESSURE_PROFILES, &[Monitor])
+            .default("scaled").parameter("PressureProfile"));
+    NOTICES_TOPIC: TopicName = |text| Ok(TopicName::parse(text)?),
+        Some(ServeOption::new("notices-topic", "POSTHASTE_NOTICES_TOPIC", "NAME",
+            "The topic that is told of what is about no topic: that the pressure changed, that a link is down or up again.")),
+        Some(Variable::new("NOTICES_TOPIC", Form::Text("the name of a topic"), &[Wake, Monitor])
+            .seldom().parameter("NoticesTopic"));
+    PRESSURE_SETTINGS_FILE: PathBuf = parsed,
+        Some(ServeOption::new("pressure-settings", "POSTHASTE_PRESSURE_SETTINGS", "FILE",
+            "A YAML file with settings of back pressure under Exchange's names, over the profile's defaults. \
+             ARCHITECTURE.md lists its keys.")
+            .form(Form::File)),
+        None;
+    LINK_SETTINGS_FILE: PathBuf = parsed,
+        Some(ServeOption::new("link-settings", "POSTHASTE_LINK_SETTINGS", "FILE",
+            "A YAML file with settings of failing endpoints. README.md lists its keys.")
+            .form(Form::File)),
+        None;
+    REQUESTS_PER_LINK_START: u16 = parsed,
+        Some(ServeOption::new("requests-per-link-start", "POSTHASTE_REQUESTS_PER_LINK_START", "NUMBER",
+            "Requests that are open at once to one scheme, host and port while few wait for it.")
+            .form(COUNT).default("10").more("Not more than the most.")),
+        Some(Variable::new("REQUESTS_PER_LINK_START", LAMBDA_REQUESTS, &[Deliver])
+            .default("10").parameter("RequestsPerLinkStart"));
+    WAITING_PER_CONNECTION: u16 = parsed,
+        Some(ServeOption::new("waiting-per-connection", "POSTHASTE_WAITING_PER_CONNECTION", "NUMBER",
+            "For every so many requests that wait for one scheme, host and port, one more is open at once.")
+            .form(COUNT).default("20")),
+        Some(Variable::new("WAITING_PER_CONNECTION", LAMBDA_WAITING, &[Deliver])
+            .default("20").parameter("WaitingPerConnection"));
+    REQUESTS_PER_LINK_MAX: u16 = parsed,
+        Some(ServeOption::new("requests-per-link-max", "POSTHASTE_REQUESTS_PER_LINK_MAX", "NUMBER",
+            "Most requests that are open at once to one scheme, host and port, however many wait.")
+            .form(COUNT).default("64")
+            .more("A quarter of them is kept for subscriptions that have none open.")),
+        Some(Variable::new("REQUESTS_PER_LINK_MAX", LAMBDA_REQUESTS, &[Deliver])
+            .default("64").parameter("RequestsPerLinkMax"));
+    CONNECTIONS_MAX: u32 = parsed,
+        Some(ServeOption::new("connections-max", "POSTHASTE_CONNECTIONS_MAX", "NUMBER",
+            "Most requests that are answered at once. Beyond them health, metrics and requests with the admin key are \
+             still answered, and all others get 503.")
+            .form(Form::Number(1, u32::MAX as i64)).default("4096")
+            .more("Fewer where the limit of open files is low: a quarter of it and 64 are kept free.")),
+        None;
+    TRUSTED_PROXIES: IpNet = parsed,
+        Some(ServeOption::new("trusted-proxies", "POSTHASTE_TRUSTED_PROXIES", "CIDR",
+            "Addresses of proxies in front of this server, such as 10.0.0.0/8. Connections of any other address that \
+             have not sent a request yet are bounded. May be given more than once, or as a list with commas.")
+            .form(NETWORKS).more("Of every other address 64 connections may be silent.")),
+        None;
+    LOG: LogFormat = parse::log_format,
+        Some(ServeOption::new("log", "POSTHASTE_LOG_FORMAT", "LOG",
+            "How the log is written, on standard error [default: pretty on a terminal, else json].")
+            .form(LOG_FORMATS)
+            .more("A line that cannot be written is lost and counted (`LogWriteFailCount`).")),
+        None;
+    LOG_FILTER: String = parse::text,
+        Some(ServeOption::new("log-filter", "POSTHASTE_LOG", "FILTER",
+            "What is logged, such as `debug` or `info,posthaste_deliver=debug`.")
+            .default("info")),
+        None;
+    EXTRA_CA: PathBuf = parsed,
+        Some(ServeOption::new("extra-ca", "POSTHASTE_EXTRA_CA", "FILE",
+            "A PEM file with root certificates that endpoints may have beside the platform's.")
+            .form(Form::File)),
+        None;
+    DNS_SERVER: SocketAddr = |text| Ok(parse_dns_server(text)?),
+        Some(ServeOption::new("dns-server", "POSTHASTE_DNS_SERVER", "ADDRESS",
+            "The only name server that is asked for endpoints' host names, by address and port, and the hosts file \
+             not at all [default: as the system does].")),
+        Some(Variable::new("DNS_SERVER", Form::Text("an address and port such as 10.0.0.2:53"), &[Deliver, Manage])
+            .seldom().parameter("DnsServer"));
+    PUBLIC_URL: Url = parse::public_url,
+        Some(ServeOption::new("public-url", "POSTHASTE_PUBLIC_URL", "URL",
+            "Where endpoints reach this server, such as `https://hooks.example.com`. With it, an endpoint that is asked \
+             whether it wants events (`endpoint.validation`) may also consent later, by calling an address under it.")
+            .more("No endpoint may be a publish URL under it.")),
+        None;
+    WEBHOOK_ORIGIN: HeaderValue = |text| Ok(origin::parse(text)?),
+        Some(ServeOption::new("webhook-origin", "WEBHOOK_ORIGIN", "NAME",
+            "The host name that requests to endpoints carry as `WebHook-Request-Origin`, and to which endpoints that \
+             are asked consent [default: the public URL's, else posthaste].")),
+        Some(Variable::new("WEBHOOK_ORIGIN", Form::Text("a host name such as hooks.example.com"), &[Deliver, Manage])
+            .seldom().parameter("WebhookOrigin"));
+    DRAIN_TIMEOUT: Duration = |text| Ok(parse_duration(text)?),
+        Some(ServeOption::new("drain-timeout", "POSTHASTE_DRAIN_TIMEOUT", "DURATION",
+            "How long SIGTERM waits for what is in flight. A second signal waits for nothing.")
+            .default("PT60S")),
+        None;
+
+    ADMIN_KEY_SHA256: KeyDigest = parse::key_digest, None,
+        Some(Variable::new("ADMIN_KEY_SHA256", KEY_DIGEST, &[Manage]).parameter("AdminKeySha256"));
+    STATE_BUCKET: String = parse::bucket, None,
+        Some(Variable::new("STATE_BUCKET", BUCKET, &Function::ALL));
+    DEAD_LETTER_BUCKET: String = parse::bucket, None,
+        Some(Variable::new("DEAD_LETTER_BUCKET", BUCKET, &[Wake, Deadletter, Manage]));
+    DELIVERIES_QUEUE_URL: String = parse::queue_url, None,
+        Some(Variable::new("DELIVERIES_QUEUE_URL", QUEUE_URL, &[Publish, Deliver, Wake, Deadletter, Monitor]));
+    DEADLETTERS_QUEUE_URL: String = parse::queue_url, None,
+        Some(Variable::new("DEADLETTERS_QUEUE_URL", QUEUE_URL, &[Deliver, Deadletter, Monitor]));
+    REDRIVE_QUEUE_URL: String = parse::queue_url, None,
+        Some(Variable::new("REDRIVE_QUEUE_URL", QUEUE_URL, &[Deadletter]));
+    PUBLISH_URL: Url = parse::web_url, None,
+        Some(Variable::new("PUBLISH_URL", WEB_URL, &[Manage]).seldom());
+    MANAGE_URL: Url = parse::web_url, None,
+        Some(Variable::new("MANAGE_URL", WEB_URL, &[Manage]).seldom().parameter("ManagePublicUrl"));
+    REGISTRY_MAX_AGE_SECONDS: u16 = parsed, None,
+        Some(Variable::new("REGISTRY_MAX_AGE_SECONDS", MAX_AGE_SECS, &[Publish, Deliver, Deadletter])
+            .default("5").parameter("RegistryMaxAge"));
+    REQUESTS_MAX: u16 = parsed, None,
+        Some(Variable::new("REQUESTS_MAX", LAMBDA_REQUESTS, &[Deliver]).default("256").parameter("RequestsMax"));
+    LINK_SETTINGS: LinkSettings = parse::json, None,
+        Some(Variable::new("LINK_SETTINGS", Form::Json, &[Deliver, Wake, Manage]).seldom().parameter("LinkSettings"));
+    PRESSURE_SETTINGS: ExchangeSettings = parse::json, None,
+        Some(Variable::new("PRESSURE_SETTINGS", Form::Json, &[Monitor]).seldom().parameter("PressureSettings"));
+    PRESSURE_INTERVAL_SECONDS: u16 = parsed, None,
+        Some(Variable::new("PRESSURE_INTERVAL_SECONDS", INTERVAL_SECS, &[Monitor])
+            .seldom().parameter("PressureInterval"));
+    TARPIT: Tarpit = parse::tarpit, None,
+        Some(Variable::new("TARPIT", TARPITS, &[Publish]).default("advise").parameter("Tarpit"));
+    LOG_LEVEL: LevelFilter = parse::log_level, None,
+        Some(Variable::new("LOG_LEVEL", LOG_LEVELS, &Function::ALL).default("info").parameter("LogLevel"));
+    METRICS_NAMESPACE: String = parse::namespace, None,
+        Some(Variable::new("METRICS_NAMESPACE", NAMESPACE, &Function::ALL).default("posthaste"));
+    METRICS_BY: String = parse::text, None,
+        Some(Variable::new("METRICS_BY", METRICS_PER, &Function::ALL).default("stack").parameter("MetricsBy"));
+}
