@@ -1,24 +1,25 @@
 //! The command line: what may be written, and its documentation. Nothing is done here.
 
+mod dead_letters;
+mod global;
 mod publish;
 mod replay;
 mod serve;
+mod topics;
 
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, Resettable};
+use clap::builder::Resettable;
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use posthaste_core::api::KeyName;
-
+pub use dead_letters::{DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs};
+pub use global::{AdminKey, DATA_DIR_DEFAULT, Global};
 pub use publish::{PaceArgs, PublishArgs, Rate, Tier};
 pub use replay::{ReplayArgs, ReplaysArgs, ReplaysCommand};
-pub use serve::{LogFormat, PressureProfile, ServeArgs};
-
-/// The folder that is used where none is named.
-pub const DATA_DIR_DEFAULT: &str = "./posthaste-data";
+pub use serve::ServeArgs;
+pub use topics::{SubscriptionArgs, SubscriptionsArgs, SubscriptionsCommand, TopicsArgs, TopicsCommand};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -63,35 +64,6 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
     command
         .mut_args(|arg| if is_empty(&arg) { arg.env(Resettable::Reset) } else { arg })
         .mut_subcommands(without_empty_variables)
-}
-
-/// The names of a topic's publish keys.
-fn key_names() -> PossibleValuesParser {
-    KeyName::ALL.map(KeyName::as_str).into()
-}
-
-/// What every command understands.
-#[derive(Debug, Clone, Args)]
-pub struct Global {
-    /// Where the server is.
-    #[arg(long, global = true, env = "POSTHASTE_URL", default_value = "http://127.0.0.1:8080")]
-    pub url: String,
-    /// The server's data folder on this machine [default: ./posthaste-data, for demo ./posthaste-data/demo]. The
-    /// admin key is read from it where no key is given.
-    #[arg(long, global = true, env = "POSTHASTE_DATA_DIR", value_name = "DIR")]
-    pub data_dir: Option<PathBuf>,
-    /// Answer in JSON.
-    #[arg(long, global = true)]
-    pub json: bool,
-}
-
-/// The admin key, for commands that manage.
-#[derive(Debug, Clone, Args)]
-pub struct AdminKey {
-    /// The admin key [default: what <data-dir>/admin.key holds].
-    // A key may begin with a hyphen.
-    #[arg(long, global = true, env = "POSTHASTE_KEY", hide_env_values = true, allow_hyphen_values = true)]
-    pub key: Option<String>,
 }
 
 /// The commands.
@@ -139,184 +111,6 @@ pub struct ApplyArgs {
     /// The admin key.
     #[command(flatten)]
     pub admin: AdminKey,
-}
-
-/// `topics`.
-#[derive(Debug, Args)]
-pub struct TopicsArgs {
-    /// What to do; `list` when left out.
-    #[command(subcommand)]
-    pub command: Option<TopicsCommand>,
-    /// The admin key.
-    #[command(flatten)]
-    pub admin: AdminKey,
-}
-
-/// What can be done with topics.
-#[derive(Debug, Subcommand)]
-pub enum TopicsCommand {
-    /// List all topics.
-    List,
-    /// Show a topic and its subscriptions.
-    Show {
-        /// The topic.
-        topic: String,
-    },
-    /// Delete a topic and its subscriptions. Events that still wait are dead-lettered.
-    Delete {
-        /// The topic.
-        topic: String,
-    },
-    /// Show a topic's publish keys: key1 and key2, and those of other tiers that were made.
-    Keys {
-        /// The topic.
-        topic: String,
-    },
-    /// Make a publish key of a topic, or make it anew; the others stay valid. Producers with an internal key may publish
-    /// where back pressure refuses others, those with a bulk key are refused first.
-    RegenerateKey {
-        /// The topic.
-        topic: String,
-        /// The key.
-        // Not `key`: an argument is known by its field's name, and that one is the admin key's.
-        #[arg(value_name = "KEY", value_parser = key_names())]
-        name: String,
-    },
-    /// Take a publish key of another tier away from a topic.
-    DeleteKey {
-        /// The topic.
-        topic: String,
-        /// The key. There is no topic without key1 and key2.
-        // Not `key`: an argument is known by its field's name, and that one is the admin key's.
-        #[arg(value_name = "KEY", value_parser = key_names())]
-        name: String,
-    },
-}
-
-/// `subscriptions`.
-#[derive(Debug, Args)]
-pub struct SubscriptionsArgs {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: SubscriptionsCommand,
-    /// The admin key.
-    #[command(flatten)]
-    pub admin: AdminKey,
-}
-
-/// A subscription on the command line.
-#[derive(Debug, Args)]
-pub struct SubscriptionArgs {
-    /// The topic.
-    pub topic: String,
-    /// The subscription.
-    pub name: String,
-}
-
-/// What can be done with subscriptions.
-#[derive(Debug, Subcommand)]
-pub enum SubscriptionsCommand {
-    /// List a topic's subscriptions.
-    List {
-        /// The topic.
-        topic: String,
-    },
-    /// Show a subscription, its secrets masked.
-    Show {
-        /// The topic.
-        topic: String,
-        /// The subscription.
-        name: String,
-    },
-    /// Send one event to the endpoint at once, and show the request and its answer. Nothing is tried again.
-    Test {
-        /// The topic.
-        topic: String,
-        /// The subscription.
-        name: String,
-        /// A file with an event in the schema that the subscription receives, or - for standard input [default: a sample].
-        #[arg(short, long, value_name = "FILE")]
-        file: Option<PathBuf>,
-    },
-    /// Make a new signing secret and print it, this once. The old ones go on signing for the overlap.
-    RotateSecret {
-        /// The topic.
-        topic: String,
-        /// The subscription.
-        name: String,
-        /// How long the old secrets of the same kind go on signing, such as PT12H; PT0S ends them at once [default:
-        /// P1D, at most P7D].
-        #[arg(long, value_name = "DURATION")]
-        overlap: Option<String>,
-        /// The kind of secret to make: v1 (HMAC) or v1a (ed25519) [default: that of the first present one].
-        #[arg(long, value_parser = ["v1", "v1a"])]
-        kind: Option<String>,
-    },
-    /// Delete a subscription. Events that still wait for it are dead-lettered.
-    Delete {
-        /// The topic.
-        topic: String,
-        /// The subscription.
-        name: String,
-    },
-    /// Ask a subscription's endpoint again whether it wants events, and print what came of it.
-    Validate(SubscriptionArgs),
-    /// Let the events of an active subscription wait. They expire as others do.
-    Pause(SubscriptionArgs),
-    /// Deliver the events of a paused subscription again.
-    Resume(SubscriptionArgs),
-    /// Deliver the events of a disabled or failed subscription again; its endpoint is asked, where that is set.
-    Enable(SubscriptionArgs),
-    /// Let new events pass by a subscription. Events that still wait for it are dead-lettered.
-    Disable(SubscriptionArgs),
-    /// Deliver the events of an active subscription now: end the hold of a failing endpoint, and release what waits.
-    Force(SubscriptionArgs),
-}
-
-/// `dead-letters`.
-#[derive(Debug, Args)]
-pub struct DeadLettersArgs {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: DeadLettersCommand,
-    /// The admin key.
-    #[command(flatten)]
-    pub admin: AdminKey,
-}
-
-/// What can be done with dead letters.
-#[derive(Debug, Subcommand)]
-pub enum DeadLettersCommand {
-    /// List a subscription's dead letters.
-    List(DeadLettersListArgs),
-    /// Deliver a subscription's dead letters again, to it alone. It begins within a minute.
-    Replay(ReplayArgs),
-    /// Print a dead-letter object as it is stored.
-    Show {
-        /// The key of the object, as `list` shows it.
-        object: String,
-    },
-}
-
-/// `dead-letters list`.
-#[derive(Debug, Args)]
-pub struct DeadLettersListArgs {
-    /// The topic.
-    pub topic: String,
-    /// The subscription.
-    pub subscription: String,
-    /// Only those written at or after this time, such as 2026-11-21T10:00:00Z.
-    #[arg(long, value_name = "TIME")]
-    pub from: Option<String>,
-    /// Only those written before this time.
-    #[arg(long, value_name = "TIME")]
-    pub to: Option<String>,
-    /// Only those with this reason, such as `MaxDeliveryAttemptsExceeded`.
-    #[arg(long)]
-    pub reason: Option<String>,
-    /// At most so many.
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub limit: u32,
 }
 
 /// `links`.

@@ -16,12 +16,9 @@ use std::time::Duration;
 use ipnet::{IpNet, Ipv4Net};
 use posthaste_core::api::{DeadLetterPage, TopicKeysView};
 use posthaste_core::attempt::signature::SigningSecret;
-use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::origin;
 use posthaste_core::model::secret::Secret;
-use posthaste_core::pressure::PressureSettings;
-use posthaste_deliver::DeliverSettings;
 use posthaste_ports::Clock;
+use posthaste_settings::LogFormat;
 use posthaste_system::SystemClock;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -34,11 +31,11 @@ use self::plan::{ROLES, Role, SAMPLES};
 use self::story::{DeadLetter, Story};
 use self::subscriber::{Seen, Subscriber};
 use self::tell::Teller;
-use crate::cli::{Global, LogFormat};
+use crate::cli::Global;
 use crate::client::{Call, Client, ClientError};
-use crate::commands::{Applied, CommandError, Session, put};
+use crate::commands::{Applied, Session, put};
+use crate::error::{CommandError, Failure};
 use crate::output::Reply;
-use crate::serve::http::ConnectionLimits;
 use crate::serve::{App, ServeSettings, log};
 
 /// The folder that is used where none is named.
@@ -73,6 +70,8 @@ pub enum DemoError {
     Faults(Vec<String>),
 }
 
+impl Failure for DemoError {}
+
 /// The demo while it runs.
 struct Demo {
     runtime: Runtime,
@@ -93,15 +92,7 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         data_dir: data_dir.clone(),
         allow_endpoints: vec![loopback()],
-        notices_topic: None,
-        pressure: PressureSettings::default(),
-        links: HealthSettings::default(),
-        dns_server: None,
-        extra_ca: None,
-        public_url: None,
-        origin: origin::DEFAULT,
-        deliver: DeliverSettings::default(),
-        connections: ConnectionLimits::default(),
+        ..ServeSettings::default()
     };
     let app = runtime.block_on(App::start(&settings))?;
     let (story, seen) = mpsc::unbounded_channel();

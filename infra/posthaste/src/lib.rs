@@ -5,15 +5,19 @@ pub mod cli;
 pub mod client;
 pub mod commands;
 pub mod demo;
+pub mod error;
 pub mod output;
+mod run;
 pub mod serve;
+mod signals;
+pub mod yaml;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use crate::cli::Cli;
-use crate::commands::CommandError;
+use crate::error::CommandError;
 use crate::output::{Reply, Style};
 
 /// Runs one command line, the program's name included, and answers how it ended.
@@ -27,7 +31,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let style = Style::of_stdout(cli.global.json);
-    finish(commands::run(cli), style)
+    finish(run::run(cli), style)
 }
 
 fn finish(outcome: Result<Reply, CommandError>, style: Style) -> ExitCode {

@@ -1,5 +1,4 @@
-//! `serve`: every function in one process, on the embedded queue and store. [`App`] is the whole of it without the
-//! process around: the command, the demo and the tests all run one.
+//! `serve`: every function in one process, on the embedded queue and store.
 
 pub mod admin_key;
 pub mod http;
@@ -7,10 +6,10 @@ pub mod log;
 pub mod metrics;
 pub mod poller;
 pub mod schedule;
-pub mod signals;
 pub mod stage;
 
 mod adapters;
+mod app;
 mod config;
 mod descriptors;
 mod error;
@@ -22,117 +21,7 @@ mod relief;
 mod run;
 mod settings;
 
-use std::net::SocketAddr;
-use std::time::Duration;
-
-use posthaste_core::model::secret::Secret;
-use posthaste_local::{Local, LocalOptions};
-use posthaste_services::timeout_at;
-use posthaste_system::{SystemClock, SystemEntropy};
-use tokio::net::TcpListener;
-use tokio::task::{JoinSet, spawn_blocking};
-
-use self::functions::Functions;
-use self::stage::StageControl;
-
+pub use app::App;
 pub use error::ServeError;
-pub use links::LinkFileError;
-pub use pressure::{PressureFileError, of_profile};
 pub use run::run;
 pub use settings::ServeSettings;
-
-/// How often the metrics recorder puts its samples away.
-const METRICS_UPKEEP_PERIOD: Duration = Duration::from_secs(5);
-
-/// A running server.
-#[derive(Debug)]
-pub struct App {
-    address: SocketAddr,
-    admin_key: Secret,
-    stage: StageControl,
-    tasks: JoinSet<()>,
-    local: Local<SystemClock>,
-}
-
-impl App {
-    /// Opens the data folder, which one process can do at a time, and begins to serve.
-    pub async fn start(settings: &ServeSettings) -> Result<Self, ServeError> {
-        let local = open(settings).await?;
-        let admin_key = admin_key::read_or_make(&settings.data_dir, &SystemEntropy)?;
-        let metrics = metrics::install()?;
-        let bind = |source| ServeError::Listen { address: settings.listen, source };
-        let listener = TcpListener::bind(settings.listen).await.map_err(bind)?;
-        let address = listener.local_addr().map_err(bind)?;
-        let functions = Functions::wire(settings, &local, &admin_key, address)?;
-        let stage = StageControl::new();
-        let mut tasks = JoinSet::new();
-        functions.spawn_work(&mut tasks, &stage.stage());
-        let upkeep = metrics.clone();
-        let router = functions.router().merge(http::metrics_route(metrics, local.state()));
-        let limits = settings.connections.clone();
-        let front = http::Front { router, admin_key: admin_key.clone(), limits };
-        tasks.spawn(http::serve(listener, front, SystemClock, stage.stage()));
-        tasks.spawn(schedule::every(
-            "metrics",
-            METRICS_UPKEEP_PERIOD,
-            SystemClock,
-            stage.stage(),
-            move || {
-                upkeep.run_upkeep();
-                std::future::ready(())
-            },
-        ));
-        Ok(Self { address, admin_key, stage, tasks, local })
-    }
-
-    /// Where it listens.
-    pub fn url(&self) -> String {
-        format!("http://{}", self.address)
-    }
-
-    /// The key that opens the management API.
-    pub fn admin_key(&self) -> &Secret {
-        &self.admin_key
-    }
-
-    /// Completes when a part of the server ends by itself, which only a fault makes it do. The rest goes on, but a server
-    /// without its listener, a poller or its store is none: end the process, so that a supervisor starts it again.
-    pub async fn failed(&mut self) -> ServeError {
-        tokio::select! {
-            ended = self.tasks.join_next() => match ended {
-                Some(Err(error)) => ServeError::Task(error),
-                Some(Ok(())) | None => ServeError::Ended,
-            },
-            () = self.local.ended() => ServeError::Store,
-        }
-    }
-
-    /// Stops accepting and receiving, waits at most `timeout` for what is in flight, and makes everything durable.
-    /// What was cut short is delivered again after the next start. An error where a part of the server panics meanwhile.
-    pub async fn drain(mut self, timeout: Duration) -> Result<(), ServeError> {
-        self.stage.drain();
-        let mut panics = Vec::new();
-        let ended = async {
-            while let Some(ended) = self.tasks.join_next().await {
-                panics.extend(ended.err());
-            }
-        };
-        if timeout_at::timeout(&SystemClock, timeout, ended).await.is_none() {
-            tracing::warn!(?timeout, "what was still in flight is cut short");
-        }
-        self.tasks.shutdown().await;
-        self.local.close().await;
-        panics.pop().map_or(Ok(()), |panic| Err(ServeError::Task(panic)))
-    }
-}
-
-/// Opening reads what waits in the queues, which may take a while, so it has a thread of its own.
-async fn open(settings: &ServeSettings) -> Result<Local<SystemClock>, ServeError> {
-    let data_dir = settings.data_dir.clone();
-    let options = LocalOptions { batch_points: settings.pressure.batch_points, ..LocalOptions::default() };
-    let open = move || Local::open(&data_dir, options, SystemClock, SystemEntropy);
-    spawn_blocking(open).await.map_err(ServeError::Task)?.map_err(ServeError::Open)
-}
-
-#[cfg(test)]
-mod tests;

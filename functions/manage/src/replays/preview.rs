@@ -1,42 +1,44 @@
-//! The dry run of a replay: counts what it would send, for a limited time.
+//! The dry run of a replay: what it would send, counted until the time for it is over.
 
 use std::time::Duration;
 
+use posthaste_core::api::problem::Problem;
 use posthaste_core::api::{ReplayFailure, ReplayPreview};
 use posthaste_core::model::identity::Created;
 use posthaste_core::model::limits::REPLAY_FAILURES_SHOWN_MAX;
 use posthaste_core::model::schema::Schema;
 use posthaste_core::release::replay::Selection;
 use posthaste_core::stored::dead_letter::restore_all;
-use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
+use posthaste_ports::{Clock, Entropy, ErrorKind, Object, PortError};
 use posthaste_services::replay::{LetterObject, letter_objects};
 
-use crate::error::ApiError;
-use crate::manage::Manage;
+use crate::answer::store_problem;
+use crate::{Manage, Store, Webhooks};
 
-/// Longest time for counting. A read that has begun by then still ends before the request's time limit.
+/// How long objects are counted for. What is begun then still ends before the request's time limit.
 const COUNTING_TIME: Duration = Duration::from_secs(8);
 
-/// Most objects that are counted, so that counting ends also under a clock that stands still.
+/// Objects counted at most, so that a clock that stands still is no endless count.
 const OBJECTS_MAX: u64 = 10_000;
 
-/// Most ids that are shown.
+/// Ids that are shown.
 const IDS_MAX: usize = 10;
 
 /// A subscription as a replay sees it: the schema in which it receives events, and its creation.
 type Receiver<'a> = (Schema, &'a Created);
 
-impl<P: Ports> Manage<P> {
+impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
     /// Counts what a replay would send now.
     pub(super) async fn preview(
         &self,
         selection: &Selection,
         subscription: Receiver<'_>,
-    ) -> Result<ReplayPreview, ApiError> {
+    ) -> Result<ReplayPreview, Problem> {
         let end = self.clock.monotonic() + COUNTING_TIME;
         let (mut preview, mut after, mut read) = (ReplayPreview::default(), None, 0);
         loop {
-            let page = letter_objects(&self.dead_letters, selection, after.as_deref()).await?;
+            let page = letter_objects(&self.dead_letters, selection, after.as_deref()).await;
+            let page = page.map_err(|error| store_problem(&error))?;
             for object in page.objects {
                 if read == OBJECTS_MAX || self.clock.monotonic() >= end {
                     return Ok(preview);
@@ -52,14 +54,14 @@ impl<P: Ports> Manage<P> {
         }
     }
 
-    /// Adds the letters of an object.
+    /// Adds what lies in an object.
     async fn count(
         &self,
         object: &LetterObject,
         selection: &Selection,
         (output, created): Receiver<'_>,
         preview: &mut ReplayPreview,
-    ) -> Result<(), ApiError> {
+    ) -> Result<(), Problem> {
         let key = &object.key;
         let bytes = match self.dead_letters.get(key).await {
             Ok(Some(Object { bytes, .. })) => bytes,
@@ -67,7 +69,7 @@ impl<P: Ports> Manage<P> {
                 fail(preview, key, None, "there is no such object");
                 return Ok(());
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(store_problem(&error)),
         };
         let letters = match restore_all(&bytes, output) {
             Ok(letters) => letters,

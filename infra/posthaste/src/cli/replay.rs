@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::AdminKey;
+use super::global::AdminKey;
 
 /// `dead-letters replay`. What is left out restricts nothing.
 #[derive(Debug, Args)]

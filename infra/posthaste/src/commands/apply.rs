@@ -3,7 +3,6 @@
 
 mod changes;
 mod file;
-mod locate;
 
 use std::path::PathBuf;
 
@@ -13,15 +12,34 @@ use posthaste_core::model::secret::Secret;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use super::{CommandError, Session, source, subscriptions};
+use super::session::Session;
+use super::{source, subscriptions};
 use crate::client::{Call, Client, ClientError};
+use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
 pub use changes::Applied;
 use changes::What;
-pub(crate) use file::At;
-pub use file::{ApplyError, Checked, Place, YamlError, check};
-pub(crate) use locate::locate;
+pub(crate) use file::check;
+pub use file::{ApplyError, Checked};
+
+/// Topics were applied up to one that the server refused, or that did not reach it.
+#[derive(Debug, thiserror::Error)]
+#[error("not everything was applied")]
+struct PartlyApplied {
+    done: Reply,
+    source: ClientError,
+}
+
+impl Failure for PartlyApplied {
+    fn client(&self) -> Option<&ClientError> {
+        Some(&self.source)
+    }
+
+    fn done(&self) -> Option<&Reply> {
+        Some(&self.done)
+    }
+}
 
 /// Reads and checks files, each by itself and all together.
 pub fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
@@ -36,7 +54,7 @@ pub fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
     Ok(files)
 }
 
-pub(super) fn run(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
+pub(crate) fn run(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
     let mut applied = Applied::default();
     for file in files {
         if let Err(source) = put(&session.client, &session.key, file, &mut applied) {
@@ -44,7 +62,7 @@ pub(super) fn run(session: &Session, files: &[Checked]) -> Result<Reply, Command
                 return Err(source.into());
             }
             // Secrets that were made are shown this once, so they are not to be lost with the error.
-            return Err(CommandError::Partly { done: Box::new(reply(&applied)), source });
+            return Err(PartlyApplied { done: reply(&applied), source }.into());
         }
     }
     Ok(reply(&applied))

@@ -1,22 +1,53 @@
 //! `check`: what the database of a data folder holds, and what of it is damaged.
 
 use std::panic;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use posthaste_local::CheckReport;
+use posthaste_local::{CheckReport, OpenError};
 use serde_json::json;
 
-use super::CommandError;
+use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
-pub(super) fn run(data_dir: &Path) -> Result<Reply, CommandError> {
+/// A data folder cannot be checked.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to check the data folder")]
+struct CheckError {
+    source: OpenError,
+}
+
+/// A data folder is damaged.
+#[derive(Debug, thiserror::Error)]
+#[error("{damages} damages in the data folder {}", folder.display())]
+struct Damaged {
+    folder: PathBuf,
+    damages: u64,
+    /// What was read, to be shown all the same.
+    done: Reply,
+}
+
+impl Failure for CheckError {}
+
+impl Failure for Damaged {
+    fn hint(&self) -> Option<String> {
+        let hint =
+            "restore the folder from a backup; a server that starts on it sends nothing that is damaged";
+        Some(hint.to_owned())
+    }
+
+    fn done(&self) -> Option<&Reply> {
+        Some(&self.done)
+    }
+}
+
+pub(crate) fn run(data_dir: &Path) -> Result<Reply, CommandError> {
     let report = without_panics(|| posthaste_local::check(data_dir));
-    let report = report.map_err(|source| CommandError::Check { source })?;
+    let report = report.map_err(|source| CheckError { source })?;
     let done = reply(&report);
     if report.damages == 0 {
         return Ok(done);
     }
-    Err(CommandError::Damaged { folder: data_dir.to_owned(), damages: report.damages, done: Box::new(done) })
+    Err(Damaged { folder: data_dir.to_owned(), damages: report.damages, done }.into())
 }
 
 /// Keeps off standard error how the engine panics on a damaged page: what is caught is in the report.

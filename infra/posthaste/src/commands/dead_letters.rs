@@ -5,15 +5,17 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use ureq::http::Method;
 
-use super::{CommandError, Session, replays};
+use super::replays;
+use super::session::Session;
 use crate::cli::{DeadLettersCommand, DeadLettersListArgs};
 use crate::client::{Call, ClientError};
+use crate::error::CommandError;
 use crate::output::Reply;
 
 /// Most objects that are asked for at once.
 const PAGE_MAX: usize = 100;
 
-pub(super) fn run(session: &Session, command: &DeadLettersCommand) -> Result<Reply, CommandError> {
+pub(crate) fn run(session: &Session, command: &DeadLettersCommand) -> Result<Reply, CommandError> {
     match command {
         DeadLettersCommand::List(arguments) => {
             let objects = list(session, arguments)?;

@@ -4,8 +4,9 @@ use posthaste_core::api::{HELD_OBJECTS_SHOWN_MAX, IsoTimestamp, LinkScope, LinkS
 use serde_json::json;
 use ureq::http::Method;
 
-use super::{CommandError, Session};
+use super::session::Session;
 use crate::client::Call;
+use crate::error::CommandError;
 use crate::output::Reply;
 
 /// What the list shows.
@@ -21,7 +22,7 @@ const HEADER: [&str; 9] = [
     "held objects",
 ];
 
-pub(super) fn run(session: &Session) -> Result<Reply, CommandError> {
+pub(crate) fn run(session: &Session) -> Result<Reply, CommandError> {
     let view: LinksView = session.client.json(Call::new(Method::GET, &["links"]).key(&session.key))?;
     Ok(reply(&view))
 }

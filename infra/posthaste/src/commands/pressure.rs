@@ -7,8 +7,9 @@ use posthaste_core::pressure::{Level, Tier};
 use serde_json::json;
 use ureq::http::Method;
 
-use super::{CommandError, Session};
+use super::session::Session;
 use crate::client::Call;
+use crate::error::CommandError;
 use crate::output::Reply;
 
 const HEADER: [&str; 10] = [
@@ -24,7 +25,7 @@ const HEADER: [&str; 10] = [
     "unit",
 ];
 
-pub(super) fn run(session: &Session) -> Result<Reply, CommandError> {
+pub(crate) fn run(session: &Session) -> Result<Reply, CommandError> {
     let view: PressureView = session.client.json(Call::new(Method::GET, &["pressure"]).key(&session.key))?;
     let rows = view.resources.iter().map(row).collect();
     Ok(Reply::new(json!(view)).line(headline(&view)).table(HEADER, rows))

@@ -7,9 +7,10 @@ use posthaste_core::api::{ReplayFailure, ReplayPage, ReplayPreview, ReplayState,
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use super::{CommandError, Session};
+use super::session::Session;
 use crate::cli::{ReplayArgs, ReplaysCommand};
 use crate::client::{Call, ClientError};
+use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
 /// How often `--wait` looks. A replay makes progress once a minute.
@@ -17,7 +18,25 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 const HEADER: [&str; 7] = ["replay", "topic", "subscription", "state", "found", "queued", "not-queued"];
 
-pub(super) fn run(session: &Session, command: Option<ReplaysCommand>) -> Result<Reply, CommandError> {
+/// A replay that was waited for did not bring everything on its way.
+#[derive(Debug, thiserror::Error)]
+#[error("the replay {id} is {state:?}, and {failed} could not be queued")]
+struct NotReplayed {
+    id: String,
+    /// How many events or objects could not be queued.
+    failed: u64,
+    state: ReplayState,
+    /// How it stands, to be shown all the same.
+    done: Reply,
+}
+
+impl Failure for NotReplayed {
+    fn done(&self) -> Option<&Reply> {
+        Some(&self.done)
+    }
+}
+
+pub(crate) fn run(session: &Session, command: Option<ReplaysCommand>) -> Result<Reply, CommandError> {
     match command.unwrap_or(ReplaysCommand::List) {
         ReplaysCommand::List => list(session),
         ReplaysCommand::Show { id } => Ok(shown(&ask(session, Method::GET, &id)?)),
@@ -47,12 +66,7 @@ pub(super) fn begin(session: &Session, arguments: &ReplayArgs) -> Result<Reply, 
     if replay.state == ReplayState::Done && replay.failed == 0 {
         return Ok(ended);
     }
-    Err(CommandError::Replay {
-        id: replay.id,
-        failed: replay.failed,
-        state: replay.state,
-        done: Box::new(ended),
-    })
+    Err(NotReplayed { id: replay.id, failed: replay.failed, state: replay.state, done: ended }.into())
 }
 
 fn request(arguments: &ReplayArgs) -> Value {

@@ -2,22 +2,32 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::CommandError;
+use crate::error::Failure;
 
 /// Most bytes of an input file. Larger than what any request may carry, so that the server gives the exact reason.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
+/// An input file cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to read {}", path.display())]
+pub(crate) struct InputError {
+    pub(crate) path: PathBuf,
+    pub(crate) source: io::Error,
+}
+
+impl Failure for InputError {}
+
 /// Reads a whole file, or standard input for `-`.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, InputError> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
         io::stdin().lock().take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)
     } else {
         File::open(path).and_then(|file| file.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes))
     };
-    let failed = |source| CommandError::Input { path: path.to_owned(), source };
+    let failed = |source| InputError { path: path.to_owned(), source };
     let count = read.map_err(failed)?;
     if count as u64 > INPUT_BYTES_MAX {
         return Err(failed(io::Error::from(io::ErrorKind::FileTooLarge)));

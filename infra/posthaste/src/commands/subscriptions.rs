@@ -7,9 +7,11 @@ use posthaste_core::api::{ForcedView, StatusState, StatusView, SubscriptionPage,
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use super::{CommandError, Session, links, test_event};
+use super::session::Session;
+use super::{links, test_event};
 use crate::cli::{SubscriptionArgs, SubscriptionsCommand};
 use crate::client::Call;
+use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
 /// What a list shows of a subscription.
@@ -18,7 +20,27 @@ pub(super) const HEADER: [&str; 5] = ["subscription", "endpoint", "event types",
 /// The actions that ask the endpoint, where it must consent.
 const ASKING: [&str; 3] = ["validate", "resume", "enable"];
 
-pub(super) fn run(session: &Session, command: &SubscriptionsCommand) -> Result<Reply, CommandError> {
+/// The endpoint was asked, and the subscription is not active.
+#[derive(Debug, thiserror::Error)]
+#[error("the endpoint did not consent to events: {reason}")]
+struct NotConsented {
+    /// Why not, as the subscription's status says it.
+    reason: String,
+    /// The state, to be shown all the same.
+    done: Reply,
+}
+
+impl Failure for NotConsented {
+    fn exit_code(&self) -> u8 {
+        3
+    }
+
+    fn done(&self) -> Option<&Reply> {
+        Some(&self.done)
+    }
+}
+
+pub(crate) fn run(session: &Session, command: &SubscriptionsCommand) -> Result<Reply, CommandError> {
     match command {
         SubscriptionsCommand::List { topic } => list(session, topic),
         SubscriptionsCommand::Show { topic, name } => {
@@ -59,7 +81,7 @@ fn act(session: &Session, of: &SubscriptionArgs, action: &str) -> Result<Reply, 
     let reply = Reply::new(json).line(format!("{topic}/{name} is {state}"));
     match shown.status {
         Some(StatusView { state: StatusState::Failed, reason, .. }) if ASKING.contains(&action) => {
-            Err(CommandError::NotConsented { reason: reason.unwrap_or_default(), done: Box::new(reply) })
+            Err(NotConsented { reason: reason.unwrap_or_default(), done: reply }.into())
         }
         _ => Ok(reply),
     }

@@ -7,9 +7,27 @@ use posthaste_core::api::TestAttempt;
 use serde_json::json;
 use ureq::http::Method;
 
-use super::{CommandError, Session, source};
+use super::session::Session;
+use super::source;
 use crate::client::Call;
+use crate::error::{CommandError, Failure};
 use crate::output::Reply;
+
+/// The endpoint did not take a test event.
+#[derive(Debug, thiserror::Error)]
+#[error("the endpoint did not take the event: {outcome}")]
+struct NotTaken {
+    /// What a dead letter would call it.
+    outcome: String,
+    /// The attempt, to be shown all the same.
+    done: Reply,
+}
+
+impl Failure for NotTaken {
+    fn done(&self) -> Option<&Reply> {
+        Some(&self.done)
+    }
+}
 
 pub(super) fn run(
     session: &Session,
@@ -25,7 +43,7 @@ pub(super) fn run(
     if attempt.delivered {
         return Ok(reply);
     }
-    Err(CommandError::Test { outcome: attempt.outcome, done: Box::new(reply) })
+    Err(NotTaken { outcome: attempt.outcome, done: reply }.into())
 }
 
 fn shown(attempt: &TestAttempt) -> Reply {

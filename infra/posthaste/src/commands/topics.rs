@@ -5,12 +5,14 @@ use posthaste_core::model::time::format_duration;
 use serde_json::json;
 use ureq::http::Method;
 
-use super::{CommandError, Session, subscriptions};
+use super::session::Session;
+use super::subscriptions;
 use crate::cli::TopicsCommand;
 use crate::client::{Call, ClientError};
+use crate::error::CommandError;
 use crate::output::Reply;
 
-pub(super) fn run(session: &Session, command: Option<TopicsCommand>) -> Result<Reply, CommandError> {
+pub(crate) fn run(session: &Session, command: Option<TopicsCommand>) -> Result<Reply, CommandError> {
     match command.unwrap_or(TopicsCommand::List) {
         TopicsCommand::List => list(session),
         TopicsCommand::Show { topic } => show(session, &topic),

@@ -19,7 +19,8 @@ use posthaste_services::{
 use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
 
-use super::{ServeError, ServeSettings};
+use super::error::ServeError;
+use super::settings::ServeSettings;
 
 /// The folder of dead letters in the data folder.
 const DEAD_LETTERS_DIR: &str = "dead-letters";
@@ -33,14 +34,12 @@ const TOPIC_MAX_AGE: Duration = Duration::ZERO;
 
 type Queue = LocalQueue<SystemClock>;
 type Webhooks = HyperWebhookClient<SystemClock>;
-
-/// The embedded adapters, which every function runs on.
-type Embedded = Bundle<Queue, StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
-pub(super) type EmbeddedDeliver = Deliver<Embedded>;
+pub(super) type EmbeddedDeliver =
+    Deliver<Bundle<Queue, StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>>;
 pub(super) type EmbeddedDeadLetters = DeadLetters<Queue, StateStore, FileStore, SystemClock, SystemEntropy>;
 pub(super) type EmbeddedWake = Wake<Queue, StateStore, FileStore, SystemClock, SystemEntropy>;
 pub(super) type EmbeddedPublish = Publish<Queue, StateStore, SystemClock, SystemEntropy>;
-pub(super) type EmbeddedManage = Manage<Embedded>;
+pub(super) type EmbeddedManage = Manage<StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
 
 /// What the functions share.
 pub(super) struct Adapters<'a> {
@@ -128,7 +127,7 @@ impl<'a> Adapters<'a> {
             // One server is both.
             publish_url: None,
             public_url: settings.public_url.clone(),
-            origin: settings.origin.clone(),
+            origin: settings.deliver.origin.clone(),
         }
     }
 

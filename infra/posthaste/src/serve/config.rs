@@ -3,7 +3,7 @@
 use posthaste_core::model::secret::Secret;
 use tokio::task::spawn_blocking;
 
-use super::ServeError;
+use super::error::ServeError;
 use crate::client::Client;
 use crate::commands::{Applied, Checked, put};
 

@@ -12,6 +12,7 @@ use posthaste_ports::PortError;
 
 use super::admin_key::AdminKeyError;
 use crate::client::ClientError;
+use crate::error::Failure;
 
 /// Why a server does not start, or does not end well.
 #[derive(Debug, thiserror::Error)]
@@ -61,4 +62,13 @@ pub enum ServeError {
     /// The folder of dead letters cannot be used.
     #[error("failed to open the folder of dead letters")]
     DeadLetters(#[source] PortError),
+}
+
+impl Failure for ServeError {
+    fn client(&self) -> Option<&ClientError> {
+        match self {
+            Self::Config(error) => Some(error),
+            _ => None,
+        }
+    }
 }

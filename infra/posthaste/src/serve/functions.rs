@@ -16,10 +16,12 @@ use tokio::task::JoinSet;
 use super::adapters::{
     Adapters, EmbeddedDeadLetters, EmbeddedDeliver, EmbeddedManage, EmbeddedPublish, EmbeddedWake,
 };
+use super::error::ServeError;
+use super::monitor;
 use super::poller::{Handler, PollSettings, poll};
 use super::schedule::every;
+use super::settings::ServeSettings;
 use super::stage::Stage;
-use super::{ServeError, ServeSettings, monitor};
 
 /// How deliveries are polled. An attempt takes up to a minute, and is begun only if its time ends before the deadline.
 /// Measured on two cores: two loops deliver more than one, and four no more than two.

@@ -1,38 +1,13 @@
 //! Failing endpoints as a command line sets them: a file of settings over their defaults (`core::api::LinkSettings`).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use posthaste_core::api::LinkSettings;
 use posthaste_core::circuit::{HealthSettings, HealthSettingsError};
 
-use crate::commands::{At, CommandError, Place, YamlError, locate, read_input};
-
-/// Why a file of settings is refused.
-#[derive(Debug, thiserror::Error)]
-pub enum LinkFileError {
-    /// It is no YAML, or has a key that is not known, or a value of the wrong kind.
-    #[error("{}", At { path, place })]
-    Yaml {
-        /// The file.
-        path: PathBuf,
-        /// Where in it.
-        place: Option<Place>,
-        /// What is wrong there.
-        #[source]
-        source: Box<YamlError>,
-    },
-    /// A setting is out of its range.
-    #[error("{}", At { path, place })]
-    Refused {
-        /// The file.
-        path: PathBuf,
-        /// Where the key stands in it, if it does.
-        place: Option<Place>,
-        /// Which, and why.
-        #[source]
-        source: HealthSettingsError,
-    },
-}
+use crate::commands::read_input;
+use crate::error::CommandError;
+use crate::yaml::{FileError, parse, refused};
 
 /// The settings of the file, over the defaults.
 pub(super) fn read(file: Option<&Path>) -> Result<HealthSettings, CommandError> {
@@ -42,18 +17,11 @@ pub(super) fn read(file: Option<&Path>) -> Result<HealthSettings, CommandError> 
     }
 }
 
-fn check(path: &Path, text: &[u8]) -> Result<HealthSettings, LinkFileError> {
-    let options = serde_saphyr::options! { with_snippet: false };
+fn check(path: &Path, text: &[u8]) -> Result<HealthSettings, FileError<HealthSettingsError>> {
     // A file in which nothing stands yet is none.
-    let written: Option<LinkSettings> =
-        serde_saphyr::from_slice_with_options(text, options).map_err(|error| {
-            let place = error.location().map(|at| Place { line: at.line(), column: at.column() });
-            LinkFileError::Yaml { path: path.to_owned(), place, source: Box::new(YamlError(error)) }
-        })?;
-    written.unwrap_or_default().applied().map_err(|source| {
-        let place = locate(text, source.member());
-        LinkFileError::Refused { path: path.to_owned(), place, source }
-    })
+    let written: Option<LinkSettings> = parse(path, text)?;
+    let applied = written.unwrap_or_default().applied();
+    applied.map_err(|error| refused(path, text, Some(error.member()), error))
 }
 
 #[cfg(test)]

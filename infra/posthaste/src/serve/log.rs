@@ -3,10 +3,9 @@
 use std::io::{self, IsTerminal};
 
 use posthaste_log::{JsonLines, Lossy, log_panics};
+use posthaste_settings::LogFormat;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::JsonFields;
-
-use crate::cli::LogFormat;
 
 /// Starts the log of this process, by a filter that the command line has checked, with panics in it. A second start, in
 /// tests, changes nothing.

@@ -1,20 +1,20 @@
-//! The metrics of the process, as Prometheus text. Names are SPEC §9's, as the functions write them.
+//! The metrics of the process, as Prometheus text. The functions name them.
 
 mod exposition;
+mod recorder;
 mod series;
 
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusRecorder};
-use posthaste_ports::ObjectStore;
-use posthaste_services::topics::topic_names;
+use metrics_exporter_prometheus::BuildError;
+use posthaste_core::stored::layout;
+use posthaste_ports::{ObjectStore, PortError};
 
 pub use series::{SERIES_MAX, Series};
 
-/// Upper bounds of the histograms whose names end in `InMs`, in milliseconds: from a memory copy to the longest
-/// attempt.
-const MILLISECONDS_BUCKETS: [f64; 14] =
-    [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 5_000.0, 10_000.0, 30_000.0, 60_000.0];
+/// Most topics listed at a time.
+const PAGE_MAX: usize = 1000;
 
 /// There is one recorder in a process, whatever runs in it.
 static SERIES: OnceLock<Series> = OnceLock::new();
@@ -35,19 +35,25 @@ pub fn install() -> Result<Series, BuildError> {
 /// The text of all series. Those of topics that are not in the state store any more are forgotten; while it does not
 /// answer, none are.
 pub async fn text(series: &Series, state: &impl ObjectStore) -> String {
-    let topics = topic_names(state).await;
+    let topics = topics(state).await;
     if let Err(error) = &topics {
         tracing::warn!(error = error as &dyn std::error::Error, "topics not listed, no metrics forgotten");
     }
     series.render(|topic| topics.as_ref().map_or(true, |topics| topics.contains(topic)))
 }
 
-/// A recorder with the buckets of ours.
-fn recorder() -> Result<PrometheusRecorder, BuildError> {
-    let builder = PrometheusBuilder::new();
-    Ok(builder
-        .set_buckets_for_metric(Matcher::Suffix("InMs".to_owned()), &MILLISECONDS_BUCKETS)?
-        .build_recorder())
+/// The names of all topics, in lower case.
+async fn topics(state: &impl ObjectStore) -> Result<HashSet<String>, PortError> {
+    let (mut names, mut after) = (HashSet::new(), None);
+    loop {
+        let page = state.list(layout::TOPICS, after.as_deref(), PAGE_MAX).await?;
+        let name = |key: &str| Some(key.strip_prefix(layout::TOPICS)?.strip_suffix(".json")?.to_owned());
+        names.extend(page.objects.iter().filter_map(|object| name(&object.key)));
+        after = page.next_after;
+        if after.is_none() {
+            return Ok(names);
+        }
+    }
 }
 
 #[cfg(test)]

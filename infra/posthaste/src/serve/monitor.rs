@@ -12,10 +12,11 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use super::adapters::Adapters;
+use super::error::ServeError;
 use super::relief::relieve;
 use super::schedule::every;
+use super::settings::ServeSettings;
 use super::stage::Stage;
-use super::{ServeError, ServeSettings};
 
 /// Version buckets and batch points of the embedded store.
 type Gauges = Box<dyn Fn() -> (u64, u64) + Send + Sync>;

@@ -1,46 +1,19 @@
 //! Back pressure as a command line sets it: the profile, and over its defaults a file of keys under Exchange's names
 //! (`core::pressure::ExchangeSettings`).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use posthaste_core::pressure::{ExchangeError, ExchangeSettings, PressureSettings, Profile};
+use posthaste_core::pressure::{ExchangeError, ExchangeSettings, PressureSettings};
 
-use crate::cli::PressureProfile;
-use crate::commands::{At, CommandError, Place, YamlError, locate, read_input};
-
-/// Why a file of settings is refused.
-#[derive(Debug, thiserror::Error)]
-pub enum PressureFileError {
-    /// It is no YAML, or no map of keys and values.
-    #[error("{}", At { path, place })]
-    Yaml {
-        /// The file.
-        path: PathBuf,
-        /// Where in it.
-        place: Option<Place>,
-        /// What is wrong there.
-        #[source]
-        source: Box<YamlError>,
-    },
-    /// A key is refused, or what the settings come to breaks a rule.
-    #[error("{}", At { path, place })]
-    Refused {
-        /// The file.
-        path: PathBuf,
-        /// Where the key stands in it, if it does.
-        place: Option<Place>,
-        /// Which, and why.
-        #[source]
-        source: ExchangeError,
-    },
-}
+use crate::commands::read_input;
+use crate::error::CommandError;
+use crate::yaml::{FileError, parse, refused};
 
 /// The settings of a profile, changed as the file says.
-pub(super) fn read(profile: PressureProfile, file: Option<&Path>) -> Result<PressureSettings, CommandError> {
-    let settings = of_profile(profile);
+pub(super) fn read(profile: PressureSettings, file: Option<&Path>) -> Result<PressureSettings, CommandError> {
     match file {
-        Some(path) => Ok(check(path, &read_input(path)?, settings)?),
-        None => Ok(settings),
+        Some(path) => Ok(check(path, &read_input(path)?, profile)?),
+        None => Ok(profile),
     }
 }
 
@@ -48,50 +21,38 @@ fn check(
     path: &Path,
     text: &[u8],
     settings: PressureSettings,
-) -> Result<PressureSettings, PressureFileError> {
-    let options = serde_saphyr::options! { with_snippet: false };
-    let changes: ExchangeSettings =
-        serde_saphyr::from_slice_with_options(text, options).map_err(|error| {
-            let place = error.location().map(|at| Place { line: at.line(), column: at.column() });
-            PressureFileError::Yaml { path: path.to_owned(), place, source: Box::new(YamlError(error)) }
-        })?;
-    changes.apply_to(settings).map_err(|source| {
-        let place = source.key().and_then(|key| locate(text, key));
-        PressureFileError::Refused { path: path.to_owned(), place, source }
-    })
-}
-
-/// The defaults of a profile; `off` is none, it switches the monitoring off.
-pub fn of_profile(profile: PressureProfile) -> PressureSettings {
-    let (profile, enable_resource_monitoring) = match profile {
-        PressureProfile::Scaled => (Profile::Scaled, true),
-        PressureProfile::Exchange2013 => (Profile::Exchange2013, true),
-        PressureProfile::Exchange2013German => (Profile::Exchange2013German, true),
-        PressureProfile::Off => (Profile::default(), false),
-    };
-    PressureSettings { profile, enable_resource_monitoring, ..PressureSettings::default() }
+) -> Result<PressureSettings, FileError<ExchangeError>> {
+    let changes: ExchangeSettings = parse(path, text)?;
+    changes
+        .apply_to(settings)
+        .map_err(|error| refused(path, text, error.key().map(str::to_owned).as_deref(), error))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use posthaste_core::pressure::{Resource, Thresholds};
+    use posthaste_settings::table::PRESSURE_PROFILE;
     use std::time::Duration;
 
     /// The defaults of the two documents, written out in full: JSON is YAML.
-    const PAGES: [(PressureProfile, &str); 2] = [
+    const PAGES: [(&str, &str); 2] = [
         (
-            PressureProfile::Exchange2013,
+            "exchange-2013",
             include_str!("../../../../shared/core/src/pressure/exchange/fixtures/english.json"),
         ),
         (
-            PressureProfile::Exchange2013German,
+            "exchange-2013-german",
             include_str!("../../../../shared/core/src/pressure/exchange/fixtures/german.json"),
         ),
     ];
 
+    fn of_profile(name: &str) -> PressureSettings {
+        (PRESSURE_PROFILE.parse)(name).unwrap()
+    }
+
     fn parse(text: &str) -> Result<PressureSettings, String> {
-        let settings = of_profile(PressureProfile::Scaled);
+        let settings = of_profile("scaled");
         check(Path::new("a.yaml"), text.as_bytes(), settings).map_err(|error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
             format!("{error}: {cause}")
@@ -120,7 +81,7 @@ mod tests {
     fn the_documents_own_sets_can_be_given_as_files() {
         for (profile, page) in PAGES {
             let settings = check(Path::new("page.json"), page.as_bytes(), of_profile(profile)).unwrap();
-            let buckets = if profile == PressureProfile::Exchange2013 {
+            let buckets = if profile == "exchange-2013" {
                 Thresholds::new(1750, 2000, 2500)
             } else {
                 Thresholds::new(80, 120, 200)

@@ -1,34 +1,36 @@
 //! The process around a server: its log, its signals, its end.
 
 use posthaste_core::model::secret::Secret;
+use posthaste_settings::table;
 use tokio::runtime;
 
-use super::signals::Signals;
-use super::{App, ServeError, ServeSettings, config, descriptors, links, log, pressure};
+use super::app::App;
+use super::error::ServeError;
+use super::settings::ServeSettings;
+use super::{config, descriptors, links, log, pressure};
 use crate::cli::{Global, ServeArgs};
-use crate::commands::{Checked, CommandError, check_files};
+use crate::commands::{Checked, check_files};
+use crate::error::CommandError;
+use crate::signals::Signals;
 
 /// Serves until a signal comes.
 pub fn run(global: &Global, arguments: &ServeArgs) -> Result<(), CommandError> {
     // A typo in a file is found before the data folder is touched.
-    let files = check_files(&arguments.config)?;
-    let pressure = pressure::read(arguments.pressure_profile, arguments.pressure_settings.as_deref())?;
-    let links = links::read(arguments.link_settings.as_deref())?;
+    let files = check_files(&arguments.all(&table::CONFIG))?;
+    let profile = arguments.get(&table::PRESSURE_PROFILE).unwrap_or_default();
+    let pressure = pressure::read(profile, arguments.get(&table::PRESSURE_SETTINGS_FILE).as_deref())?;
+    let links = links::read(arguments.get(&table::LINK_SETTINGS_FILE).as_deref())?;
     let mut settings = ServeSettings::of(global, arguments, pressure, links)?;
-    log::start(arguments.log, &arguments.log_filter);
+    log::start(arguments.get(&table::LOG), &arguments.get(&table::LOG_FILTER).unwrap_or_default());
     let files_max = descriptors::raise_limit();
     let requests = &mut settings.connections.requests_max;
     *requests = descriptors::requests_max(*requests, files_max);
     let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Process)?;
-    runtime.block_on(serve(&settings, arguments, files))?;
+    runtime.block_on(serve(&settings, files))?;
     Ok(())
 }
 
-async fn serve(
-    settings: &ServeSettings,
-    arguments: &ServeArgs,
-    files: Vec<Checked>,
-) -> Result<(), ServeError> {
+async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), ServeError> {
     let mut signals = Signals::listen().map_err(ServeError::Process)?;
     let mut app = App::start(settings).await?;
     let url = app.url();
@@ -38,9 +40,9 @@ async fn serve(
         failed = app.failed() => Err(failed),
         _ = signals.next() => Ok(()),
     };
-    tracing::info!(timeout = ?arguments.drain_timeout, "draining; a second signal ends at once");
+    tracing::info!(timeout = ?settings.drain_timeout, "draining; a second signal ends at once");
     tokio::select! {
-        drained = app.drain(arguments.drain_timeout) => outcome.and(drained),
+        drained = app.drain(settings.drain_timeout) => outcome.and(drained),
         code = signals.next() => {
             tracing::warn!(code, "ended at once");
             std::process::exit(code)

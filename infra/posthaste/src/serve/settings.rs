@@ -1,20 +1,21 @@
-//! What a server is told, read once.
+//! The settings of a server, read once.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
-use http::HeaderValue;
 use ipnet::IpNet;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::origin;
 use posthaste_core::pressure::PressureSettings;
 use posthaste_deliver::DeliverSettings;
+use posthaste_settings::{deliver_settings, table};
 use url::Url;
 
-use super::ServeError;
+use super::error::ServeError;
 use super::http::ConnectionLimits;
-use crate::cli::{Global, ServeArgs};
+use crate::cli::{DATA_DIR_DEFAULT, Global, ServeArgs};
 use crate::commands::data_dir;
 
 /// The settings of a server.
@@ -26,24 +27,44 @@ pub struct ServeSettings {
     pub data_dir: PathBuf,
     /// Addresses that endpoints may have although they are not public.
     pub allow_endpoints: Vec<IpNet>,
-    /// The topic that is told of changes of the pressure, and of links that are down or up again.
+    /// The topic that gets notices about the pressure and about links that are down or up again.
     pub notices_topic: Option<TopicName>,
     /// When producers are slowed and refused.
     pub pressure: PressureSettings,
-    /// When endpoints that fail are left alone, and for how long.
+    /// When endpoints that fail get no requests, and for how long.
     pub links: HealthSettings,
     /// Root certificates that endpoints may have beside the platform's.
     pub extra_ca: Option<PathBuf>,
     /// The only name server that is asked for endpoints' names; `None` for the system's.
     pub dns_server: Option<SocketAddr>,
-    /// Where the server is reached from outside, if that is known.
+    /// The server's URL for endpoints, if it is known.
     pub public_url: Option<Url>,
-    /// Who requests to endpoints say they come from.
-    pub origin: HeaderValue,
-    /// How deliver goes about its work.
+    /// Settings of deliver; the origin is that of handshakes too.
     pub deliver: DeliverSettings,
-    /// How many connections there may be.
+    /// Bounds of connections.
     pub connections: ConnectionLimits,
+    /// How long a drain waits for what is in flight.
+    pub drain_timeout: Duration,
+}
+
+impl Default for ServeSettings {
+    /// The settings of a command line without options.
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            data_dir: PathBuf::from(DATA_DIR_DEFAULT),
+            allow_endpoints: Vec::new(),
+            notices_topic: None,
+            pressure: PressureSettings::default(),
+            links: HealthSettings::default(),
+            extra_ca: None,
+            dns_server: None,
+            public_url: None,
+            deliver: DeliverSettings::default(),
+            connections: ConnectionLimits::default(),
+            drain_timeout: Duration::from_mins(1),
+        }
+    }
 }
 
 impl ServeSettings {
@@ -55,34 +76,28 @@ impl ServeSettings {
         pressure: PressureSettings,
         links: HealthSettings,
     ) -> Result<Self, ServeError> {
-        let origin = arguments
-            .webhook_origin
-            .clone()
-            .unwrap_or_else(|| origin::of_public_url(arguments.public_url.as_ref()));
-        let deliver = DeliverSettings {
-            requests_per_link_start: arguments.requests_per_link_start.into(),
-            waiting_per_connection: arguments.waiting_per_connection.into(),
-            requests_per_link_max: arguments.requests_per_link_max.into(),
-            origin: origin.clone(),
-            ..DeliverSettings::default()
-        };
+        let default = Self::default();
+        let public_url = arguments.get(&table::PUBLIC_URL);
+        let origin = origin::of_public_url(public_url.as_ref());
+        let deliver = deliver_settings(&mut &*arguments, DeliverSettings { origin, ..default.deliver });
         deliver.check_link_bounds()?;
+        let requests_max = arguments.get(&table::CONNECTIONS_MAX).and_then(|max| max.try_into().ok());
         Ok(Self {
-            listen: arguments.listen,
+            listen: arguments.get(&table::LISTEN).unwrap_or(default.listen),
             data_dir: data_dir(global),
-            allow_endpoints: arguments.allow_endpoints.clone(),
-            notices_topic: arguments.notices_topic.clone(),
+            allow_endpoints: arguments.all(&table::ALLOW_ENDPOINTS),
+            notices_topic: arguments.get(&table::NOTICES_TOPIC),
             pressure,
             links,
-            extra_ca: arguments.extra_ca.clone(),
-            dns_server: arguments.dns_server,
-            public_url: arguments.public_url.clone(),
-            origin,
+            extra_ca: arguments.get(&table::EXTRA_CA),
+            dns_server: arguments.get(&table::DNS_SERVER),
+            public_url,
             deliver,
             connections: ConnectionLimits {
-                requests_max: usize::try_from(arguments.connections_max).unwrap_or(usize::MAX),
-                trusted_proxies: arguments.trusted_proxies.clone(),
+                requests_max: requests_max.unwrap_or(default.connections.requests_max),
+                trusted_proxies: arguments.all(&table::TRUSTED_PROXIES),
             },
+            drain_timeout: arguments.get(&table::DRAIN_TIMEOUT).unwrap_or(default.drain_timeout),
         })
     }
 }
@@ -100,12 +115,40 @@ mod tests {
         serve: ServeArgs,
     }
 
-    fn deliver(options: &[&str]) -> Result<[usize; 3], String> {
+    fn settings(options: &[&str]) -> Result<ServeSettings, String> {
         let line =
             Line::try_parse_from(["serve"].iter().chain(options)).map_err(|error| error.to_string())?;
         let (pressure, links) = (PressureSettings::default(), HealthSettings::default());
-        let settings = ServeSettings::of(&line.global, &line.serve, pressure, links);
-        let it = settings.map_err(|error| error.to_string())?.deliver;
+        ServeSettings::of(&line.global, &line.serve, pressure, links).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_command_line_without_options_is_the_default() {
+        let default = ServeSettings { data_dir: settings(&[]).unwrap().data_dir, ..ServeSettings::default() };
+        assert_eq!(format!("{:?}", settings(&[])), format!("{:?}", Ok::<_, String>(default)));
+    }
+
+    #[test]
+    fn lists_and_texts_of_the_command_line_are_taken() {
+        let options = [
+            "--allow-endpoints=127.0.0.0/8,fd00::/8",
+            "--allow-endpoints=10.0.0.0/8",
+            "--notices-topic=ops",
+            "--public-url=https://hooks.example.com",
+            "--connections-max=70000",
+            "--drain-timeout=PT5S",
+        ];
+        let settings = settings(&options).unwrap();
+        let networks: Vec<_> = settings.allow_endpoints.iter().map(ToString::to_string).collect();
+        assert_eq!(networks, ["127.0.0.0/8", "fd00::/8", "10.0.0.0/8"]);
+        assert_eq!(settings.notices_topic.unwrap().as_str(), "ops");
+        assert_eq!(settings.deliver.origin, "hooks.example.com");
+        assert_eq!(settings.connections.requests_max, 70_000);
+        assert_eq!(settings.drain_timeout, Duration::from_secs(5));
+    }
+
+    fn deliver(options: &[&str]) -> Result<[usize; 3], String> {
+        let it = settings(options)?.deliver;
         Ok([it.requests_per_link_start, it.waiting_per_connection, it.requests_per_link_max])
     }
 

@@ -1,16 +1,15 @@
 //! A file that is to be applied: parsed, and checked by the rules the server has too.
 
-use std::borrow::Cow;
-use std::fmt;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use posthaste_core::api::{ApplyFile, SecretText, SettingsError, TopicSettings, compile_topic};
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::secret::Secret;
 use posthaste_core::model::topic::TopicKeys;
-use serde_saphyr::{DefaultMessageFormatter, Localizer, Location};
 
-use super::locate::locate;
+use crate::error::Failure;
+use crate::yaml::{FileError, parse, refused};
 
 /// Stands for a secret that the server has, while a file is checked without the server.
 const PLACEHOLDER: &str = "whsec_cG9zdGhhc3RlLXBsYWNlaG9sZGVyLXNlY3JldA==";
@@ -24,40 +23,12 @@ pub struct Checked {
     pub contents: ApplyFile,
 }
 
-/// A place in a file, counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// The line.
-    pub line: u64,
-    /// The column, in characters.
-    pub column: u64,
-}
-
 /// Why a file cannot be applied. Nothing was sent.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// It is not the YAML that is expected: its form, an unknown member, a wrong type.
-    #[error("{}", At { path, place })]
-    Yaml {
-        /// The file.
-        path: PathBuf,
-        /// Where in it.
-        place: Option<Place>,
-        /// What is wrong there.
-        #[source]
-        source: Box<YamlError>,
-    },
-    /// It breaks a rule.
-    #[error("{}", At { path, place })]
-    Settings {
-        /// The file.
-        path: PathBuf,
-        /// Where in it.
-        place: Option<Place>,
-        /// Which rule, and the member's path within the topic.
-        #[source]
-        source: SettingsError,
-    },
+    /// It is not the YAML that is expected, or it breaks a rule.
+    #[error(transparent)]
+    File(#[from] FileError<SettingsError>),
     /// A topic is declared in two places, and which of them is meant cannot be told.
     #[error("the topic {topic} is declared twice, in {} and in {}", first.display(), second.display())]
     Twice {
@@ -70,53 +41,16 @@ pub enum ApplyError {
     },
 }
 
-/// What is wrong with a YAML text, without the place, which [`ApplyError`] says as editors understand it.
-#[derive(Debug)]
-pub struct YamlError(pub(crate) serde_saphyr::Error);
-
-/// Says no places.
-struct Placeless;
-
-/// A file, and a place in it: `topics.yaml:3:7`.
-pub(crate) struct At<'a> {
-    pub(crate) path: &'a Path,
-    pub(crate) place: &'a Option<Place>,
-}
-
-impl std::error::Error for YamlError {}
-
-impl fmt::Display for YamlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let formatter = DefaultMessageFormatter.with_localizer(&Placeless);
-        f.write_str(&self.0.render_with_formatter(&formatter))
-    }
-}
-
-impl Localizer for Placeless {
-    fn attach_location<'a>(&self, base: Cow<'a, str>, _: Location) -> Cow<'a, str> {
-        base
-    }
-}
-
-impl fmt::Display for At<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.path.display())?;
-        match self.place {
-            Some(Place { line, column }) => write!(f, ":{line}:{column}"),
-            None => Ok(()),
-        }
+impl Failure for ApplyError {
+    fn exit_code(&self) -> u8 {
+        3
     }
 }
 
 /// Parses a file and checks every topic in it.
-pub fn check(path: &Path, text: &[u8]) -> Result<Checked, ApplyError> {
-    // No snippets in errors: the line at fault may hold a secret.
-    let options = serde_saphyr::options! { with_snippet: false };
-    let contents: ApplyFile = serde_saphyr::from_slice_with_options(text, options).map_err(|error| {
-        let place = error.location().map(|at| Place { line: at.line(), column: at.column() });
-        ApplyError::Yaml { path: path.to_owned(), place, source: Box::new(YamlError(error)) }
-    })?;
-    let mut folded = std::collections::BTreeSet::new();
+pub(crate) fn check(path: &Path, text: &[u8]) -> Result<Checked, ApplyError> {
+    let contents: ApplyFile = parse(path, text)?;
+    let mut folded = BTreeSet::new();
     for (name, settings) in &contents.topics {
         if !folded.insert(name.folded()) {
             let path = path.to_owned();
@@ -124,8 +58,8 @@ pub fn check(path: &Path, text: &[u8]) -> Result<Checked, ApplyError> {
         }
         let keys = TopicKeys::new(Secret::new(""), Secret::new(""));
         compile_topic(name, &unmasked(settings), keys).map_err(|source| {
-            let place = locate(text, &format!("topics.{name}.{}", source.member));
-            ApplyError::Settings { path: path.to_owned(), place, source }
+            let member = format!("topics.{name}.{}", source.member);
+            refused(path, text, Some(&member), source)
         })?;
     }
     Ok(Checked { path: path.to_owned(), contents })

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use posthaste_core::model::limits::REQUEST_BYTES_MAX;
 use serde_json::Value;
 
+use super::content_type::{EVENT, EVENT_BATCH, JSON};
 use super::events::{Event, Events, EventsError};
-use super::{EVENT, EVENT_BATCH, JSON};
 
 /// What an array of events takes besides them.
 const BRACKETS: usize = 2;

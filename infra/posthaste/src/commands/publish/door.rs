@@ -10,7 +10,8 @@ use ureq::http::Method;
 
 use crate::cli::{Global, PublishArgs, Tier};
 use crate::client::{Answer, Call, Client, ClientError, PUBLISH_TIMEOUT};
-use crate::commands::{CommandError, Session};
+use crate::commands::Session;
+use crate::error::CommandError;
 
 /// The door of one topic. A server that manages topics need not be the one that takes their events: deployed on AWS,
 /// each of the two functions has a URL of its own. Clones are cheap.

@@ -7,10 +7,12 @@ use posthaste_core::model::time::format_duration;
 use super::batches::Batch;
 use super::events::EventsError;
 use crate::client::ClientError;
+use crate::error::Failure;
+use crate::output::Reply;
 
 /// Why a run ended.
 #[derive(Debug, thiserror::Error)]
-pub enum Ending {
+pub(super) enum Ending {
     /// Every event was acknowledged. No error, and never shown as one.
     #[error("every event was acknowledged")]
     Done,
@@ -49,6 +51,57 @@ pub enum Ending {
     Panicked,
 }
 
+/// Events were published up to one that was not.
+#[derive(Debug, thiserror::Error)]
+#[error("not every event was published")]
+pub(super) struct Unfinished {
+    #[source]
+    pub(super) ending: Ending,
+    /// How to go on.
+    pub(super) resume: String,
+    /// How it stands, to be shown all the same.
+    pub(super) done: Reply,
+}
+
+/// The content type of one event, for requests of many.
+#[derive(Debug, thiserror::Error)]
+#[error("--content-type {found} is that of one event, and with --rate a request carries many")]
+pub(super) struct ManyOfOne {
+    pub(super) found: String,
+}
+
+impl Failure for Unfinished {
+    fn client(&self) -> Option<&ClientError> {
+        self.ending.client()
+    }
+
+    fn exit_code(&self) -> u8 {
+        match &self.ending {
+            Ending::Interrupted { exit_code } => *exit_code,
+            Ending::GaveUp { source: ClientError::Refused(refusal), .. } if refusal.is_back_pressure() => 6,
+            Ending::GaveUp { .. } => 7,
+            Ending::Refused { source: source @ ClientError::Refused(_), .. } => source.exit_code(),
+            // A file that cannot be read says nothing about what is in it.
+            Ending::Input(error) if !matches!(error, EventsError::Read { .. }) => 3,
+            _ => 1,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(self.resume.clone())
+    }
+
+    fn done(&self) -> Option<&Reply> {
+        Some(&self.done)
+    }
+}
+
+impl Failure for ManyOfOne {
+    fn exit_code(&self) -> u8 {
+        2
+    }
+}
+
 impl Ending {
     /// A request that the server refused for good.
     pub(super) fn refused(batch: &Batch, mut error: ClientError) -> Self {
@@ -75,10 +128,48 @@ impl Ending {
     }
 
     /// What the server said, or why it did not.
-    pub(crate) fn client(&self) -> Option<&ClientError> {
+    pub(super) fn client(&self) -> Option<&ClientError> {
         match self {
             Self::Refused { source, .. } | Self::GaveUp { source, .. } => Some(source),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Refusal;
+    use serde_json::json;
+    use std::io;
+    use ureq::http::HeaderMap;
+
+    fn refusal(status: u16, type_uri: &str) -> ClientError {
+        let body = json!({ "type": type_uri, "title": "No" }).to_string();
+        ClientError::Refused(Box::new(Refusal::read(status, &HeaderMap::new(), body.as_bytes())))
+    }
+
+    #[test]
+    fn a_run_that_ended_early_says_by_its_exit_code_whose_turn_it_is() {
+        let check = |ending, expected| {
+            let error = Unfinished { ending, resume: String::new(), done: Reply::silent() };
+            assert_eq!(error.exit_code(), expected, "{error:?}");
+        };
+        let length = Duration::from_mins(15);
+        let gave_up = |status, type_uri| Ending::GaveUp { length, source: refusal(status, type_uri) };
+        let refused = |status| Ending::Refused { place: String::new(), source: refusal(status, "") };
+        check(gave_up(503, "urn:posthaste:problem:back-pressure"), 6);
+        check(gave_up(429, ""), 6);
+        for status in [408, 409, 500, 503, 507] {
+            check(gave_up(status, "urn:posthaste:problem:unavailable"), 7);
+        }
+        for (status, expected) in [(400, 3), (401, 5), (404, 4), (413, 3), (422, 3)] {
+            check(refused(status), expected);
+        }
+        let file = |kind| EventsError::Read { index: 0, line: 1, source: io::Error::from(kind) };
+        check(Ending::Input(file(io::ErrorKind::IsADirectory)), 1);
+        check(Ending::Input(EventsError::TooFew { from: 3, events: 2 }), 3);
+        check(Ending::Interrupted { exit_code: 143 }, 143);
+        check(Ending::Thread(io::Error::from(io::ErrorKind::OutOfMemory)), 1);
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Event {
 
 /// Why there is no next event.
 #[derive(Debug, thiserror::Error)]
-pub enum EventsError {
+pub(super) enum EventsError {
     /// The file cannot be read.
     #[error("failed to read on after event {index} (the first is 0), in line {line}")]
     Read {

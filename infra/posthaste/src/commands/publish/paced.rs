@@ -9,9 +9,10 @@ use posthaste_ports::{Clock, Entropy};
 use posthaste_system::{SystemClock, SystemEntropy};
 use serde_json::json;
 
-use super::EVENT;
 use super::batches::{Batches, Packing, Source};
+use super::content_type::EVENT;
 use super::door::Door;
+use super::ending::{ManyOfOne, Unfinished};
 use super::events::Events;
 use super::pace::Pace;
 use super::pipe::Pipe;
@@ -19,12 +20,13 @@ use super::progress::{Progress, grouped, summary};
 use super::run::Run;
 use super::stream::{Sending, drive};
 use crate::cli::{Global, PublishArgs, Rate};
-use crate::commands::CommandError;
+use crate::commands::InputError;
+use crate::error::CommandError;
 use crate::output::Reply;
 
 pub(super) fn run(global: &Global, arguments: PublishArgs, rate: Rate) -> Result<Reply, CommandError> {
     if let Some(content_type) = arguments.content_type.as_deref().filter(|it| is_of_one(it)) {
-        return Err(CommandError::ContentType { found: content_type.to_owned() });
+        return Err(ManyOfOne { found: content_type.to_owned() }.into());
     }
     let (source, pipe) = open(&arguments.file)?;
     let door = Door::find(global, &arguments)?;
@@ -57,7 +59,7 @@ pub(super) fn run(global: &Global, arguments: PublishArgs, rate: Rate) -> Result
         }
         Some(pipe) => resume_pipe(next, pipe.taken(), &again),
     };
-    Err(CommandError::Unfinished { ending: Box::new(ending), resume, done: Box::new(done) })
+    Err(Unfinished { ending, resume, done }.into())
 }
 
 /// What nobody can read from the pipe again, and how to go on with the same events from elsewhere.
@@ -88,8 +90,8 @@ fn is_of_one(content_type: &str) -> bool {
 
 type Input = (Box<dyn Source + Send>, Option<Pipe>);
 
-fn open(path: &Path) -> Result<Input, CommandError> {
-    let refuse = |source| CommandError::Input { path: path.to_owned(), source };
+fn open(path: &Path) -> Result<Input, InputError> {
+    let refuse = |source| InputError { path: path.to_owned(), source };
     if path == Path::new("-") {
         let (pipe, events) = Pipe::open(io::stdin()).map_err(refuse)?;
         return Ok((Box::new(events), Some(pipe)));

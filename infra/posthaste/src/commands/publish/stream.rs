@@ -17,7 +17,7 @@ use super::outcome::Outcome;
 use super::pipe::Pipe;
 use super::progress::Progress;
 use super::run::{Run, Step};
-use crate::serve::signals::Signals;
+use crate::signals::Signals;
 
 /// What a thread has to say.
 enum Said {

@@ -6,7 +6,8 @@ use serde_json::json;
 use ureq::http::Method;
 
 use crate::client::Call;
-use crate::commands::{CommandError, Session};
+use crate::commands::Session;
+use crate::error::CommandError;
 use crate::output::Reply;
 
 /// What the command line says. The server checks it: it knows the limits.

@@ -11,7 +11,6 @@ use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use posthaste_ports::Clock;
-use posthaste_services::timeout;
 use tokio::sync::oneshot;
 
 /// Most bytes that are read after the answer …
@@ -98,5 +97,9 @@ async fn discard<C: Clock>(mut body: Incoming, clock: C) {
             }
         }
     };
-    timeout(&clock, LEFTOVER_TIMEOUT, rest).await;
+    tokio::select! {
+        biased;
+        () = rest => {}
+        () = clock.sleep(LEFTOVER_TIMEOUT) => {}
+    }
 }

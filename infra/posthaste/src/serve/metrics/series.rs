@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use metrics_exporter_prometheus::{BuildError, PrometheusHandle, PrometheusRecorder};
 
-use super::{exposition, recorder};
+use super::exposition;
+use super::recorder::recorder;
 
 /// Most series at once; a histogram is one. At about a kilobyte of text each that is a scrape of 20 MB.
 pub const SERIES_MAX: usize = 20_000;

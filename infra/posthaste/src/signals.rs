@@ -13,7 +13,7 @@ const STATUS_FILE: &str = "/proc/self/status";
 
 /// Listens for them.
 #[derive(Debug)]
-pub struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Option<Signal>,
@@ -21,14 +21,14 @@ pub struct Signals {
 
 impl Signals {
     /// Begins to listen for SIGINT and SIGTERM: from now on they do not end the process by themselves.
-    pub fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         Ok(Self { interrupt, terminate, hangup: None })
     }
 
     /// The same, and for SIGHUP, which comes when the terminal is closed or its connection is lost. Not where it is
     /// ignored already: whoever starts a command with `nohup` wants it to go on.
-    pub fn listen_with_hangup() -> io::Result<Self> {
+    pub(crate) fn listen_with_hangup() -> io::Result<Self> {
         // Without that file nothing is known, and the signal is taken as what it says.
         let is_ignored = fs::read_to_string(STATUS_FILE).is_ok_and(|status| ignores_hangup(&status));
         let hangup = (!is_ignored).then(|| signal(SignalKind::hangup())).transpose()?;
@@ -36,7 +36,7 @@ impl Signals {
     }
 
     /// The next signal's exit code: 129 for SIGHUP, 130 for SIGINT, 143 for SIGTERM.
-    pub async fn next(&mut self) -> i32 {
+    pub(crate) async fn next(&mut self) -> i32 {
         let hangup = async {
             match &mut self.hangup {
                 Some(hangup) => hangup.recv().await,

@@ -8,11 +8,18 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use super::file::Place;
+/// A place in a file, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The line.
+    pub line: u64,
+    /// The column, in characters.
+    pub column: u64,
+}
 
 /// The place of the value at `path`, such as `topics.orders.subscriptions.a.schedule[2]`, or of the deepest value
 /// on the way to it that is there.
-pub(crate) fn locate(text: &[u8], path: &str) -> Option<Place> {
+pub(super) fn locate(text: &[u8], path: &str) -> Option<Place> {
     let root: Spanned<Node> = serde_saphyr::from_slice(text).ok()?;
     let mut at = &root;
     for step in path.split(['.', '[', ']']).filter(|step| !step.is_empty()) {

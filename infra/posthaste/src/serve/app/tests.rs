@@ -1,10 +1,6 @@
 //! A whole server in this process: what becomes of it when a part of it ends.
 
 use super::*;
-use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::origin;
-use posthaste_core::pressure::PressureSettings;
-use posthaste_deliver::DeliverSettings;
 use std::net::Ipv4Addr;
 
 /// Only ends a test that fails.
@@ -14,16 +10,7 @@ async fn started(folder: &tempfile::TempDir) -> App {
     let settings = ServeSettings {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         data_dir: folder.path().to_owned(),
-        allow_endpoints: Vec::new(),
-        notices_topic: None,
-        pressure: PressureSettings::default(),
-        links: HealthSettings::default(),
-        extra_ca: None,
-        dns_server: None,
-        public_url: None,
-        origin: origin::DEFAULT,
-        deliver: DeliverSettings::default(),
-        connections: http::ConnectionLimits::default(),
+        ..ServeSettings::default()
     };
     App::start(&settings).await.unwrap()
 }

@@ -1,0 +1,32 @@
+//! The command line that commands share.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// The folder that is used where none is named.
+pub const DATA_DIR_DEFAULT: &str = "./posthaste-data";
+
+/// What every command understands.
+#[derive(Debug, Clone, Args)]
+pub struct Global {
+    /// Where the server is.
+    #[arg(long, global = true, env = "POSTHASTE_URL", default_value = "http://127.0.0.1:8080")]
+    pub url: String,
+    /// The server's data folder on this machine [default: ./posthaste-data, for demo ./posthaste-data/demo]. The
+    /// admin key is read from it where no key is given.
+    #[arg(long, global = true, env = "POSTHASTE_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Answer in JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// The admin key, for commands that manage.
+#[derive(Debug, Clone, Args)]
+pub struct AdminKey {
+    /// The admin key [default: what <data-dir>/admin.key holds].
+    // A key may begin with a hyphen.
+    #[arg(long, global = true, env = "POSTHASTE_KEY", hide_env_values = true, allow_hyphen_values = true)]
+    pub key: Option<String>,
+}

@@ -1,0 +1,214 @@
+//! Errors of commands: what failed, what to do about it, and the exit code that tells scripts.
+
+use std::error::Error;
+use std::fmt::{self, Write as _};
+
+use serde_json::{Value, json};
+
+use crate::client::{ClientError, Refusal};
+use crate::output::Reply;
+
+/// An error of one area of the program, with what users get beside its text.
+pub trait Failure: Error + Send + Sync + 'static {
+    /// The server's refusal, or why there is no answer, if that is the cause.
+    fn client(&self) -> Option<&ClientError> {
+        None
+    }
+
+    /// The exit code, as `--help` documents it.
+    fn exit_code(&self) -> u8 {
+        self.client().map_or(1, client_exit_code)
+    }
+
+    /// What to do about it.
+    fn hint(&self) -> Option<String> {
+        self.client().and_then(client_hint)
+    }
+
+    /// What was done before it failed, to be shown all the same.
+    fn done(&self) -> Option<&Reply> {
+        None
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+pub struct CommandError(Box<dyn Failure>);
+
+impl<F: Failure> From<F> for CommandError {
+    fn from(failure: F) -> Self {
+        Self(Box::new(failure))
+    }
+}
+
+impl Failure for ClientError {
+    fn client(&self) -> Option<&ClientError> {
+        Some(self)
+    }
+}
+
+impl CommandError {
+    /// The exit code, as `--help` documents it.
+    pub fn exit_code(&self) -> u8 {
+        self.0.exit_code()
+    }
+
+    /// What was done before it failed.
+    pub fn done(&self) -> Option<&Reply> {
+        self.0.done()
+    }
+
+    /// The whole story for people: what failed, why, and what to do.
+    pub fn report(&self) -> String {
+        let mut text = format!("error: {self}");
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            let because = error.to_string();
+            // Some errors say their cause's text in their own.
+            if !text.ends_with(&because) {
+                let _ = write!(text, "\n  because: {because}");
+            }
+            cause = error.source();
+        }
+        if let Some(hint) = self.0.hint() {
+            let _ = write!(text, "\n  try: {hint}");
+        }
+        text
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> Value {
+        let mut error = json!({ "message": self.report(), "exitCode": self.exit_code() });
+        if let Some(ClientError::Refused(refusal)) = self.0.client() {
+            error["status"] = refusal.status.into();
+            error["type"] = refusal.type_uri.clone().into();
+            error["member"] = refusal.member.clone().into();
+            error["index"] = refusal.index.into();
+            error["resource"] = refusal.resource.clone().into();
+            error["level"] = refusal.level.clone().into();
+            error["retryAfter"] = refusal.retry_after.clone().into();
+        }
+        json!({ "error": error })
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The exit code for an answer, or for none.
+fn client_exit_code(error: &ClientError) -> u8 {
+    match error {
+        ClientError::Address { .. } => 2,
+        ClientError::Unreachable { .. } => 7,
+        ClientError::Refused(refusal) => refused_exit_code(refusal),
+        ClientError::Answer { .. } => 1,
+    }
+}
+
+fn refused_exit_code(refusal: &Refusal) -> u8 {
+    match refusal.status {
+        _ if refusal.is_back_pressure() => 6,
+        401 | 403 => 5,
+        404 => 4,
+        400..=499 => 3,
+        502..=504 => 7,
+        _ => 1,
+    }
+}
+
+fn client_hint(error: &ClientError) -> Option<String> {
+    match error {
+        ClientError::Unreachable { .. } => {
+            Some("is `posthaste serve` running there? --url or POSTHASTE_URL says where to look".to_owned())
+        }
+        ClientError::Refused(refusal) => refused_hint(refusal),
+        ClientError::Address { .. } | ClientError::Answer { .. } => None,
+    }
+}
+
+fn refused_hint(refusal: &Refusal) -> Option<String> {
+    if let Some(wait) = &refusal.retry_after {
+        let more =
+            if refusal.is_back_pressure() { "; `posthaste pressure` shows what is scarce" } else { "" };
+        return Some(format!("again after {wait} s{more}"));
+    }
+    match refusal.status {
+        401 => Some(
+            "another key: management takes the admin key, publishing one of the topic's own keys".to_owned(),
+        ),
+        507 => Some("free space on the disk that holds the data folder".to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::apply::check;
+    use ureq::http::{HeaderMap, HeaderValue};
+
+    fn refused(status: u16, type_uri: &str) -> CommandError {
+        let mut headers = HeaderMap::new();
+        if status == 503 || status == 429 {
+            headers.insert("retry-after", HeaderValue::from_static("7"));
+        }
+        let body = json!({ "type": type_uri, "title": "No" }).to_string();
+        ClientError::Refused(Box::new(Refusal::read(status, &headers, body.as_bytes()))).into()
+    }
+
+    #[test]
+    fn every_answer_has_the_exit_code_that_help_promises() {
+        let check = |status, type_uri, expected| {
+            assert_eq!(refused(status, type_uri).exit_code(), expected, "{status}");
+        };
+        check(400, "urn:posthaste:problem:bad-event", 3);
+        check(413, "urn:posthaste:problem:too-large", 3);
+        check(401, "urn:posthaste:problem:unauthorized", 5);
+        check(404, "urn:posthaste:problem:unknown-topic", 4);
+        check(429, "urn:posthaste:problem:back-pressure", 6);
+        check(503, "urn:posthaste:problem:back-pressure", 6);
+        check(503, "urn:posthaste:problem:unavailable", 7);
+        check(500, "about:blank", 1);
+        check(507, "urn:posthaste:problem:storage-full", 1);
+    }
+
+    #[test]
+    fn a_report_says_nothing_twice() {
+        let file = "topics: { a: { subscriptions: { b: { endpoint: { url: 'https://a.example/', timeout: PT2M } } } } }";
+        let report =
+            |file: &str| CommandError::from(check("a.yaml".as_ref(), file.as_bytes()).unwrap_err()).report();
+        let expected =
+            "error: a.yaml:1:86\n  because: subscriptions.b.endpoint.timeout: PT2M is outside PT1S..=PT1M";
+        assert_eq!(report(file), expected);
+        let unknown = "topics:\n  a:\n    filters: 1\n";
+        let report = report(unknown);
+        assert!(report.starts_with("error: a.yaml:3:5\n  because: unknown field `filters`"), "{report}");
+        assert!(!report.contains("line") && !report.contains("column"), "{report}");
+    }
+
+    #[test]
+    fn a_report_says_what_to_do() {
+        let expected = "error: No (503)\n  try: again after 7 s; `posthaste pressure` shows what is scarce";
+        assert_eq!(refused(503, "urn:posthaste:problem:back-pressure").report(), expected);
+        let expected = "error: No (503)\n  try: again after 7 s";
+        assert_eq!(refused(503, "urn:posthaste:problem:unavailable").report(), expected);
+    }
+
+    #[test]
+    fn a_refusal_by_back_pressure_says_what_is_short_and_what_ends_it() {
+        let headers =
+            [("retry-after".parse().unwrap(), HeaderValue::from_static("30"))].into_iter().collect();
+        let body = br#"{"type":"urn:posthaste:problem:back-pressure","title":"Back pressure: events are not taken at the moment","status":503,"detail":"database-disk is at medium: 96 % of the disk with the data folder is used; space must be freed on it","resource":"database-disk","level":"medium"}"#;
+        let error: CommandError = ClientError::Refused(Box::new(Refusal::read(503, &headers, body))).into();
+        let expected = "error: Back pressure: events are not taken at the moment (503)\n  reason: database-disk is at medium: 96 % of the disk with the data folder is used; space must be freed on it\n  try: again after 30 s; `posthaste pressure` shows what is scarce";
+        assert_eq!((error.report().as_str(), error.exit_code()), (expected, 6));
+        let json = &error.json()["error"];
+        assert_eq!(
+            [&json["resource"], &json["level"], &json["retryAfter"]],
+            ["database-disk", "medium", "30"]
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! A running server: the whole of `serve` without the process around it. The command, the demo and the tests all run one.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use posthaste_core::model::secret::Secret;
+use posthaste_local::{Local, LocalOptions};
+use posthaste_ports::Clock;
+use posthaste_system::{SystemClock, SystemEntropy};
+use tokio::net::TcpListener;
+use tokio::task::{JoinSet, spawn_blocking};
+
+use super::error::ServeError;
+use super::functions::Functions;
+use super::settings::ServeSettings;
+use super::stage::StageControl;
+use super::{admin_key, http, metrics, schedule};
+
+/// How often the metrics recorder puts its samples away.
+const METRICS_UPKEEP_PERIOD: Duration = Duration::from_secs(5);
+
+/// A running server.
+#[derive(Debug)]
+pub struct App {
+    address: SocketAddr,
+    admin_key: Secret,
+    stage: StageControl,
+    tasks: JoinSet<()>,
+    local: Local<SystemClock>,
+}
+
+impl App {
+    /// Opens the data folder, which one process can do at a time, and begins to serve.
+    pub async fn start(settings: &ServeSettings) -> Result<Self, ServeError> {
+        let local = open(settings).await?;
+        let admin_key = admin_key::read_or_make(&settings.data_dir, &SystemEntropy)?;
+        let metrics = metrics::install()?;
+        let bind = |source| ServeError::Listen { address: settings.listen, source };
+        let listener = TcpListener::bind(settings.listen).await.map_err(bind)?;
+        let address = listener.local_addr().map_err(bind)?;
+        let functions = Functions::wire(settings, &local, &admin_key, address)?;
+        let stage = StageControl::new();
+        let mut tasks = JoinSet::new();
+        functions.spawn_work(&mut tasks, &stage.stage());
+        let upkeep = metrics.clone();
+        let router = functions.router().merge(http::metrics_route(metrics, local.state()));
+        let limits = settings.connections.clone();
+        let front = http::Front { router, admin_key: admin_key.clone(), limits };
+        tasks.spawn(http::serve(listener, front, SystemClock, stage.stage()));
+        tasks.spawn(schedule::every(
+            "metrics",
+            METRICS_UPKEEP_PERIOD,
+            SystemClock,
+            stage.stage(),
+            move || {
+                upkeep.run_upkeep();
+                std::future::ready(())
+            },
+        ));
+        Ok(Self { address, admin_key, stage, tasks, local })
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The key that opens the management API.
+    pub fn admin_key(&self) -> &Secret {
+        &self.admin_key
+    }
+
+    /// Completes when a part of the server ends by itself, which only a fault makes it do. The rest goes on, but a server
+    /// without its listener, a poller or its store is none: end the process, so that a supervisor starts it again.
+    pub async fn failed(&mut self) -> ServeError {
+        tokio::select! {
+            ended = self.tasks.join_next() => match ended {
+                Some(Err(error)) => ServeError::Task(error),
+                Some(Ok(())) | None => ServeError::Ended,
+            },
+            () = self.local.ended() => ServeError::Store,
+        }
+    }
+
+    /// Stops accepting and receiving, waits at most `timeout` for what is in flight, and makes everything durable.
+    /// What was cut short is delivered again after the next start. An error where a part of the server panics meanwhile.
+    pub async fn drain(mut self, timeout: Duration) -> Result<(), ServeError> {
+        self.stage.drain();
+        let mut panics = Vec::new();
+        let ended = async {
+            while let Some(ended) = self.tasks.join_next().await {
+                panics.extend(ended.err());
+            }
+        };
+        tokio::select! {
+            () = ended => {}
+            () = SystemClock.sleep(timeout) => tracing::warn!(?timeout, "what was still in flight is cut short"),
+        }
+        self.tasks.shutdown().await;
+        self.local.close().await;
+        panics.pop().map_or(Ok(()), |panic| Err(ServeError::Task(panic)))
+    }
+}
+
+/// Opening reads what waits in the queues, which may take a while, so it has a thread of its own.
+async fn open(settings: &ServeSettings) -> Result<Local<SystemClock>, ServeError> {
+    let data_dir = settings.data_dir.clone();
+    let options = LocalOptions { batch_points: settings.pressure.batch_points, ..LocalOptions::default() };
+    let open = move || Local::open(&data_dir, options, SystemClock, SystemEntropy);
+    spawn_blocking(open).await.map_err(ServeError::Task)?.map_err(ServeError::Open)
+}
+
+#[cfg(test)]
+mod tests;
