@@ -17,7 +17,6 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::model::delivery::DeadLetter;
 use posthaste_core::model::limits::SQS_DELAY_SECS_MAX;
@@ -25,8 +24,8 @@ use posthaste_ports::{
     BatchResponse, Clock, Entropy, ErrorKind, MessageId, ObjectStore, OutgoingMessage, PortError, QueueName,
     QueueReceiver, QueueSender, ReceivedMessage, Successor,
 };
-use posthaste_services::Registry;
 use posthaste_services::catch_panic::{Panicked, catch_panic};
+use posthaste_services::{Registry, timeout_at};
 
 use intake::{Sorted, Work, sort};
 use late::Remaining;
@@ -174,10 +173,7 @@ where
         deadline: Duration,
         call: impl Future<Output = Result<T, PortError>> + Send,
     ) -> Result<T, PortError> {
-        let left = deadline.saturating_sub(self.ports.clock.monotonic());
-        match select(pin!(call), pin!(self.ports.clock.sleep(left))).await {
-            Either::Left((result, _)) => result,
-            Either::Right(_) => Err(PortError::new("get an answer in time", ErrorKind::TimedOut)),
-        }
+        let late = || Err(PortError::new("get an answer in time", ErrorKind::TimedOut));
+        timeout_at(&self.ports.clock, deadline, call).await.unwrap_or_else(late)
     }
 }

@@ -4,13 +4,13 @@ use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::model::delivery::Payload;
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, QueueReceiver, QueueSender, ReceivedMessage,
 };
 use posthaste_services::catch_panic::catch_panic;
+use posthaste_services::timeout_at;
 
 use crate::intake::is_kept_after_panic;
 use crate::unreadable::{Unreadable, unreadable};
@@ -99,14 +99,16 @@ where
             (index, event, text.unwrap_or(Err(Trouble::Panicked)))
         });
         let mut texts = pin!(stream::iter(reads).buffer_unordered(READS_PER_OBJECT_MAX));
-        let mut over = pin!(self.ports.clock.sleep(until.saturating_sub(self.ports.clock.monotonic())));
-        while let Either::Left((Some((index, event, text)), _)) = select(texts.next(), over.as_mut()).await {
-            let reading = &mut readings[index];
-            match text {
-                Ok(text) => reading.texts[event] = Some(text),
-                Err(trouble) => reading.trouble = reading.trouble.take().or(Some(trouble)),
+        let read = async {
+            while let Some((index, event, text)) = texts.next().await {
+                let reading = &mut readings[index];
+                match text {
+                    Ok(text) => reading.texts[event] = Some(text),
+                    Err(trouble) => reading.trouble = reading.trouble.take().or(Some(trouble)),
+                }
             }
-        }
+        };
+        timeout_at(&self.ports.clock, until, read).await;
     }
 
     async fn text(&self, payload: &Payload) -> Result<Bytes, Trouble> {

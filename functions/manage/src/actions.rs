@@ -1,29 +1,26 @@
-//! What operators do to a subscription without writing it anew.
+//! Actions of operators on a subscription.
 
 use std::error::Error;
-use std::fmt;
 
 use axum::extract::State;
-use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{StatusView, SubscriptionSettings};
-use posthaste_core::attempt::handshake::{Action, Begin, act};
+use posthaste_core::attempt::handshake::Action;
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::stored::disabled::DisabledMark;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::TopicRecord;
-use posthaste_ports::{Clock, Entropy, PutCondition};
+use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::answer::{Failure, Shown};
-use crate::conditions::subscription_etag;
+use crate::conditions::{Conditions, subscription_etag};
 use crate::document::{BadRequests, Problems, UnknownSubscription, WrongStates};
-use crate::edit::{begun, spelling};
-use crate::force::ended;
-use crate::input::{At, SubscriptionPath};
-use crate::records::unknown_topic;
-use crate::subscriptions::unknown_subscription;
-use crate::{Manage, Managed, Store, Webhooks};
+use crate::error::{ApiError, unknown_subscription};
+use crate::extract::Path;
+use crate::health_changes::HealthChanges;
+use crate::manage::{Manage, Managed};
+use crate::paths::SubscriptionPath;
+use crate::response::JsonResponse;
 
 /// What can be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
@@ -68,25 +65,6 @@ impl From<ActionName> for Action {
     }
 }
 
-impl ActionName {
-    /// Whether whoever does it wants deliveries now, and not when a hold ends.
-    fn forces(self) -> bool {
-        matches!(self, Self::Resume | Self::Enable)
-    }
-}
-
-impl fmt::Display for ActionName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Validate => "validate",
-            Self::Pause => "pause",
-            Self::Resume => "resume",
-            Self::Enable => "enable",
-            Self::Disable => "disable",
-        })
-    }
-}
-
 /// Validate, pause, resume, enable or disable a subscription
 ///
 /// `pause` lets the events of an active subscription wait, and `resume` delivers them. `disable` lets new events pass by
@@ -97,45 +75,38 @@ impl fmt::Display for ActionName {
     responses((status = 200, description = "Done; its state is shown", body = SubscriptionSettings,
         headers(("ETag" = String, description = "Its version, for If-Match"))),
         BadRequests, UnknownSubscription, WrongStates, Problems))]
-pub(crate) async fn act_on_subscription<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<ActionPath>,
-) -> Result<Shown<SubscriptionSettings>, Failure> {
+pub(crate) async fn act_on_subscription<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<ActionPath>,
+) -> Result<JsonResponse<SubscriptionSettings>, ApiError> {
     let ActionPath { topic, name, action } = path;
-    let at = SubscriptionPath { topic, name };
+    let path = SubscriptionPath { topic, name };
     let (editor, until) = (manage.editor(), manage.work_ends());
-    let edit = |present: Option<TopicRecord>| {
-        let mut record = present.ok_or_else(|| unknown_topic(&at.topic))?;
-        let name = spelling(&record.settings, &at.name).cloned().ok_or_else(|| unknown_subscription(&at))?;
-        let settings =
-            record.settings.subscriptions.get_mut(&name).ok_or_else(|| unknown_subscription(&at))?;
-        let code = editor.code();
-        let status = act(action.into(), settings, Begin { now: editor.now, code: &code });
-        let status =
-            status.map_err(|wrong| Problem::new(ProblemKind::WrongState).detail(wrong.to_string()))?;
-        let begun = begun(&name, &status, &code);
-        settings.status = Some(status);
-        Ok((record, (name, begun)))
+    let act = |name: &SubscriptionName, settings: &mut SubscriptionSettings| {
+        editor.act(action.into(), name, settings)
     };
-    let (record, (name, begun)) = manage.change(&at.topic, edit).await?;
-    tracing::info!(topic = %record.name, subscription = %name, %action, "subscription acted on");
+    let (record, name, handshake) = manage.change_subscription(&path, &Conditions::default(), act).await?;
+    let log_name = format!("{action:?}").to_lowercase();
+    tracing::info!(topic = %record.name, subscription = %name, action = log_name, "subscription acted on");
     match action {
-        action if action.forces() => {
-            let holds = ended(&record, [&name]).unwrap_or_default();
-            manage.settle_after_write(&record.name, &holds, until).await;
+        // The operator wants deliveries now, and not when a hold ends.
+        ActionName::Resume | ActionName::Enable => {
+            let health = HealthChanges::forced(&record, [&name]).unwrap_or_default();
+            manage.apply_after_write(&record.name, &health, until).await;
         }
-        ActionName::Disable => manage.mark_disabled(&record, &name).await,
-        _ => {}
+        ActionName::Disable => manage.announce_disabled(&record, &name).await,
+        ActionName::Validate | ActionName::Pause => {}
     }
-    let record = manage.shake_hands(record, begun.into_iter().collect(), until).await?;
-    let settings = record.settings.subscriptions.get(&name).ok_or_else(|| unknown_subscription(&at))?;
-    Ok(Shown::versioned(settings.shown(&name, manage.clock.now()), subscription_etag(&record, settings)))
+    let record = manage.shake_hands(record, handshake.into_iter().collect(), until).await?;
+    let settings = record.settings.subscriptions.get(&name).ok_or_else(|| unknown_subscription(&path))?;
+    let shown = settings.shown(&name, manage.clock.now());
+    Ok(JsonResponse::versioned(shown, subscription_etag(&record, settings)))
 }
 
-impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
-    /// Leaves word for wake that a subscription is disabled, which is told where notices go. If that fails nobody is told, as
-    /// where deliver disables one: the record says it all the same.
-    async fn mark_disabled(&self, record: &TopicRecord, name: &SubscriptionName) {
+impl<P: Ports> Manage<P> {
+    /// Leaves a mark for wake, which writes the notice of a disabled subscription. If that fails there is no notice, as
+    /// where deliver disables one: the record shows the state all the same.
+    async fn announce_disabled(&self, record: &TopicRecord, name: &SubscriptionName) {
         let status = record.settings.subscriptions.get(name).and_then(|settings| settings.status.as_ref());
         let Some(StatusView { reason: Some(reason), since, .. }) = status else { return };
         let mark = DisabledMark {
@@ -146,7 +117,10 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         };
         let key = layout::telling(&mark.topic, &mark.subscription);
         if let Err(error) = self.state.put(&key, mark.render(), PutCondition::Always).await {
-            tracing::error!(topic = %record.name, subscription = %name, error = &error as &dyn Error, "notice of a disabled subscription not sent");
+            tracing::error!(
+                topic = %record.name, subscription = %name, error = &error as &dyn Error,
+                "notice of a disabled subscription not sent"
+            );
         }
     }
 }

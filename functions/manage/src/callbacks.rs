@@ -1,5 +1,5 @@
-//! Where an endpoint consents after its handshake's request was answered: with the URL it was given, by any client, a
-//! person's browser too. The code in it is the key.
+//! Consent by callback: with the URL that an endpoint was given by its handshake, any client may consent, also a person's
+//! browser. The code in the URL is the key.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
@@ -8,20 +8,19 @@ use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::attempt::handshake::{AllowedRate, AllowedRateError, called_back};
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::stored::topic::TopicRecord;
-use posthaste_ports::{Clock, Entropy};
+use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 use url::form_urlencoded;
 
-use crate::answer::Failure;
 use crate::document::{BadRequests, NoHandshake, Unavailable, Unchanged};
-use crate::edit::spelling;
-use crate::input::At;
-use crate::{Manage, Managed, Store, Webhooks};
+use crate::error::ApiError;
+use crate::extract::Path;
+use crate::manage::{Manage, Managed};
 
-/// The header, and for those who cannot set one the query parameter, that names the rate.
+/// The header that names the rate, and the query parameter for clients that cannot set a header.
 const ALLOWED_RATE: &str = "WebHook-Allowed-Rate";
 
-/// What a caller reads.
+/// The answer for the person or program that called.
 const THANKS: &str = "The endpoint has consented. Events are delivered from now on.\n";
 
 /// The path of a handshake.
@@ -48,14 +47,14 @@ pub(crate) struct CallbackPath {
         description = "Most requests a minute, or `*`; the header of this name does the same")),
     responses((status = 200, description = "The subscription is active", body = String, content_type = "text/plain"),
         BadRequests, NoHandshake, Unavailable, Unchanged))]
-pub(crate) async fn consent<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<CallbackPath>,
+pub(crate) async fn consent<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<CallbackPath>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<&'static str, Failure> {
-    // Who looks whether the page is there has not opened it.
+) -> Result<&'static str, ApiError> {
+    // A client that only looks whether the page is there has not consented.
     if method == Method::HEAD {
         return Err(Problem::new(ProblemKind::MethodNotAllowed).into());
     }
@@ -71,32 +70,35 @@ pub(crate) async fn consent<S: Store, D: Store, W: Webhooks, C: Clock, E: Entrop
         description = "Most requests a minute, or `*`")),
     responses((status = 200, description = "The subscription is active", body = String, content_type = "text/plain"),
         BadRequests, NoHandshake, Unavailable, Unchanged))]
-pub(crate) async fn post_consent<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<CallbackPath>,
+pub(crate) async fn post_consent<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<CallbackPath>,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<&'static str, Failure> {
+) -> Result<&'static str, ApiError> {
     manage.call_back(&path, rate(&uri, &headers)?).await
 }
 
-impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
-    async fn call_back(&self, path: &CallbackPath, rate: AllowedRate) -> Result<&'static str, Failure> {
+impl<P: Ports> Manage<P> {
+    async fn call_back(&self, path: &CallbackPath, rate: AllowedRate) -> Result<&'static str, ApiError> {
         let now = self.clock.now();
         let edit = |present: Option<TopicRecord>| {
             let mut record = present.ok_or_else(no_handshake)?;
-            let name = spelling(&record.settings, &path.subscription).cloned().ok_or_else(no_handshake)?;
-            let settings = record.settings.subscriptions.get_mut(&name).ok_or_else(no_handshake)?;
+            let (name, settings) =
+                record.settings.subscription_mut(&path.subscription).ok_or_else(no_handshake)?;
+            let name = name.clone();
             settings.status = Some(called_back(settings, &path.code, rate, now).ok_or_else(no_handshake)?);
             Ok((record, name))
         };
-        let (record, name) = self.change(&path.topic, edit).await?;
-        tracing::info!(topic = %record.name, subscription = %name, ?rate, "the endpoint called back and consented");
+        let (record, name) = self.change(&path.topic, &[], edit).await?;
+        tracing::info!(
+            topic = %record.name, subscription = %name, ?rate, "the endpoint called back and consented"
+        );
         Ok(THANKS)
     }
 }
 
-/// One answer for whatever is wrong: who guesses learns nothing of what there is.
+/// One answer for every mistake, so that guessing tells nothing.
 fn no_handshake() -> Problem {
     Problem::new(ProblemKind::NotFound).detail("there is no such handshake, or its time is over")
 }

@@ -15,7 +15,7 @@ use posthaste_core::stored::topic::TopicRecord;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::answer::Failure;
+use crate::error::ApiError;
 
 /// Bytes of the digest that make a version: enough that no two versions of one thing ever share it.
 const VERSION_BYTES: usize = 16;
@@ -76,9 +76,9 @@ impl Conditions {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Conditions {
-    type Rejection = Failure;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let if_match = versions(&parts.headers, &IF_MATCH);
         Ok(Self { if_match, if_none_match: versions(&parts.headers, &IF_NONE_MATCH) })
     }

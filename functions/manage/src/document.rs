@@ -1,14 +1,8 @@
-//! The OpenAPI document: what the handlers' attributes say, and around it the publish route, the keys and the problems.
+//! The OpenAPI document: the routes of this function, and around them the publish route, the keys and the problems.
 
 mod events;
-mod nowhere;
 mod problems;
 
-use std::sync::LazyLock;
-
-use axum::http::header::{CONTENT_TYPE, HeaderValue};
-use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use posthaste_core::api::problem::ProblemBody;
 use utoipa::openapi::schema::AnyOf;
 use utoipa::openapi::security::{
@@ -18,30 +12,20 @@ use utoipa::openapi::{OneOf, OpenApi as Document, RefOr, Schema};
 use utoipa::{OpenApi, PartialSchema as _};
 
 use self::events::PublishBodyDocument;
-use self::nowhere::Nowhere;
+use self::problems::Publish;
 pub(crate) use self::problems::{
-    BadRequests, BadWrites, FailedPrecondition, FullOfSecrets, LargeObject, NoHandshake, NoObject, NoReplay,
-    Problems, StoreDown, Unavailable, Unchanged, UnknownKey, UnknownSubscription, UnknownTopic, WrongStates,
+    BadRequests, BadWrites, Crowded, FailedPrecondition, FullOfSecrets, LargeObject, NoHandshake, NoObject,
+    NoReplay, Problems, StoreDown, Unavailable, Unchanged, UnknownKey, UnknownSubscription, UnknownTopic,
+    WrongStates,
 };
-use self::problems::{Crowded, Publish};
-use crate::{guarded_routes, open_routes};
 
 /// The name of the admin key among the security schemes.
 const ADMIN_KEY: &str = "adminKey";
 
-/// The name of a topic's publish key among the security schemes.
-const PUBLISH_KEY: &str = "publishKey";
-
-/// The name of a topic's publish key as a bearer token.
-const PUBLISH_BEARER: &str = "publishBearer";
-
-/// The name of a shared access signature made with a topic's publish key.
-const PUBLISH_TOKEN: &str = "publishToken";
-
 /// The path of a dead letter as axum writes it, and as OpenAPI does: it knows no parameter with slashes.
 const WILDCARD_PATH: [&str; 2] = ["/dead-letters/{*key}", "/dead-letters/{key}"];
 
-/// What stands around the routes of this function.
+/// The document without the routes of this function.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -86,11 +70,9 @@ fn publish_events() {}
 #[expect(dead_code, reason = "described here, served by the process")]
 fn metrics() {}
 
-/// The OpenAPI 3.1 document of the whole HTTP API.
-pub fn openapi() -> Document {
-    let guarded = guarded_routes::<Nowhere, Nowhere, Nowhere, Nowhere, Nowhere>().into_openapi();
-    let open = open_routes::<Nowhere, Nowhere, Nowhere, Nowhere, Nowhere>().into_openapi();
-    let mut document = Around::openapi().merge_from(guarded).merge_from(open);
+/// The document of the whole HTTP API, with these routes of this function.
+pub(crate) fn describe(routes: [Document; 2]) -> Document {
+    let mut document = routes.into_iter().fold(Around::openapi(), Document::merge_from);
     let components = document.components.get_or_insert_default();
     components.schemas.insert("Problem".to_owned(), ProblemBody::schema());
     // A CloudEvent is a custom event too, so more than one form may fit.
@@ -99,16 +81,9 @@ pub fn openapi() -> Document {
         let forms = AnyOf { items, description, ..AnyOf::default() };
         components.schemas.insert("PublishBody".to_owned(), RefOr::T(Schema::AnyOf(forms)));
     }
-    let admin_key = Http::builder().scheme(HttpAuthScheme::Bearer).description(Some("The admin key")).build();
-    components.add_security_scheme(ADMIN_KEY, SecurityScheme::Http(admin_key));
-    let publish_key = ApiKeyValue::with_description("aeg-sas-key", "One of the topic's publish keys");
-    components.add_security_scheme(PUBLISH_KEY, SecurityScheme::ApiKey(ApiKey::Header(publish_key)));
-    let bearer = Http::builder().scheme(HttpAuthScheme::Bearer);
-    let bearer = bearer.description(Some("One of the topic's publish keys")).build();
-    components.add_security_scheme(PUBLISH_BEARER, SecurityScheme::Http(bearer));
-    let token = "A shared access signature that was made with one of the topic's publish keys";
-    let token = ApiKeyValue::with_description("aeg-sas-token", token);
-    components.add_security_scheme(PUBLISH_TOKEN, SecurityScheme::ApiKey(ApiKey::Header(token)));
+    for (name, scheme) in security_schemes() {
+        components.add_security_scheme(name, scheme);
+    }
     document.security = Some(vec![SecurityRequirement::new(ADMIN_KEY, [""; 0])]);
     let [axum_path, openapi_path] = WILDCARD_PATH;
     if let Some(item) = document.paths.paths.remove(axum_path) {
@@ -117,15 +92,19 @@ pub fn openapi() -> Document {
     document
 }
 
-/// Show this document
-///
-/// Needs no key.
-#[utoipa::path(get, path = "/openapi.json", tag = "status", security(()),
-    responses((status = 200, description = "The OpenAPI document", body = serde_json::Value), Crowded))]
-pub(crate) async fn openapi_json() -> Response {
-    static JSON: LazyLock<Bytes> = LazyLock::new(|| {
-        // The document is plain data with text keys: serialising it cannot fail.
-        Bytes::from(openapi().to_json().unwrap_or_default())
-    });
-    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], JSON.clone()).into_response()
+fn security_schemes() -> [(&'static str, SecurityScheme); 4] {
+    let bearer = |description: &str| {
+        let http = Http::builder().scheme(HttpAuthScheme::Bearer).description(Some(description));
+        SecurityScheme::Http(http.build())
+    };
+    let header = |name: &str, description: &str| {
+        SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description(name, description)))
+    };
+    let token = "A shared access signature that was made with one of the topic's publish keys";
+    [
+        (ADMIN_KEY, bearer("The admin key")),
+        ("publishKey", header("aeg-sas-key", "One of the topic's publish keys")),
+        ("publishBearer", bearer("One of the topic's publish keys")),
+        ("publishToken", header("aeg-sas-token", token)),
+    ]
 }

@@ -1,56 +1,42 @@
-//! Asking endpoints whether they want events, and writing down what they say. A write leaves a handshake in the record;
-//! here it is run, side by side with the others of the same request, and only then the request is answered.
+//! Handshakes: asks endpoints whether they want events, and writes their answers down. A write leaves a handshake in the
+//! record; here it is run, side by side with the others of the same request, before the request is answered.
 
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{SecretText, SubscriptionSettings};
+use posthaste_core::api::SubscriptionSettings;
+use posthaste_core::api::edit::PendingHandshake;
 use posthaste_core::attempt::handshake::{Answer, Ask, concluded, judge, judge_failure, question};
 use posthaste_core::attempt::rate::Rate;
 use posthaste_core::model::limits::HANDSHAKE_TIMEOUT_MAX;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::topic::{Subscription, Topic};
 use posthaste_core::stored::topic::TopicRecord;
-use posthaste_ports::{Clock, Entropy, WebhookRequest};
-use url::Url;
+use posthaste_ports::{Clock, Entropy, Ports, WebhookClient, WebhookRequest};
 
-use crate::answer::UNAVAILABLE_RETRY_AFTER;
-use crate::edit::spelling;
-use crate::records::unknown_topic;
-use crate::time_limit::WORK_TIME_MAX;
-use crate::{Manage, Store, Webhooks};
+use crate::error::{ApiError, unavailable, unknown_topic, unusable_record};
+use crate::manage::Manage;
+use crate::public_url::below;
 
-/// How long the handshakes of one request may take together: with [`HANDSHAKE_TIMEOUT_MAX`] enough for one round of
-/// them and the start of another, and the rest of the request's time is for the stores. Who was not asked to the end by
+/// Longest time for the handshakes of one request together: with [`HANDSHAKE_TIMEOUT_MAX`] enough for one round of
+/// them and the start of another; the rest of the request's time is for the stores. An endpoint that was not asked by
 /// then is still pending: the next write asks it with the same code, or it fails at its deadline unless it calls back.
 const HANDSHAKES_TIME_MAX: Duration = Duration::from_secs(14);
 
 /// Most endpoints that are asked at once.
 const HANDSHAKES_AT_ONCE_MAX: usize = 64;
 
-/// A handshake that is to be run.
-#[derive(Debug, Clone)]
-pub(crate) struct Begun {
-    /// The subscription, as its creator wrote it.
-    pub(crate) name: SubscriptionName,
-    /// What its endpoint proves itself with.
-    pub(crate) code: SecretText,
-}
-
-impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
-    /// Runs handshakes of this record until a time of [`Clock::monotonic`], and answers the record with what came of
-    /// them.
+impl<P: Ports> Manage<P> {
+    /// Runs handshakes of this record until a time of the clock's `monotonic`, and answers the record with their outcome.
     pub(crate) async fn shake_hands(
         &self,
         record: TopicRecord,
-        begun: Vec<Begun>,
+        pending: Vec<PendingHandshake>,
         until: Duration,
-    ) -> Result<TopicRecord, Problem> {
-        if begun.is_empty() {
+    ) -> Result<TopicRecord, ApiError> {
+        if pending.is_empty() {
             return Ok(record);
         }
-        let answers = self.answers(&record, begun, self.rest(until).min(HANDSHAKES_TIME_MAX)).await?;
+        let answers = self.answers(&record, pending, self.rest(until).min(HANDSHAKES_TIME_MAX)).await?;
         if answers.is_empty() {
             return Ok(record);
         }
@@ -60,65 +46,32 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         };
         tokio::select! {
             biased;
-            changed = self.change(&record.name, edit) => changed.map(|(record, ())| record),
+            changed = self.change(&record.name, &[], edit) => changed.map(|(record, ())| record),
             () = self.clock.sleep(self.rest(until)) => {
-                let detail = "what the endpoint said could not be written in time";
-                Err(Problem::new(ProblemKind::Unavailable).retry_after(UNAVAILABLE_RETRY_AFTER).detail(detail))
+                Err(unavailable().detail("what the endpoint said could not be written in time").into())
             }
         }
     }
 
-    /// The same for a record that a user wrote just now. It is written whatever comes of the handshakes, and this answer
-    /// is the only one that shows a secret that was made: so where what endpoints say cannot be kept, they are still to
-    /// be asked, and that is answered.
-    pub(crate) async fn shake_hands_after_write(
-        &self,
-        record: TopicRecord,
-        begun: Vec<Begun>,
-        until: Duration,
-    ) -> TopicRecord {
-        if begun.is_empty() {
-            return record;
-        }
-        match self.shake_hands(record.clone(), begun, until).await {
-            Ok(record) => record,
-            Err(problem) => {
-                tracing::warn!(topic = %record.name, ?problem, "what endpoints said not written; they are still to be asked");
-                record
-            }
-        }
-    }
-
-    /// When a request that begins now must have done its work, as a time of [`Clock::monotonic`].
-    pub(crate) fn work_ends(&self) -> Duration {
-        self.clock.monotonic() + WORK_TIME_MAX
-    }
-
-    /// How long it is until then.
-    pub(crate) fn rest(&self, until: Duration) -> Duration {
-        until.saturating_sub(self.clock.monotonic())
-    }
-
-    /// What the endpoints say that are asked to the end in time.
+    /// The answers of the endpoints that could be asked in time.
     async fn answers(
         &self,
         record: &TopicRecord,
-        begun: Vec<Begun>,
+        pending: Vec<PendingHandshake>,
         time: Duration,
-    ) -> Result<Vec<(Begun, Answer)>, Problem> {
-        // It was checked before it was written.
-        let topic = record.compile().map_err(|_| Problem::new(ProblemKind::Internal))?;
-        let ask = |begun: Begun| {
-            let settings = record.settings.subscriptions.get(&begun.name);
-            let both = settings.zip(topic.subscription(&begun.name));
+    ) -> Result<Vec<(PendingHandshake, Answer)>, ApiError> {
+        let topic = record.compile().map_err(|_| unusable_record())?;
+        let ask = |pending: PendingHandshake| {
+            let settings = record.settings.subscriptions.get(&pending.subscription);
+            let both = settings.zip(topic.subscription(&pending.subscription));
             let topic = &topic;
             async move {
                 let (settings, subscription) = both?;
-                let answer = self.ask(topic, settings, subscription, &begun.code).await;
-                Some((begun, answer))
+                let answer = self.ask(topic, settings, subscription, &pending).await;
+                Some((pending, answer))
             }
         };
-        let mut asked = stream::iter(begun).map(ask).buffer_unordered(HANDSHAKES_AT_ONCE_MAX);
+        let mut asked = stream::iter(pending).map(ask).buffer_unordered(HANDSHAKES_AT_ONCE_MAX);
         let mut answers = Vec::new();
         let all = async {
             while let Some(answer) = asked.next().await {
@@ -140,11 +93,11 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         topic: &Topic,
         settings: &SubscriptionSettings,
         subscription: &Subscription,
-        code: &SecretText,
+        pending: &PendingHandshake,
     ) -> Answer {
-        let validation = settings.endpoint.validation;
-        let callback =
-            self.public_url.as_ref().map(|base| callback(base, &topic.name, &subscription.name, code));
+        let (validation, code) = (settings.endpoint.validation, &pending.code);
+        let path = ["validate", topic.name.as_str(), subscription.name.as_str(), code.expose()];
+        let callback = self.public_url.as_ref().map(|base| below(base, &path));
         let question = question(&Ask {
             subscription,
             validation,
@@ -169,28 +122,18 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         }
     }
 
-    /// The record with what endpoints said. What was changed or has called back meanwhile is left as it is.
-    fn conclude(&self, mut record: TopicRecord, answers: &[(Begun, Answer)]) -> TopicRecord {
+    /// The record with the answers of endpoints. A handshake that was replaced or called back meanwhile stays as it is.
+    fn conclude(&self, mut record: TopicRecord, answers: &[(PendingHandshake, Answer)]) -> TopicRecord {
         let now = self.clock.now();
-        for (Begun { name, code }, answer) in answers {
-            let Some(name) = spelling(&record.settings, name).cloned() else { continue };
-            let Some(settings) = record.settings.subscriptions.get_mut(&name) else { continue };
+        for (PendingHandshake { subscription, code }, answer) in answers {
+            let Some((name, settings)) = record.settings.subscription_mut(subscription) else { continue };
             if let Some(status) = concluded(settings, code, answer, now) {
-                tracing::info!(topic = %record.name, subscription = %name, ?answer, state = ?status.state, "endpoint asked");
+                tracing::info!(
+                    topic = %record.name, subscription = %name, ?answer, state = ?status.state, "endpoint asked"
+                );
                 settings.status = Some(status);
             }
         }
         record
     }
-}
-
-/// The URL where an endpoint may consent. `base` may have a path, with or without a final slash.
-fn callback(base: &Url, topic: &TopicName, subscription: &SubscriptionName, code: &SecretText) -> String {
-    let mut url = base.clone();
-    // An http(s) URL can always be a base, so there is always a path to extend.
-    if let Ok(mut segments) = url.path_segments_mut() {
-        let path = ["validate", topic.as_str(), subscription.as_str(), code.expose()];
-        segments.pop_if_empty().extend(path);
-    }
-    url.into()
 }

@@ -1,4 +1,4 @@
-//! The publish keys of topics: shown, made, made anew, taken away. What a key opens is decided in core.
+//! The publish keys of topics: shown, made, replaced, taken away.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -6,14 +6,15 @@ use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{KeyName, TopicKeysView};
 use posthaste_core::model::name::TopicName;
 use posthaste_core::stored::topic::TopicRecord;
-use posthaste_ports::{Clock, Entropy};
+use posthaste_ports::Ports;
 use serde::Deserialize;
 
-use crate::answer::{Failure, Shown};
 use crate::document::{BadRequests, Problems, Unchanged, UnknownKey, UnknownTopic};
-use crate::input::{At, TopicPath};
-use crate::records::unknown_topic;
-use crate::{Managed, Store, Webhooks};
+use crate::error::{ApiError, unknown_topic};
+use crate::extract::Path;
+use crate::manage::Managed;
+use crate::paths::TopicPath;
+use crate::response::JsonResponse;
 
 /// The path of a key.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -33,11 +34,11 @@ pub(crate) struct KeyPath {
 #[utoipa::path(get, path = "/topics/{topic}/keys", tag = "topics", params(TopicPath),
     responses((status = 200, description = "The keys, in clear", body = TopicKeysView),
         BadRequests, UnknownTopic, Problems))]
-pub(crate) async fn get_keys<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<TopicPath>,
-) -> Result<Shown<TopicKeysView>, Failure> {
-    Ok(Shown::new(manage.existing(&path.topic).await?.shown_keys()))
+pub(crate) async fn get_keys<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<TopicPath>,
+) -> Result<JsonResponse<TopicKeysView>, ApiError> {
+    Ok(JsonResponse::new(manage.existing(&path.topic).await?.shown_keys()))
 }
 
 /// Make one of a topic's publish keys, or make it anew
@@ -48,19 +49,19 @@ pub(crate) async fn get_keys<S: Store, D: Store, W: Webhooks, C: Clock, E: Entro
 #[utoipa::path(post, path = "/topics/{topic}/keys/{key}/regenerate", tag = "topics", params(KeyPath),
     responses((status = 200, description = "The keys, in clear", body = TopicKeysView),
         BadRequests, UnknownTopic, Unchanged, Problems))]
-pub(crate) async fn regenerate_key<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<KeyPath>,
-) -> Result<Shown<TopicKeysView>, Failure> {
+pub(crate) async fn regenerate_key<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<KeyPath>,
+) -> Result<JsonResponse<TopicKeysView>, ApiError> {
     let editor = manage.editor();
     let edit = |present: Option<TopicRecord>| {
         let mut record = present.ok_or_else(|| unknown_topic(&path.topic))?;
         record.set_key(path.key, editor.key());
         Ok((record, ()))
     };
-    let (record, ()) = manage.change(&path.topic, edit).await?;
+    let (record, ()) = manage.change(&path.topic, &[], edit).await?;
     tracing::info!(topic = %record.name, key = %path.key, "publish key made anew");
-    Ok(Shown::new(record.shown_keys()))
+    Ok(JsonResponse::new(record.shown_keys()))
 }
 
 /// Take a key of another tier away
@@ -68,10 +69,10 @@ pub(crate) async fn regenerate_key<S: Store, D: Store, W: Webhooks, C: Clock, E:
 /// It stops working as soon as every worker has read the change. `key1` and `key2` can be made anew only (400).
 #[utoipa::path(delete, path = "/topics/{topic}/keys/{key}", tag = "topics", params(KeyPath),
     responses((status = 204, description = "Taken away"), BadRequests, UnknownKey, Unchanged, Problems))]
-pub(crate) async fn delete_key<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<KeyPath>,
-) -> Result<StatusCode, Failure> {
+pub(crate) async fn delete_key<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<KeyPath>,
+) -> Result<StatusCode, ApiError> {
     let edit = |present: Option<TopicRecord>| {
         let mut record = present.ok_or_else(|| unknown_topic(&path.topic))?;
         match record.remove_key(path.key) {
@@ -80,7 +81,7 @@ pub(crate) async fn delete_key<S: Store, D: Store, W: Webhooks, C: Clock, E: Ent
             None => Err(permanent(path.key)),
         }
     };
-    let (record, ()) = manage.change(&path.topic, edit).await?;
+    let (record, ()) = manage.change(&path.topic, &[], edit).await?;
     tracing::info!(topic = %record.name, key = %path.key, "publish key taken away");
     Ok(StatusCode::NO_CONTENT)
 }

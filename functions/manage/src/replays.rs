@@ -1,12 +1,9 @@
-//! Replays: dead letters delivered again. What is asked for is written down here; `wake` carries it out.
+//! Replays of dead letters. A request is recorded here; wake carries it out.
 
 mod preview;
 mod records;
 
-use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::http::header::{CACHE_CONTROL, HeaderValue, LOCATION};
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{
@@ -15,15 +12,16 @@ use posthaste_core::api::{
 use posthaste_core::release::replay::{ReplayRequestError, Selection};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::replay::ReplayRecord;
-use posthaste_ports::{Clock, Entropy};
+use posthaste_ports::{Clock, Entropy, Ports};
 use serde::Deserialize;
 
-use crate::answer::{Failure, Shown};
 use crate::document::{BadRequests, NoReplay, Problems, Unchanged, UnknownSubscription};
-use crate::edit::spelling;
-use crate::input::{Asked, At, MaybeWritten, PageQuery, SubscriptionPath, page_items};
-use crate::subscriptions::unknown_subscription;
-use crate::{Managed, Store, Webhooks, cursor};
+use crate::error::{ApiError, unknown_subscription};
+use crate::extract::{OptionalJsonBody, Path, Query};
+use crate::manage::Managed;
+use crate::paging::{Page, PageQuery};
+use crate::paths::SubscriptionPath;
+use crate::response::JsonResponse;
 
 /// The path of a replay.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -45,20 +43,21 @@ pub(crate) struct ReplayPath {
         (status = 202, description = "It is written down", body = ReplayView,
             headers(("Location" = String, description = "Where it is shown"))),
         BadRequests, UnknownSubscription, Unchanged, Problems))]
-pub(crate) async fn replay<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<SubscriptionPath>,
-    MaybeWritten(request): MaybeWritten<ReplayRequest>,
-) -> Result<Response, Failure> {
+pub(crate) async fn replay<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<SubscriptionPath>,
+    OptionalJsonBody(request): OptionalJsonBody<ReplayRequest>,
+) -> Result<Response, ApiError> {
     let record = manage.existing(&path.topic).await?;
-    let name = spelling(&record.settings, &path.name).ok_or_else(|| unknown_subscription(&path))?;
-    let (topic, settings, now) = (&record.name, &record.settings.subscriptions[name], manage.clock.now());
+    let (name, settings) =
+        record.settings.subscription(&path.name).ok_or_else(|| unknown_subscription(&path))?;
+    let (topic, now) = (&record.name, manage.clock.now());
     let selection = Selection::new(topic, name, &request, now).map_err(|error| bad_settings(&error))?;
     let created = record.created(name);
     if request.dry_run {
         let output = settings.delivery_schema.unwrap_or(record.settings.input_schema);
         let preview: ReplayPreview = manage.preview(&selection, (output, &created)).await?;
-        return Ok(Shown::new(preview).into_response());
+        return Ok(JsonResponse::new(preview).into_response());
     }
     let id = layout::replay_id(now, &manage.entropy.uuid().to_string());
     let mut replay = ReplayRecord::new(id, topic.clone(), (name.clone(), &created), request, now);
@@ -67,7 +66,8 @@ pub(crate) async fn replay<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy
     }
     manage.begin_replay(&replay).await?;
     tracing::info!(replay = replay.id, %topic, subscription = %name, "a replay was asked for");
-    Ok(accepted(&replay))
+    let location = format!("/replays/{}", replay.id);
+    Ok(JsonResponse::accepted(replay.shown(), location).into_response())
 }
 
 /// List replays
@@ -75,24 +75,23 @@ pub(crate) async fn replay<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy
 /// The oldest first. One is kept for 30 days.
 #[utoipa::path(get, path = "/replays", tag = "dead letters", params(PageQuery),
     responses((status = 200, description = "One page of replays", body = ReplayPage), BadRequests, Problems))]
-pub(crate) async fn list_replays<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    Asked(query): Asked<PageQuery>,
-) -> Result<Shown<ReplayPage>, Failure> {
-    let items = page_items(query.limit)?;
-    let after = cursor::parse(query.cursor.as_deref())?;
-    Ok(Shown::new(manage.replays(after.as_deref(), items).await?))
+pub(crate) async fn list_replays<P: Ports>(
+    State(manage): Managed<P>,
+    Query(query): Query<PageQuery>,
+) -> Result<JsonResponse<ReplayPage>, ApiError> {
+    let page = Page::parse(query.limit, query.cursor.as_deref())?;
+    Ok(JsonResponse::new(manage.replays(&page).await?))
 }
 
 /// Show a replay
 #[utoipa::path(get, path = "/replays/{id}", tag = "dead letters", params(ReplayPath),
     responses((status = 200, description = "The replay", body = ReplayView), NoReplay, BadRequests, Problems))]
-pub(crate) async fn show_replay<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<ReplayPath>,
-) -> Result<Shown<ReplayView>, Failure> {
+pub(crate) async fn show_replay<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<ReplayPath>,
+) -> Result<JsonResponse<ReplayView>, ApiError> {
     let (replay, _) = manage.existing_replay(&path.id).await?;
-    Ok(Shown::new(replay.shown()))
+    Ok(JsonResponse::new(replay.shown()))
 }
 
 /// Cancel a replay
@@ -101,22 +100,13 @@ pub(crate) async fn show_replay<S: Store, D: Store, W: Webhooks, C: Clock, E: En
 #[utoipa::path(delete, path = "/replays/{id}", tag = "dead letters", params(ReplayPath),
     responses((status = 200, description = "The replay as it is now", body = ReplayView),
         NoReplay, BadRequests, Unchanged, Problems))]
-pub(crate) async fn cancel_replay<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<ReplayPath>,
-) -> Result<Shown<ReplayView>, Failure> {
-    Ok(Shown::new(manage.end_replay(&path.id).await?.shown()))
+pub(crate) async fn cancel_replay<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<ReplayPath>,
+) -> Result<JsonResponse<ReplayView>, ApiError> {
+    Ok(JsonResponse::new(manage.end_replay(&path.id).await?.shown()))
 }
 
 fn bad_settings(error: &ReplayRequestError) -> Problem {
     Problem::new(ProblemKind::BadSettings).member(error.member()).detail(error.to_string())
-}
-
-fn accepted(replay: &ReplayRecord) -> Response {
-    let mut response = (StatusCode::ACCEPTED, Json(replay.shown())).into_response();
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Ok(location) = HeaderValue::try_from(format!("/replays/{}", replay.id)) {
-        response.headers_mut().insert(LOCATION, location);
-    }
-    response
 }

@@ -1,22 +1,17 @@
-//! Rotating a subscription's signing secret: a new one is made and signs first, the old ones go on for a while.
-
-use std::time::Duration;
+//! Rotation of a subscription's signing secret: a new one is made and signs first, the old ones sign for a while.
 
 use axum::extract::State;
-use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{RotateSecret, RotatedSecret, RotationError, SecretText, SubscriptionSettings};
-use posthaste_core::attempt::signature::{SignatureKind, SigningSecret};
-use posthaste_core::stored::topic::TopicRecord;
-use posthaste_ports::{Clock, Entropy};
+use posthaste_core::api::{RotateSecret, RotatedSecret, SubscriptionSettings};
+use posthaste_core::model::name::SubscriptionName;
+use posthaste_ports::Ports;
 
-use crate::answer::{Failure, Shown};
 use crate::conditions::{Conditions, subscription_etag};
 use crate::document::{BadRequests, BadWrites, FullOfSecrets, Problems, UnknownSubscription};
-use crate::edit::{Editor, spelling};
-use crate::input::{At, MaybeWritten, SubscriptionPath};
-use crate::records::unknown_topic;
-use crate::subscriptions::unknown_subscription;
-use crate::{Managed, Store, Webhooks};
+use crate::error::ApiError;
+use crate::extract::{OptionalJsonBody, Path};
+use crate::manage::Managed;
+use crate::paths::SubscriptionPath;
+use crate::response::JsonResponse;
 
 /// Rotate a subscription's signing secret
 ///
@@ -30,58 +25,17 @@ use crate::{Managed, Store, Webhooks};
     responses((status = 200, description = "Rotated: the new secret, in clear", body = RotatedSecret,
             headers(("ETag" = String, description = "The subscription's version, for If-Match"))),
         BadRequests, UnknownSubscription, BadWrites, FullOfSecrets, Problems))]
-pub(crate) async fn rotate_secret<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<SubscriptionPath>,
+pub(crate) async fn rotate_secret<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<SubscriptionPath>,
     conditions: Conditions,
-    MaybeWritten(written): MaybeWritten<RotateSecret>,
-) -> Result<Shown<RotatedSecret>, Failure> {
+    OptionalJsonBody(written): OptionalJsonBody<RotateSecret>,
+) -> Result<JsonResponse<RotatedSecret>, ApiError> {
     let editor = manage.editor();
-    let edit = |present: Option<TopicRecord>| {
-        let mut record = present.ok_or_else(|| unknown_topic(&path.topic))?;
-        let name = spelling(&record.settings, &path.name).ok_or_else(|| unknown_subscription(&path))?.clone();
-        conditions.check(Some(&subscription_etag(&record, &record.settings.subscriptions[&name])))?;
-        let settings =
-            record.settings.subscriptions.get_mut(&name).ok_or_else(|| unknown_subscription(&path))?;
-        let made = editor.rotate(settings, &written)?;
-        Ok((record, (name, made)))
+    let rotate = |_: &SubscriptionName, settings: &mut SubscriptionSettings| {
+        editor.rotate_secret(&mut settings.signing, &written)
     };
-    let (record, (name, made)) = manage.change(&path.topic, edit).await?;
-    let settings = &record.settings.subscriptions[&name];
-    let body = rotated(settings, made);
-    tracing::info!(topic = %record.name, subscription = %name, kind = ?body.kind, "signing secret rotated");
-    Ok(Shown::versioned(body, subscription_etag(&record, settings)))
-}
-
-impl<E: Entropy> Editor<'_, E> {
-    /// Rotates the secret of a subscription and answers the new one.
-    fn rotate(
-        &self,
-        settings: &mut SubscriptionSettings,
-        written: &RotateSecret,
-    ) -> Result<SecretText, Problem> {
-        let made = self.secret(settings.signing.kind_to_make(written.kind));
-        let overlap: Option<Duration> = written.overlap.map(|overlap| overlap.0);
-        let next = settings.signing.rotated(made.clone(), overlap, self.now);
-        settings.signing = next.map_err(|error| problem(&error))?;
-        Ok(made)
-    }
-}
-
-fn rotated(settings: &SubscriptionSettings, made: SecretText) -> RotatedSecret {
-    let public_key = SigningSecret::parse(made.expose()).ok().and_then(|secret| secret.public_key());
-    RotatedSecret {
-        kind: SignatureKind::of(made.expose()),
-        public_key: public_key.map(|key| key.to_string()),
-        signing: settings.signing.shown(),
-        secret: made,
-    }
-}
-
-fn problem(error: &RotationError) -> Problem {
-    let problem = match error {
-        RotationError::Overlap(_) => Problem::new(ProblemKind::BadSettings).member("overlap"),
-        RotationError::Full { .. } => Problem::new(ProblemKind::Incompatible),
-    };
-    problem.detail(error.to_string())
+    let (record, name, rotated) = manage.change_subscription(&path, &conditions, rotate).await?;
+    tracing::info!(topic = %record.name, subscription = %name, kind = ?rotated.kind, "signing secret rotated");
+    Ok(JsonResponse::versioned(rotated, subscription_etag(&record, &record.settings.subscriptions[&name])))
 }

@@ -1,4 +1,4 @@
-//! How the program is: pressure and health.
+//! Pressure and health of the installation.
 
 use std::error::Error;
 
@@ -6,11 +6,12 @@ use axum::extract::State;
 use posthaste_core::api::{HealthView, PressureView};
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::pressure::PRESSURE_KEY;
-use posthaste_ports::{Clock, Entropy};
+use posthaste_ports::{Clock, ObjectStore, Ports};
 
-use crate::answer::{Failure, Shown, store_problem};
 use crate::document::{Problems, StoreDown};
-use crate::{Managed, Store, Webhooks};
+use crate::error::ApiError;
+use crate::manage::Managed;
+use crate::response::JsonResponse;
 
 /// Show the pressure
 ///
@@ -18,12 +19,12 @@ use crate::{Managed, Store, Webhooks};
 /// old (`freshness`) that is less than it says.
 #[utoipa::path(get, path = "/pressure", tag = "status",
     responses((status = 200, description = "The pressure", body = PressureView), Problems))]
-pub(crate) async fn pressure<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-) -> Result<Shown<PressureView>, Failure> {
-    let object = manage.state.get(PRESSURE_KEY).await.map_err(|error| store_problem(&error))?;
+pub(crate) async fn pressure<P: Ports>(
+    State(manage): Managed<P>,
+) -> Result<JsonResponse<PressureView>, ApiError> {
+    let object = manage.state.get(PRESSURE_KEY).await?;
     let state = object.map(|object| PressureState::parse(&object.bytes)).transpose();
-    Ok(Shown::new(match state {
+    Ok(JsonResponse::new(match state {
         Ok(state) => PressureView::new(state.as_ref(), manage.clock.now()),
         Err(error) => {
             tracing::error!(
@@ -41,10 +42,10 @@ pub(crate) async fn pressure<S: Store, D: Store, W: Webhooks, C: Clock, E: Entro
 #[utoipa::path(get, path = "/health", tag = "status", security(()),
     responses((status = 200, description = "It works", body = HealthView),
         StoreDown))]
-pub(crate) async fn health<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-) -> Result<Shown<HealthView>, Failure> {
+pub(crate) async fn health<P: Ports>(
+    State(manage): Managed<P>,
+) -> Result<JsonResponse<HealthView>, ApiError> {
     // Any read will do; this object is small.
-    manage.state.get(PRESSURE_KEY).await.map_err(|error| store_problem(&error))?;
-    Ok(Shown::new(HealthView { status: "ok".to_owned() }))
+    manage.state.get(PRESSURE_KEY).await?;
+    Ok(JsonResponse::new(HealthView { status: "ok".to_owned() }))
 }

@@ -2,22 +2,21 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{SubscriptionPage, SubscriptionSettings};
 use posthaste_core::stored::topic::TopicRecord;
-use posthaste_ports::{Clock, Entropy};
+use posthaste_ports::{Clock, Ports};
 
-use crate::answer::{Failure, Shown};
 use crate::conditions::{Conditions, subscription_etag};
 use crate::document::{
     BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownSubscription, UnknownTopic,
 };
-use crate::edit::{Placed, spelling};
-use crate::force::{Holds, links};
-use crate::input::{Asked, At, PageQuery, SubscriptionPath, TopicPath, Written, page_items};
-use crate::records::unknown_topic;
-use crate::topics::reveal_made_secret;
-use crate::{Managed, Store, Webhooks, cursor};
+use crate::error::{ApiError, unknown_subscription, unknown_topic};
+use crate::extract::{JsonBody, Path, Query};
+use crate::health_changes::HealthChanges;
+use crate::manage::Managed;
+use crate::paging::{Page, PageQuery, cursor};
+use crate::paths::{SubscriptionPath, TopicPath};
+use crate::response::JsonResponse;
 
 /// List a topic's subscriptions
 ///
@@ -25,26 +24,23 @@ use crate::{Managed, Store, Webhooks, cursor};
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions", tag = "subscriptions", params(TopicPath, PageQuery),
     responses((status = 200, description = "One page of subscriptions", body = SubscriptionPage),
         BadRequests, UnknownTopic, Problems))]
-pub(crate) async fn list_subscriptions<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<TopicPath>,
-    Asked(query): Asked<PageQuery>,
-) -> Result<Shown<SubscriptionPage>, Failure> {
-    let items = page_items(query.limit)?;
-    let after = cursor::parse(query.cursor.as_deref())?.unwrap_or_default();
-    let record = manage.existing(&path.topic).await?;
-    let mut named: Vec<_> =
-        record.settings.subscriptions.iter().map(|(name, s)| (name.folded(), name, s)).collect();
-    named.sort_by(|(one, ..), (other, ..)| one.cmp(other));
-    let rest = named.iter().skip_while(|(folded, ..)| *folded <= after);
-    let page: Vec<_> = rest.clone().take(items).collect();
-    let cursor = match page.last() {
-        Some((folded, ..)) if rest.count() > items => Some(cursor::render(folded)),
-        Some(_) | None => None,
-    };
+pub(crate) async fn list_subscriptions<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<TopicPath>,
+    Query(query): Query<PageQuery>,
+) -> Result<JsonResponse<SubscriptionPage>, ApiError> {
+    let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
+    let (record, after) = (manage.existing(&path.topic).await?, after.unwrap_or_default());
+    let mut rest: Vec<_> =
+        record.settings.subscriptions.iter().map(|(name, it)| (name.folded(), name, it)).collect();
+    rest.retain(|(folded, ..)| *folded > after);
+    rest.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    let has_more = rest.len() > items;
+    rest.truncate(items);
+    let cursor = rest.last().filter(|_| has_more).map(|(folded, ..)| cursor(folded));
     let now = manage.clock.now();
-    let subscriptions = page.iter().map(|(_, name, settings)| settings.shown(name, now)).collect();
-    Ok(Shown::new(SubscriptionPage { subscriptions, cursor }))
+    let subscriptions = rest.iter().map(|(_, name, settings)| settings.shown(name, now)).collect();
+    Ok(JsonResponse::new(SubscriptionPage { subscriptions, cursor }))
 }
 
 /// Show a subscription
@@ -54,14 +50,17 @@ pub(crate) async fn list_subscriptions<S: Store, D: Store, W: Webhooks, C: Clock
     responses((status = 200, description = "The subscription", body = SubscriptionSettings,
         headers(("ETag" = String, description = "Its version, for If-Match"))),
         BadRequests, UnknownSubscription, Problems))]
-pub(crate) async fn get_subscription<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<SubscriptionPath>,
-) -> Result<Shown<SubscriptionSettings>, Failure> {
+pub(crate) async fn get_subscription<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<SubscriptionPath>,
+) -> Result<JsonResponse<SubscriptionSettings>, ApiError> {
     let record = manage.existing(&path.topic).await?;
-    let name = spelling(&record.settings, &path.name).ok_or_else(|| unknown_subscription(&path))?;
-    let settings = &record.settings.subscriptions[name];
-    Ok(Shown::versioned(settings.shown(name, manage.clock.now()), subscription_etag(&record, settings)))
+    let (name, settings) =
+        record.settings.subscription(&path.name).ok_or_else(|| unknown_subscription(&path))?;
+    Ok(JsonResponse::versioned(
+        settings.shown(name, manage.clock.now()),
+        subscription_etag(&record, settings),
+    ))
 }
 
 /// Create or replace a subscription
@@ -78,29 +77,28 @@ pub(crate) async fn get_subscription<S: Store, D: Store, W: Webhooks, C: Clock, 
     responses((status = 200, description = "Replaced", body = SubscriptionSettings),
         (status = 201, description = "Created", body = SubscriptionSettings),
         BadRequests, UnknownTopic, BadWrites, Unchanged, Problems))]
-pub(crate) async fn put_subscription<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<SubscriptionPath>,
+pub(crate) async fn put_subscription<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<SubscriptionPath>,
     conditions: Conditions,
-    Written(written): Written<SubscriptionSettings>,
-) -> Result<Shown<SubscriptionSettings>, Failure> {
+    JsonBody(written): JsonBody<SubscriptionSettings>,
+) -> Result<JsonResponse<SubscriptionSettings>, ApiError> {
     let (editor, until) = (manage.editor(), manage.work_ends());
     let edit = |present: Option<TopicRecord>| {
-        let record = present.ok_or_else(|| unknown_topic(&path.topic))?;
+        let mut record = present.ok_or_else(|| unknown_topic(&path.topic))?;
         conditions.check(present_etag(&record, &path).as_deref())?;
-        editor.put_subscription(record, &path.name, &written)
+        let change = editor.put_subscription(&record.name, &mut record.settings, &path.name, &written)?;
+        Ok((record, change))
     };
-    let named = |placed: &Placed| vec![placed.name.clone()];
-    let (record, placed) = manage.change_naming(&path.topic, named, edit).await?;
-    tracing::info!(topic = %record.name, subscription = %placed.name, is_new = placed.is_new, "subscription written");
-    manage.settle_placed(&record, std::slice::from_ref(&placed), until).await;
-    let begun = placed.begun.clone().into_iter().collect();
-    let record = manage.shake_hands_after_write(record, begun, until).await;
+    let (record, change) = manage.change(&path.topic, &[&path.name], edit).await?;
+    tracing::info!(
+        topic = %record.name, subscription = %change.name, is_new = change.is_new, "subscription written"
+    );
+    let record = manage.follow_up(record, std::slice::from_ref(&change), until).await;
     let settings =
-        record.settings.subscriptions.get(&placed.name).ok_or_else(|| unknown_subscription(&path))?;
-    let mut shown = settings.shown(&placed.name, manage.clock.now());
-    reveal_made_secret(&record, &placed, &mut shown);
-    Ok(Shown::put(shown, subscription_etag(&record, settings), placed.is_new))
+        record.settings.subscriptions.get(&change.name).ok_or_else(|| unknown_subscription(&path))?;
+    let shown = change.shown(settings, manage.clock.now());
+    Ok(JsonResponse::put(shown, subscription_etag(&record, settings), change.is_new))
 }
 
 /// Delete a subscription
@@ -111,34 +109,29 @@ pub(crate) async fn put_subscription<S: Store, D: Store, W: Webhooks, C: Clock, 
         ("If-Match" = Option<String>, Header, description = "Delete only if this is its version")),
     responses((status = 204, description = "Deleted"), BadRequests, UnknownSubscription,
         FailedPrecondition, Unchanged, Problems))]
-pub(crate) async fn delete_subscription<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<SubscriptionPath>,
+pub(crate) async fn delete_subscription<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<SubscriptionPath>,
     conditions: Conditions,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ApiError> {
     let edit = |present: Option<TopicRecord>| {
         let mut record = present.ok_or_else(|| unknown_topic(&path.topic))?;
-        let name = spelling(&record.settings, &path.name).ok_or_else(|| unknown_subscription(&path))?.clone();
+        let name =
+            record.settings.stored_name(&path.name).ok_or_else(|| unknown_subscription(&path))?.clone();
         conditions.check(present_etag(&record, &path).as_deref())?;
         let removed = record.settings.subscriptions.remove(&name);
         Ok((record, (name, removed)))
     };
     let until = manage.work_ends();
-    let (record, (name, removed)) = manage.change(&path.topic, edit).await?;
+    let (record, (name, removed)) = manage.change(&path.topic, &[], edit).await?;
     tracing::info!(topic = %record.name, subscription = %name, "subscription deleted");
-    let mut holds = Holds::default();
-    holds.forget(&record.name, &name, removed.iter().flat_map(|settings| links(&settings.endpoint)));
-    manage.settle_after_write(&record.name, &holds, until).await;
+    let mut health = HealthChanges::default();
+    health.forget(&record.name, &name, removed.iter().flat_map(|settings| settings.endpoint.links()));
+    manage.apply_after_write(&record.name, &health, until).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
 fn present_etag(record: &TopicRecord, path: &SubscriptionPath) -> Option<String> {
-    let name = spelling(&record.settings, &path.name)?;
-    Some(subscription_etag(record, record.settings.subscriptions.get(name)?))
-}
-
-/// The problem of a subscription that is not there.
-pub(crate) fn unknown_subscription(path: &SubscriptionPath) -> Problem {
-    let detail = format!("the topic {} has no subscription {}", path.topic, path.name);
-    Problem::new(ProblemKind::UnknownSubscription).detail(detail)
+    let (_, settings) = record.settings.subscription(&path.name)?;
+    Some(subscription_etag(record, settings))
 }

@@ -1,52 +1,52 @@
-//! Topics and subscriptions that go by themselves: what wake must know to find them, and what counts as their use.
+//! Temporary topics and subscriptions: the marks by which wake finds them, and the notes of their use.
 
+use std::error::Error;
+use std::time::Duration;
+
+use bytes::Bytes;
 use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::TopicRecord;
-use posthaste_ports::{Clock, Entropy, PutCondition};
+use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
 use posthaste_services::activity::ActivityError;
 
-use crate::answer::store_problem;
-use crate::edit::spelling;
-use crate::{Manage, Store, Webhooks};
+use crate::error::ApiError;
+use crate::manage::Manage;
 
-impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
-    /// Notes that a topic is temporary, or has temporary subscriptions, and that those that are about to be changed, or
-    /// were named by whoever writes, are in use. Before the record is written: a note too many is tidied up by wake, one too few would keep for ever what
-    /// should go, or let go what was just written.
+impl<P: Ports> Manage<P> {
+    /// Marks a topic that is temporary or has temporary subscriptions, and notes the use of those that this write changes
+    /// or that the user named. It runs before the record is written: wake removes a note too many; with one too few,
+    /// something would stay for ever, or would go although it was just written.
     pub(crate) async fn note_temporary(
         &self,
         present: Option<&TopicRecord>,
         next: &TopicRecord,
-        named: &[SubscriptionName],
-    ) -> Result<(), Problem> {
+        named: &[&SubscriptionName],
+    ) -> Result<(), ApiError> {
         if !next.is_temporary() {
             return Ok(());
         }
-        let key = layout::temporary(&next.name);
-        let noted = self.state.put(&key, bytes::Bytes::new(), PutCondition::Always).await;
-        noted.map_err(|error| store_problem(&error))?;
+        self.state.put(&layout::temporary(&next.name), Bytes::new(), PutCondition::Always).await?;
         for (name, settings) in &next.settings.subscriptions {
             let before = present.and_then(|present| present.settings.subscriptions.get(name));
-            if before != Some(settings) || named.contains(name) {
+            if before != Some(settings) || named.iter().any(|named| named.folded() == name.folded()) {
                 self.note_use(&next.name, name, settings).await?;
             }
         }
         Ok(())
     }
 
-    /// Notes that somebody looks at a subscription's dead letters. If that cannot be noted, they are shown all the same.
+    /// Notes that somebody reads a subscription's dead letters. If that fails, they are shown all the same.
     pub(crate) async fn note_dead_letter_read(&self, topic: &TopicName, name: &SubscriptionName) {
-        let Ok(Some((record, _))) = self.load(topic).await else { return };
-        let now = self.clock.now();
+        let Ok(Some(record)) = self.load(topic).await else { return };
         if let Some(idle) = record.settings.auto_delete_on_idle {
-            let noted = self.activity.note(&self.state, &layout::topic_activity(topic), idle.0, now).await;
-            log_failure(topic, noted.err().as_ref());
+            // A failure is logged.
+            let _ = self.note(topic, &layout::topic_activity(topic), idle.0).await;
         }
-        let Some(name) = spelling(&record.settings, name) else { return };
-        if self.note_use(topic, name, &record.settings.subscriptions[name]).await.is_err() {
+        let Some((name, settings)) = record.settings.subscription(name) else { return };
+        if self.note_use(topic, name, settings).await.is_err() {
             tracing::warn!(%topic, subscription = %name, "the use of a subscription not noted");
         }
     }
@@ -56,22 +56,19 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         topic: &TopicName,
         name: &SubscriptionName,
         settings: &SubscriptionSettings,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ApiError> {
         let Some(idle) = settings.auto_delete_on_idle else { return Ok(()) };
-        let key = layout::subscription_activity(topic, name);
-        let noted = self.activity.note(&self.state, &key, idle.0, self.clock.now()).await;
+        self.note(topic, &layout::subscription_activity(topic, name), idle.0).await
+    }
+
+    async fn note(&self, topic: &TopicName, key: &str, idle: Duration) -> Result<(), ApiError> {
+        let noted = self.activity.note(&self.state, key, idle, self.clock.now()).await;
         noted.map_err(|error| {
-            log_failure(topic, Some(&error));
+            tracing::warn!(%topic, error = &error as &dyn Error, "activity not noted");
             match error {
-                ActivityError::Store(error) => store_problem(&error),
-                ActivityError::Note(_) => Problem::new(ProblemKind::Internal),
+                ActivityError::Store(error) => error.into(),
+                ActivityError::Note(_) => Problem::new(ProblemKind::Internal).into(),
             }
         })
-    }
-}
-
-fn log_failure(topic: &TopicName, error: Option<&ActivityError>) {
-    if let Some(error) = error {
-        tracing::warn!(%topic, error = error as &dyn std::error::Error, "activity not noted");
     }
 }

@@ -1,4 +1,4 @@
-//! A test event: one real attempt at a subscription's endpoint, shown as it went. Nothing is queued, tried again or
+//! Test events: one real attempt at a subscription's endpoint, shown as it went. Nothing is queued, retried or
 //! dead-lettered.
 
 mod secrets;
@@ -18,20 +18,20 @@ use posthaste_core::attempt::request::{AttemptContext, Outgoing, request};
 use posthaste_core::events::test_event::{TestEventError, given, sample};
 use posthaste_core::model::hops::Hops;
 use posthaste_core::model::topic::Subscription;
-use posthaste_ports::{Clock, Entropy, WebhookAnswer, WebhookRequest, WebhookResponse};
+use posthaste_ports::{Clock, Entropy, Ports, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
 
 use self::secrets::Secrets;
-use crate::answer::{Failure, Shown};
 use crate::document::{BadRequests, Problems, UnknownSubscription, WrongStates};
-use crate::input::{At, Sent, SubscriptionPath};
-use crate::subscriptions::unknown_subscription;
-use crate::{Managed, Store, Webhooks};
+use crate::error::{ApiError, unknown_subscription};
+use crate::extract::{Path, RawBody};
+use crate::manage::Managed;
+use crate::paths::SubscriptionPath;
+use crate::response::JsonResponse;
 
-/// How long the endpoint has at most, so that its answer still comes within the request's time limit.
+/// Longest time for the endpoint, so that its answer still comes within the request's time limit.
 const TIMEOUT_MAX: Duration = Duration::from_secs(20);
 
-/// What is said of a subscription whose endpoint is asked and has not consented. Not even a test goes where nobody
-/// agreed to receive anything.
+/// The problem of a subscription whose endpoint must consent and has not: not even a test event goes there.
 const NOT_CONSENTED: &str = "its endpoint has not consented to events; validate asks it again";
 
 /// Send a test event
@@ -44,11 +44,11 @@ const NOT_CONSENTED: &str = "its endpoint has not consented to events; validate 
     params(SubscriptionPath), request_body(content = Option<serde_json::Value>, content_type = "application/json"),
     responses((status = 200, description = "The attempt, whether it succeeded or not", body = TestAttempt),
         BadRequests, UnknownSubscription, WrongStates, Problems))]
-pub(crate) async fn test_event<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    At(path): At<SubscriptionPath>,
-    Sent(body): Sent,
-) -> Result<Shown<TestAttempt>, Failure> {
+pub(crate) async fn test_event<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<SubscriptionPath>,
+    RawBody(body): RawBody,
+) -> Result<JsonResponse<TestAttempt>, ApiError> {
     let record = manage.existing(&path.topic).await?;
     let topic = record.compile().map_err(|error| {
         tracing::error!(topic = %path.topic, error = &error as &dyn Error, "a topic record cannot be used");
@@ -93,7 +93,7 @@ pub(crate) async fn test_event<S: Store, D: Store, W: Webhooks, C: Clock, E: Ent
     tracing::info!(
         topic = %topic.name, subscription = %subscription.name, outcome = attempt.outcome, "a test event was sent"
     );
-    Ok(Shown::new(attempt))
+    Ok(JsonResponse::new(attempt))
 }
 
 fn bad_event(error: &TestEventError) -> Problem {
@@ -116,7 +116,7 @@ fn shown_request(subscription: &Subscription, headers: &HeaderMap, body: &[Bytes
     }
 }
 
-/// What came of the attempt, and why where the status alone does not say it.
+/// The outcome of the attempt, and the reason where the status alone does not give it.
 fn judge(subscription: &Subscription, event: &[u8], answer: &WebhookAnswer) -> (Outcome, Option<String>) {
     let response = match &answer.result {
         Ok(response) => response,
@@ -162,7 +162,7 @@ fn shown_response(response: &WebhookResponse, secrets: &Secrets) -> TestResponse
     }
 }
 
-/// Headers as text; of one that is secret nothing is shown.
+/// Headers as text; the value of a secret one is masked.
 fn shown_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     let mut shown = BTreeMap::<String, String>::new();
     for (name, value) in headers {

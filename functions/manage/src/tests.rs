@@ -37,9 +37,15 @@ use tower::ServiceExt;
 
 use self::endpoint::Endpoint;
 use self::memory::{FixedClock, Memory, Numbers};
+use posthaste_ports::Bundle;
+use posthaste_testkit::memory::MemoryQueue;
+
 use crate::{Manage, router};
 
 pub(crate) const ADMIN_KEY: &str = "the-admin-key-of-tests";
+
+/// The adapters of tests.
+pub(crate) type TestPorts = Bundle<MemoryQueue, Memory, Memory, Endpoint, FixedClock, Numbers>;
 
 pub(crate) struct Api {
     pub(crate) state: Memory,
@@ -84,7 +90,7 @@ impl Api {
     fn wire(state: Memory, dead_letters: Memory, publish_url: Option<url::Url>, admin_key: &str) -> Self {
         let (clock, endpoint) = (FixedClock::default(), Endpoint::default());
         let links = LinkHealth::new(state.clone(), clock.clone(), HealthSettings::default());
-        let manage = Manage {
+        let manage = Manage::<TestPorts> {
             links,
             state: state.clone(),
             dead_letters: dead_letters.clone(),

@@ -1,5 +1,5 @@
-//! The public keys of a subscription's `v1a` signatures. Receivers fetch them, so this needs no key; and because
-//! anybody may ask, it answers about one subscription, from one object, and does not tell what exists.
+//! The public keys of a subscription's `v1a` signatures. Receivers fetch them without a key. So each request reads one
+//! object for one subscription, and the answer does not tell what exists.
 
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
@@ -9,24 +9,23 @@ use posthaste_core::attempt::signature::SigningSecret;
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::topic::TopicRecord;
-use posthaste_ports::{Clock, Entropy};
+use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 
-use crate::answer::Failure;
 use crate::document::{BadRequests, Unavailable};
-use crate::edit::spelling;
-use crate::input::Asked;
-use crate::{Managed, Store, Webhooks};
+use crate::error::ApiError;
+use crate::extract::Query;
+use crate::manage::Managed;
 
-/// How long a receiver may keep the answer. A new key signs beside the old one for the overlap of its rotation, which
-/// is a day when nobody says otherwise, so a set of this age still verifies. With an overlap of zero, and before a first
-/// key, it does not: then receivers refuse for as long, which must be short, as a refusal may be for good.
+/// Time for which a receiver may keep the answer. A new key signs beside the old one for the overlap of its rotation, a
+/// day by default, so a set of this age still verifies. With an overlap of zero, and before a first key, it does not:
+/// then receivers refuse for as long, which must be short, as a refusal may be for good.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("public, max-age=60, must-revalidate");
 
 /// `content-type` of a JSON Web Key Set (RFC 7517 §8.5.2).
 const JWK_SET: HeaderValue = HeaderValue::from_static("application/jwk-set+json");
 
-/// Whose keys.
+/// The subscription that is asked about.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -46,12 +45,12 @@ pub(crate) struct KeysQuery {
 #[utoipa::path(get, path = "/.well-known/webhook-keys", tag = "subscriptions", security(()), params(KeysQuery),
     responses((status = 200, description = "The keys", body = WebhookKeys, content_type = "application/jwk-set+json"),
         BadRequests, Unavailable))]
-pub(crate) async fn webhook_keys<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy>(
-    State(manage): Managed<S, D, W, C, E>,
-    Asked(query): Asked<KeysQuery>,
-) -> Result<Response, Failure> {
+pub(crate) async fn webhook_keys<P: Ports>(
+    State(manage): Managed<P>,
+    Query(query): Query<KeysQuery>,
+) -> Result<Response, ApiError> {
     let now = manage.clock.now();
-    let record = manage.load(&query.topic).await?.map(|(record, _)| record);
+    let record = manage.load(&query.topic).await?;
     let keys =
         record.and_then(|record| subscription_keys(&record, &query.subscription, now)).unwrap_or_default();
     // The set is plain data with text keys: serialising it cannot fail.
@@ -60,7 +59,7 @@ pub(crate) async fn webhook_keys<S: Store, D: Store, W: Webhooks, C: Clock, E: E
 }
 
 fn subscription_keys(record: &TopicRecord, name: &SubscriptionName, now: Timestamp) -> Option<WebhookKeys> {
-    let settings = &record.settings.subscriptions[spelling(&record.settings, name)?];
+    let (_, settings) = record.settings.subscription(name)?;
     let secrets: Vec<_> =
         settings.signing.timed().filter_map(|(text, _)| SigningSecret::parse(text.expose()).ok()).collect();
     Some(WebhookKeys::of(&secrets, now))

@@ -8,7 +8,7 @@ use posthaste_core::events::notice::Notice;
 use posthaste_core::pressure::{PressureState, Transition};
 use posthaste_ports::{Clock, DrainSource, Entropy, ObjectStore, Probe, QueueReceiver, QueueSender};
 use posthaste_services::notifier::system_not_sent;
-use posthaste_services::{FanOut, NoticeError, Notifier};
+use posthaste_services::{FanOut, NoticeError, Notifier, timeout};
 
 use crate::Monitor;
 
@@ -44,12 +44,8 @@ where
         if written.untold.is_empty() {
             return;
         }
-        let told = tokio::select! {
-            biased;
-            told = self.notify(written) => told.map_err(Untold::Failed),
-            () = self.ports.clock.sleep(self.telling_time()) => Err(Untold::OutOfTime),
-        };
-        match told {
+        let told = timeout(&self.ports.clock, self.telling_time(), self.notify(written)).await;
+        match told.map_or(Err(Untold::OutOfTime), |told| told.map_err(Untold::Failed)) {
             Ok(()) => self.forget_told(),
             Err(untold) => report_untold(&untold, written),
         }

@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use posthaste_core::model::limits::REQUEST_BYTES_MAX;
 use posthaste_ports::Clock;
+use posthaste_services::timeout;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Why a body was not read.
@@ -64,16 +65,8 @@ impl BodyBudget {
 }
 
 /// Reads a body whole. One that arrived in one piece is not copied.
-pub(crate) async fn read<C: Clock>(
-    body: &mut Body,
-    clock: &C,
-    timeout: Duration,
-) -> Result<Bytes, BodyError> {
-    tokio::select! {
-        biased;
-        body = gather(body) => body,
-        () = clock.sleep(timeout) => Err(BodyError::TimedOut(timeout)),
-    }
+pub(crate) async fn read<C: Clock>(body: &mut Body, clock: &C, length: Duration) -> Result<Bytes, BodyError> {
+    timeout(clock, length, gather(body)).await.unwrap_or(Err(BodyError::TimedOut(length)))
 }
 
 async fn gather(body: &mut Body) -> Result<Bytes, BodyError> {

@@ -11,7 +11,8 @@ use posthaste_core::model::limits::IDEMPOTENCY_CLAIM_LENGTH;
 use posthaste_core::stored::idempotency::{
     Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
 };
-use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, PutCondition, QueueSender};
+use posthaste_ports::{Clock, ETag, Entropy, Object, ObjectStore, PutCondition, QueueSender};
+use posthaste_services::{Edit, UpdateError, Updated, update};
 
 use crate::time_to_live::TIME_TO_LIVE_HEADER;
 use crate::{Publish, PublishError};
@@ -22,9 +23,6 @@ pub const IDEMPOTENCY_KEY_HEADER: &str = "idempotency-key";
 
 /// What the headers that carry a CloudEvent's attributes begin with.
 const ATTRIBUTE_PREFIX: &str = "ce-";
-
-/// How often a claim is tried that somebody else comes in between.
-const CLAIM_TRIES: usize = 3;
 
 /// What a producer named its request, and what is in it.
 #[derive(Debug)]
@@ -90,25 +88,37 @@ where
     /// Claims the name, unless its request was published or is being so.
     pub(crate) async fn take_turn<'a>(&self, name: Option<&'a Name>) -> Result<Turn<'a>, PublishError> {
         let Some(Name { object, digest }) = name else { return Ok(Turn::Unnamed) };
-        for _ in 0..CLAIM_TRIES {
-            let found = self.payloads.get(object).await.map_err(PublishError::Claim)?;
-            let now = self.clock.now();
-            let known = found.as_ref().and_then(|found| IdempotencyRecord::parse(&found.bytes));
-            match known.map_or(Claim::Free, |known| known.decide(digest, now)) {
-                Claim::Free => {}
-                Claim::Repeated => return Ok(Turn::Over),
-                Claim::Reused => return Err(PublishError::Reused),
-                Claim::InProgress { retry_after } => return Err(PublishError::InProgress { retry_after }),
+        let claimed = update(&self.payloads, object, |found| self.claim(digest, found.as_ref()));
+        match claimed.await {
+            Ok(Updated { answer: Some(record), etag: Some(etag) }) => {
+                Ok(Turn::Claimed { object, record, etag })
             }
-            let condition = found.map_or(PutCondition::IfAbsent, |found| PutCondition::IfMatch(found.etag));
-            let record = IdempotencyRecord::claimed(digest.clone(), self.entropy.uuid().to_string(), now);
-            match self.payloads.put(object, record.render(), condition).await {
-                Ok(etag) => return Ok(Turn::Claimed { object, record, etag }),
-                Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
-                Err(error) => return Err(PublishError::Claim(error)),
+            Ok(_) => Ok(Turn::Over),
+            Err(UpdateError::Edit(error)) => Err(error),
+            Err(UpdateError::Read(error) | UpdateError::Write(error)) => Err(PublishError::Claim(error)),
+            Err(UpdateError::Contended) => {
+                Err(PublishError::InProgress { retry_after: IDEMPOTENCY_CLAIM_LENGTH })
             }
         }
-        Err(PublishError::InProgress { retry_after: IDEMPOTENCY_CLAIM_LENGTH })
+    }
+
+    /// The claim to write over what is found; none where the request was published.
+    fn claim(
+        &self,
+        digest: &RequestDigest,
+        found: Option<&Object>,
+    ) -> Result<Edit<Option<IdempotencyRecord>>, PublishError> {
+        let now = self.clock.now();
+        let known = found.and_then(|found| IdempotencyRecord::parse(&found.bytes));
+        match known.map_or(Claim::Free, |known| known.decide(digest, now)) {
+            Claim::Free => {
+                let record = IdempotencyRecord::claimed(digest.clone(), self.entropy.uuid().to_string(), now);
+                Ok(Edit::Write(record.render(), Some(record)))
+            }
+            Claim::Repeated => Ok(Edit::Keep(None)),
+            Claim::Reused => Err(PublishError::Reused),
+            Claim::InProgress { retry_after } => Err(PublishError::InProgress { retry_after }),
+        }
     }
 
     /// Marks the name as published, or gives it back. If that fails the claim lapses by itself; what was published is

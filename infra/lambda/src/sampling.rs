@@ -7,6 +7,7 @@ use lambda_runtime::Error;
 use posthaste_aws::lambda::Scheduled;
 use posthaste_monitor::{Monitor, MonitorError};
 use posthaste_ports::{Clock, DrainSource, Entropy, ObjectStore, Probe, QueueReceiver, QueueSender};
+use posthaste_services::timeout_at;
 use tokio::sync::Mutex;
 
 /// The time from one start of the function to the next.
@@ -48,11 +49,9 @@ impl<M: Sampler, C: Clock> Scheduled for Sampling<M, C> {
         let mut outcome = Err(Error::from("no time was left for a sample"));
         while next < end {
             self.sleep_until(next).await;
-            let taken = tokio::select! {
-                biased;
-                taken = sampler.sample() => taken.map_err(Error::from),
-                () = self.sleep_until(deadline) => Err(Error::from("a sample took until the deadline")),
-            };
+            let late = || Err(Error::from("a sample took until the deadline"));
+            let taken = timeout_at(&self.clock, deadline, sampler.sample()).await;
+            let taken = taken.map_or_else(late, |taken| taken.map_err(Error::from));
             if let Err(error) = &taken {
                 tracing::error!(error = &**error as &dyn std::error::Error, "resources not sampled");
             }

@@ -59,8 +59,11 @@ const REDRIVE_VISIBILITY: Duration = Duration::from_mins(6);
 type Queue = SqsQueue<SystemClock>;
 type Webhooks = LazyWebhooks<SystemClock>;
 
+/// The adapters on AWS, which every function runs on.
+type Aws = Bundle<Queue, S3Store, S3Store, Webhooks, SystemClock, SystemEntropy>;
+
 /// deliver, as it is wired here.
-pub type AwsDeliver = Deliver<Bundle<Queue, S3Store, S3Store, Webhooks, SystemClock, SystemEntropy>>;
+pub type AwsDeliver = Deliver<Aws>;
 
 /// A handler of messages whose failures rest.
 pub type AwsResting<H> = Resting<H, Queue, SystemClock>;
@@ -112,7 +115,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
         ..ClientSettings::default()
     };
     let state = state(&environment.common, clients);
-    let manage = Manage {
+    let manage = Manage::<Aws> {
         links: links(&state, &environment.links),
         state,
         dead_letters: clients.store(&environment.dead_letter_bucket),

@@ -17,9 +17,9 @@ use posthaste_core::model::address::AddressPolicy;
 use posthaste_core::model::publish_url::PublishUrls;
 use posthaste_core::model::secret::KeyDigest;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
-use posthaste_local::{FileStore, Local, LocalOptions};
+use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_manage::Manage;
-use posthaste_ports::{QueueName, QueueReceiver};
+use posthaste_ports::{Bundle, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{Activity, LinkHealth, PressureReader, Registry};
 use posthaste_system::{SystemClock, SystemEntropy};
@@ -42,6 +42,10 @@ struct Deployed {
     folder: TempDir,
 }
 
+type Queue = LocalQueue<SystemClock>;
+type Webhooks = HyperWebhookClient<SystemClock>;
+type Embedded = Bundle<Queue, StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
+
 impl Deployed {
     /// Starts both, with the topic `orders`.
     fn start() -> Self {
@@ -49,7 +53,7 @@ impl Deployed {
         let local = Local::open(folder.path(), LocalOptions::default(), SystemClock, SystemEntropy).unwrap();
         let publish_url = listen(&runtime, publish(&local));
         let bucket = FileStore::open(&folder.path().join("dead-letters")).unwrap();
-        let manage = Manage {
+        let manage = Manage::<Embedded> {
             state: local.state(),
             links: LinkHealth::new(local.state(), SystemClock, HealthSettings::default()),
             dead_letters: bucket,

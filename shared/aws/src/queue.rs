@@ -1,10 +1,12 @@
-//! SQS as the queue: standard queues, whose limits are checked before any request, because emulators do not.
+//! SQS as the queue: standard queues, whose limits are checked before any request, because emulators do not
+//! check them.
 
 mod batch;
 mod calls;
 mod coalesce;
 mod receive;
 mod replace;
+mod urls;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,19 +19,20 @@ use posthaste_ports::{
     QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor, validate,
 };
 
-use crate::clients::QueueUrls;
 use crate::clients::failure::failure;
 use calls::{BatchCalls, SENDING, SqsCalls};
 use receive::whole_secs;
 use replace::Replacer;
+pub use urls::QueueUrls;
 
 const REPLACING: &str = "replace a message";
 const CHANGING: &str = "change a visibility timeout";
 const COUNTING: &str = "count a queue";
 
-/// One SQS queue. Clones share the requests of concurrent `replace` calls, so one is made per queue and process.
+/// An SQS queue. Clones share the requests of concurrent `replace` calls, so one is made per queue and
+/// process.
 ///
-/// Its clock must run by itself: a `replace` waits a moment for others to share its requests.
+/// The clock must run by itself: a `replace` waits a moment for others to share its requests.
 #[derive(Debug, Clone)]
 pub struct SqsQueue<C> {
     calls: SqsCalls,
@@ -42,8 +45,8 @@ impl<C: Clock> SqsQueue<C> {
         Self { replacer: Arc::new(Replacer::new(calls.clone(), clock)), calls }
     }
 
-    /// What must hold before anything is sent: one bad successor refuses all.
-    fn vet_successors(&self, successors: &[Successor]) -> Result<(), PortError> {
+    /// Checks successors before anything is sent: one bad successor refuses all.
+    fn validate_successors(&self, successors: &[Successor]) -> Result<(), PortError> {
         for successor in successors {
             validate::message(&successor.message).map_err(|refusal| refusal.at(REPLACING))?;
             self.calls.url(REPLACING, successor.to)?;
@@ -59,26 +62,26 @@ impl<C: Clock> QueueSender for SqsQueue<C> {
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
         validate::batch(&entries).map_err(|refusal| refusal.at(SENDING))?;
         self.calls.own_url(SENDING)?;
-        let vetted: Vec<_> = entries.iter().map(validate::message).collect();
-        let good = entries.into_iter().zip(&vetted).filter(|(_, vetted)| vetted.is_ok());
+        let checks: Vec<_> = entries.iter().map(validate::message).collect();
+        let good = entries.into_iter().zip(&checks).filter(|(_, check)| check.is_ok());
         let good: Vec<_> = good.map(|(entry, _)| entry).collect();
         let sent = if good.is_empty() { Vec::new() } else { self.calls.send(self.calls.name, good).await? };
-        Ok(in_place(vetted, sent))
+        Ok(in_place(checks, sent))
     }
 }
 
 /// Puts the results of the entries that were sent between those that were refused here.
 fn in_place(
-    vetted: Vec<Result<(), validate::Refusal>>,
+    checks: Vec<Result<(), validate::Refusal>>,
     sent: Vec<Result<MessageId, PortError>>,
 ) -> Vec<Result<MessageId, PortError>> {
     let mut sent = sent.into_iter();
     let unknown = || Err(PortError::new(SENDING, ErrorKind::Other));
-    let answer = |vetted: Result<(), validate::Refusal>| match vetted {
+    let answer = |check: Result<(), validate::Refusal>| match check {
         Ok(()) => sent.next().unwrap_or_else(unknown),
         Err(refusal) => Err(refusal.at(SENDING)),
     };
-    vetted.into_iter().map(answer).collect()
+    checks.into_iter().map(answer).collect()
 }
 
 impl<C: Clock> QueueReceiver for SqsQueue<C> {
@@ -86,13 +89,14 @@ impl<C: Clock> QueueReceiver for SqsQueue<C> {
         receive::receive(&self.calls, request).await
     }
 
-    /// Nothing is asked of SQS: the event source mapping deletes what an invocation does not report as failed.
+    /// Sends no request: the event source mapping deletes the messages that an invocation does not report as
+    /// failed.
     fn acknowledge(&self, _receipt: &Receipt) -> impl Future<Output = Result<(), PortError>> + Send {
         std::future::ready(Ok(()))
     }
 
     async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
-        self.vet_successors(&successors)?;
+        self.validate_successors(&successors)?;
         self.calls.own_url(REPLACING)?;
         self.replacer.replace(receipt.clone(), successors).await
     }
@@ -116,7 +120,7 @@ impl<C: Clock> QueueReceiver for SqsQueue<C> {
             .attribute_names(QueueAttributeName::ApproximateNumberOfMessagesNotVisible);
         let answer = request.send().await.map_err(|e| failure(COUNTING, e))?;
         let attributes = answer.attributes.unwrap_or_default();
-        // A count that is missing is no zero: pressure would read it as an empty queue.
+        // A missing count is not zero: pressure would read it as an empty queue.
         let count = |name| {
             let number = attributes.get(&name).and_then(|text| text.parse().ok());
             number.ok_or_else(|| PortError::new(COUNTING, ErrorKind::Other))

@@ -27,12 +27,15 @@ fn start_telemetry() {
     });
 }
 
-/// A record whose body says what its handler should do.
+/// A record whose body names the act of its handler.
 fn record(id: &str, body: &str) -> Value {
     json!({
-        "messageId": id, "receiptHandle": "AQEB", "body": body, "eventSource": "aws:sqs", "awsRegion": "eu-west-1",
-        "attributes": { "ApproximateReceiveCount": "1", "SentTimestamp": "1545082649183", "SenderId": "AIDA" },
-        "messageAttributes": {}, "md5OfBody": "00", "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:deliveries",
+        "messageId": id, "receiptHandle": "AQEB", "body": body, "eventSource": "aws:sqs",
+        "attributes": {
+            "ApproximateReceiveCount": "1", "SentTimestamp": "1545082649183", "SenderId": "AIDA",
+        },
+        "messageAttributes": {}, "md5OfBody": "00", "awsRegion": "eu-west-1",
+        "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:deliveries",
     })
 }
 
@@ -155,8 +158,11 @@ fn a_run_that_fails_fails_its_invocation() {
         start_telemetry();
         run_scheduled(InTurn(0.into()), SystemClock)
     });
-    let schedule = json!({ "version": "0", "id": "53dc4d37", "detail-type": "Scheduled Event", "source": "aws.events",
-        "account": "123456789012", "time": "2026-11-21T10:00:00Z", "region": "eu-west-1", "resources": [], "detail": {} });
+    let schedule = json!({
+        "version": "0", "id": "53dc4d37", "detail-type": "Scheduled Event", "source": "aws.events",
+        "account": "123456789012", "time": "2026-11-21T10:00:00Z", "region": "eu-west-1",
+        "resources": [], "detail": {},
+    });
     let error = |kind: &str, message: &str| Answer::Error(kind.to_owned(), message.to_owned());
     assert_eq!(function.invoke(schedule.clone()), Answer::Response(Value::Null));
     assert_eq!(function.invoke(json!({})), error("RunFailed", "the run failed: the store does not answer"));
@@ -180,8 +186,11 @@ fn a_function_url_is_answered_by_the_router() {
         run_http(Router::new().route("/echo", echo).route("/panic", get(panics)), SystemClock)
     });
     let request = |method: &str, path: &str, body: Option<&str>| {
-        json!({ "version": "2.0", "rawPath": path, "rawQueryString": "", "headers": { "host": "x" }, "body": body,
-            "isBase64Encoded": body.is_some(), "requestContext": { "http": { "method": method, "path": path } } })
+        json!({
+            "version": "2.0", "rawPath": path, "rawQueryString": "", "headers": { "host": "x" },
+            "body": body, "isBase64Encoded": body.is_some(),
+            "requestContext": { "http": { "method": method, "path": path } },
+        })
     };
     let status = |answer: &Answer| match answer {
         Answer::Response(response) => response["statusCode"].as_u64(),

@@ -1,4 +1,4 @@
-//! What SQS hears of the chain of invocations, from a process that looks to the SDK like a Lambda function.
+//! The chain of invocations that SQS sees, from a process that looks to the SDK like a Lambda function.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 

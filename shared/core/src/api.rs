@@ -5,10 +5,12 @@
 
 mod compile;
 mod delivery_headers;
+pub mod edit;
 mod iso;
 mod link_settings;
 mod links;
 mod mapping;
+mod naming;
 mod pressure;
 pub mod problem;
 mod replay;

@@ -10,8 +10,8 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use posthaste_core::model::limits::RESPONSE_BODY_BYTES_MAX;
 
-/// A request body of slices, sent one after the other without copying them together. Its size is known, so it is
-/// never sent in chunks.
+/// A request body of slices, sent one after the other without copying them together. Its size is known, so it
+/// is never sent in chunks.
 pub(crate) struct SlicesBody {
     slices: vec::IntoIter<Bytes>,
     bytes_left: u64,
@@ -50,8 +50,8 @@ impl Body for SlicesBody {
     }
 }
 
-/// The first bytes of a response body, at most [`RESPONSE_BODY_BYTES_MAX`]. Kept apart from the reading of it, so
-/// that what was read stays when the deadline ends the reading.
+/// The first bytes of a response body, at most [`RESPONSE_BODY_BYTES_MAX`]. They are kept apart from the task
+/// that reads, so that they stay when the deadline ends the reading.
 #[derive(Default)]
 pub(crate) struct Received {
     /// The body so far, if it came in one piece: most are small, and this one is not copied.
@@ -65,7 +65,7 @@ impl Received {
     pub(crate) async fn read(&mut self, body: &mut Incoming) -> bool {
         while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
             let Ok(frame) = frame else { return false };
-            // Trailers are of no use to anybody here.
+            // Trailers have no use here.
             let Ok(data) = frame.into_data() else { continue };
             if !self.push(data) {
                 return false;

@@ -1,4 +1,4 @@
-//! The client: resolve, vet, connect or reuse, send, read, within one deadline.
+//! The client: resolve, validate, connect or reuse, send, read, within one deadline.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -27,10 +27,10 @@ use crate::tls::{self, TlsSetupError};
 
 /// Sends webhooks over HTTP/1.1, on hyper and rustls. Clones are cheap and share connections and names.
 ///
-/// - A request goes only to an address that was vetted together with every other address of its host, at most
-///   `names_kept` ago; an idle connection is reused only while its address is among those.
-/// - A request on a reused connection that ends before any byte of an answer is sent once more, on a fresh one: the
-///   peer closed the idle connection at that moment. The endpoint may then see the request twice.
+/// - A request goes only to an address that was validated together with every other address of its host, at
+///   most `names_kept` ago; an idle connection is reused only while its address is among those.
+/// - A request on a reused connection that ends before any byte of an answer is sent once more, on a fresh
+///   one: the peer closed the idle connection at that moment. The endpoint may then see the request twice.
 /// - A connection whose answer was not read to its end is closed.
 /// - Each new connection to a host starts at the next of its addresses, so that all of them get their share.
 /// - Neither redirects nor proxies of the environment are followed.
@@ -89,7 +89,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         let Some(response) = head else {
             return Err(Unanswered::in_time(begun));
         };
-        // Whoever has an answer has begun.
+        // An answer exists only after the exchange has begun.
         let Some(Exchange { mut connection, .. }) = begun else { return Err(SendFailure::Socket.into()) };
         let (response, is_whole) = read(&mut connection, response, deadline).await;
         if is_whole && connection.is_usable() {
@@ -98,14 +98,15 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         Ok(response)
     }
 
-    /// Sends the request and waits for the head of the answer. What is under way is in `begun`, also when this is dropped.
+    /// Sends the request and waits for the head of the answer. The exchange under way is in `begun`, also
+    /// when this call is dropped.
     async fn head(
         &self,
         link: &Link,
         request: &WebhookRequest,
         begun: &mut Option<Exchange>,
     ) -> Result<Response<Incoming>, SendFailure> {
-        let addresses = self.vetted(link).await?;
+        let addresses = self.validated(link).await?;
         if let Some(connection) = self.pool.take(link, &addresses, self.clock.monotonic()) {
             let exchange = begun.insert(Exchange::begin(connection, rendered(request)?));
             match head(exchange, request).await {
@@ -123,7 +124,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
     }
 
     /// All addresses of the link's host, every one of them allowed.
-    async fn vetted(&self, link: &Link) -> Result<Arc<[IpAddr]>, SendFailure> {
+    async fn validated(&self, link: &Link) -> Result<Arc<[IpAddr]>, SendFailure> {
         let policy = &self.shared.policy;
         let addresses = match policy.known_addresses(link) {
             Some(known) => known.into(),
@@ -167,7 +168,11 @@ fn rendered(request: &WebhookRequest) -> Result<http::Request<SlicesBody>, SendF
 
 async fn head(exchange: &mut Exchange, request: &WebhookRequest) -> Result<Response<Incoming>, SendFailure> {
     exchange.head().await.map_err(|error| {
-        tracing::debug!(url = ?request.url, error = &error as &dyn std::error::Error, "failed to send a request");
+        tracing::debug!(
+            url = ?request.url,
+            error = &error as &dyn std::error::Error,
+            "failed to send a request",
+        );
         failure_of(&error)
     })
 }
@@ -218,16 +223,16 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
 }
 
 impl<C: Clock, N: NameLookup> Evict for HyperWebhookClient<C, N> {
-    /// Closes idle connections and forgets names whose time is over. The bytes are those of the names alone: nobody
-    /// tells what a connection holds in hyper, rustls and the kernel.
+    /// Closes idle connections and forgets expired names. The bytes are those of the names alone: the memory
+    /// of a connection in hyper, rustls and the kernel is unknown.
     fn trim(&self) -> Evicted {
         let connections = Evicted { entries: self.pool.trim(), bytes: 0 };
         let names = self.shared.names.trim(self.clock.monotonic());
         [connections, names].into_iter().sum()
     }
 
-    /// Forgets every resolved name, and the resolver's configuration. Idle connections stay: they are used only while
-    /// the name still has their address.
+    /// Forgets every resolved name, and the resolver's configuration. Idle connections stay: they are used
+    /// only while the name still has their address.
     fn flush_dns(&self) -> usize {
         self.shared.names.flush()
     }

@@ -1,9 +1,9 @@
-//! One HTTP/1 connection, pinned to the address it was vetted with.
+//! An HTTP/1 connection, pinned to a validated address.
 //!
-//! The task that waits for an answer drives the connection itself. A task of its own per connection, hyper's usual
-//! way, costs two wake-ups per request, and leaves a moment after each answer in which it is unknown whether the
-//! connection can be used again. HTTP/1 has one request at a time, so nothing is lost; an idle connection is looked at
-//! when it is taken out of the pool, and now and then in it.
+//! The task that waits for an answer drives the connection itself. A separate task per connection, hyper's
+//! usual way, costs two wake-ups per request, and leaves a moment after each answer in which it is unknown
+//! whether the connection can be used again. HTTP/1 has one request at a time, so nothing is lost; an idle
+//! connection is checked when it is taken out of the pool, and every few seconds in it.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -43,17 +43,17 @@ impl Connection {
         Ok(Self { sender, driver, is_over: false, was_heard, address })
     }
 
-    /// The address it goes to.
     pub(crate) fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Whether any byte of an answer to the last request came.
+    /// True if any byte of an answer to the last request came.
     pub(crate) fn was_heard(&self) -> bool {
         self.was_heard.load(Ordering::Relaxed)
     }
 
-    /// Whether it can take a request now. Notices what the peer did meanwhile: a close, or bytes nobody asked for.
+    /// True if the connection can take a request now: the peer has neither closed it nor sent unexpected
+    /// bytes.
     pub(crate) fn is_usable(&mut self) -> bool {
         self.poll_driver(&mut Context::from_waker(Waker::noop()));
         !self.is_over && self.sender.is_ready()
@@ -71,7 +71,8 @@ impl Connection {
     }
 
     fn poll_driver(&mut self, cx: &mut Context<'_>) {
-        // An error of the connection reaches the request that waits on it; without one there is nobody to tell.
+        // An error of the connection reaches the request that waits on it; without a request it has no
+        // receiver.
         self.is_over = self.is_over || Pin::new(&mut self.driver).poll(cx).is_ready();
     }
 }

@@ -1,4 +1,4 @@
-//! From vetted addresses to an open connection: every address is tried before a link counts as down.
+//! From validated addresses to an open connection: every address is tried before a link counts as down.
 
 use std::future::Future;
 use std::io;
@@ -18,16 +18,16 @@ use tokio_rustls::TlsConnector;
 use crate::connection::{Connection, Wire};
 use crate::failure::{failure_of, is_exhausted};
 
-/// How long an address may leave a connect unanswered before the next is tried beside it (RFC 8305's default).
+/// Time that a connect may go unanswered before the next address is tried beside it (RFC 8305's default).
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// Most addresses of one host that are tried. All of them are vetted; but a name with thousands would turn one event
-/// into a scan of other people's machines.
+/// Most addresses of one host that are tried. All of them are validated, but a name with thousands would turn
+/// one event into a scan of other people's machines.
 const ADDRESSES_TRIED_MAX: usize = 16;
 
-/// The addresses to try, in order, as many as are tried at most. The one at `start` of all comes first,
-/// counted around; those of its family follow in turn, and the other family's lie between them (RFC 8305,
-/// section 4): a family that is silent delays a connection once, not once for each of its addresses.
+/// The addresses to try, in order, at most [`ADDRESSES_TRIED_MAX`]. The address at `start`, modulo their
+/// number, comes first; the others of its family follow in turn, and the other family's lie between them (RFC
+/// 8305, section 4): a family that is silent delays a connection once, not once for each of its addresses.
 pub(crate) fn in_turn(addresses: &[IpAddr], start: usize) -> Vec<IpAddr> {
     let Some(first) = start.checked_rem(addresses.len()) else { return Vec::new() };
     let is_ipv4 = addresses[first].is_ipv4();
@@ -39,10 +39,11 @@ pub(crate) fn in_turn(addresses: &[IpAddr], start: usize) -> Vec<IpAddr> {
     pairs.flatten().copied().take(ADDRESSES_TRIED_MAX).collect()
 }
 
-/// Opens a connection over `link` to one of `addresses`, which the caller has vetted and put in their order.
+/// Opens a connection over `link` to one of `addresses`, which the caller has validated and put in their
+/// order.
 ///
-/// An address that refuses, or fails the handshake, is followed by the next at once, one that is silent by the next
-/// after a short while. Only the caller's deadline bounds a handshake.
+/// After an address that refuses or fails the handshake, the next is tried at once; after one that is silent,
+/// the next is tried shortly later. Only the caller's deadline bounds a handshake.
 pub(crate) async fn dial<C: Clock>(
     tls: &TlsConnector,
     clock: &C,
@@ -108,8 +109,8 @@ where
         Self { clock, dial, waiting: addresses.iter(), dialing: FuturesUnordered::new(), is_exhausted: false }
     }
 
-    /// The next address that answered; `None` when every address has failed. What is still being dialed goes on
-    /// with the next call.
+    /// The next address that answered; `None` when every address has failed. Connects under way continue with
+    /// the next call.
     async fn next_connected(&mut self) -> Option<(IpAddr, T)> {
         loop {
             if let Some(&address) = self.waiting.next() {

@@ -1,4 +1,4 @@
-//! What an error means: the transport's many errors as the few that a dead letter tells apart.
+//! The transport's many errors as the few that a dead letter tells apart.
 
 use std::error::Error;
 use std::io;
@@ -6,11 +6,11 @@ use std::io;
 use posthaste_core::attempt::outcome::SendFailure;
 use rustix::io::Errno;
 
-/// Errors nest a few deep; a chain longer than this is not walked to its end.
+/// Most sources of an error that are looked at. Errors nest a few deep.
 const SOURCES_MAX: usize = 16;
 
-/// `Tls` where a certificate or the handshake is at fault, `Socket` for everything else that ends a connection:
-/// refused, reset, closed, and answers that are not HTTP.
+/// `Tls` where a certificate or the handshake is at fault, `Socket` for everything else that ends a
+/// connection: refused, reset, closed, and answers that are not HTTP.
 pub(crate) fn failure_of(error: &(dyn Error + 'static)) -> SendFailure {
     let is_tls = std::iter::successors(Some(error), |error| source_of(*error))
         .take(SOURCES_MAX)
@@ -18,13 +18,13 @@ pub(crate) fn failure_of(error: &(dyn Error + 'static)) -> SendFailure {
     if is_tls { SendFailure::Tls } else { SendFailure::Socket }
 }
 
-/// Whether this machine had no descriptor or buffer left.
+/// True if this machine had no descriptor or buffer left.
 pub(crate) fn is_exhausted(error: &io::Error) -> bool {
     let ours = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS];
     Errno::from_io_error(error).is_some_and(|errno| ours.contains(&errno))
 }
 
-/// An `io::Error` shows the source of what it wraps, never what it wraps itself.
+/// The error below this one. `io::Error::source` skips the wrapped error and shows the source of that.
 fn source_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(wrapped) => Some(wrapped),

@@ -1,32 +1,10 @@
-//! Names to addresses: the system's resolver behind a small trait, and a short cache in front of it.
+//! Resolution of names: the system's resolver behind a small trait, and a short cache in front of it.
 
 mod cache;
 mod families;
+mod lookup;
 mod system;
 
-use std::error::Error;
-use std::future::Future;
-use std::net::IpAddr;
-
 pub(crate) use cache::NameCache;
+pub use lookup::{LookupError, NameLookup};
 pub use system::SystemNames;
-
-/// Why a name was not resolved.
-#[derive(Debug, thiserror::Error)]
-pub enum LookupError {
-    /// An authority said that there is no such name.
-    #[error("the name does not exist")]
-    DoesNotExist,
-    /// No usable answer: no server reached, a failing one, or a name without addresses.
-    #[error("no answer from the resolver")]
-    NoAnswer(#[source] Box<dyn Error + Send + Sync>),
-}
-
-/// Resolves host names. `SystemNames` is the real one; tests answer from a script.
-pub trait NameLookup: Send + Sync + 'static {
-    /// All addresses of `host`, v4 and v6, none left out: they are vetted together.
-    fn lookup(&self, host: &str) -> impl Future<Output = Result<Vec<IpAddr>, LookupError>> + Send;
-
-    /// Forgets what was read or cached, the configuration included.
-    fn forget(&self);
-}

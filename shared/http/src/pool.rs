@@ -11,8 +11,8 @@ use posthaste_ports::Clock;
 use crate::connection::Connection;
 use crate::settings::ClientSettings;
 
-/// How often idle connections are looked at, so that what a peer has closed does not hold a file descriptor until the
-/// next request to it.
+/// Time between checks of idle connections, so that a connection that its peer has closed does not hold a
+/// file descriptor until the next request to it.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Idle connections of all links.
@@ -45,7 +45,8 @@ impl Pool {
         }
     }
 
-    /// The connection that was used last, if one is fit for a request that was vetted for `addresses` alone.
+    /// The connection that was used last, if one is fit for a request that was validated for `addresses`
+    /// alone.
     pub(crate) fn take(&self, link: &Link, addresses: &[IpAddr], now: Duration) -> Option<Connection> {
         loop {
             // Whatever is not fit is dropped here, outside the lock: that closes it.
@@ -128,7 +129,7 @@ impl State {
     }
 }
 
-/// The one task that sweeps a pool; when it is cut short, by the end of its runtime, the next connection starts
+/// The task that sweeps a pool. When the end of its runtime cuts it short, the next connection starts
 /// another.
 struct Sweeper(Weak<Pool>);
 

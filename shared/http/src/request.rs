@@ -45,8 +45,9 @@ fn headers(request: &WebhookRequest, body_bytes: u64) -> Result<HeaderMap, http:
     Ok(headers)
 }
 
-/// Headers that belong to the connection. A subscription's own headers must not reach them: a second framing of the
-/// body, or an upgrade, would let a request carry another inside (request smuggling), and `expect` would wait.
+/// Headers that belong to the connection. A subscription's own headers must not reach them: a second framing
+/// of the body, or an upgrade, would let a request carry another inside (request smuggling), and `expect`
+/// would wait.
 fn is_of_the_connection(name: &HeaderName) -> bool {
     matches!(
         *name,

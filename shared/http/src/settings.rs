@@ -1,4 +1,4 @@
-//! What can be set about the client, and the limits that cannot.
+//! Settings of the client, and its fixed limits.
 
 use std::net::{AddrParseError, SocketAddr};
 use std::path::PathBuf;
@@ -12,29 +12,29 @@ pub const IDLE_PER_LINK_MAX_DEFAULT: usize = 64;
 /// Idle connections kept in all. Each is one file descriptor and, with TLS, some 40 KiB.
 pub const IDLE_MAX_DEFAULT: usize = 1024;
 
-/// How long an idle connection is kept. Below the 60 s after which load balancers commonly close their side, so that
-/// we close first and a request seldom meets a connection that is just being closed.
+/// How long an idle connection is kept. Below the 60 s after which load balancers commonly close their side,
+/// so that we close first and a request seldom meets a connection that is just being closed.
 /// <https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html>
 pub const IDLE_KEPT_DEFAULT: Duration = Duration::from_secs(50);
 
-/// How long a resolved name is used. Short, because an address is vetted when it is resolved; the records' own time
-/// to live is not looked at, or an attacker's zero would make every request ask a name server.
+/// Time that a resolved name is used. It is short, because an address is validated when it is resolved. The
+/// records' own time to live is ignored: an attacker's zero would make every request ask a name server.
 pub const NAMES_KEPT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// Largest response head, in bytes. Also the largest piece in which a body is read.
 pub const RESPONSE_HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Most headers in a response: hyper's own default. It is not set, because a set limit makes hyper allocate its
-/// table of headers for each response.
+/// Most headers in a response: hyper's own default. It is not set explicitly, because a set limit makes hyper
+/// allocate its table of headers for each response.
 pub const RESPONSE_HEADERS_MAX: usize = 100;
 
-/// Why a text is not where a name server listens.
+/// Why a text is not the address of a name server.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DnsServerError {
-    /// It is no address with a port.
+    /// The text is no address with a port.
     #[error("expected an address and port such as 10.0.0.2:53 or [fd00::2]:53")]
     NotAnAddress(#[source] AddrParseError),
-    /// Nobody listens on port 0.
+    /// Port 0 has no listener.
     #[error("expected a port from 1 to 65535")]
     NoPort,
 }
@@ -48,7 +48,7 @@ pub fn parse_dns_server(text: &str) -> Result<SocketAddr, DnsServerError> {
 /// Settings of the client.
 #[derive(Debug, Clone)]
 pub struct ClientSettings {
-    /// Where webhooks may go.
+    /// Addresses that webhooks may go to.
     pub addresses: AddressPolicy,
     /// A PEM file with root certificates that are trusted beside the platform's: a company's own authority.
     pub extra_root_file: Option<PathBuf>,
@@ -56,11 +56,11 @@ pub struct ClientSettings {
     pub idle_per_link_max: usize,
     /// Idle connections kept in all.
     pub idle_max: usize,
-    /// How long an idle connection is kept.
+    /// Time that an idle connection is kept.
     pub idle_kept: Duration,
-    /// How long a resolved name is used.
+    /// Time that a resolved name is used.
     pub names_kept: Duration,
-    /// The only name server that is asked, over UDP and TCP, and the hosts file not at all; `None` for the system's.
+    /// The only name server to ask, over UDP and TCP and without the hosts file; `None` for the system's.
     pub dns_server: Option<SocketAddr>,
 }
 

@@ -1,8 +1,9 @@
-//! TLS: whom we trust and what we speak.
+//! TLS: trusted roots and protocol.
 //!
-//! Trusted are the roots of the platform's own store (`SSL_CERT_FILE` and `SSL_CERT_DIR` included) and those of a file
-//! the operator names. The store of the platform, not a list compiled in: it is what the operator already keeps up to
-//! date and adds a company's authority to, and a root that is withdrawn goes without a new build of this program.
+//! The client trusts the roots of the platform's own store (`SSL_CERT_FILE` and `SSL_CERT_DIR` included) and
+//! those of a file that the operator names. A compiled-in list is not used: the operator already keeps the
+//! platform's store up to date and adds a company's authority to it, and a withdrawn root disappears without
+//! a new build of this program.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +15,11 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 
-/// Sessions kept for resumption, over all servers: a full handshake costs some 400 µs of CPU, a resumed one a fraction.
+/// Sessions kept for resumption, over all servers: a full handshake costs some 400 µs of CPU, a resumed one a
+/// fraction.
 const SESSIONS_MAX: usize = 1024;
 
-/// The only protocol offered: what the client speaks.
+/// The only protocol offered.
 const ALPN_HTTP_1_1: &[u8] = b"http/1.1";
 
 /// Why TLS could not be set up.
@@ -28,7 +30,7 @@ pub enum TlsSetupError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in it.
         #[source]
         source: pem::Error,
     },

@@ -17,17 +17,18 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The most causes of one error that are written. A chain that goes round ends here.
+/// Most causes of one error that are written. It ends a chain with a loop.
 const CAUSES_MAX: usize = 16;
 
-/// Names of members that the writer itself gives to a line. A field has another one: `reserved.rs` of the tests holds the
-/// workspace to it. Where a library's field has one of these, it is kept with an underscore behind its name.
+/// Names of members that the writer itself gives to a line. The workspace's fields have other names, which
+/// `tests/reserved.rs` checks. A library's field with one of these names gets an underscore behind it.
 pub const RESERVED: [&str; 5] = ["timestamp", "level", TEXT, "target", "span"];
 
-/// The text of a line is a field to `tracing`, too.
+/// The member for the text of a line, which `tracing` treats as a field.
 const TEXT: &str = "message";
 
-/// The format of a line. Spans' fields must be kept by [`JsonFields`]; those of the innermost one are the member `span`.
+/// The format of a line. [`JsonFields`] must keep the fields of spans; those of the innermost are the member
+/// `span`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JsonLines;
 
@@ -57,7 +58,7 @@ where
     }
 }
 
-/// What [`JsonFields`] kept of a span: an object, or as it is if it should be none.
+/// The fields of a span as [`JsonFields`] kept them: an object, or plain text if they are none.
 fn span_fields(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
@@ -179,10 +180,21 @@ mod tests {
 
     #[test]
     fn every_kind_of_field_is_its_own_kind_of_json() {
-        let line = logged(
-            || tracing::info!(n = -1, m = u64::MAX, x = 0.5, ok = true, s = "\"\n", d = ?Some(1), t = %"v", "a"),
-        );
-        let expected = serde_json::json!({ "n": -1, "m": u64::MAX, "x": 0.5, "ok": true, "s": "\"\n", "d": "Some(1)", "t": "v" });
+        let line = logged(|| {
+            tracing::info!(
+                n = -1,
+                m = u64::MAX,
+                x = 0.5,
+                ok = true,
+                s = "\"\n",
+                d = ?Some(1),
+                t = %"v",
+                "a"
+            );
+        });
+        let expected = serde_json::json!({
+            "n": -1, "m": u64::MAX, "x": 0.5, "ok": true, "s": "\"\n", "d": "Some(1)", "t": "v",
+        });
         for (name, value) in expected.as_object().unwrap() {
             assert_eq!(&line[name], value, "{name}");
         }

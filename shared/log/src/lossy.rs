@@ -1,11 +1,11 @@
-//! Log lines that cannot be written: counted, and nothing more.
+//! Loss of log lines that cannot be written: they are counted, and the program continues.
 
 use std::io::{self, Write};
 
 /// Counts the lines that are lost because their stream is closed or its disk is full.
 const FAIL_COUNT: &str = "LogWriteFailCount";
 
-/// A stream of log lines, to each of which belongs one call of `write`. A line that cannot be written is lost and
+/// A stream of log lines, with one call of `write` per line. A line that cannot be written is lost and
 /// counted as `LogWriteFailCount`: the program must outlive the reader of its log, and a full disk.
 #[derive(Debug)]
 pub struct Lossy<W>(

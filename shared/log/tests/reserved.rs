@@ -1,4 +1,5 @@
-//! The fields of every log line in the workspace, read from its sources: none has a name that the writer itself uses.
+//! Fields of every log line in the workspace, read from its sources: none has a name that the writer itself
+//! uses.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,7 +49,8 @@ fn is_punct(token: &TokenTree, character: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == character)
 }
 
-/// The fields among the arguments of one call. They end where the text begins, because its own arguments follow.
+/// The fields among the arguments of one call. They end where the text begins, because its own arguments
+/// follow.
 fn arguments(tokens: &[TokenTree], found: &mut Vec<Found>) {
     for argument in tokens.split(|token| is_punct(token, ',')) {
         match argument {
@@ -64,7 +66,8 @@ fn braced(fields: &Group, found: &mut Vec<Found>) {
     arguments(&fields.stream().into_iter().collect::<Vec<_>>(), found);
 }
 
-/// The field of an argument: `name`, `%name`, `?name`, `name = value` or `"name" = value`, with dots or without.
+/// The field of an argument: `name`, `%name`, `?name`, `name = value` or `"name" = value`, with dots or
+/// without.
 fn field(argument: &[TokenTree]) -> Option<Found> {
     let named = match argument {
         [sigil, rest @ ..] if is_punct(sigil, '%') || is_punct(sigil, '?') => rest,

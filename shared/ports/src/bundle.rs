@@ -21,6 +21,7 @@ pub trait Ports: Send + Sync + 'static {
 }
 
 /// The bundle of these adapters. It is a type only; no value of it exists.
+#[derive(Debug)]
 pub struct Bundle<Q, S, D, W, C, E>(PhantomData<(Q, S, D, W, C, E)>);
 
 impl<Q, S, D, W, C, E> Ports for Bundle<Q, S, D, W, C, E>

@@ -12,14 +12,12 @@ use posthaste_core::model::topic::{Subscription, Topic};
 use posthaste_core::stored::activity::ActivityNote;
 use posthaste_core::stored::format::FormatError;
 use posthaste_core::stored::layout;
+use posthaste_ports::{ErrorKind, ObjectStore, PortError};
 
-use posthaste_ports::{ErrorKind, ObjectStore, PortError, PutCondition};
+use crate::update::{Edit, UpdateError, update};
 
 /// Most entities whose last note is remembered. Beyond it all are forgotten, which costs a note each.
 const NOTES_KEPT_MAX: usize = 10_000;
-
-/// How often a lost race for a note is run again. Whoever won noted about the same.
-const TRIES_MAX: usize = 3;
 
 /// Why an entity's activity could not be read or noted.
 #[derive(Debug, thiserror::Error)]
@@ -141,23 +139,20 @@ pub async fn noted<S: ObjectStore>(store: &S, key: &str) -> Result<Option<Timest
 
 /// Writes a note of `at`, unless a later one is there, and answers the later of the two.
 async fn write<S: ObjectStore>(store: &S, key: &str, at: Timestamp) -> Result<Timestamp, ActivityError> {
-    let mut tries = 0;
-    loop {
-        let condition = match store.get(key).await.map_err(ActivityError::Store)? {
-            None => PutCondition::IfAbsent,
-            Some(object) => {
-                let there = ActivityNote::parse(&object.bytes).map_err(ActivityError::Note)?.at();
-                if there >= at {
-                    return Ok(there);
-                }
-                PutCondition::IfMatch(object.etag)
-            }
-        };
-        tries += 1;
-        match store.put(key, ActivityNote::new(at).render(), condition).await {
-            Ok(_) => return Ok(at),
-            Err(error) if error.kind == ErrorKind::PreconditionFailed && tries < TRIES_MAX => {}
-            Err(error) => return Err(ActivityError::Store(error)),
+    let updated = update(store, key, |found| {
+        let there = found.map(|object| ActivityNote::parse(&object.bytes)).transpose()?;
+        Ok(match there.map(ActivityNote::at) {
+            Some(there) if there >= at => Edit::Keep(there),
+            Some(_) | None => Edit::Write(ActivityNote::new(at).render(), at),
+        })
+    });
+    match updated.await {
+        Ok(updated) => Ok(updated.answer),
+        Err(UpdateError::Edit(error)) => Err(ActivityError::Note(error)),
+        Err(UpdateError::Read(error) | UpdateError::Write(error)) => Err(ActivityError::Store(error)),
+        Err(UpdateError::Contended) => {
+            let error = PortError::new("write a note before others do", ErrorKind::PreconditionFailed);
+            Err(ActivityError::Store(error))
         }
     }
 }
@@ -166,6 +161,7 @@ async fn write<S: ObjectStore>(store: &S, key: &str, at: Timestamp) -> Result<Ti
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use posthaste_ports::PutCondition;
     use posthaste_testkit::memory::MemoryStore;
     use posthaste_testkit::{Calls, Fault, Faulty, Operation, Plan, Recorded};
 

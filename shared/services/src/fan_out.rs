@@ -2,18 +2,23 @@
 //!
 //! Whoever brings events into the delivery queue does it here: publish, and what makes notices.
 
+mod convert;
+mod error;
+mod payloads;
 mod plan;
-mod texts;
 
 use posthaste_core::events::Event;
-use posthaste_core::model::delivery::Marks;
-use posthaste_core::model::hops::Hops;
 use posthaste_core::model::limits::INLINE_FAN_OUT_BYTES_MAX;
 use posthaste_core::model::topic::Topic;
-
-use crate::send_all;
-use plan::{Plan, Request};
 use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueSender};
+
+use convert::Converter;
+use plan::{Plan, Request};
+
+pub use error::FanOutError;
+pub use plan::Origin;
+
+use crate::send_all::send_all;
 
 /// Bytes of rendered messages that are gathered before they are sent: what one request may hold of its fan-out. An
 /// event that is not stored fits with all its copies, so that nearly every request is sent in one go.
@@ -32,15 +37,6 @@ pub struct FanOut<'a, Q, S, C, E> {
     pub entropy: &'a E,
 }
 
-/// What all events of a fan-out have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Origin {
-    /// What they are marked with.
-    pub marks: Marks,
-    /// How many deliveries of posthaste they came through.
-    pub hops: Hops,
-}
-
 /// A fan-out that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
@@ -48,28 +44,6 @@ pub struct Written {
     pub matched: usize,
     /// How many messages they became.
     pub messages: usize,
-}
-
-/// Why not all of a fan-out was written. What was written is delivered; doing it again may duplicate that.
-#[derive(Debug, thiserror::Error)]
-pub enum FanOutError {
-    /// An event that cannot be sent in a subscription's schema.
-    #[error("failed to convert an event")]
-    Conversion(#[source] PortError),
-    /// A payload that several messages were to share.
-    #[error("failed to store a payload")]
-    Payload(#[source] PortError),
-    /// A message.
-    #[error("failed to queue a delivery")]
-    Message(#[source] PortError),
-}
-
-impl FanOutError {
-    /// What failed.
-    pub fn port_error(&self) -> &PortError {
-        let (Self::Conversion(error) | Self::Payload(error) | Self::Message(error)) = self;
-        error
-    }
 }
 
 impl<Q, S, C, E> FanOut<'_, Q, S, C, E>
@@ -94,9 +68,10 @@ where
         if matched == 0 {
             return Ok(Written { matched, messages: 0 });
         }
-        let texts = self.texts(&plan, events, dehydrate, at).await?;
+        let converter = Converter { store: self.payloads, entropy: self.entropy, at, dehydrate };
+        let payloads = converter.payloads(&plan, events).await?;
         let id = self.entropy.uuid().simple().to_string();
-        let request = Request { topic, events, texts: &texts, at, id: &id, origin };
+        let request = Request { topic, events, payloads: &payloads, at, id: &id, origin };
         let messages = self.send(plan.messages(&request)).await.map_err(FanOutError::Message)?;
         Ok(Written { matched, messages })
     }

@@ -2,17 +2,17 @@
 //! later attempts look for them, and deadletter before it writes.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 
+use futures_util::{StreamExt, TryStreamExt};
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
-
 use posthaste_ports::{ObjectStore, PortError};
+
+use crate::pages::pages;
 
 /// Pages of notes looked through for the events of one subscription.
 const PAGES_MAX: usize = 10;
-
-/// Notes on one page.
-const PAGE_MAX: usize = 1000;
 
 /// Those of a subscription's events, by key, that are noted. One event costs one read; several cost one list,
 /// which is cheaper than a read of each.
@@ -38,15 +38,10 @@ async fn listed<S: ObjectStore>(
     prefix: &str,
     keys: &BTreeSet<&str>,
 ) -> Result<BTreeSet<String>, PortError> {
-    let (mut found, mut after) = (BTreeSet::new(), None);
-    for _ in 0..PAGES_MAX {
-        let page = store.list(prefix, after.as_deref(), PAGE_MAX).await?;
+    let (mut found, mut pages) = (BTreeSet::new(), pin!(pages(store, prefix, None).take(PAGES_MAX)));
+    while let Some(page) = pages.try_next().await? {
         let noted = page.objects.iter().filter_map(|object| object.key.strip_prefix(prefix));
         found.extend(noted.filter(|key| keys.contains(key)).map(str::to_owned));
-        after = page.next_after;
-        if after.is_none() {
-            break;
-        }
     }
     Ok(found)
 }

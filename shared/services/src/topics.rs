@@ -17,10 +17,12 @@ use crate::SingleFlight;
 use posthaste_ports::{Clock, ETag, Evict, Evicted, Object, ObjectStore, PortError, Revalidated};
 
 mod delete;
+mod names;
 #[cfg(test)]
 mod tests;
 
 pub use delete::delete_topic;
+pub use names::topic_names;
 
 /// Most topics kept, present ones and ones known to be absent. Beyond it the cache is emptied and fills anew,
 /// which costs one read per topic in use.

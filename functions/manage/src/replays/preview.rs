@@ -1,44 +1,42 @@
-//! The dry run of a replay: what it would send, counted until the time for it is over.
+//! The dry run of a replay: counts what it would send, for a limited time.
 
 use std::time::Duration;
 
-use posthaste_core::api::problem::Problem;
 use posthaste_core::api::{ReplayFailure, ReplayPreview};
 use posthaste_core::model::identity::Created;
 use posthaste_core::model::limits::REPLAY_FAILURES_SHOWN_MAX;
 use posthaste_core::model::schema::Schema;
 use posthaste_core::release::replay::Selection;
 use posthaste_core::stored::dead_letter::restore_all;
-use posthaste_ports::{Clock, Entropy, ErrorKind, Object, PortError};
+use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
 use posthaste_services::replay::{LetterObject, letter_objects};
 
-use crate::answer::store_problem;
-use crate::{Manage, Store, Webhooks};
+use crate::error::ApiError;
+use crate::manage::Manage;
 
-/// How long objects are counted for. What is begun then still ends before the request's time limit.
+/// Longest time for counting. A read that has begun by then still ends before the request's time limit.
 const COUNTING_TIME: Duration = Duration::from_secs(8);
 
-/// Objects counted at most, so that a clock that stands still is no endless count.
+/// Most objects that are counted, so that counting ends also under a clock that stands still.
 const OBJECTS_MAX: u64 = 10_000;
 
-/// Ids that are shown.
+/// Most ids that are shown.
 const IDS_MAX: usize = 10;
 
 /// A subscription as a replay sees it: the schema in which it receives events, and its creation.
 type Receiver<'a> = (Schema, &'a Created);
 
-impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
+impl<P: Ports> Manage<P> {
     /// Counts what a replay would send now.
     pub(super) async fn preview(
         &self,
         selection: &Selection,
         subscription: Receiver<'_>,
-    ) -> Result<ReplayPreview, Problem> {
+    ) -> Result<ReplayPreview, ApiError> {
         let end = self.clock.monotonic() + COUNTING_TIME;
         let (mut preview, mut after, mut read) = (ReplayPreview::default(), None, 0);
         loop {
-            let page = letter_objects(&self.dead_letters, selection, after.as_deref()).await;
-            let page = page.map_err(|error| store_problem(&error))?;
+            let page = letter_objects(&self.dead_letters, selection, after.as_deref()).await?;
             for object in page.objects {
                 if read == OBJECTS_MAX || self.clock.monotonic() >= end {
                     return Ok(preview);
@@ -54,14 +52,14 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
         }
     }
 
-    /// Adds what lies in an object.
+    /// Adds the letters of an object.
     async fn count(
         &self,
         object: &LetterObject,
         selection: &Selection,
         (output, created): Receiver<'_>,
         preview: &mut ReplayPreview,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ApiError> {
         let key = &object.key;
         let bytes = match self.dead_letters.get(key).await {
             Ok(Some(Object { bytes, .. })) => bytes,
@@ -69,7 +67,7 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
                 fail(preview, key, None, "there is no such object");
                 return Ok(());
             }
-            Err(error) => return Err(store_problem(&error)),
+            Err(error) => return Err(error.into()),
         };
         let letters = match restore_all(&bytes, output) {
             Ok(letters) => letters,

@@ -8,37 +8,36 @@ use posthaste_core::api::{ReplayPage, ReplayReason, ReplayState};
 use posthaste_core::model::limits::REPLAY_ID_BYTES_MAX;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::replay::ReplayRecord;
-use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, PutCondition};
+use posthaste_ports::{Clock, ETag, ErrorKind, Object, ObjectStore, Ports, PutCondition};
 
-use crate::answer::{listed, store_problem};
-use crate::records::{CHANGE_TRIES_MAX, CONFLICT_RETRY_AFTER};
-use crate::{Manage, Store, Webhooks, cursor};
+use crate::error::{ApiError, conflict, listed};
+use crate::manage::Manage;
+use crate::paging::{Page, cursor};
+use crate::topic_records::CHANGE_TRIES_MAX;
 
-impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E> {
-    /// Writes a replay down. Its marker comes first: a record that nobody looks for would never be carried out.
-    pub(super) async fn begin_replay(&self, replay: &ReplayRecord) -> Result<(), Problem> {
-        let marker = layout::replaying(&replay.id);
-        let put = self.state.put(&marker, Bytes::new(), PutCondition::Always).await;
-        put.map_err(|error| store_problem(&error))?;
-        let put = self.state.put(&layout::replay(&replay.id), replay.render(), PutCondition::IfAbsent).await;
-        put.map(drop).map_err(|error| store_problem(&error))
+impl<P: Ports> Manage<P> {
+    /// Records a replay. Its marker is written first: wake finds no record without one.
+    pub(super) async fn begin_replay(&self, replay: &ReplayRecord) -> Result<(), ApiError> {
+        self.state.put(&layout::replaying(&replay.id), Bytes::new(), PutCondition::Always).await?;
+        self.state.put(&layout::replay(&replay.id), replay.render(), PutCondition::IfAbsent).await?;
+        Ok(())
     }
 
-    /// A replay that must be there, and its version.
-    pub(super) async fn existing_replay(&self, id: &str) -> Result<(ReplayRecord, ETag), Problem> {
+    /// A replay that must exist, and its version.
+    pub(super) async fn existing_replay(&self, id: &str) -> Result<(ReplayRecord, ETag), ApiError> {
         let is_id = (1..=REPLAY_ID_BYTES_MAX).contains(&id.len())
             && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
         let unknown = || Problem::new(ProblemKind::NotFound).detail("there is no replay of this id");
         if !is_id {
-            return Err(unknown());
+            return Err(unknown().into());
         }
-        let object = self.state.get(&layout::replay(id)).await.map_err(|error| store_problem(&error))?;
+        let object = self.state.get(&layout::replay(id)).await?;
         let Object { bytes, etag } = object.ok_or_else(unknown)?;
         Ok((parse(id, &bytes)?, etag))
     }
 
     /// Cancels a replay, unless it has ended.
-    pub(super) async fn end_replay(&self, id: &str) -> Result<ReplayRecord, Problem> {
+    pub(super) async fn end_replay(&self, id: &str) -> Result<ReplayRecord, ApiError> {
         for _ in 0..CHANGE_TRIES_MAX {
             let (replay, etag) = self.existing_replay(id).await?;
             if replay.has_ended() {
@@ -52,16 +51,15 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
                     return Ok(replay);
                 }
                 Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
-                Err(error) => return Err(store_problem(&error)),
+                Err(error) => return Err(error.into()),
             }
         }
-        Err(Problem::new(ProblemKind::Conflict).retry_after(CONFLICT_RETRY_AFTER))
+        Err(conflict().into())
     }
 
     /// A page of replays. One whose record cannot be read is logged and left out.
-    pub(super) async fn replays(&self, after: Option<&str>, items: usize) -> Result<ReplayPage, Problem> {
-        let listing = self.state.list(layout::REPLAYS, after, items).await;
-        let listing = listing.map_err(|error| store_problem(&error))?;
+    pub(super) async fn replays(&self, page: &Page) -> Result<ReplayPage, ApiError> {
+        let listing = self.state.list(layout::REPLAYS, page.after.as_deref(), page.items).await?;
         let mut replays = Vec::new();
         for meta in listing.objects {
             let Some(id) = layout::replay_of(&meta.key) else { continue };
@@ -69,7 +67,7 @@ impl<S: Store, D: Store, W: Webhooks, C: Clock, E: Entropy> Manage<S, D, W, C, E
             let replay = object.and_then(|object| parse(id, &object.bytes).ok());
             replays.extend(replay.map(|replay| replay.shown()));
         }
-        Ok(ReplayPage { replays, cursor: listing.next_after.as_deref().map(cursor::render) })
+        Ok(ReplayPage { replays, cursor: listing.next_after.as_deref().map(cursor) })
     }
 }
 

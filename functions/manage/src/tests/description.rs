@@ -4,8 +4,8 @@ use axum::body::Body;
 use axum::http::Request;
 use serde_json::Value;
 
-use super::Api;
-use crate::openapi;
+use super::{Api, TestPorts};
+use crate::router::openapi;
 
 /// Every route of every function, and those of the process.
 const ROUTES: &[&str] = &[
@@ -42,7 +42,7 @@ const ROUTES: &[&str] = &[
 ];
 
 fn document() -> Value {
-    serde_json::to_value(openapi()).unwrap()
+    serde_json::to_value(openapi::<TestPorts>()).unwrap()
 }
 
 #[test]

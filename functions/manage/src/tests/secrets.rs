@@ -122,7 +122,7 @@ async fn no_answer_repeats_a_secret_that_was_given() {
 #[test]
 fn debug_shows_no_admin_key() {
     let state = Memory::default();
-    let manage = Arc::new(Manage {
+    let manage = Arc::new(Manage::<super::TestPorts> {
         links: LinkHealth::new(state.clone(), FixedClock::default(), HealthSettings::default()),
         state,
         dead_letters: Memory::default(),

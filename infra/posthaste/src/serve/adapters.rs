@@ -34,12 +34,14 @@ const TOPIC_MAX_AGE: Duration = Duration::ZERO;
 
 type Queue = LocalQueue<SystemClock>;
 type Webhooks = HyperWebhookClient<SystemClock>;
-pub(super) type EmbeddedDeliver =
-    Deliver<Bundle<Queue, StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>>;
+
+/// The embedded adapters, which every function runs on.
+type Embedded = Bundle<Queue, StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
+pub(super) type EmbeddedDeliver = Deliver<Embedded>;
 pub(super) type EmbeddedDeadLetters = DeadLetters<Queue, StateStore, FileStore, SystemClock, SystemEntropy>;
 pub(super) type EmbeddedWake = Wake<Queue, StateStore, FileStore, SystemClock, SystemEntropy>;
 pub(super) type EmbeddedPublish = Publish<Queue, StateStore, SystemClock, SystemEntropy>;
-pub(super) type EmbeddedManage = Manage<StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
+pub(super) type EmbeddedManage = Manage<Embedded>;
 
 /// What the functions share.
 pub(super) struct Adapters<'a> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use posthaste_core::model::secret::Secret;
 use posthaste_local::{Local, LocalOptions};
-use posthaste_ports::Clock;
+use posthaste_services::timeout_at;
 use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::net::TcpListener;
 use tokio::task::{JoinSet, spawn_blocking};
@@ -92,9 +92,8 @@ impl App {
                 panics.extend(ended.err());
             }
         };
-        tokio::select! {
-            () = ended => {}
-            () = SystemClock.sleep(timeout) => tracing::warn!(?timeout, "what was still in flight is cut short"),
+        if timeout_at::timeout(&SystemClock, timeout, ended).await.is_none() {
+            tracing::warn!(?timeout, "what was still in flight is cut short");
         }
         self.tasks.shutdown().await;
         self.local.close().await;

@@ -4,17 +4,13 @@ mod exposition;
 mod recorder;
 mod series;
 
-use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use metrics_exporter_prometheus::BuildError;
-use posthaste_core::stored::layout;
-use posthaste_ports::{ObjectStore, PortError};
+use posthaste_ports::ObjectStore;
+use posthaste_services::topics::topic_names;
 
 pub use series::{SERIES_MAX, Series};
-
-/// Most topics listed at a time.
-const PAGE_MAX: usize = 1000;
 
 /// There is one recorder in a process, whatever runs in it.
 static SERIES: OnceLock<Series> = OnceLock::new();
@@ -35,25 +31,11 @@ pub fn install() -> Result<Series, BuildError> {
 /// The text of all series. Those of topics that are not in the state store any more are forgotten; while it does not
 /// answer, none are.
 pub async fn text(series: &Series, state: &impl ObjectStore) -> String {
-    let topics = topics(state).await;
+    let topics = topic_names(state).await;
     if let Err(error) = &topics {
         tracing::warn!(error = error as &dyn std::error::Error, "topics not listed, no metrics forgotten");
     }
     series.render(|topic| topics.as_ref().map_or(true, |topics| topics.contains(topic)))
-}
-
-/// The names of all topics, in lower case.
-async fn topics(state: &impl ObjectStore) -> Result<HashSet<String>, PortError> {
-    let (mut names, mut after) = (HashSet::new(), None);
-    loop {
-        let page = state.list(layout::TOPICS, after.as_deref(), PAGE_MAX).await?;
-        let name = |key: &str| Some(key.strip_prefix(layout::TOPICS)?.strip_suffix(".json")?.to_owned());
-        names.extend(page.objects.iter().filter_map(|object| name(&object.key)));
-        after = page.next_after;
-        if after.is_none() {
-            return Ok(names);
-        }
-    }
 }
 
 #[cfg(test)]

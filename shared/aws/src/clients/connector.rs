@@ -1,7 +1,8 @@
-//! The HTTP client under both services: plain for an emulator, TLS for AWS, and each set up when it is first needed.
+//! The HTTP client under both services: plain for an emulator, TLS for AWS, and each set up at its first
+//! request.
 //!
-//! The SDK's own client loads and parses the platform's roots whenever a service client is made, also for an endpoint
-//! without TLS. That would be most of a cold start.
+//! The SDK's own client loads and parses the platform's roots whenever a service client is made, also for an
+//! endpoint without TLS. That would be most of a cold start.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -17,8 +18,9 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 
-/// How long an idle connection is kept. A function that is frozen does not see its connections close; after a pause
-/// longer than this it makes new ones, where it would otherwise send its next request into a closed one.
+/// Time that an idle connection is kept. A function that is frozen does not see its connections close; after
+/// a pause longer than this it makes new ones, where it would otherwise send its next request into a closed
+/// one.
 const IDLE_KEPT: Duration = Duration::from_secs(20);
 
 /// Connect timeout and read timeout: a connector has its own, and its own pool of connections.
@@ -104,7 +106,7 @@ mod tests {
         ByScheme::new(settings, SharedAsyncSleep::new(TokioSleep::new()))
     }
 
-    /// Sends a request to a port of this machine where nobody listens.
+    /// Sends a request to a port of this machine without a listener.
     async fn fails(connector: &ByScheme, scheme: &str) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! What the SDK's errors mean in the words of the ports.
+//! The SDK's errors in the words of the ports.
 
 use std::error::Error;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use posthaste_ports::{ErrorKind, PortError};
 
-/// Turns what the SDK says into a port's error.
+/// Turns the SDK's error into a port's error.
 pub(crate) fn failure<E>(doing: &'static str, error: SdkError<E, HttpResponse>) -> PortError
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
@@ -16,7 +16,6 @@ where
     PortError::caused(doing, kind(&error), error)
 }
 
-/// The kind of an error.
 pub(crate) fn kind<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> ErrorKind {
     match error {
         SdkError::TimeoutError(_) => ErrorKind::TimedOut,
@@ -26,13 +25,14 @@ pub(crate) fn kind<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -
             let kind = by_code.unwrap_or_else(|| of_status(answer.raw().status().as_u16()));
             with_wait(kind, answer.raw())
         }
-        // Nothing was sent for want of something, the connection failed, or the answer is none: a retry may help.
+        // The request could not be built, the connection failed, or the answer is unreadable: a retry may
+        // help.
         _ => ErrorKind::Other,
     }
 }
 
-/// What a service's error code means, where it means more than its status. SQS and S3 share one table because no code
-/// means two things.
+/// The meaning of a service's error code, where it says more than the status. SQS and S3 share one table
+/// because no code means two things.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html>
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>
 pub(crate) fn of_code(code: &str, message: Option<&str>) -> Option<ErrorKind> {
@@ -75,19 +75,19 @@ pub(crate) fn of_code(code: &str, message: Option<&str>) -> Option<ErrorKind> {
         | "NoSuchKey"
         | "ReceiptHandleIsInvalid"
         | "MessageNotInflight" => ErrorKind::NotFound,
-        // SQS says so of a receipt handle whose message is deleted, and says it of other parameters too.
+        // The answer for the receipt handle of a deleted message. SQS gives it for other parameters too.
         "InvalidParameterValue" if message.is_some_and(|text| text.contains("parameter ReceiptHandle")) => {
             ErrorKind::NotFound
         }
         "PreconditionFailed" => ErrorKind::PreconditionFailed,
-        // A race of two conditional puts, which nobody has won yet.
+        // A race of two conditional puts without a winner yet.
         "ConditionalRequestConflict" | "OperationAborted" => ErrorKind::Other,
         _ => return None,
     })
 }
 
-/// The key that encrypts a queue or bucket is throttled, disabled, deleted or not ours. SQS answers that with 400, but
-/// nothing is wrong with the message.
+/// Trouble with the key that encrypts a queue or bucket: throttled, disabled, deleted or not ours. SQS
+/// answers 400, but the message is in order.
 fn of_key_trouble(code: &str) -> ErrorKind {
     if code.starts_with("Throttl") { ErrorKind::Throttled { retry_after: None } } else { ErrorKind::Denied }
 }
@@ -185,8 +185,8 @@ mod tests {
             assert_eq!(kind(&answered(400, "InvalidParameterValue", message)), expected, "{message}");
         };
         check(
-            "Value AQEB for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available \
-             for visibility timeout change.",
+            "Value AQEB for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not \
+             available for visibility timeout change.",
             ErrorKind::NotFound,
         );
         check(

@@ -1,4 +1,4 @@
-//! Where AWS is and who we are there: read from the environment once, and from nowhere else.
+//! Region, endpoints and credentials, read from the environment once and from nowhere else.
 
 use std::fmt;
 
@@ -16,8 +16,9 @@ const ENDPOINT_S3: &str = "AWS_ENDPOINT_URL_S3";
 
 /// Region, endpoints and credentials of one process.
 ///
-/// Lambda puts all of it into the environment and replaces the environment before the credentials end, so there is
-/// neither a chain of providers nor a refresh here, and the instance metadata service is never asked.
+/// Lambda puts all of them into the environment and replaces the environment before the credentials expire.
+/// So there is neither a chain of providers nor a refresh here, and no request to the instance metadata
+/// service.
 #[derive(Debug, Clone)]
 pub struct AwsSettings {
     pub(super) region: String,
@@ -40,7 +41,7 @@ pub enum AwsSettingsError {
     Missing {
         /// The variable.
         name: &'static str,
-        /// What it should hold.
+        /// The form of its value.
         expected: &'static str,
     },
     /// An endpoint is no URL.
@@ -48,13 +49,13 @@ pub enum AwsSettingsError {
     Endpoint {
         /// The variable.
         name: &'static str,
-        /// What it holds.
+        /// The refused value.
         value: String,
     },
 }
 
 impl AwsSettings {
-    /// Reads the settings from variables, which `variable` looks up by name. One that is empty counts as not set.
+    /// Reads the settings from variables, which `variable` looks up by name. An empty one counts as not set.
     pub fn from_env(variable: impl Fn(&str) -> Option<String>) -> Result<Self, AwsSettingsError> {
         let optional = |name| variable(name).filter(|value| !value.is_empty());
         let required = |name, expected| optional(name).ok_or(AwsSettingsError::Missing { name, expected });

@@ -1,7 +1,7 @@
-//! Requests that do not tell of which chain of invocations they are a part.
+//! Requests that do not name the chain of invocations that sent them.
 //!
-//! The SDK's `RecursionDetectionInterceptor` cannot be disabled: the service clients hold it as permanent. So what it
-//! adds is taken away again, before the request is signed.
+//! The SDK's `RecursionDetectionInterceptor` cannot be disabled: the service clients hold it as permanent. So
+//! the header that it adds is removed before the request is signed.
 
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::Intercept;
@@ -9,11 +9,11 @@ use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterce
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::config_bag::ConfigBag;
 
-/// The trace's id, and with it how often each function was part of the chain.
+/// The header with the trace's id and the number of turns that each function had in the chain.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html>
 const TRACE_ID: &str = "x-amzn-trace-id";
 
-/// Runs after the SDK's own interceptors, as all do that a client's settings name.
+/// Removes the header. Interceptors of a client's settings run after the SDK's own.
 #[derive(Debug)]
 pub(super) struct Untraced;
 

@@ -1,22 +1,36 @@
 //! Invocations by the event source mapping of a queue.
 
+use std::future::Future;
+use std::time::Duration;
+
 use lambda_runtime::{Context, Error};
 use posthaste_ports::Clock;
 use posthaste_ports::queue::BatchResponse;
 
+use super::deadline;
 use super::invocations::{Failure, answer_each, contained};
-use super::{BatchHandler, deadline};
 
 mod answer;
 mod event;
 
 use answer::SqsBatchResponse;
 pub(super) use event::EventError;
-use event::{Intake, SqsEvent};
+pub use event::SqsBatch;
+use event::{Sorted, SqsEvent};
+
+/// A function that works on messages of a queue.
+pub trait BatchHandler: Send + Sync + 'static {
+    /// Works on a batch, answers by `deadline`, a time of the clock's `monotonic`, and names the messages for
+    /// which nothing durable was done. The time to write metrics and to answer Lambda is already subtracted
+    /// from the deadline. Work that takes longer than [`LATE_MAX`](deadline::LATE_MAX) beyond it is dropped,
+    /// and every message of the batch is handed back.
+    fn handle(&self, batch: SqsBatch, deadline: Duration) -> impl Future<Output = BatchResponse> + Send;
+}
 
 /// Answers invocations by an SQS event source mapping, one after the other, until the Runtime API is gone.
 ///
-/// The mapping must have `ReportBatchItemFailures`. If the handler panics, every message of its batch is reported.
+/// The mapping must have `ReportBatchItemFailures`. If the handler panics, every message of its batch is
+/// reported.
 pub async fn run_batches<H: BatchHandler, C: Clock>(handler: H, clock: C) -> Result<(), Error> {
     let work = async |event, context: &Context| answer(&handler, &clock, event, context).await;
     answer_each(clock.clone(), work).await
@@ -29,7 +43,7 @@ async fn answer<H: BatchHandler, C: Clock>(
     context: &Context,
 ) -> Result<SqsBatchResponse, Failure> {
     let deadline = deadline::of(context, clock);
-    let Intake { batch, ids } = event.intake()?;
+    let Sorted { batch, ids } = event.sort()?;
     if batch.messages.is_empty() {
         return Ok(SqsBatchResponse::new(&ids, &BatchResponse::default()));
     }
@@ -43,7 +57,7 @@ async fn answer<H: BatchHandler, C: Clock>(
             None
         }
     };
-    // What the handler had replaced before it ended is deleted; reporting it as well does nothing.
+    // A message that the handler replaced before it ended is deleted; reporting it as well does nothing.
     let response = response.unwrap_or_else(|| BatchResponse { failures: ids.all.clone() });
     Ok(SqsBatchResponse::new(&ids, &response))
 }
@@ -51,12 +65,10 @@ async fn answer<H: BatchHandler, C: Clock>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lambda::SqsBatch;
     use posthaste_core::model::time::Timestamp;
     use posthaste_testkit::ManualClock;
-    use std::time::Duration;
 
-    /// Answers so long after it was asked that all is well.
+    /// Answers after this time that all is well.
     struct Answers(ManualClock, Duration);
 
     impl BatchHandler for Answers {

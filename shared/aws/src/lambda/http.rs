@@ -1,8 +1,9 @@
 //! Invocations over HTTP: a Function URL, payload version 2.
 //! <https://docs.aws.amazon.com/lambda/latest/dg/urls-invocation.html#urls-payloads>
 //!
-//! Not by the crate `lambda_http`: it panics on a query that holds a space (which is how Function URLs hand on a
-//! `+`), takes `..` out of paths, empties an answer whose JSON is not UTF-8, and keeps one of several values of a header.
+//! The crate `lambda_http` is not used: it panics on a query that holds a space (Function URLs turn a `+`
+//! into one), removes `..` from paths, empties an answer whose JSON is not UTF-8, and keeps one of several
+//! values of a header.
 
 use axum::Router;
 use axum::body::Body;
@@ -19,8 +20,8 @@ mod response;
 use request::UrlRequest;
 use response::UrlResponse;
 
-/// Answers invocations by a Function URL with `router`, one after the other, until the Runtime API is gone. If a
-/// handler panics, its client is answered 500.
+/// Answers invocations by a Function URL with `router`, one after the other, until the Runtime API is gone.
+/// If a handler panics, its client is answered 500.
 pub async fn run_http<C: Clock>(router: Router, clock: C) -> Result<(), Error> {
     let work = async |request: UrlRequest, _: &Context| Ok(answer(router.clone(), request).await);
     answer_each(clock, work).await

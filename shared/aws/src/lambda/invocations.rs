@@ -28,13 +28,14 @@ pub(super) enum Failure {
     Panicked(#[source] Panicked),
 }
 
-/// A handler panicked. What it said is in the log, where the panic hook writes it.
+/// A handler panicked. The panic hook has logged the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the handler panicked")]
 pub(super) struct Panicked;
 
-/// Answers one invocation after the other, until the Runtime API is gone. The metrics of an invocation are written
-/// before its answer goes out, whatever the answer is: once it is out, Lambda may freeze the process at any moment.
+/// Answers one invocation after the other, until the Runtime API is gone. The metrics of an invocation are
+/// written before its answer is sent, whatever the answer is: after it, Lambda may freeze the process at any
+/// moment.
 pub(super) async fn answer_each<E, A, C>(
     clock: C,
     answer: impl AsyncFn(E, &Context) -> Result<A, Failure>,
@@ -54,7 +55,7 @@ where
 
 /// Does the work; a panic ends the work and nothing else.
 pub(super) async fn contained<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
-    // What the work had under its hands is dropped with it, or is shared behind locks that ignore poison.
+    // State of the work is dropped with it, or is shared behind locks that ignore poison.
     AssertUnwindSafe(work).catch_unwind().await.map_err(|_| Panicked)
 }
 

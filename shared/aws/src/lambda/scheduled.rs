@@ -1,13 +1,24 @@
 //! Invocations by a schedule.
 
+use std::future::Future;
+use std::time::Duration;
+
 use lambda_runtime::{Context, Error};
 use posthaste_ports::Clock;
 use serde::de::IgnoredAny;
 
+use super::deadline;
 use super::invocations::{Failure, answer_each, contained};
-use super::{Scheduled, deadline};
 
-/// Answers invocations by a schedule, whatever their payload, one after the other, until the Runtime API is gone.
+/// A function that a schedule starts.
+pub trait Scheduled: Send + Sync + 'static {
+    /// Works once, until `deadline`, a time of the clock's `monotonic`. An error fails the invocation, so
+    /// that Lambda's own error metric shows it.
+    fn run(&self, deadline: Duration) -> impl Future<Output = Result<(), Error>> + Send;
+}
+
+/// Answers invocations by a schedule, whatever their payload, one after the other, until the Runtime API is
+/// gone.
 pub async fn run_scheduled<S: Scheduled, C: Clock>(scheduled: S, clock: C) -> Result<(), Error> {
     let work = async |_: IgnoredAny, context: &Context| {
         let deadline = deadline::of(context, &clock);

@@ -1,7 +1,7 @@
-//! One batch request of SQS and its answer, item by item.
+//! A batch request of SQS and its answer, item by item.
 //!
-//! Only an id among the `Successful` is done. One among the `Failed` carries its own error; one in neither list is
-//! unknown, which is an error too and never a success.
+//! Only an id among the `Successful` is done. An id among the `Failed` carries its own error; an id in
+//! neither list is unknown, which is an error too and never a success.
 
 use std::string::FromUtf8Error;
 
@@ -15,10 +15,10 @@ use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, Receipt}
 
 use crate::clients::failure::of_code;
 
-/// What became of one item.
+/// The result of one item.
 pub(super) type ItemResult<T> = Result<T, PortError>;
 
-/// Why an entry cannot be written. What was vetted always can.
+/// Why an entry cannot be written. A validated message always can.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryError {
     #[error("the body is not UTF-8")]
@@ -27,7 +27,7 @@ pub(super) enum EntryError {
     Incomplete(#[from] BuildError),
 }
 
-/// What SQS says of an item that it refused.
+/// SQS's answer about an item that it refused.
 #[derive(Debug, thiserror::Error)]
 #[error("{code}: {message}")]
 struct Refused {
@@ -38,7 +38,7 @@ struct Refused {
 /// An item that is in neither list of the answer.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer does not tell of this item")]
-struct NotTold;
+struct NotListed;
 
 /// Entries whose ids are their places.
 pub(super) fn send_entries(
@@ -48,13 +48,13 @@ pub(super) fn send_entries(
 }
 
 fn send_entry(place: usize, message: OutgoingMessage) -> Result<SendMessageBatchRequestEntry, EntryError> {
-    // A body that nobody else holds is not copied.
+    // A body with a single owner is not copied.
     let body = String::from_utf8(message.body.into())?;
     let entry = SendMessageBatchRequestEntry::builder()
         .id(place.to_string())
         .message_body(body)
         .set_message_group_id(message.group)
-        // Always said, because a queue may have a delay of its own.
+        // Always set, because a queue may have a delay of its own.
         .delay_seconds(message.delay_secs.into());
     Ok(entry.build()?)
 }
@@ -70,7 +70,7 @@ pub(super) fn delete_entries(
     receipts.into_iter().enumerate().map(entry).collect()
 }
 
-/// What became of each of `count` messages.
+/// The result of each of `count` messages.
 pub(super) fn sent(
     doing: &'static str,
     count: usize,
@@ -80,7 +80,7 @@ pub(super) fn sent(
     items(doing, count, done, answer.failed)
 }
 
-/// What became of each of `count` deletes.
+/// The result of each of `count` deletes.
 pub(super) fn deleted(
     doing: &'static str,
     count: usize,
@@ -90,14 +90,15 @@ pub(super) fn deleted(
     items(doing, count, done, answer.failed)
 }
 
-/// An id that is not of this request is passed over. One in both lists counts as failed: twice is better than never.
+/// Results in the order of the request. Foreign ids are ignored. An id in both lists counts as failed: a
+/// repeated message is better than a lost one.
 fn items<T>(
     doing: &'static str,
     count: usize,
     done: impl Iterator<Item = (String, T)>,
     failed: Vec<BatchResultErrorEntry>,
 ) -> Vec<ItemResult<T>> {
-    let unknown = || Err(PortError::caused(doing, ErrorKind::Other, NotTold));
+    let unknown = || Err(PortError::caused(doing, ErrorKind::Other, NotListed));
     let mut items: Vec<_> = std::iter::repeat_with(unknown).take(count).collect();
     let done = done.map(|(id, done)| (id, Ok(done)));
     let failed = failed.into_iter().map(|entry| (entry.id.clone(), Err(refused(doing, entry))));

@@ -1,4 +1,5 @@
-//! The requests of SQS that several callers share, as a trait so that the sharing is tested without a service.
+//! The requests of SQS that several callers share. They are a trait, so that the sharing is tested without a
+//! service.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -7,13 +8,13 @@ use aws_sdk_sqs::Client;
 use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, QueueName, Receipt};
 
 use super::batch::{self, ItemResult};
-use crate::clients::QueueUrls;
+use super::urls::QueueUrls;
 use crate::clients::failure::failure;
 
 pub(super) const SENDING: &str = "send a batch of messages";
 pub(super) const DELETING: &str = "delete a batch of messages";
 
-/// Batch requests, one each: what is given fits into one. The answer has a result per item, in order.
+/// Batch requests, one per call: the items given fit into one. The answer has a result per item, in order.
 pub(super) trait BatchCalls: Send + Sync + 'static {
     /// Sends messages to a queue.
     fn send(
@@ -47,13 +48,12 @@ impl SqsCalls {
         Self { client, name, urls: Arc::new(urls) }
     }
 
-    /// The URL of a queue. One that this function may not reach is refused before anything is sent.
+    /// The URL of a queue. A queue that this function may not reach is refused before anything is sent.
     pub(super) fn url(&self, doing: &'static str, queue: QueueName) -> Result<&str, PortError> {
         let unknown = || PortError::caused(doing, ErrorKind::Invalid, UnknownQueue(queue));
         self.urls.of(queue).ok_or_else(unknown)
     }
 
-    /// The URL of this queue.
     pub(super) fn own_url(&self, doing: &'static str) -> Result<&str, PortError> {
         self.url(doing, self.name)
     }

@@ -1,8 +1,8 @@
-//! Lets concurrent callers share batch requests: what they ask for within a moment goes together.
+//! Sharing of batch requests among concurrent callers: items that are asked for within a moment go together.
 //!
-//! A full request goes at once. One that is not full waits a moment for company, or, when as many requests as are
-//! allowed are under way, until one of them returns. Requests run in tasks of their own, so a caller that is dropped
-//! or panics takes nothing from the others.
+//! A full request is sent at once. A request that is not full waits a moment for more items, or, when as many
+//! requests as are allowed are under way, until one of them returns. Requests run in tasks of their own, so a
+//! caller that is dropped or panics takes nothing from the others.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -15,25 +15,25 @@ use posthaste_core::model::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX
 use posthaste_ports::{Clock, ErrorKind, PortError};
 use tokio::sync::oneshot;
 
-/// How long the first of a request waits for others. What waits has failed and rests ten seconds at least, so the
-/// moment delays no event; a request saved is worth some 120 ms of a 256 MB function.
+/// Time that the first item of a request waits for others. The events behind it have failed and back off for
+/// ten seconds at least, so the moment delays no event; a request saved is worth some 120 ms of a 256 MB
+/// function.
 pub(super) const LINGER: Duration = Duration::from_millis(20);
 
 /// Most requests of one lane that are under way at once.
 pub(super) const REQUESTS_AT_ONCE_MAX: usize = 8;
 
-/// What a lane does with items that go together.
+/// The request of a lane, for items that go together.
 pub(super) trait Request: Send + Sync + 'static {
-    /// One item.
     type Item: Clone + Send;
 
-    /// What is being done, as it fits "failed to …".
+    /// The name of the operation, as it fits "failed to …".
     const DOING: &'static str;
 
-    /// How much of a request's size an item takes.
+    /// Bytes that an item takes of a request's size.
     fn bytes(item: &Self::Item) -> usize;
 
-    /// One request for all of these. The answer has one result per item, in order.
+    /// Sends one request for all items. The answer has one result per item, in order.
     fn call(
         &self,
         items: Vec<Self::Item>,
@@ -43,7 +43,7 @@ pub(super) trait Request: Send + Sync + 'static {
 /// Why an item was not done.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// The request was answered, and this is what the answer says of the item.
+    /// The request was answered, and the answer names this error for the item.
     Item(PortError),
     /// The request failed as a whole.
     Request(Arc<PortError>),
@@ -74,11 +74,11 @@ pub(super) struct Lane<R: Request, C> {
 #[derive(Debug)]
 struct Gathered<T> {
     waiting: VecDeque<Waiting<T>>,
-    /// Of all that wait.
+    /// Size of all that wait.
     bytes: usize,
     /// Tasks that linger or have a request under way.
     tasks: usize,
-    /// Whether one of the tasks lingers, and will take what waits.
+    /// A task lingers, and will take the waiting items.
     is_lingering: bool,
 }
 
@@ -89,7 +89,7 @@ struct Waiting<T> {
     answer: oneshot::Sender<Result<(), Failed>>,
 }
 
-/// What a task begins with.
+/// The first step of a task.
 enum Begin<T> {
     Linger,
     Call(Vec<Waiting<T>>),
@@ -101,7 +101,7 @@ impl<R: Request, C: Clock> Lane<R, C> {
         Self { request, clock, gathered: Mutex::new(gathered) }
     }
 
-    /// Does one item together with others. A caller that is dropped leaves it to be done all the same.
+    /// Does one item together with others. It is done even if the caller is dropped.
     pub(super) async fn ask(self: &Arc<Self>, item: R::Item) -> Result<(), Failed> {
         let (answer, answered) = oneshot::channel();
         self.lock().push(Waiting { bytes: R::bytes(&item), item, answer });
@@ -124,12 +124,12 @@ impl<R: Request, C: Clock> Lane<R, C> {
             Begin::Linger => {
                 self.clock.sleep(LINGER).await;
                 let together = self.lock().end_linger();
-                // What did not fit is somebody else's.
+                // Items that did not fit need another task.
                 self.dispatch();
                 together
             }
         };
-        // The panic hook has told of a panic; those who wait here see that their answer is lost.
+        // The panic hook logs a panic; the waiting callers get the error that their answer is lost.
         let _ = AssertUnwindSafe(self.call(together)).catch_unwind().await;
         self.lock().tasks -= 1;
         self.dispatch();
@@ -154,7 +154,7 @@ impl<R: Request, C: Clock> Lane<R, C> {
         }
     }
 
-    /// A request that was refused whole is asked again item by item, so that the refusal is its offender's alone.
+    /// Repeats a refused request item by item, so that only the item at fault is refused.
     async fn call_apart(&self, together: Vec<Waiting<R::Item>>) {
         for one in together {
             match self.request.call(vec![one.item.clone()]).await {
@@ -170,7 +170,7 @@ impl<R: Request, C: Clock> Lane<R, C> {
     }
 }
 
-/// Tells each its result. An item without one is unknown, which is never a success.
+/// Sends each caller its result. An item without a result is unknown, which is never a success.
 fn answer_each<T>(doing: &'static str, together: Vec<Waiting<T>>, results: Vec<Result<(), PortError>>) {
     let mut results = results.into_iter();
     for one in together {
@@ -181,7 +181,7 @@ fn answer_each<T>(doing: &'static str, together: Vec<Waiting<T>>, results: Vec<R
 
 impl<T> Waiting<T> {
     fn tell(self, result: Result<(), Failed>) {
-        // Whoever asked may be gone; what was done stays done.
+        // The caller may be gone; its item stays done.
         let _ = self.answer.send(result);
     }
 }
@@ -192,7 +192,7 @@ impl<T> Gathered<T> {
         self.waiting.push_back(one);
     }
 
-    /// What the next task begins with, if one is needed and allowed. The task is counted.
+    /// The first step of the next task, if one is needed and allowed. The task is counted.
     fn next(&mut self) -> Option<Begin<T>> {
         if self.tasks == REQUESTS_AT_ONCE_MAX || self.waiting.is_empty() {
             return None;
@@ -218,8 +218,8 @@ impl<T> Gathered<T> {
         self.waiting.len() >= SQS_BATCH_ENTRIES_MAX || self.bytes >= SQS_MESSAGE_BYTES_MAX
     }
 
-    /// As many of those who waited longest as fit into one request. One that is too large by itself goes alone and is
-    /// refused: left here, it would be taken for ever.
+    /// Takes the oldest items that fit into one request. An item that is too large by itself goes alone and
+    /// is refused: left here, it would be taken for ever.
     fn take(&mut self) -> Vec<Waiting<T>> {
         let (mut together, mut bytes) = (Vec::new(), 0);
         while together.len() < SQS_BATCH_ENTRIES_MAX

@@ -1,4 +1,4 @@
-//! Receiving: what a poller asks of SQS. On AWS the event source mapping receives, and nothing here runs.
+//! Receiving by polling. On AWS the event source mapping receives, and this code does not run.
 
 use std::time::Duration;
 
@@ -36,8 +36,8 @@ pub(super) async fn receive(
     answer.messages.unwrap_or_default().into_iter().map(received).collect()
 }
 
-/// A message without its id, receipt or attributes is an answer that cannot be trusted: all of it is left to the
-/// visibility timeout.
+/// A message without its id, receipt or attributes makes the whole answer untrustworthy: all its messages
+/// come back after the visibility timeout.
 fn received(message: Message) -> Result<ReceivedMessage, PortError> {
     let attributes = message.attributes.unwrap_or_default();
     let number = |name| attributes.get(&name).and_then(|text| text.parse::<u64>().ok());
@@ -54,7 +54,7 @@ fn received(message: Message) -> Result<ReceivedMessage, PortError> {
     read().ok_or_else(|| PortError::new(RECEIVING, ErrorKind::Other))
 }
 
-/// SQS takes whole seconds; no time is cut short.
+/// Whole seconds, as SQS takes them, rounded up.
 pub(super) fn whole_secs(length: Duration) -> i32 {
     let secs = length.as_secs().saturating_add((length.subsec_nanos() > 0).into());
     i32::try_from(secs).unwrap_or(i32::MAX)

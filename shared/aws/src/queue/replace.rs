@@ -1,8 +1,9 @@
-//! Puts successors in the place of messages, sharing requests among the callers.
+//! Replacement of messages by successors, with requests shared among the callers.
 //!
-//! Successors first, then the message: what dies in between leaves both and loses nothing. Once the successors are
-//! durable, a delete that fails is no failure of the replacement: the message would come back beside them if its
-//! caller reported it as failed, while the event source mapping deletes it once more if it does not.
+//! Successors are sent first, then the message is deleted: a crash in between leaves both and loses nothing.
+//! Once the successors are durable, a delete that fails is no failure of the replacement: the message would
+//! come back beside them if its caller reported it as failed, while the event source mapping deletes it once
+//! more if it does not.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +14,10 @@ use posthaste_ports::{Clock, ErrorKind, OutgoingMessage, PortError, QueueName, R
 use super::calls::{BatchCalls, DELETING, SENDING};
 use super::coalesce::{Failed, Lane, Request};
 
-/// Most sends of one successor whose answers do not tell that it was sent.
+/// Most sends of one successor whose answers do not confirm it.
 pub(super) const SENDS_MAX: u32 = 3;
 
-/// How long the first such wait for the next send is; it doubles.
+/// First wait before such a successor is sent again; it doubles.
 pub(super) const RESEND_WAIT: Duration = Duration::from_millis(100);
 
 const REPLACING: &str = "replace a message";
@@ -83,7 +84,8 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
         }
     }
 
-    /// Replaces a message. It goes on when its caller is dropped: half a replacement would be a copy too many.
+    /// Replaces a message. The work continues when its caller is dropped: half a replacement would leave a
+    /// copy too many.
     pub(super) async fn replace(
         self: &Arc<Self>,
         receipt: Receipt,
@@ -107,7 +109,7 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
         }
     }
 
-    /// Sends one successor, again if the answer does not tell what became of it.
+    /// Sends one successor, again if the answer does not say whether it was sent.
     async fn send(&self, successor: Successor) -> Result<(), PortError> {
         let lane = self.lane(successor.to);
         for sends in 1..SENDS_MAX {
@@ -131,7 +133,7 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
     }
 }
 
-/// A request that failed as a whole was tried again by the SDK; an entry's failure inside an answer was not.
+/// A failed entry inside an answer is worth another send: the SDK retries only requests that fail as a whole.
 fn is_worth_another(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Other | ErrorKind::TimedOut | ErrorKind::Throttled { .. })
 }

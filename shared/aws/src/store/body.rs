@@ -1,12 +1,19 @@
 //! Reading an object's body: bounded in size and in time, and not copied where it comes in one piece.
 
+use std::time::Duration;
+
 use aws_sdk_s3::primitives::{ByteStream, ByteStreamError};
 use aws_smithy_async::future::timeout::Timeout;
 use aws_smithy_async::rt::sleep::{AsyncSleep, SharedAsyncSleep};
 use bytes::{BufMut, Bytes, BytesMut};
 use posthaste_ports::{ErrorKind, PortError};
 
-use super::{BODY_TIMEOUT, OBJECT_BYTES_MAX};
+/// Largest object, in bytes. Dead letters are gathered to 8 MiB and one more message; a function has memory
+/// for a few such, and none for a foreign object in the bucket.
+pub const OBJECT_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Longest time for a body once its head has come.
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why an object that is there was not read.
 #[derive(Debug, thiserror::Error)]
@@ -14,19 +21,19 @@ pub(super) enum BodyError {
     /// The connection broke in the middle of it.
     #[error("the body broke off")]
     Broken(#[from] ByteStreamError),
-    /// It took too long.
+    /// The body took too long.
     #[error("the body took longer than {BODY_TIMEOUT:?}")]
     TimedOut,
-    /// Its head does not tell its version.
+    /// The head lacks the version.
     #[error("the answer has no ETag")]
     NoETag,
-    /// It is larger than anything we write.
+    /// The object is larger than any that we write.
     #[error("the object has more than {OBJECT_BYTES_MAX} bytes")]
     TooLarge,
 }
 
 impl BodyError {
-    /// Whether reading the object once more may help.
+    /// True if reading the object once more may help.
     pub(super) fn is_passing(&self) -> bool {
         matches!(self, Self::Broken(_))
     }
@@ -85,7 +92,7 @@ mod tests {
     }
 
     impl AsyncSleep for Time {
-        fn sleep(&self, _length: std::time::Duration) -> Sleep {
+        fn sleep(&self, _length: Duration) -> Sleep {
             let has_passed = self.has_passed;
             Sleep::new(async move {
                 if !has_passed {

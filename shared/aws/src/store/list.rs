@@ -5,11 +5,11 @@ use aws_sdk_s3::types::Object;
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{ErrorKind, ListPage, ObjectMeta, PortError, validate};
 
-use super::S3Store;
+use super::bucket::Bucket;
 use crate::clients::failure::failure;
 
-/// Most pages in a row without an object that are passed over before the listing counts as broken. S3 may answer such
-/// a page where much was deleted.
+/// Most pages in a row without an object that are skipped before the listing counts as broken. S3 may answer
+/// such a page where much was deleted.
 const EMPTY_PAGES_MAX: usize = 100;
 
 const LISTING: &str = "list objects";
@@ -26,7 +26,7 @@ struct Incomplete;
 
 /// A page of at most `max` objects, empty only at the end.
 pub(super) async fn page(
-    store: &S3Store,
+    bucket: &Bucket,
     prefix: &str,
     after: Option<&str>,
     max: usize,
@@ -34,7 +34,7 @@ pub(super) async fn page(
     validate::page(max).map_err(|refusal| refusal.at(LISTING))?;
     let mut token = None;
     for _ in 0..EMPTY_PAGES_MAX {
-        let request = store.client.list_objects_v2().bucket(&store.bucket);
+        let request = bucket.client.list_objects_v2().bucket(&bucket.name);
         let request = request
             .set_prefix(some_text(prefix))
             .set_start_after(after.and_then(some_text))
@@ -43,7 +43,7 @@ pub(super) async fn page(
         let mut answer = request.send().await.map_err(|e| failure(LISTING, e))?;
         token = answer.next_continuation_token.take();
         let page = read(answer, max)?;
-        // Without a token there is nothing to go on with.
+        // Without a token there is no next page.
         if !page.objects.is_empty() || token.is_none() {
             return Ok(page);
         }

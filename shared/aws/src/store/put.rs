@@ -1,7 +1,8 @@
-//! Conditional puts: a race is run again, and a put of ours that was applied although its answer was lost is known.
+//! Conditional puts: a race is run again, and a put that was applied although its answer was lost is
+//! recognised.
 //!
-//! The SDK sends a put again when an answer does not come. If the first was applied, the second meets its own object
-//! and is told 412. So after a put whose fate is not known, a 412 is compared with what we wrote.
+//! The SDK sends a put again when an answer does not come. If the first was applied, the second meets its own
+//! object and gets 412. So after a put of unknown fate, a 412 is compared with the bytes that were written.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -21,8 +22,11 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use bytes::Bytes;
 use posthaste_ports::{ETag, ErrorKind, PortError, PutCondition, Revalidated};
 
-use super::{PUTTING, S3Store};
+use super::bucket::Bucket;
 use crate::clients::failure::{failure, kind};
+
+/// The name of this operation in errors.
+pub(super) const PUTTING: &str = "put an object";
 
 /// Most puts of one call that end in a race without a winner.
 pub(super) const CONFLICTS_MAX: u32 = 6;
@@ -33,7 +37,7 @@ pub(super) const CONFLICT_WAIT: Duration = Duration::from_millis(50);
 /// How one put ended.
 enum Ended {
     Written(ETag),
-    /// 409: nobody has won; the id of the answer.
+    /// 409: a race without a winner; holds the hashed id of the answer.
     Conflict(u64),
     /// The condition does not hold.
     Lost(PortError),
@@ -42,7 +46,7 @@ enum Ended {
 
 /// A put that is tried until its fate is known.
 pub(super) struct Put<'a> {
-    pub(super) store: &'a S3Store,
+    pub(super) bucket: &'a Bucket,
     pub(super) key: &'a str,
     pub(super) bytes: Bytes,
     pub(super) condition: PutCondition,
@@ -60,15 +64,15 @@ impl Put<'_> {
                 Ended::Written(etag) => return Ok(etag),
                 Ended::Lost(error) if may_be_written => return self.own_or(error).await,
                 Ended::Lost(error) | Ended::Failed(error) => return Err(error),
-                Ended::Conflict(chance) => self.store.sleep.sleep(wait(conflict, chance)).await,
+                Ended::Conflict(chance) => self.bucket.sleep.sleep(wait(conflict, chance)).await,
             }
         }
         Err(PortError::caused(PUTTING, ErrorKind::Other, NoWinner))
     }
 
     async fn once(&self, attempts: &Attempts) -> Ended {
-        let S3Store { client, bucket, .. } = self.store;
-        let request = client.put_object().bucket(bucket).key(self.key);
+        let Bucket { client, name, .. } = self.bucket;
+        let request = client.put_object().bucket(name).key(self.key);
         let request = request.content_type(content_type(self.key)).body(ByteStream::from(self.bytes.clone()));
         let request = match &self.condition {
             PutCondition::Always => request,
@@ -100,9 +104,9 @@ impl Put<'_> {
         }
     }
 
-    /// The version of the object if it is what we wrote; else the put is lost.
+    /// The version of the object if it holds our bytes; else the put is lost.
     async fn own_or(&self, lost: PortError) -> Result<ETag, PortError> {
-        match self.store.read(PUTTING, self.key, None).await? {
+        match self.bucket.read(PUTTING, self.key, None).await? {
             Revalidated::Changed(object) if object.bytes == self.bytes => Ok(object.etag),
             _ => Err(lost),
         }
@@ -145,7 +149,7 @@ impl Intercept for Attempts {
     }
 }
 
-/// A person who opens a dead letter in a browser or the console is shown JSON.
+/// The content type, so that a browser or the console shows a dead letter as JSON.
 fn content_type(key: &str) -> &'static str {
     match key.rsplit_once('.') {
         Some((_, "json")) => "application/json",
@@ -153,14 +157,15 @@ fn content_type(key: &str) -> &'static str {
     }
 }
 
-/// Racers must not wait equally long. The answers' ids differ, so they serve as the chance, which thus needs no port.
+/// Jitter of a racer's wait. The answers' ids differ, so they serve as the source of chance, and no port is
+/// needed.
 fn chance_in(request_id: Option<&str>) -> u64 {
     let mut hasher = DefaultHasher::new();
     request_id.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Between half of the doubled wait and all of it.
+/// A wait between half of the doubled one and all of it.
 fn wait(conflict: u32, chance: u64) -> Duration {
     let whole = CONFLICT_WAIT * 2_u32.saturating_pow(conflict);
     let part = u32::try_from(chance % 1024).unwrap_or_default();

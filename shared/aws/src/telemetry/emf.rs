@@ -1,9 +1,10 @@
-//! Metrics in CloudWatch's embedded metric format: what the functions count through the `metrics` facade becomes
-//! log lines that CloudWatch reads metrics out of. Nothing is sent anywhere else.
-//! <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
+//! Metrics in CloudWatch's embedded metric format: log lines that CloudWatch reads metrics from. The
+//! functions count through the `metrics` facade; no metric is sent anywhere else.
+//! <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format.html>
 //!
-//! Not by the crate `metrics_cloudwatch_embedded`: it keeps 100 values of a histogram between flushes and drops the
-//! others, writes every gauge again with every flush, and remembers every label that was ever seen.
+//! The crate `metrics_cloudwatch_embedded` is not used: it keeps 100 values of a histogram between flushes
+//! and drops the others, writes every gauge again with every flush, and remembers every label that was ever
+//! seen.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Metadata, Recorder, SharedString, Unit};
 use posthaste_core::model::time::Timestamp;
 
-use super::MetricsBy;
+use super::metrics_by::MetricsBy;
 
 mod document;
 mod series;
@@ -29,7 +30,7 @@ pub(super) struct Emf {
     state: Mutex<State>,
 }
 
-/// What was measured since the last drain, and what somebody still holds a handle of.
+/// Series with values since the last drain, and series whose handle is still held.
 #[derive(Debug, Default)]
 struct State {
     counters: HashMap<Key, Arc<AtomicU64>>,
@@ -43,10 +44,10 @@ impl Emf {
         Self { namespace: namespace.to_owned(), by, state: Mutex::default() }
     }
 
-    /// Takes out what was measured since the last time, as lines of JSON. Nothing measured is no line.
+    /// Takes the values since the last drain, as lines of JSON. Without values there is no line.
     ///
-    /// There is a document for each set of labels. Labels that are no dimensions are properties: they can be searched
-    /// in the log, and CloudWatch adds up documents that differ in nothing else.
+    /// There is a document for each set of labels. Labels that are no dimensions are properties: they can be
+    /// searched in the log, and CloudWatch adds up documents that differ in nothing else.
     pub(super) fn drain(&self, now: Timestamp) -> Vec<u8> {
         let mut documents = Documents::new(&self.namespace, self.by, now);
         for (labels, mut metrics) in self.take() {
@@ -75,11 +76,11 @@ impl Emf {
     }
 }
 
-/// Hands on what every series has, and forgets the series that nobody holds a handle of: names and labels that are
-/// not seen again must not take memory for ever.
+/// Takes the values of every series, and forgets series without a handle: names and labels that are not seen
+/// again must not take memory for ever.
 fn take<S: Series>(series: &mut HashMap<Key, Arc<S>>, put: &mut impl FnMut(Key, Measured)) {
     for (key, one) in mem::take(series) {
-        // Asked before the values are taken: whoever holds it may add to it until it is dropped.
+        // Asked before the values are taken: a holder may add to it until it is dropped.
         let is_held = Arc::strong_count(&one) > 1;
         if let Some(measured) = one.take() {
             put(key.clone(), measured);

@@ -11,11 +11,11 @@ use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// What the names of our crates begin with; bins are named after their functions and log through these.
+/// The prefix of our crates' names; programs are named after their functions and log through these crates.
 const OURS: &str = "posthaste";
 
-/// The least important level that libraries may log. Below it, the runtime writes whole events, with the keys that
-/// producers send, and the SDK writes signed requests.
+/// The least important level that libraries may log. Below it, the runtime writes whole events, with the keys
+/// that producers send, and the SDK writes signed requests.
 const LIBRARIES: LevelFilter = LevelFilter::INFO;
 
 /// Starts the log of this process, with panics in it. A second start, in tests, changes nothing.
@@ -31,7 +31,8 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let lines = tracing_subscriber::fmt()
-        // It would be written to standard error that a line could not be written, which panics where that is closed.
+        // A line that could not be written would be reported on standard error, which panics where that is
+        // closed.
         .log_internal_errors(false)
         // The span is the runtime's, around an invocation: it brings the request id into every line.
         .fmt_fields(JsonFields::new())
@@ -66,7 +67,7 @@ mod tests {
         }
     }
 
-    /// What is logged at `level` while `work` runs.
+    /// The lines that are logged at `level` while `work` runs.
     fn logged(level: LevelFilter, work: impl FnOnce()) -> Vec<Value> {
         let lines = Lines::default();
         let writer = lines.clone();
@@ -83,7 +84,14 @@ mod tests {
     fn a_line_is_flat_json_with_the_request_s_id() {
         let lines = logged(LevelFilter::INFO, || {
             tracing::info_span!(target: "lambda_runtime", "Lambda runtime invoke", requestId = "r-1")
-                .in_scope(|| tracing::info!(target: "posthaste_deliver", events = 2, topic = %"orders", "delivered"));
+                .in_scope(|| {
+                    tracing::info!(
+                        target: "posthaste_deliver",
+                        events = 2,
+                        topic = %"orders",
+                        "delivered",
+                    );
+                });
         });
         let [line] = &lines[..] else { panic!("{lines:?}") };
         assert_eq!(line["message"], "delivered");
@@ -97,7 +105,11 @@ mod tests {
     fn the_level_is_ours_and_libraries_never_say_more_than_info() {
         let speak = || {
             tracing::trace!(target: "posthaste_core", "ours");
-            tracing::trace!(target: "lambda_runtime::layers::api_response", body = "aeg-sas-key", "raw JSON event");
+            tracing::trace!(
+                target: "lambda_runtime::layers::api_response",
+                body = "aeg-sas-key",
+                "raw JSON event",
+            );
             tracing::debug!(target: "aws_smithy_runtime", "signed request");
             tracing::info!(target: "hyper", "library");
         };

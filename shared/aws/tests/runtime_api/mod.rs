@@ -33,7 +33,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_mins(2);
 /// Nothing here takes a second; a function that hangs must not hang the tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a function told Lambda.
+/// The answer of a function to Lambda.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Answer {
     /// `POST …/response`.
@@ -63,8 +63,8 @@ struct Api {
 }
 
 impl Function {
-    /// Starts `program` as the function of the test named `test`. That test runs in the new process as well, comes
-    /// here again, and is the program from here on.
+    /// Starts `program` as the function of the test named `test`. The test runs in the new process as well,
+    /// calls this again, and becomes the program.
     pub(crate) fn start<F>(test: &str, program: impl FnOnce() -> F) -> Self
     where
         F: Future<Output = Result<(), lambda_runtime::Error>>,
@@ -99,8 +99,8 @@ impl Function {
         answer
     }
 
-    /// Invokes the function, and ends its process before it knows that its answer has arrived. The JSON lines are all
-    /// that it had written by then, in this and in earlier invocations.
+    /// Invokes the function, and ends its process before it knows that its answer has arrived. Answers all
+    /// JSON lines that it had written by then, in this and in earlier invocations.
     pub(crate) fn invoke_and_end(mut self, event: Value) -> (Answer, Vec<Value>) {
         let told = self.told(event);
         self.child.kill().unwrap();
@@ -172,7 +172,7 @@ async fn error(State(api): State<Arc<Api>>, Path(id): Path<String>, body: Bytes)
 
 async fn tell(api: &Api, answer: Answer) -> StatusCode {
     let (go_on, going_on) = oneshot::channel();
-    // Nobody listens any more when the test has ended.
+    // The receiver is gone when the test has ended.
     let _ = api.answers.send(Told { answer, go_on });
     let _ = going_on.await;
     StatusCode::ACCEPTED

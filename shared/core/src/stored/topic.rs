@@ -88,6 +88,22 @@ pub enum RecordError {
 }
 
 impl TopicRecord {
+    /// The record of a new topic, without settings.
+    pub fn new(name: TopicName, [key1, key2]: [SecretText; 2], now: Timestamp) -> Self {
+        Self {
+            v: RECORD_VERSION,
+            name,
+            key1,
+            key2,
+            tier_keys: TierKeys::default(),
+            created_at: now,
+            updated_at: now,
+            deleted_at: None,
+            creations: Creations::default(),
+            settings: TopicSettings::default(),
+        }
+    }
+
     /// Reads a record.
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         Ok(FORMAT.parse(bytes, |record: &Self| record.v)?)

@@ -1,8 +1,8 @@
 //! CPU per request of the client beside a bare hyper loop, against a sink in a process of its own.
 //!
-//! `cargo bench -p posthaste-http`. Prints, for plain and TLS keep-alive with 32 requests at once, requests per second
-//! and the CPU time of this process per request. The best of a few interleaved rounds counts: what disturbs a round
-//! only ever adds.
+//! `cargo bench -p posthaste-http`. Prints, for plain and TLS keep-alive with 32 requests at once, requests
+//! per second and the CPU time of this process per request. The best of a few interleaved rounds counts: what
+//! disturbs a round only ever adds.
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a bench prints, and an error ends it")]
 
@@ -115,7 +115,7 @@ async fn in_task(work: impl Future<Output = ()> + Send + 'static) {
     tokio::spawn(work).await.unwrap();
 }
 
-/// What a request costs.
+/// The cost of a request.
 #[derive(Clone, Copy)]
 struct Cost {
     cpu_us: f64,

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// What makes this program the sink.
+/// The argument that makes this program the sink.
 pub(crate) const ARGUMENT: &str = "--sink";
 
 const NO_CONTENT: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";

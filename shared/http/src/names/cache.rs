@@ -1,4 +1,4 @@
-//! A short cache of resolved names; one look-up at a time per name.
+//! A short-lived cache of resolved names; one look-up at a time per name.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_ports::{Clock, Evicted};
 
-use super::{LookupError, NameLookup};
+use super::lookup::{LookupError, NameLookup};
 
 /// Most names remembered at once.
 const NAMES_MAX: usize = 10_000;
 
-/// How long a failed look-up is remembered: long enough that requests which waited for it share it instead of each
-/// asking again, one after the other.
+/// Time that a failed look-up is remembered: long enough that requests which waited for it share it instead
+/// of each asking again, one after the other.
 const FAILURES_KEPT: Duration = Duration::from_secs(1);
 
 type Answer = Result<Arc<[IpAddr]>, SendFailure>;
@@ -31,7 +31,7 @@ struct Entry {
     answer: Option<(Answer, Duration)>,
     /// The turn of the next connection that is opened to one of the addresses.
     turn: usize,
-    /// Held by the one who looks the name up.
+    /// Held by the task that looks the name up.
     asking: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -46,7 +46,7 @@ impl<N: NameLookup> NameCache<N> {
             return answer;
         }
         let asking = self.asking(host, clock.monotonic());
-        // If the one who asks gives up, the guard goes to the next, who asks again.
+        // If the task that asks is dropped, the guard goes to the next, which asks again.
         let _asking = asking.lock().await;
         if let Some(answer) = self.fresh(host, clock.monotonic()) {
             return answer;
@@ -60,7 +60,8 @@ impl<N: NameLookup> NameCache<N> {
         answer
     }
 
-    /// Which of a host's addresses the next connection starts with: 0, 1, 2 … A host that is not remembered starts at 0.
+    /// The place of the address that a host's next connection starts with: 0, 1, 2 … A host that is not
+    /// remembered starts at 0.
     pub(crate) fn next_turn(&self, host: &str) -> usize {
         let mut entries = self.lock();
         let Some(entry) = entries.get_mut(host) else { return 0 };
@@ -83,7 +84,7 @@ impl<N: NameLookup> NameCache<N> {
         forgotten.values().filter(|entry| entry.answer.is_some()).count()
     }
 
-    /// Forgets names whose time is over. One that is being looked up is kept, so that nobody asks for it beside.
+    /// Forgets expired names. A name that is being looked up is kept, so that it has one look-up at a time.
     pub(crate) fn trim(&self, now: Duration) -> Evicted {
         let mut entries = self.lock();
         let is_over = |entry: &Entry| !entry.is_fresh(now) && Arc::strong_count(&entry.asking) == 1;
@@ -126,7 +127,7 @@ impl<N: NameLookup> NameCache<N> {
 }
 
 impl Entry {
-    /// What its addresses take.
+    /// Memory of the addresses.
     fn bytes(&self) -> usize {
         let addresses = self.answer.as_ref().and_then(|(answer, _)| answer.as_ref().ok());
         addresses.map_or(0, |addresses| size_of_val(&**addresses))

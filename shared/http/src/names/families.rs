@@ -8,10 +8,10 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use posthaste_ports::Clock;
 
-use super::LookupError;
+use super::lookup::LookupError;
 
 /// How long IPv4 addresses wait for the answer about IPv6. RFC 8305 recommends 50 ms. This is longer, because
-/// all addresses of a host are vetted together, and no attempt waits for it while a name is remembered.
+/// all addresses of a host are validated together, and no attempt waits for it while a name is remembered.
 const RESOLUTION_DELAY: Duration = Duration::from_millis(250);
 
 /// How long IPv6 addresses wait for the answer about IPv4: time for a server that is slow, and little of an
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// What a look-up of one family comes to; `None` is silence.
+    /// The answer of a look-up of one family; `None` is silence.
     type Script = Option<Result<&'static [&'static str], bool>>;
 
     /// A family whose look-up comes to this after so long.
@@ -109,7 +109,7 @@ mod tests {
         let both = both_families(family(&clock, v4.0, v4.1), family(&clock, v6.0, v6.1), &clock);
         let time = async {
             loop {
-                // What is awake runs first; then time passes up to the next who sleeps.
+                // Tasks that are awake run first; then time passes up to the next one's wake-up.
                 tokio::task::yield_now().await;
                 clock.advance_to_next();
             }
@@ -166,7 +166,7 @@ mod tests {
         check(UNKNOWN, UNKNOWN, Err(true)).await;
     }
 
-    /// Which addresses there are, and after how many milliseconds.
+    /// The addresses, and the milliseconds after which they are known.
     async fn check_time(v4_ms: u64, v6: (u64, Script), expected: (&[&str], u64)) {
         let (answer, ms) = looked_up((v4_ms, V4), v6).await;
         assert_eq!((answer.unwrap(), ms), (parsed(expected.0), expected.1), "{v4_ms} {v6:?}");

@@ -1,4 +1,4 @@
-//! The system's name servers and hosts file, or one name server and nothing else, by hickory, which tells an
+//! Name servers and hosts file of the system, or a single name server. Hickory is used because it tells an
 //! authoritative "no such name" from a failure; `getaddrinfo` mixes the two.
 
 use std::net::{IpAddr, SocketAddr};
@@ -12,13 +12,15 @@ use hickory_resolver::{ResolverBuilder, TokioResolver};
 use posthaste_ports::Clock;
 
 use super::families::both_families;
-use super::{LookupError, NameLookup};
+use super::lookup::{LookupError, NameLookup};
 
-/// Resolves by `/etc/resolv.conf` and `/etc/hosts`, read when the first name is looked up, or by one name server alone.
+/// Resolves by `/etc/resolv.conf` and `/etc/hosts`, read when the first name is looked up, or by one name
+/// server alone.
 ///
-/// Without a readable `resolv.conf` only the hosts file answers. Nobody is asked for names under `localhost` and
-/// `invalid`, whose meaning is fixed (RFC 6761). Search domains are not tried: an endpoint's name is
-/// a full name, and `billing.example.com` must not become `billing.example.com.cluster.local`.
+/// Without a readable `resolv.conf` only the hosts file answers. Names under `localhost` and `invalid` are
+/// never sent to a server, because their meaning is fixed (RFC 6761). Search domains are not tried: an
+/// endpoint's name is a full name, and `billing.example.com` must not become
+/// `billing.example.com.cluster.local`.
 ///
 /// Both address families are looked up side by side. Once the answer about IPv4 is there, the one about IPv6
 /// gets a quarter of a second more, so that a name server that is silent about IPv6 does not delay every
@@ -29,7 +31,7 @@ pub struct SystemNames<C> {
     resolvers: Mutex<Option<Resolvers>>,
 }
 
-/// One resolver for each address family: hickory's own look-up of both waits for the slower one.
+/// A resolver for each address family: hickory's own look-up of both waits for the slower one.
 #[derive(Clone)]
 struct Resolvers {
     v4: TokioResolver,
@@ -37,7 +39,7 @@ struct Resolvers {
 }
 
 impl<C> SystemNames<C> {
-    /// Asks this name server and nothing else; without one, what the system is set up to ask.
+    /// Asks this name server and nothing else; without one, the servers of the system's configuration.
     pub fn new(server: Option<SocketAddr>, clock: C) -> Self {
         Self { clock, server, resolvers: Mutex::default() }
     }

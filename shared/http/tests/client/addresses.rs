@@ -1,4 +1,4 @@
-//! Which addresses a request goes to.
+//! Addresses that a request goes to.
 
 use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError};
@@ -15,7 +15,7 @@ async fn resolved(settings: ClientSettings, url: &str, answer: Result<&[&str], L
     send(&HyperWebhookClient::with_names(settings, SystemClock, names).unwrap(), url).await
 }
 
-/// A port on 127.0.0.1 that nobody listens on and nobody else can take.
+/// A port on 127.0.0.1 without a listener, which no other program can take.
 fn refusing() -> (TcpSocket, u16) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();

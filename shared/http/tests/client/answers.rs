@@ -1,4 +1,4 @@
-//! What an endpoint may answer, and what each answer becomes.
+//! Answers of an endpoint, and the result of each.
 
 use http::Method;
 use posthaste_core::attempt::outcome::SendFailure;
@@ -11,7 +11,7 @@ use crate::{Brief, answered, client, post, send};
 
 const SOCKET: Brief = Err(SendFailure::Socket);
 
-/// One request to an endpoint of this script; whether its connection was kept.
+/// Sends a request to an endpoint of this script; true if its connection was kept.
 async fn check(mut script: Vec<Step>, expected: Brief, is_kept: bool) {
     if is_kept {
         // The endpoint waits for another request instead of closing.

@@ -1,4 +1,4 @@
-//! One deadline over everything; a clock that the test moves.
+//! The deadline over everything, on a clock that the test moves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,7 +121,8 @@ async fn a_request_that_was_never_sent_does_not_go_on() {
 
 #[tokio::test]
 async fn a_connect_that_is_never_answered_has_no_connection_in_time() {
-    // Its one place in the row of connections to be accepted is taken, so that the kernel leaves a connect unanswered.
+    // The only place in its queue of connections to accept is taken, so that the kernel leaves a connect
+    // unanswered.
     let listener = tokio::net::TcpSocket::new_v4().unwrap();
     listener.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = listener.listen(0).unwrap();

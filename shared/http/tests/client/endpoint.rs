@@ -12,14 +12,14 @@ use tokio_rustls::TlsAcceptor;
 pub(crate) const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-/// What the endpoint does next on a connection. After the last step it closes.
+/// A step of the endpoint on a connection. After the last step it closes.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     /// Reads a whole request.
     Read,
     /// Writes bytes.
     Write(String),
-    /// Writes the same for as long as somebody reads.
+    /// Writes the same for as long as the client reads.
     Flood(&'static str),
     /// Waits for the test.
     Until(Arc<Notify>),
@@ -31,7 +31,7 @@ pub(crate) fn write(text: &str) -> Step {
     Step::Write(text.to_owned())
 }
 
-/// One request, one answer.
+/// Answers one request.
 pub(crate) fn exchange(answer: &str) -> Vec<Step> {
     vec![Step::Read, write(answer)]
 }

@@ -24,8 +24,8 @@ use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup
 use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest};
 use posthaste_system::SystemClock;
 
-/// The timeout of every request. Where a test is about time it moves a clock of its own to it; elsewhere it is only
-/// there so that a test that hangs fails.
+/// The timeout of every request. Where a test is about time it moves a clock of its own to it; elsewhere it
+/// is only there so that a test that hangs fails.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A client that may go to loopback.

@@ -132,7 +132,7 @@ async fn the_hosts_file_is_not_looked_at() {
     let server = NameServer::start();
     let hosts = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
     let names = hosts.lines().flat_map(|line| line.split_whitespace().skip(1));
-    // Names for this machine by RFC 6761 are nobody's to answer.
+    // No server answers for the names that RFC 6761 reserves for this machine.
     for name in names.filter(|name| !name.ends_with("localhost")) {
         let unknown = Err(SendFailure::Resolution { does_not_exist: true });
         assert_eq!(sent(&server, name).await, unknown, "{name}");

@@ -6,9 +6,10 @@ use std::time::Duration;
 use posthaste_core::pressure::{DrainReport, REPORT_INTERVAL, REPORT_WINDOW_MAX, REPORTED_WAIT_MIN};
 use posthaste_core::stored::drain_report::render_drain_report;
 use posthaste_core::stored::layout;
-
-use super::{Counted, DrainMeter};
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
+
+use super::meter::{Counted, DrainMeter};
+use crate::timeout_at::timeout;
 
 /// How long a report may take to be written. It must end before the invocation does: what the invocation answers is
 /// worth more than what it tells of itself.
@@ -36,12 +37,12 @@ impl<S: ObjectStore, C: Clock> DrainPost<S, C> {
     pub async fn post_if_due(&self) {
         let Some(report) = self.due() else { return };
         let put = self.store.put(&self.key, render_drain_report(&report), PutCondition::Always);
-        tokio::select! {
-            biased;
-            written = put => if let Err(error) = written {
+        match timeout(&self.clock, DRAIN_POST_TIMEOUT, put).await {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "drain rate not reported");
-            },
-            () = self.clock.sleep(DRAIN_POST_TIMEOUT) => tracing::warn!("drain rate not reported in time"),
+            }
+            None => tracing::warn!("drain rate not reported in time"),
         }
     }
 

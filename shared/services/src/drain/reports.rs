@@ -2,20 +2,18 @@
 
 use std::time::Duration;
 
-use futures_util::stream::{self, StreamExt};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::{CURRENT_MAX, DrainReport, Drained};
 use posthaste_core::stored::drain_report::parse_drain_report;
 use posthaste_core::stored::layout::DRAIN;
-
 use posthaste_ports::{Clock, DrainSource, ErrorKind, ObjectMeta, ObjectStore, PortError};
+
+use crate::pages::pages;
 
 /// Most pages of reports that are listed: more than the 1,000 processes that one event source mapping may start, and
 /// those that ended lately.
 const PAGES_MAX: usize = 4;
-
-/// Reports in one page.
-const PAGE_MAX: usize = 1000;
 
 /// Most reports that are read. Where there are more, the first of them, whose names are chance, stand for all.
 const READ_MAX: usize = 128;
@@ -44,16 +42,8 @@ impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
     }
 
     async fn list(&self) -> Result<Vec<ObjectMeta>, PortError> {
-        let (mut found, mut after) = (Vec::new(), None);
-        for _ in 0..PAGES_MAX {
-            let page = self.store.list(DRAIN, after.as_deref(), PAGE_MAX).await?;
-            found.extend(page.objects);
-            after = page.next_after;
-            if after.is_none() {
-                break;
-            }
-        }
-        Ok(found)
+        let listed: Vec<_> = pages(&self.store, DRAIN, None).take(PAGES_MAX).try_collect().await?;
+        Ok(listed.into_iter().flat_map(|page| page.objects).collect())
     }
 
     /// Reads the report in an object that is of this age; `None` if it is gone, or speaks of the present no more.

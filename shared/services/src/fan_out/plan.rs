@@ -4,12 +4,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Origin;
-use super::texts::Texts;
 use posthaste_core::attempt::batch::EventSize;
 use posthaste_core::attempt::decide;
 use posthaste_core::events::{Envelope, Event};
-use posthaste_core::model::delivery::{Delivery, Entry};
+use posthaste_core::model::delivery::{Delivery, Entry, Marks};
+use posthaste_core::model::hops::Hops;
 use posthaste_core::model::limits::{
     ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, INLINE_FAN_OUT_BYTES_MAX, SQS_MESSAGE_BYTES_MAX,
 };
@@ -18,6 +17,8 @@ use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::{Subscription, Topic};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::OutgoingMessage;
+
+use super::payloads::Payloads;
 
 /// Under pressure, an event of at most this many bytes stays in its messages: a reference would hardly be shorter.
 const DEHYDRATED_EVENT_BYTES_MIN: usize = 512;
@@ -36,6 +37,15 @@ pub(super) struct Plan<'a> {
     copies: Vec<[u32; Schema::ALL.len()]>,
 }
 
+/// What all events of a fan-out have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// What they are marked with.
+    pub marks: Marks,
+    /// How many deliveries of posthaste they came through.
+    pub hops: Hops,
+}
+
 /// What all deliveries of one request share.
 #[derive(Debug)]
 pub(super) struct Request<'a> {
@@ -43,8 +53,8 @@ pub(super) struct Request<'a> {
     pub(super) topic: &'a Topic,
     /// The events.
     pub(super) events: &'a [Event],
-    /// Where the texts of each event are.
-    pub(super) texts: &'a Texts,
+    /// The texts of each event, or the keys of those that are stored.
+    pub(super) payloads: &'a Payloads,
     /// When the events were accepted.
     pub(super) at: Timestamp,
     /// What identifies the request, and with its position every event in it.
@@ -95,7 +105,7 @@ impl<'a> Plan<'a> {
         self.copies.get(index).map_or(0, |copies| copies[schema as usize] as usize)
     }
 
-    /// Whether this event's text in this schema is written once to the object store and referenced (DESIGN, decision 2).
+    /// Whether this event's text in this schema is written once to the object store and referenced .
     pub(super) fn stores(&self, index: usize, schema: Schema, bytes: usize, dehydrate: bool) -> bool {
         let copies = self.copies_of(index, schema);
         let inline_max = SQS_MESSAGE_BYTES_MAX - ENVELOPE_BYTES_RESERVED - ENTRY_OVERHEAD_BYTES;
@@ -150,7 +160,7 @@ impl Request<'_> {
 
     fn size(&self, schema: Schema, index: usize) -> EventSize {
         let envelope = self.envelope(schema, index).map(|envelope| &**envelope);
-        EventSize::of(self.texts.payload(schema, index), envelope)
+        EventSize::of(self.payloads.payload(schema, index), envelope)
     }
 
     fn entry(&self, subscription: &Subscription, schema: Schema, index: usize) -> Entry {
@@ -166,7 +176,7 @@ impl Request<'_> {
             traceparent: event.traceparent().map(str::to_owned),
             marks: self.origin.marks,
             envelope: self.envelope(schema, index).cloned(),
-            payload: self.texts.payload(schema, index).clone(),
+            payload: self.payloads.payload(schema, index).clone(),
         }
     }
 }
@@ -229,9 +239,9 @@ mod tests {
         ) {
             let topic = topic(&subscriptions);
             let events: Vec<Event> = types.iter().copied().map(event).collect();
-            let texts = Texts::inline(Schema::CloudEvents, &events);
+            let payloads = Payloads::inline(Schema::CloudEvents, &events);
             let at = Timestamp::from_millis(1);
-            let request = Request { topic: &topic, events: &events, texts: &texts, at, id: "r", origin: Origin::default() };
+            let request = Request { topic: &topic, events: &events, payloads: &payloads, at, id: "r", origin: Origin::default() };
             let plan = Plan::of(&topic, &events, at);
             let mut received = vec![Vec::new(); subscriptions.len()];
             for message in plan.messages(&request) {

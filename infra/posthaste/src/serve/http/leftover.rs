@@ -11,6 +11,7 @@ use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use posthaste_ports::Clock;
+use posthaste_services::timeout;
 use tokio::sync::oneshot;
 
 /// Most bytes that are read after the answer …
@@ -97,9 +98,5 @@ async fn discard<C: Clock>(mut body: Incoming, clock: C) {
             }
         }
     };
-    tokio::select! {
-        biased;
-        () = rest => {}
-        () = clock.sleep(LEFTOVER_TIMEOUT) => {}
-    }
+    timeout(&clock, LEFTOVER_TIMEOUT, rest).await;
 }

@@ -10,8 +10,8 @@ use super::event::Ids;
 
 /// The messages that the mapping must not delete.
 ///
-/// An id that is empty, or not one of the event's, makes Lambda take the whole batch as failed, also what was done
-/// with success. So the ids here are copied from the event, never from what the handler says.
+/// An id that is empty, or not one of the event's, makes Lambda take the whole batch as failed, finished
+/// messages included. So the ids here are copied from the event, never from the handler's answer.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SqsBatchResponse {
@@ -25,8 +25,8 @@ struct BatchItemFailure {
 }
 
 impl SqsBatchResponse {
-    /// Reports the records that were not understood and those that the handler names, each once, in the event's
-    /// order.
+    /// Reports the records that were not understood and those that the handler names, each once, in the order
+    /// of the event.
     pub(super) fn new(ids: &Ids, response: &BatchResponse) -> Self {
         let mut failed: HashSet<&MessageId> = response.failures.iter().chain(&ids.refused).collect();
         let failures = ids.all.iter().filter(|id| failed.remove(id));

@@ -7,9 +7,7 @@ use posthaste_ports::queue::{MessageId, Receipt, ReceivedMessage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::lambda::SqsBatch;
-
-/// The event, its records not yet looked at: one that is not as expected must not hide the others.
+/// The event with its records still unread: a broken record must not hide the others.
 #[derive(Debug, Deserialize)]
 pub(super) struct SqsEvent {
     #[serde(rename = "Records")]
@@ -18,12 +16,12 @@ pub(super) struct SqsEvent {
 
 /// Why an event cannot be worked on at all: the invocation fails, and every message of it comes again.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::lambda) enum EventError {
-    /// A record can only be reported by its id, and is deleted when it is not reported. So nothing is begun: what
-    /// was done for its neighbours would be done again.
+pub(crate) enum EventError {
+    /// A record can only be reported by its id, and is deleted when it is not reported. So nothing is begun:
+    /// the work on its neighbours would be repeated.
     #[error("record {index} of the event has no messageId")]
     NoId {
-        /// Which record, from 0.
+        /// The record's place, from 0.
         index: usize,
     },
 }
@@ -39,21 +37,30 @@ enum RecordError {
     OtherQueue,
 }
 
-/// An event, sorted out.
+/// The messages of one invocation by the event source mapping of a queue.
+#[derive(Debug, Clone)]
+pub struct SqsBatch {
+    /// The queue's name on AWS: the last segment of its ARN.
+    pub queue: String,
+    /// The messages, as they were received.
+    pub messages: Vec<ReceivedMessage>,
+}
+
+/// An event, sorted into messages and records that were not understood.
 #[derive(Debug)]
-pub(super) struct Intake {
-    /// What was understood.
+pub(super) struct Sorted {
+    /// The messages that were understood.
     pub(super) batch: SqsBatch,
-    /// What may be answered.
+    /// The ids that may be answered.
     pub(super) ids: Ids,
 }
 
-/// The ids of an event: nothing else may stand in its answer.
+/// The ids of an event. Its answer may name no others.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
-    /// Those of all records, understood or not, in the event's order.
+    /// Ids of all records, understood or not, in the event's order.
     pub(super) all: Vec<MessageId>,
-    /// Those of the records that were not understood.
+    /// Ids of the records that were not understood.
     pub(super) refused: Vec<MessageId>,
 }
 
@@ -84,23 +91,27 @@ struct Attributes {
 
 impl SqsEvent {
     /// Reads each record by itself.
-    pub(super) fn intake(&self) -> Result<Intake, EventError> {
-        let mut intake = Intake::with_capacity(self.records.len());
+    pub(super) fn sort(&self) -> Result<Sorted, EventError> {
+        let mut sorted = Sorted::with_capacity(self.records.len());
         for (index, record) in self.records.iter().enumerate() {
             let read = serde_json::from_str(record.get())
                 .map_err(RecordError::Shape)
-                .and_then(|record| intake.take(record));
+                .and_then(|record| sorted.take(record));
             if let Err(error) = read {
                 let id = id_of(record).ok_or(EventError::NoId { index })?;
-                tracing::error!(message_id = %id.0, error = &error as &dyn std::error::Error, "record not understood");
-                intake.ids.all.push(id.clone());
-                intake.ids.refused.push(id);
+                tracing::error!(
+                    message_id = %id.0,
+                    error = &error as &dyn std::error::Error,
+                    "record not understood",
+                );
+                sorted.ids.all.push(id.clone());
+                sorted.ids.refused.push(id);
             }
         }
         // An empty id would be read, and answered, as well as any other.
-        match intake.ids.all.iter().position(|id| id.0.is_empty()) {
+        match sorted.ids.all.iter().position(|id| id.0.is_empty()) {
             Some(index) => Err(EventError::NoId { index }),
-            None => Ok(intake),
+            None => Ok(sorted),
         }
     }
 }
@@ -109,7 +120,7 @@ fn id_of(record: &RawValue) -> Option<MessageId> {
     serde_json::from_str(record.get()).ok().map(|RecordId { message_id }| MessageId(message_id))
 }
 
-impl Intake {
+impl Sorted {
     fn with_capacity(records: usize) -> Self {
         Self {
             batch: SqsBatch { queue: String::new(), messages: Vec::with_capacity(records) },
@@ -152,24 +163,24 @@ mod tests {
         record
     }
 
-    fn intake(records: &[Value]) -> Result<Intake, EventError> {
+    fn sorted(records: &[Value]) -> Result<Sorted, EventError> {
         let event = json!({ "Records": records }).to_string();
-        serde_json::from_str::<SqsEvent>(&event).unwrap().intake()
+        serde_json::from_str::<SqsEvent>(&event).unwrap().sort()
     }
 
-    /// Which ids are understood and which are not.
+    /// Compares the ids that are understood and those that are not.
     fn check(records: &[Value], understood: &[&str], refused: &[&str]) {
-        let intake = intake(records).unwrap();
-        let messages: Vec<_> = intake.batch.messages.iter().map(|message| message.id.0.as_str()).collect();
+        let sorted = sorted(records).unwrap();
+        let messages: Vec<_> = sorted.batch.messages.iter().map(|message| message.id.0.as_str()).collect();
         assert_eq!(messages, understood);
-        assert_eq!(intake.ids.refused.iter().map(|id| id.0.as_str()).collect::<Vec<_>>(), refused);
-        assert_eq!(intake.ids.all.len(), records.len());
+        assert_eq!(sorted.ids.refused.iter().map(|id| id.0.as_str()).collect::<Vec<_>>(), refused);
+        assert_eq!(sorted.ids.all.len(), records.len());
     }
 
     #[test]
     fn the_documented_event_is_read() {
         let event: SqsEvent = serde_json::from_str(include_str!("fixtures/sqs-event.json")).unwrap();
-        let batch = event.intake().unwrap().batch;
+        let batch = event.sort().unwrap().batch;
         assert_eq!(batch.queue, "posthaste-deliveries");
         let [first, second] = &batch.messages[..] else { panic!("{batch:?}") };
         assert_eq!(first.id.0, "059f36b4-87a3-44ab-83d2-661975830a7d");
@@ -184,7 +195,7 @@ mod tests {
         let mut odd = record("odd");
         let body = "\t\n\r \"\\ \u{e000} \u{10ffff} not json";
         odd["body"] = json!(body);
-        assert_eq!(intake(&[odd]).unwrap().batch.messages[0].body, body.as_bytes());
+        assert_eq!(sorted(&[odd]).unwrap().batch.messages[0].body, body.as_bytes());
     }
 
     #[test]
@@ -211,7 +222,7 @@ mod tests {
         let nameless =
             [json!({}), json!(7), json!({ "messageId": 7 }), json!({ "messageId": "" }), record("")];
         for odd in nameless {
-            assert_eq!(intake(&[record("a"), odd]).unwrap_err(), EventError::NoId { index: 1 });
+            assert_eq!(sorted(&[record("a"), odd]).unwrap_err(), EventError::NoId { index: 1 });
         }
     }
 

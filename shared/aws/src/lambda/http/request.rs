@@ -11,7 +11,8 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 
-/// A request as Lambda hands it over. It holds keys, cookies and events, and has no `Debug` that could tell them.
+/// A request as Lambda passes it on. It holds keys, cookies and events, so it has no `Debug` that could show
+/// them.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UrlRequest {
@@ -50,7 +51,7 @@ pub(super) enum RequestError {
 }
 
 impl UrlRequest {
-    /// The request as the client sent it, as far as Lambda tells.
+    /// The request as the client sent it, as far as Lambda passes it on.
     pub(super) fn into_request(self) -> Result<Request<Body>, RequestError> {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = method(&self.request_context.http.method)?;
@@ -66,8 +67,8 @@ fn method(method: &str) -> Result<Method, RequestError> {
     Method::from_bytes(method.as_bytes()).map_err(|_| RequestError::Method)
 }
 
-/// Path and query as they are: neither is decoded nor are its dots taken out, because the router, its handlers and
-/// their checks of names must see what they see elsewhere.
+/// Path and query unchanged: nothing is decoded and no dots are removed, because the router, its handlers and
+/// their checks of names must see the same text as outside of Lambda.
 fn target(path: &str, query: &str) -> Result<Uri, RequestError> {
     if !path.starts_with('/') {
         return Err(RequestError::Target);
@@ -80,8 +81,8 @@ fn target(path: &str, query: &str) -> Result<Uri, RequestError> {
     Uri::try_from(target).map_err(|_| RequestError::Target)
 }
 
-/// Encodes what may not stand in a path or query. Lambda decodes some of it: a `+` of a query arrives as a space.
-/// <https://www.rfc-editor.org/rfc/rfc3986#section-3.3>
+/// Encodes characters that a path or query may not hold. Lambda decodes some of them: a `+` of a query
+/// arrives as a space. <https://www.rfc-editor.org/rfc/rfc3986#section-3.3>
 fn encoded<'a>(text: &'a str, delimiters: &[u8]) -> Cow<'a, str> {
     let stands = |byte: &u8| {
         byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:@".contains(byte) || delimiters.contains(byte)
@@ -108,7 +109,7 @@ fn headers(sent: BTreeMap<String, String>, cookies: &[String]) -> Result<HeaderM
         headers.insert(name, HeaderValue::try_from(value).map_err(|_| RequestError::Header)?);
     }
     if !cookies.is_empty() {
-        // The list is the whole; where there is a header as well, it says the same.
+        // The list is complete; a header beside it would say the same.
         headers.insert(COOKIE, HeaderValue::try_from(cookies.join("; ")).map_err(|_| RequestError::Header)?);
     }
     Ok(headers)

@@ -16,7 +16,7 @@ use serde::Serialize;
 /// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 const LAMBDA_ANSWER_BYTES_MAX: usize = 6 * 1024 * 1024;
 
-/// What of an answer is kept for status, headers and the JSON around them. Ours take a few hundred bytes.
+/// Bytes of an answer that are kept for status, headers and the JSON around them. Ours take a few hundred.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// Most bytes of a body, as the JSON text that it is sent in.
@@ -45,7 +45,7 @@ pub(super) enum ResponseError {
 }
 
 impl ResponseError {
-    /// What the client is told instead.
+    /// The answer that the client gets instead.
     pub(super) fn problem(&self) -> Problem {
         let kind = match self {
             Self::Body(_) => ProblemKind::Internal,
@@ -95,8 +95,8 @@ fn json_bytes(text: &str) -> usize {
     text.bytes().map(bytes_of).sum()
 }
 
-/// The body as text if it is some, whatever its content type says, and in base64 otherwise: no byte is lost. Text in
-/// which so much is escaped that it would not fit goes in base64 too, which never takes more than a third.
+/// The body as text if it is UTF-8, whatever its content type says, and in base64 otherwise: no byte is lost.
+/// Text with so many escapes that it would not fit goes in base64 too, which never adds more than a third.
 fn text(body: Bytes) -> (String, bool) {
     match String::from_utf8(Vec::from(body)) {
         Ok(text) if json_bytes(&text) > BODY_BYTES_MAX => (BASE64_STANDARD.encode(text), true),
@@ -105,8 +105,8 @@ fn text(body: Bytes) -> (String, bool) {
     }
 }
 
-/// The headers but for cookies, which have their own place, and the length, which Lambda counts by itself: axum counts
-/// one where there must be none, as with 204.
+/// The headers without cookies, which have their own member, and without the length, which Lambda sets
+/// itself: axum sets one where there must be none, as with 204.
 fn joined(headers: &HeaderMap) -> BTreeMap<String, String> {
     let mut joined: BTreeMap<String, String> = BTreeMap::new();
     for (name, value) in headers {
@@ -185,7 +185,10 @@ mod tests {
         let json = serde_json::to_string(&UrlResponse::of(response)).unwrap();
         assert_eq!(
             json,
-            r#"{"statusCode":200,"headers":{"vary":"accept, origin"},"cookies":["a=1","b=2"],"body":"","isBase64Encoded":false}"#
+            concat!(
+                r#"{"statusCode":200,"headers":{"vary":"accept, origin"},"#,
+                r#""cookies":["a=1","b=2"],"body":"","isBase64Encoded":false}"#
+            )
         );
     }
 }

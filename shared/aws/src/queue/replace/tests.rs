@@ -10,6 +10,7 @@ use posthaste_core::model::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::MessageId;
 use posthaste_testkit::ManualClock;
+use proptest::collection::vec;
 use proptest::prelude::*;
 use tokio::sync::Semaphore;
 
@@ -17,23 +18,23 @@ use super::super::batch::ItemResult;
 use super::super::coalesce::{LINGER, REQUESTS_AT_ONCE_MAX};
 use super::*;
 
-/// How often other tasks may run before time must pass.
+/// Turns of other tasks before time must pass.
 const TURNS: usize = 20;
 
-/// What a request was for: the bodies that went to a queue, or the receipts deleted.
+/// The contents of a request: the bodies that went to a queue, or the receipts deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Asked {
     Send(QueueName, Vec<String>),
     Delete(Vec<String>),
 }
 
-/// What a request answers, told the request and how many were before it.
+/// The answer to a request, given the request and the number before it.
 type Script = dyn Fn(usize, &Asked) -> Answer + Send + Sync;
 
 enum Answer {
     /// Every item is done.
     Done,
-    /// These items failed.
+    /// Failures of these items.
     Items(Vec<(usize, ErrorKind)>),
     /// The request failed.
     Whole(ErrorKind),
@@ -46,7 +47,7 @@ enum Answer {
 struct Fake {
     asked: Arc<Mutex<Vec<Asked>>>,
     script: Box<Script>,
-    /// One permit per request that may end.
+    /// Permits, one per request that may end.
     gate: Arc<Semaphore>,
 }
 
@@ -151,7 +152,7 @@ impl World {
         self.passing(join_all((0..count).map(|n| self.replace(n)))).await
     }
 
-    /// Lets everybody run who can without time passing.
+    /// Lets every task run that can without time passing.
     async fn settle(&self) {
         for _ in 0..TURNS {
             tokio::task::yield_now().await;
@@ -397,14 +398,11 @@ proptest! {
     // Bodies of megabytes are moved about, in a build without optimisation.
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever the sizes and moments: each successor is sent once, each message deleted once and after it, and no
-    /// request breaks a limit.
+    /// For all sizes and moments, each successor is sent once, each message is deleted once and after it, and
+    /// no request breaks a limit.
     #[test]
     fn everything_is_done_once_and_within_the_limits(
-        replacements in prop::collection::vec(
-            (0_u64..100, prop::collection::vec(prop_oneof![4 => 1..100_usize, 1 => 1..SQS_MESSAGE_BYTES_MAX], 0..4)),
-            0..40,
-        ),
+        replacements in vec((0_u64..100, vec(successor_bytes(), 0..4)), 0..40),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (asked, results) = runtime.block_on(replaced(&replacements));
@@ -431,6 +429,10 @@ proptest! {
         }
         prop_assert_eq!(deleted, replacements.len());
     }
+}
+
+fn successor_bytes() -> impl Strategy<Value = usize> {
+    prop_oneof![4 => 1..100_usize, 1 => 1..SQS_MESSAGE_BYTES_MAX]
 }
 
 /// Replaces each message at its moment (ms) by successors of these sizes, whose texts begin with its number.

@@ -9,18 +9,18 @@ use super::MetricsBy;
 use super::series::Measured;
 
 /// Most metrics of one document.
-/// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
+/// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format.html>
 const METRICS_MAX: usize = 100;
 
-/// Most values of one metric in one document; same source. With [`METRICS_MAX`] of them, a document takes about
-/// 100 KB, within the 256 KB of a log event.
+/// Most values of one metric in one document; same source. With [`METRICS_MAX`] of them, a document takes
+/// about 100 KB, within the 256 KB of a log event.
 const VALUES_MAX: usize = 100;
 
-/// What a name ends in whose values are milliseconds.
+/// The ending of names whose values are milliseconds.
 const MILLISECONDS_SUFFIX: &str = "InMs";
 
-/// A value is written with this many parts of a unit: a thousandth of a millisecond is as exact as anybody needs, and
-/// every further digit is paid for in each log line.
+/// Parts of a unit to which a value is rounded: a thousandth of a millisecond is exact enough, and every
+/// further digit is paid for in each log line.
 const PARTS: f64 = 1000.0;
 
 /// Writes documents, one a line.
@@ -60,13 +60,12 @@ impl<'a> Documents<'a> {
         self.lines.push(b'\n');
     }
 
-    /// What was written.
     pub(super) fn into_lines(self) -> Vec<u8> {
         self.lines
     }
 }
 
-/// The part of a metric that stands in the documents of this round; `None` when all of it is written.
+/// The part of a metric for the documents of this round; `None` when all of it is written.
 fn part((name, measured): &(KeyName, Measured), round: usize) -> Option<Metric<'_>> {
     let value = match measured {
         Measured::Count(count) => (round == 0).then_some(Value::Count(*count)),
@@ -116,7 +115,7 @@ enum Value<'a> {
     Values(&'a [f64]),
 }
 
-/// Labels and values stand beside the head, under their names.
+/// Labels and values are members beside the head, under their names.
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -131,7 +130,7 @@ impl Serialize for Document<'_> {
     }
 }
 
-/// One value is a number, several are an array.
+/// A single value is a number, several are an array.
 impl Serialize for Value<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -1,4 +1,4 @@
-//! What is measured of one metric with one set of labels between two drains.
+//! Series: the values of one metric with one set of labels between two drains.
 
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,29 +6,29 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use metrics::{GaugeFn, HistogramFn};
 
-/// What was measured.
 #[derive(Debug, PartialEq)]
 pub(super) enum Measured {
-    /// How often something happened.
+    /// Number of occurrences.
     Count(u64),
-    /// Each value that was seen, in order; at least one, all finite.
+    /// Each value in order; at least one, all finite.
     Values(Vec<f64>),
 }
 
 /// A series that can be emptied.
 pub(super) trait Series {
-    /// What was measured since the last time; `None` if nothing was.
+    /// Takes the values since the last time; `None` if there are none.
     fn take(&self) -> Option<Measured>;
 }
 
-/// The values of a histogram, or those that a gauge was set to: between two samples of a monitor lies a minute's
-/// peak, which the last value alone would hide. Bounded by what one invocation does.
+/// The values of a histogram, or those that a gauge was set to: between two samples of a monitor lies a
+/// minute's peak, which the last value alone would hide. Bounded by what one invocation does.
 #[derive(Debug, Default)]
 pub(super) struct Samples(Mutex<SamplesState>);
 
 #[derive(Debug, Default)]
 struct SamplesState {
-    /// What a gauge's next step starts from. A gauge that nobody holds starts from zero again after a drain.
+    /// The value that a gauge's next step starts from. A gauge without a holder starts from zero again after
+    /// a drain.
     last: f64,
     values: Vec<f64>,
 }

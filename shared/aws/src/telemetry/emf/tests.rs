@@ -34,9 +34,13 @@ fn a_label_that_is_no_dimension_is_a_property() {
     check(
         MetricsBy::Stack,
         deliver,
-        &[
-            r#"{"_aws":{"Timestamp":1764000000123,"CloudWatchMetrics":[{"Namespace":"posthaste","Dimensions":[[]],"Metrics":[{"Name":"DeliverySuccessCount","Unit":"Count"},{"Name":"DestinationProcessingDurationInMs","Unit":"Milliseconds"}]}]},"topic":"orders","subscription":"billing","DeliverySuccessCount":5,"DestinationProcessingDurationInMs":12.346}"#,
-        ],
+        &[concat!(
+            r#"{"_aws":{"Timestamp":1764000000123,"CloudWatchMetrics":[{"Namespace":"posthaste","#,
+            r#""Dimensions":[[]],"Metrics":[{"Name":"DeliverySuccessCount","#,
+            r#""Unit":"Count"},{"Name":"DestinationProcessingDurationInMs","Unit":"Milliseconds"}]}]},"#,
+            r#""topic":"orders","subscription":"billing","DeliverySuccessCount":5,"#,
+            r#""DestinationProcessingDurationInMs":12.346}"#
+        )],
     );
 }
 
@@ -68,8 +72,16 @@ fn each_set_of_labels_has_a_document_of_its_own() {
             counter!("MatchedEventCount", "topic" => "a").increment(2);
         },
         &[
-            r#"{"_aws":{"Timestamp":1764000000123,"CloudWatchMetrics":[{"Namespace":"posthaste","Dimensions":[["topic"]],"Metrics":[{"Name":"MatchedEventCount","Unit":"Count"}]}]},"topic":"a","MatchedEventCount":2}"#,
-            r#"{"_aws":{"Timestamp":1764000000123,"CloudWatchMetrics":[{"Namespace":"posthaste","Dimensions":[["topic"]],"Metrics":[{"Name":"MatchedEventCount","Unit":"Count"}]}]},"topic":"b","MatchedEventCount":1}"#,
+            concat!(
+                r#"{"_aws":{"Timestamp":1764000000123,"CloudWatchMetrics":[{"Namespace":"posthaste","#,
+                r#""Dimensions":[["topic"]],"Metrics":[{"Name":"MatchedEventCount","Unit":"Count"}]}]},"#,
+                r#""topic":"a","MatchedEventCount":2}"#
+            ),
+            concat!(
+                r#"{"_aws":{"Timestamp":1764000000123,"CloudWatchMetrics":[{"Namespace":"posthaste","#,
+                r#""Dimensions":[["topic"]],"Metrics":[{"Name":"MatchedEventCount","Unit":"Count"}]}]},"#,
+                r#""topic":"b","MatchedEventCount":1}"#
+            ),
         ],
     );
 }
@@ -83,9 +95,11 @@ fn every_value_that_a_gauge_was_set_to_is_written_once() {
                 gauge!("PressureLevel", "resource" => "drainTime").set(level);
             }
         },
-        &[
-            r#"{"_aws":{"Timestamp":1764000000123,"CloudWatchMetrics":[{"Namespace":"posthaste","Dimensions":[["resource"]],"Metrics":[{"Name":"PressureLevel"}]}]},"resource":"drainTime","PressureLevel":[0.0,2.0,0.0]}"#,
-        ],
+        &[concat!(
+            r#"{"_aws":{"Timestamp":1764000000123,"CloudWatchMetrics":[{"Namespace":"posthaste","#,
+            r#""Dimensions":[["resource"]],"Metrics":[{"Name":"PressureLevel"}]}]},"#,
+            r#""resource":"drainTime","PressureLevel":[0.0,2.0,0.0]}"#
+        )],
     );
 }
 
@@ -128,7 +142,7 @@ fn more_metrics_than_a_document_takes_are_spread_over_several() {
 }
 
 #[test]
-fn labels_are_forgotten_unless_somebody_holds_their_handle() {
+fn labels_are_forgotten_unless_their_handle_is_held() {
     let emf = Emf::new("posthaste", MetricsBy::Stack);
     let held = metrics::with_local_recorder(&emf, || {
         counter!("Count", "topic" => "gone").increment(1);

@@ -1,9 +1,11 @@
 //! What an endpoint may be asked for: its rate, and whether it has consented to it.
 
+use std::collections::BTreeSet;
+
 use super::{Problem, SettingsError, error};
 use crate::api::{ConsentView, EndpointSettings, StatusState, StatusView, SubscriptionSettings, Validation};
 use crate::attempt::rate::Rate;
-use crate::model::endpoint::EndpointUrl;
+use crate::model::endpoint::{EndpointUrl, Link};
 use crate::model::limits::{REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN};
 use crate::model::time::Timestamp;
 use crate::model::topic::Status;
@@ -66,6 +68,14 @@ impl SubscriptionSettings {
     pub fn may_be_sent_to(&self) -> bool {
         let consent = self.status.as_ref().and_then(|status| status.consent.as_ref());
         self.endpoint.validation.is_none() || consent.is_some_and(|consent| consent.is_for(&self.endpoint))
+    }
+}
+
+impl EndpointSettings {
+    /// The links of the URLs. One that cannot be read has none.
+    pub fn links(&self) -> BTreeSet<Link> {
+        let urls = std::iter::once(&self.url).chain(&self.fallback_url);
+        urls.filter_map(|url| EndpointUrl::parse(url).ok()).map(|url| url.link()).collect()
     }
 }
 

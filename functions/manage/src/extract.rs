@@ -1,4 +1,5 @@
-//! What clients send: paths, queries and bodies, each refused with a problem that names what is wrong.
+//! Extractors of paths, queries and bodies. Each refuses what it cannot read with a problem that names the member at
+//! fault.
 
 use axum::body::HttpBody;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
@@ -9,72 +10,21 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::limits::MANAGE_REQUEST_BYTES_MAX;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
-use crate::answer::Failure;
-
-/// The path of a topic.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Path)]
-pub(crate) struct TopicPath {
-    /// The topic's name, in any case.
-    #[param(value_type = String)]
-    pub(crate) topic: TopicName,
-}
-
-/// The path of a subscription.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Path)]
-pub(crate) struct SubscriptionPath {
-    /// The topic's name, in any case.
-    #[param(value_type = String)]
-    pub(crate) topic: TopicName,
-    /// The subscription's name, in any case.
-    #[param(value_type = String)]
-    pub(crate) name: SubscriptionName,
-}
-
-/// The query of a list.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PageQuery {
-    /// Most items on the page. 100 when left out.
-    #[param(minimum = 1, maximum = 1000)]
-    pub(crate) limit: Option<usize>,
-    /// Where the page begins, as the page before gave it.
-    pub(crate) cursor: Option<String>,
-}
-
-/// Most items on one page, when the client does not say.
-const PAGE_ITEMS_DEFAULT: usize = 100;
-
-/// Most items on one page.
-const PAGE_ITEMS_MAX: usize = 1000;
-
-/// How many items a page may have.
-pub(crate) fn page_items(limit: Option<usize>) -> Result<usize, Problem> {
-    let items = limit.unwrap_or(PAGE_ITEMS_DEFAULT);
-    if (1..=PAGE_ITEMS_MAX).contains(&items) {
-        return Ok(items);
-    }
-    let detail = format!("{items} is outside 1..={PAGE_ITEMS_MAX}");
-    Err(Problem::new(ProblemKind::BadRequest).member("limit").detail(detail))
-}
+use crate::error::ApiError;
 
 /// The parts of the path.
 #[derive(Debug)]
-pub(crate) struct At<T>(pub(crate) T);
+pub(crate) struct Path<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for At<T> {
-    type Rejection = Failure;
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let path = RawPathParams::from_request_parts(parts, state).await;
         let path = path.map_err(|rejection| unreadable(&rejection.body_text()))?;
         let path: Map<_, _> = path.iter().map(|(name, text)| (name.to_owned(), text.into())).collect();
@@ -82,14 +32,14 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for At<T> {
     }
 }
 
-/// The query, without members that are not known.
+/// The query. Unknown members are refused.
 #[derive(Debug)]
-pub(crate) struct Asked<T>(pub(crate) T);
+pub(crate) struct Query<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Asked<T> {
-    type Rejection = Failure;
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
         let query = serde_urlencoded::Deserializer::new(pairs);
         Ok(Self(serde_path_to_error::deserialize(query).map_err(|error| bad_part(&error))?))
@@ -106,26 +56,26 @@ fn bad_part(error: &serde_path_to_error::Error<impl std::error::Error>) -> Probl
 
 /// Settings as JSON in the body.
 #[derive(Debug)]
-pub(crate) struct Written<T>(pub(crate) T);
+pub(crate) struct JsonBody<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Written<T> {
-    type Rejection = Failure;
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         require_json(request.headers())?;
         let bytes = read_body(request).await?;
         Ok(Self(parse_settings(&bytes)?))
     }
 }
 
-/// Settings as JSON in a body that may be left out: an empty one says nothing.
+/// Settings as JSON in a body that may be left out: an empty one stands for the defaults.
 #[derive(Debug)]
-pub(crate) struct MaybeWritten<T>(pub(crate) T);
+pub(crate) struct OptionalJsonBody<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for MaybeWritten<T> {
-    type Rejection = Failure;
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJsonBody<T> {
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         let headers = request.headers().clone();
         let bytes = read_body(request).await?;
         if bytes.is_empty() {
@@ -136,14 +86,14 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for MaybeWrit
     }
 }
 
-/// A body as it is, whatever it is.
+/// A body of any content type.
 #[derive(Debug)]
-pub(crate) struct Sent(pub(crate) Bytes);
+pub(crate) struct RawBody(pub(crate) Bytes);
 
-impl<S: Send + Sync> FromRequest<S> for Sent {
-    type Rejection = Failure;
+impl<S: Send + Sync> FromRequest<S> for RawBody {
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         Ok(Self(read_body(request).await?))
     }
 }
@@ -158,7 +108,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 async fn read_body(request: Request) -> Result<Bytes, Problem> {
-    // One that says it is too large is not waited for.
+    // The client is not waited for where its headers say that the body is too large.
     if request.body().size_hint().lower() > MANAGE_REQUEST_BYTES_MAX as u64 {
         return Err(too_large());
     }
@@ -174,7 +124,7 @@ fn too_large() -> Problem {
     Problem::new(ProblemKind::TooLarge).detail(detail)
 }
 
-/// Reads settings; what is no JSON is a bad request, what is JSON but not a setting names its member.
+/// Reads settings. A body that is no JSON is a bad request; where a setting is wrong the problem names its member.
 fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // Serde takes an array for an object whose members lie in it without names.
     if bytes.trim_ascii_start().starts_with(b"[") {
@@ -197,13 +147,14 @@ fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
-/// A message without the line and column at its end: the member says where, also to whoever did not write the text.
+/// A message without the line and column at its end: the member says where, also to clients that did not write the
+/// text themselves.
 fn without_place(message: String, error: &serde_json::Error) -> String {
     let place = format!(" at line {} column {}", error.line(), error.column());
     message.strip_suffix(&place).map(str::to_owned).unwrap_or(message)
 }
 
-/// How serde's messages begin that repeat the value they found.
+/// The beginnings of those messages of serde that repeat the value they found.
 const REPEATING: [&str; 3] = ["invalid type: ", "invalid value: ", "unknown variant "];
 
 /// A message of serde without the value that was found, which may be a secret in the wrong place.
@@ -211,7 +162,7 @@ fn without_value(message: &str) -> String {
     if !REPEATING.iter().any(|start| message.starts_with(start)) {
         return message.to_owned();
     }
-    // What is expected comes last, and only the value before it may say `expected` too.
+    // The expectation comes last, and only the value before it may say `expected` too.
     let (found, expected) = message.rsplit_once(", expected ").unwrap_or((message, ""));
     let found = found.split(['"', '`']).next().unwrap_or_default().trim_end();
     if expected.is_empty() { found.to_owned() } else { format!("{found}, expected {expected}") }

@@ -1,0 +1,153 @@
+//! Changes to what is known of links and subscriptions, after a write or an operator's action: holds that end, and
+//! records that are out of date. Each shard is changed once, however many subscriptions are meant.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use posthaste_core::api::LinkView;
+use posthaste_core::api::edit::SubscriptionChange;
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::circuit::{Observation, Shard, Target, shard_index};
+use posthaste_core::model::endpoint::{EndpointUrl, Link};
+use posthaste_core::model::identity::Identity;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::topic::Subscription;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::topic::TopicRecord;
+use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
+
+use crate::error::{ApiError, unusable_record};
+use crate::manage::Manage;
+
+/// Longest time for this after a write: its answer waits, and a hold ends by itself.
+const AFTER_WRITE_MAX: Duration = Duration::from_secs(5);
+
+/// Objects that are written at once. One takes S3 some 50 ms, so that those of a thousand subscriptions are written in
+/// [`AFTER_WRITE_MAX`].
+const WRITES_AT_ONCE: usize = 32;
+
+/// The changes, gathered by the objects in which they are written.
+#[derive(Debug, Default)]
+pub(crate) struct HealthChanges {
+    shards: BTreeMap<usize, ShardChange>,
+    /// By key, each with the creation of the subscription that is meant.
+    force_requests: BTreeMap<String, Option<Identity>>,
+}
+
+#[derive(Debug, Default)]
+struct ShardChange {
+    ended: BTreeSet<Target>,
+    forgotten: BTreeSet<Target>,
+}
+
+impl HealthChanges {
+    /// Forces these subscriptions: ends their holds and those of their links, and asks wake to release their events.
+    pub(crate) fn forced<'a>(
+        record: &TopicRecord,
+        names: impl IntoIterator<Item = &'a SubscriptionName>,
+    ) -> Result<Self, Problem> {
+        let topic = record.compile().map_err(|_| unusable_record())?;
+        let mut changes = Self::default();
+        names.into_iter().filter_map(|name| topic.subscription(name)).for_each(|it| changes.force(it));
+        Ok(changes)
+    }
+
+    /// Forces subscriptions whose endpoint was corrected, and forgets the health on links that were left or joined.
+    pub(crate) fn after_write(record: &TopicRecord, written: &[SubscriptionChange]) -> Self {
+        let corrected: Vec<_> = written.iter().filter(|it| it.is_corrected).map(|it| &it.name).collect();
+        let forced = if corrected.is_empty() { None } else { Self::forced(record, corrected).ok() };
+        let mut changes = forced.unwrap_or_default();
+        for SubscriptionChange { name, links_changed, .. } in written {
+            changes.forget(&record.name, name, links_changed.iter().cloned());
+        }
+        changes
+    }
+
+    /// Forgets the health of a subscription on these links: it left them, or another one has its name now.
+    pub(crate) fn forget(
+        &mut self,
+        topic: &TopicName,
+        name: &SubscriptionName,
+        links: impl IntoIterator<Item = Link>,
+    ) {
+        for link in links {
+            let (topic, name) = (topic.clone(), name.clone());
+            self.shard(&link).forgotten.insert(Target::Subscription { link, topic, name });
+        }
+    }
+
+    fn force(&mut self, subscription: &Subscription) {
+        for link in subscription.endpoints().map(EndpointUrl::link) {
+            let ended = &mut self.shard(&link).ended;
+            ended.insert(Target::on(link.clone(), subscription));
+            ended.insert(Target::Link(link));
+        }
+        let key = layout::forcing(&subscription.topic, &subscription.name);
+        self.force_requests.insert(key, subscription.created.identity());
+    }
+
+    fn shard(&mut self, link: &Link) -> &mut ShardChange {
+        self.shards.entry(shard_index(link)).or_default()
+    }
+}
+
+impl<P: Ports> Manage<P> {
+    /// Applies the changes, and answers the holds that ended, as they stood. A failure prevents no other change.
+    pub(crate) async fn apply(&self, changes: &HealthChanges) -> Result<Vec<LinkView>, ApiError> {
+        // Gathered first: the compiler finds no bound for a closure over references that is kept while others wait.
+        let shards: Vec<_> = changes.shards.iter().map(|(index, it)| self.change_shard(*index, it)).collect();
+        let shards: Vec<_> = stream::iter(shards).buffered(WRITES_AT_ONCE).collect().await;
+        let requests: Vec<_> =
+            changes.force_requests.iter().map(|(key, it)| self.request_force(key, *it)).collect();
+        let requests: Vec<_> = stream::iter(requests).buffered(WRITES_AT_ONCE).collect().await;
+        let ended: Vec<Vec<_>> = shards.into_iter().collect::<Result<_, _>>()?;
+        requests.into_iter().collect::<Result<(), _>>()?;
+        Ok(ended.into_iter().flatten().collect())
+    }
+
+    /// Applies the changes after a write, until a time of the clock's `monotonic`. Holds that cannot be ended now end by
+    /// themselves.
+    pub(crate) async fn apply_after_write(
+        &self,
+        topic: &TopicName,
+        changes: &HealthChanges,
+        until: Duration,
+    ) {
+        if changes.shards.is_empty() {
+            return;
+        }
+        let problem = tokio::select! {
+            biased;
+            applied = self.apply(changes) => applied.err().map(|error| error.0.kind),
+            () = self.clock.sleep(self.rest(until).min(AFTER_WRITE_MAX)) => Some(ProblemKind::Unavailable),
+        };
+        if let Some(problem) = problem {
+            tracing::warn!(%topic, ?problem, "holds not ended or forgotten; they end by themselves");
+        }
+    }
+
+    async fn change_shard(&self, index: usize, change: &ShardChange) -> Result<Vec<LinkView>, ApiError> {
+        let (mut ended, now, settings) = (Vec::new(), self.clock.now(), self.links.settings());
+        let apply = |shard: &mut Shard| {
+            // This runs again where another writer was faster, or where the cached shard may be too old.
+            ended.clear();
+            for target in &change.ended {
+                let before = shard.condition(target).map(|condition| LinkView::of(target, condition));
+                if shard.observe(target, &Observation::Forced, now, settings) {
+                    ended.extend(before);
+                }
+            }
+            shard.forget(&change.forgotten) || !ended.is_empty()
+        };
+        self.links.change(index, apply).await?;
+        Ok(ended)
+    }
+
+    async fn request_force(&self, key: &str, identity: Option<Identity>) -> Result<(), ApiError> {
+        let object = identity.map_or_else(|| "{}".to_owned(), |it| format!(r#"{{"identity":"{it}"}}"#));
+        self.state.put(key, Bytes::from(object), PutCondition::Always).await?;
+        Ok(())
+    }
+}

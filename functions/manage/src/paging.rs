@@ -1,0 +1,78 @@
+//! Pages of lists: how many items, and where a page begins. Cursors are opaque to clients.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use serde::Deserialize;
+
+/// Most items on one page, when the client does not say.
+const PAGE_ITEMS_DEFAULT: usize = 100;
+
+/// Most items on one page.
+const PAGE_ITEMS_MAX: usize = 1000;
+
+/// The query of a list.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PageQuery {
+    /// Most items on the page. 100 when left out.
+    #[param(minimum = 1, maximum = 1000)]
+    pub(crate) limit: Option<usize>,
+    /// Where the page begins, as the page before gave it.
+    pub(crate) cursor: Option<String>,
+}
+
+/// The page that a client asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Page {
+    /// Most items on it.
+    pub(crate) items: usize,
+    /// The key after which it begins; none for the first page.
+    pub(crate) after: Option<String>,
+}
+
+impl Page {
+    /// Reads the parameters of a list.
+    pub(crate) fn parse(limit: Option<usize>, cursor: Option<&str>) -> Result<Self, Problem> {
+        let items = limit.unwrap_or(PAGE_ITEMS_DEFAULT);
+        if !(1..=PAGE_ITEMS_MAX).contains(&items) {
+            let detail = format!("{items} is outside 1..={PAGE_ITEMS_MAX}");
+            return Err(Problem::new(ProblemKind::BadRequest).member("limit").detail(detail));
+        }
+        Ok(Self { items, after: cursor.map(key).transpose()? })
+    }
+}
+
+/// The cursor of a page that begins after `key`.
+pub(crate) fn cursor(key: &str) -> String {
+    URL_SAFE_NO_PAD.encode(key)
+}
+
+fn key(cursor: &str) -> Result<String, Problem> {
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
+    let key = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    let refused =
+        || Problem::new(ProblemKind::BadRequest).member("cursor").detail("not a cursor of this list");
+    key.ok_or_else(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_key_survives_its_cursor(key in ".{0,64}") {
+            prop_assert_eq!(super::key(&cursor(&key)), Ok(key));
+        }
+
+        #[test]
+        fn no_text_breaks_a_cursor(text in ".{0,64}") {
+            if let Err(problem) = key(&text) {
+                prop_assert_eq!(problem.member.as_deref(), Some("cursor"));
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The routes of the API, and the document that describes them.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_ports::Ports;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::document::{Crowded, describe};
+use crate::error::ApiError;
+use crate::guard::require_admin_key;
+use crate::manage::{Manage, Managed};
+use crate::time_limit::limit_time;
+use crate::{
+    actions, callbacks, dead_letters, force, keys, links, replays, rotation, status, subscriptions,
+    test_event, topics, webhook_keys,
+};
+
+/// The routes of a function.
+type Routes<P> = OpenApiRouter<Arc<Manage<P>>>;
+
+/// The API. It answers unknown paths itself, so a router that is merged into it must have no fallback of its own.
+pub fn router<P: Ports>(manage: Arc<Manage<P>>) -> axum::Router {
+    let guard = from_fn_with_state(Arc::clone(&manage), require_admin_key::<P>);
+    let guarded = guarded_routes().split_for_parts().0.route_layer(guard);
+    let open = open_routes().split_for_parts().0;
+    let limit = from_fn_with_state(Arc::clone(&manage), limit_time::<P>);
+    guarded
+        .merge(open)
+        .route_layer(limit)
+        .method_not_allowed_fallback(|| async { ApiError(Problem::new(ProblemKind::MethodNotAllowed)) })
+        .fallback(|| async { ApiError(Problem::new(ProblemKind::NotFound)) })
+        .with_state(manage)
+}
+
+/// The routes that need the admin key.
+fn guarded_routes<P: Ports>() -> Routes<P> {
+    OpenApiRouter::new()
+        .routes(routes!(topics::list_topics))
+        .routes(routes!(topics::get_topic, topics::put_topic, topics::delete_topic))
+        .routes(routes!(keys::get_keys))
+        .routes(routes!(keys::delete_key))
+        .routes(routes!(keys::regenerate_key))
+        .routes(routes!(subscriptions::list_subscriptions))
+        .routes(routes!(
+            subscriptions::get_subscription,
+            subscriptions::put_subscription,
+            subscriptions::delete_subscription
+        ))
+        .routes(routes!(rotation::rotate_secret))
+        .routes(routes!(actions::act_on_subscription))
+        .routes(routes!(force::force))
+        .routes(routes!(dead_letters::list_dead_letters))
+        .routes(routes!(dead_letters::show_dead_letter))
+        .routes(routes!(test_event::test_event))
+        .routes(routes!(replays::replay))
+        .routes(routes!(replays::list_replays))
+        .routes(routes!(replays::show_replay, replays::cancel_replay))
+        .routes(routes!(status::pressure))
+        .routes(routes!(links::links))
+}
+
+/// The routes without a key.
+fn open_routes<P: Ports>() -> Routes<P> {
+    OpenApiRouter::new()
+        .routes(routes!(status::health))
+        .routes(routes!(openapi_json))
+        .routes(routes!(webhook_keys::webhook_keys))
+        .routes(routes!(callbacks::consent, callbacks::post_consent))
+}
+
+/// Show this document
+///
+/// Needs no key.
+#[utoipa::path(get, path = "/openapi.json", tag = "status", security(()),
+    responses((status = 200, description = "The OpenAPI document", body = serde_json::Value), Crowded))]
+async fn openapi_json<P: Ports>(_function: Managed<P>) -> Response {
+    static JSON: OnceLock<Bytes> = OnceLock::new();
+    // The document is plain data with text keys: serialising it cannot fail.
+    let json = JSON.get_or_init(|| Bytes::from(openapi::<P>().to_json().unwrap_or_default()));
+    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], json.clone()).into_response()
+}
+
+/// The OpenAPI 3.1 document of the whole HTTP API.
+pub(crate) fn openapi<P: Ports>() -> OpenApi {
+    describe([guarded_routes::<P>().into_openapi(), open_routes::<P>().into_openapi()])
+}

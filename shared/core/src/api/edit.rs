@@ -1,0 +1,219 @@
+//! Editing: the settings of a topic after a write, an operator's action or a rotation.
+//!
+//! Names are kept as their creator wrote them, masked secrets stand for the present ones, and the state of a
+//! subscription follows from the present state. Time and chance are arguments.
+
+mod change;
+mod checks;
+#[cfg(test)]
+mod tests;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+
+pub use self::change::{PendingHandshake, SubscriptionChange};
+use self::change::{delivers, is_corrected, links_changed};
+use self::checks::{
+    bad_setting, bad_settings, check_whole, no_rotation, require_distinct, require_same_name,
+    within_subscription,
+};
+use super::{
+    EndpointSettings, IsoTimestamp, RotateSecret, RotatedSecret, SecretText, SigningSettings,
+    SubscriptionSettings, TopicSettings, compile_subscription,
+};
+use crate::api::problem::{Problem, ProblemKind};
+use crate::attempt::handshake::{Action, Begin, act, written};
+use crate::attempt::signature::{MADE_SECRET_BYTES, SignatureKind, SigningSecret};
+use crate::model::address::AddressPolicy;
+use crate::model::endpoint::EndpointUrl;
+use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::publish_url::PublishUrls;
+use crate::model::time::Timestamp;
+
+/// Bytes of a publish key, and of the code of a handshake.
+const KEY_BYTES: usize = 32;
+
+/// An editor of settings, at one moment of one installation.
+pub struct Editor<'a, R> {
+    /// Chance, for keys and secrets: fills bytes.
+    pub random: R,
+    /// The time.
+    pub now: Timestamp,
+    /// The addresses that endpoints may have.
+    pub addresses: &'a AddressPolicy,
+    /// The URLs that no endpoint may have.
+    pub own_publish_urls: &'a PublishUrls,
+}
+
+impl<R: Fn(&mut [u8])> Editor<'_, R> {
+    /// Puts a topic's settings. Subscriptions that were not written stay.
+    pub fn put_topic(
+        &self,
+        topic: &TopicName,
+        settings: &mut TopicSettings,
+        written: &TopicSettings,
+    ) -> Result<Vec<SubscriptionChange>, Problem> {
+        require_same_name(written.name.as_ref().map(TopicName::as_str), topic.as_str())?;
+        require_distinct(written)?;
+        let subscriptions = std::mem::take(&mut settings.subscriptions);
+        *settings = TopicSettings { name: None, endpoint: None, subscriptions, ..written.clone() };
+        let put = written.subscriptions.iter().map(|(name, subscription)| {
+            let put = self.put(settings, name, subscription);
+            put.map_err(|problem| within_subscription(name, problem))
+        });
+        let changes: Vec<_> = put.collect::<Result<_, _>>()?;
+        check_whole(topic, settings, changes.iter().map(|change| &change.name))?;
+        Ok(changes)
+    }
+
+    /// Puts a subscription of this topic.
+    pub fn put_subscription(
+        &self,
+        topic: &TopicName,
+        settings: &mut TopicSettings,
+        name: &SubscriptionName,
+        written: &SubscriptionSettings,
+    ) -> Result<SubscriptionChange, Problem> {
+        let change = self.put(settings, name, written)?;
+        let stored = &settings.subscriptions[&change.name];
+        compile_subscription(topic, settings.input_schema, &change.name, stored)
+            .map_err(|error| bad_settings(&error))?;
+        check_whole(topic, settings, [&change.name])?;
+        Ok(change)
+    }
+
+    /// Applies an operator's action to a subscription, and answers the handshake that is to be run now.
+    pub fn act(
+        &self,
+        action: Action,
+        name: &SubscriptionName,
+        settings: &mut SubscriptionSettings,
+    ) -> Result<Option<PendingHandshake>, Problem> {
+        let code = self.code();
+        let status = act(action, settings, Begin { now: self.now, code: &code })
+            .map_err(|wrong| Problem::new(ProblemKind::WrongState).detail(wrong.to_string()))?;
+        let handshake = PendingHandshake::of(name, &status, &code);
+        settings.status = Some(status);
+        Ok(handshake)
+    }
+
+    /// Rotates the signing secret of a subscription, and answers the new one in clear.
+    pub fn rotate_secret(
+        &self,
+        signing: &mut SigningSettings,
+        written: &RotateSecret,
+    ) -> Result<RotatedSecret, Problem> {
+        let secret = self.secret(signing.kind_to_make(written.kind));
+        let overlap = written.overlap.map(|overlap| overlap.0);
+        *signing = signing.rotated(secret.clone(), overlap, self.now).map_err(|error| no_rotation(&error))?;
+        let public_key = SigningSecret::parse(secret.expose()).ok().and_then(|secret| secret.public_key());
+        Ok(RotatedSecret {
+            kind: SignatureKind::of(secret.expose()),
+            public_key: public_key.map(|key| key.to_string()),
+            signing: signing.shown(),
+            secret,
+        })
+    }
+
+    /// A new publish key.
+    pub fn key(&self) -> SecretText {
+        SecretText::new(STANDARD.encode(self.bytes::<KEY_BYTES>()))
+    }
+
+    /// A new code for a handshake, as it fits into a URL.
+    fn code(&self) -> SecretText {
+        SecretText::new(URL_SAFE_NO_PAD.encode(self.bytes::<KEY_BYTES>()))
+    }
+
+    /// A new signing secret.
+    fn secret(&self, kind: SignatureKind) -> SecretText {
+        SecretText::new(kind.secret(&self.bytes::<MADE_SECRET_BYTES>()).expose())
+    }
+
+    fn bytes<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        (self.random)(&mut bytes);
+        bytes
+    }
+
+    /// Puts a subscription among the others.
+    fn put(
+        &self,
+        settings: &mut TopicSettings,
+        name: &SubscriptionName,
+        wanted: &SubscriptionSettings,
+    ) -> Result<SubscriptionChange, Problem> {
+        require_same_name(wanted.name.as_ref().map(SubscriptionName::as_str), name.as_str())?;
+        let name = settings.stored_name(name).unwrap_or(name).clone();
+        let present = settings.subscriptions.get(&name);
+        self.check_endpoints(present.map(|present| &present.endpoint), &wanted.endpoint)?;
+        self.check_expiration(wanted.expiration_time_utc)?;
+        let (signing, has_made_secret) = self.signing(present, &wanted.signing)?;
+        let present_headers = present.map(|present| present.delivery_headers.as_slice()).unwrap_or_default();
+        let delivery_headers = wanted.delivery_headers.iter().map(|header| header.resolved(present_headers));
+        let code = self.code();
+        let status = written(present, &wanted.endpoint, Begin { now: self.now, code: &code });
+        let change = SubscriptionChange {
+            is_new: present.is_none(),
+            has_made_secret,
+            is_corrected: delivers(&status) && is_corrected(present, wanted),
+            links_changed: links_changed(present, wanted),
+            handshake: PendingHandshake::of(&name, &status, &code),
+            name,
+        };
+        let stored = SubscriptionSettings {
+            name: None,
+            delivery_headers: delivery_headers.collect(),
+            signing,
+            status: Some(status),
+            ..wanted.clone()
+        };
+        settings.subscriptions.insert(change.name.clone(), stored);
+        Ok(change)
+    }
+
+    /// The secrets to store, and whether one was made.
+    fn signing(
+        &self,
+        present: Option<&SubscriptionSettings>,
+        written: &SigningSettings,
+    ) -> Result<(SigningSettings, bool), Problem> {
+        if present.is_none() && written.secrets.is_none() {
+            return Ok((SigningSettings::of([(self.secret(SignatureKind::V1), None)]), true));
+        }
+        let present = present.map(|present| present.signing.clone()).unwrap_or_default();
+        let resolved = written.resolved(&present, self.now);
+        let signing = resolved.map_err(|error| bad_setting(error.member(), error.to_string()))?;
+        Ok((signing, false))
+    }
+
+    fn check_endpoints(
+        &self,
+        present: Option<&EndpointSettings>,
+        wanted: &EndpointSettings,
+    ) -> Result<(), Problem> {
+        let is_new = present.is_none_or(|present| present.url != wanted.url);
+        self.check_endpoint("endpoint.url", &wanted.url, is_new)?;
+        let Some(fallback) = &wanted.fallback_url else { return Ok(()) };
+        let is_new = present.is_none_or(|present| present.fallback_url.as_ref() != Some(fallback));
+        self.check_endpoint("endpoint.fallbackUrl", fallback, is_new)
+    }
+
+    /// Checks a URL. A publish URL that an older release accepted stays while it is not changed: it may be no loop, and
+    /// a loop ends by its hops.
+    fn check_endpoint(&self, member: &str, url: &str, is_new: bool) -> Result<(), Problem> {
+        let bad = |detail: String| bad_setting(member, detail);
+        let url = EndpointUrl::parse_written(url).map_err(|error| bad(error.to_string()))?;
+        self.addresses.check_link(&url.link()).map_err(|refusal| bad(refusal.to_string()))?;
+        if is_new { self.own_publish_urls.check(&url).map_err(|own| bad(own.to_string())) } else { Ok(()) }
+    }
+
+    fn check_expiration(&self, written: Option<IsoTimestamp>) -> Result<(), Problem> {
+        match written {
+            Some(IsoTimestamp(ends_at)) if ends_at <= self.now => {
+                Err(bad_setting("expirationTimeUtc", format!("{ends_at} is not in the future")))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The changes that a write makes to subscriptions.
+
+use crate::api::{SecretText, StatusState, StatusView, SubscriptionSettings};
+use crate::model::endpoint::{EndpointUrl, Link};
+use crate::model::name::SubscriptionName;
+use crate::model::time::Timestamp;
+
+/// The change that a write made to one subscription.
+#[derive(Debug)]
+pub struct SubscriptionChange {
+    /// The name, as the subscription's creator wrote it.
+    pub name: SubscriptionName,
+    /// Whether the subscription was created.
+    pub is_new: bool,
+    /// Whether a signing secret was made, which the answer shows this once.
+    pub has_made_secret: bool,
+    /// Whether the subscription delivers and its endpoint became another one on the same link: what is known of the
+    /// old one says nothing of the new one.
+    pub is_corrected: bool,
+    /// The links that were left or joined: what is known of the subscription there is out of date.
+    pub links_changed: Vec<Link>,
+    /// The handshake that is to be run after this write.
+    pub handshake: Option<PendingHandshake>,
+}
+
+/// A handshake that is to be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingHandshake {
+    /// The subscription, as its creator wrote it.
+    pub subscription: SubscriptionName,
+    /// The code with which its endpoint proves itself.
+    pub code: SecretText,
+}
+
+impl SubscriptionChange {
+    /// The subscription as the answer to the write shows it: in clear a secret that was made, masked any other.
+    pub fn shown(&self, stored: &SubscriptionSettings, now: Timestamp) -> SubscriptionSettings {
+        let shown = stored.shown(&self.name, now);
+        let signing = if self.has_made_secret { stored.signing.clone() } else { shown.signing };
+        SubscriptionSettings { signing, ..shown }
+    }
+}
+
+impl PendingHandshake {
+    /// The handshake that this status asks for: the one with this new code, or one that an earlier request began and
+    /// could not finish.
+    pub(super) fn of(
+        subscription: &SubscriptionName,
+        status: &StatusView,
+        new_code: &SecretText,
+    ) -> Option<Self> {
+        let code = status.handshake.as_ref()?.code_to_ask_with()?;
+        let is_to_be_run = code == new_code || status.state == StatusState::Pending;
+        is_to_be_run.then(|| Self { subscription: subscription.clone(), code: code.clone() })
+    }
+}
+
+/// Whether events go out in this state, or will as soon as the endpoint consents.
+pub(super) fn delivers(status: &StatusView) -> bool {
+    matches!(status.state, StatusState::Active | StatusState::Pending)
+}
+
+/// Whether the endpoint becomes another one on the same link.
+pub(super) fn is_corrected(present: Option<&SubscriptionSettings>, wanted: &SubscriptionSettings) -> bool {
+    let url = |settings: &SubscriptionSettings| EndpointUrl::parse(&settings.endpoint.url).ok();
+    let both = present.and_then(url).zip(url(wanted));
+    both.is_some_and(|(before, after)| before != after && before.link() == after.link())
+}
+
+/// The links that the subscription leaves or joins.
+pub(super) fn links_changed(
+    present: Option<&SubscriptionSettings>,
+    wanted: &SubscriptionSettings,
+) -> Vec<Link> {
+    let before = present.map(|present| present.endpoint.links()).unwrap_or_default();
+    before.symmetric_difference(&wanted.endpoint.links()).cloned().collect()
+}

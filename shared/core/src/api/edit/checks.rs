@@ -1,0 +1,78 @@
+//! What a write must hold to, beside what each setting must.
+
+use std::collections::BTreeSet;
+
+use crate::api::problem::{Problem, ProblemKind};
+use crate::api::{RotationError, SettingsError, TopicSettings, compile_topic};
+use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::secret::Secret;
+use crate::model::topic::TopicKeys;
+
+/// Requires that the name in the body, if there is one, is the one in the path, in any case.
+pub(super) fn require_same_name(written: Option<&str>, path: &str) -> Result<(), Problem> {
+    match written {
+        Some(written) if !written.eq_ignore_ascii_case(path) => {
+            Err(bad_setting("name", format!("differs from the name in the path, {path:?}")))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Requires that no two subscriptions have one name in different cases.
+pub(super) fn require_distinct(written: &TopicSettings) -> Result<(), Problem> {
+    let mut seen = BTreeSet::new();
+    match written.subscriptions.keys().find(|name| !seen.insert(name.folded())) {
+        None => Ok(()),
+        Some(name) => {
+            let member = format!("subscriptions.{name}");
+            Err(bad_setting(member, "there is another of this name in another case"))
+        }
+    }
+}
+
+/// The problem of a subscription, as that of its topic.
+pub(super) fn within_subscription(name: &SubscriptionName, problem: Problem) -> Problem {
+    let member = problem.member.as_deref().unwrap_or_default();
+    let member = format!("subscriptions.{name}.{member}");
+    problem.member(member)
+}
+
+/// Checks the topic as a whole. Settings are not at fault by themselves where a subscription that was not written cannot
+/// accept them.
+pub(super) fn check_whole<'a>(
+    topic: &TopicName,
+    settings: &TopicSettings,
+    written: impl IntoIterator<Item = &'a SubscriptionName>,
+) -> Result<(), Problem> {
+    // Its keys do not matter here.
+    let keys = TopicKeys::new(Secret::new(""), Secret::new(""));
+    let Err(error) = compile_topic(topic, settings, keys) else { return Ok(()) };
+    let problem = bad_settings(&error);
+    let subscription = error.member.strip_prefix("subscriptions.").and_then(|rest| rest.split('.').next());
+    match subscription {
+        Some(name) if !written.into_iter().any(|written| written.as_str() == name) => {
+            let kind = ProblemKind::Incompatible;
+            Err(Problem { kind, ..problem }.status(kind.status()))
+        }
+        Some(_) | None => Err(problem),
+    }
+}
+
+/// The problem of settings that do not compile.
+pub(super) fn bad_settings(error: &SettingsError) -> Problem {
+    bad_setting(error.member.as_str(), error.problem.to_string())
+}
+
+/// The problem of one member.
+pub(super) fn bad_setting(member: impl Into<String>, detail: impl Into<String>) -> Problem {
+    Problem::new(ProblemKind::BadSettings).member(member).detail(detail)
+}
+
+/// The problem of a secret that cannot be rotated.
+pub(super) fn no_rotation(error: &RotationError) -> Problem {
+    let problem = match error {
+        RotationError::Overlap(_) => Problem::new(ProblemKind::BadSettings).member("overlap"),
+        RotationError::Full { .. } => Problem::new(ProblemKind::Incompatible),
+    };
+    problem.detail(error.to_string())
+}

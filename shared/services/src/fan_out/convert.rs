@@ -1,0 +1,84 @@
+//! From events to payloads: each is converted once for each schema in which it is received, and stored once where that is
+//! cheaper than a copy in each message, or where a message cannot hold it as it is.
+
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+use posthaste_core::events::{Event, EventError, converted, fits_into_a_message};
+use posthaste_core::model::delivery::{Payload, PayloadDigest};
+use posthaste_core::model::schema::Schema;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
+use posthaste_ports::{Entropy, ErrorKind, ObjectStore, PortError, PutCondition};
+
+use super::error::FanOutError;
+use super::payloads::Payloads;
+use super::plan::Plan;
+
+/// Most payloads of one request that are being stored at once. It bounds the converted texts that are held, but for
+/// those that travel in messages.
+const PAYLOAD_PUTS_AT_ONCE: usize = 8;
+
+/// Converts the events of one request.
+#[derive(Debug)]
+pub(super) struct Converter<'a, S, E> {
+    /// The state bucket, for payloads that are stored.
+    pub(super) store: &'a S,
+    /// Chance, for their keys.
+    pub(super) entropy: &'a E,
+    /// When the events were accepted.
+    pub(super) at: Timestamp,
+    /// Whether payloads are stored wherever that makes messages shorter.
+    pub(super) dehydrate: bool,
+}
+
+impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
+    /// Converts every event into the schemas in which it is received. Stored payloads are durable on return.
+    pub(super) async fn payloads(&self, plan: &Plan<'_>, events: &[Event]) -> Result<Payloads, FanOutError> {
+        let (mut payloads, mut waiting) = (Payloads::default(), Vec::new());
+        for schema in plan.schemas() {
+            let mut in_schema = Vec::with_capacity(events.len());
+            for (index, event) in events.iter().enumerate() {
+                in_schema.push(self.payload(plan, (index, event), schema, &mut waiting)?);
+                if waiting.len() == PAYLOAD_PUTS_AT_ONCE {
+                    self.put(std::mem::take(&mut waiting)).await?;
+                }
+            }
+            payloads.set(schema, in_schema);
+        }
+        self.put(waiting).await?;
+        Ok(payloads)
+    }
+
+    /// One event in one schema. What is to be stored is added to `waiting`.
+    fn payload(
+        &self,
+        plan: &Plan<'_>,
+        (index, event): (usize, &Event),
+        schema: Schema,
+        waiting: &mut Vec<(String, Bytes)>,
+    ) -> Result<Payload, FanOutError> {
+        if !plan.is_received(index, schema) {
+            return Ok(Payload::Inline(Bytes::new()));
+        }
+        let text = converted(event, schema).map_err(unconvertible)?;
+        if !plan.stores(index, schema, text.len(), self.dehydrate) && fits_into_a_message(&text) {
+            return Ok(Payload::Inline(text));
+        }
+        let key = layout::payload(self.at, &self.entropy.uuid().to_string());
+        let (bytes, digest) = (text.len(), Some(PayloadDigest::of(&text)));
+        waiting.push((key.clone(), text));
+        Ok(Payload::Stored { key, bytes, digest })
+    }
+
+    async fn put(&self, texts: Vec<(String, Bytes)>) -> Result<(), FanOutError> {
+        let put = |(key, text): (String, Bytes)| async move {
+            self.store.put(&key, text, PutCondition::Always).await
+        };
+        try_join_all(texts.into_iter().map(put)).await.map(drop).map_err(FanOutError::Payload)
+    }
+}
+
+/// An accepted event that is not valid in its schema is a fault of this program.
+fn unconvertible(error: EventError) -> FanOutError {
+    FanOutError::Conversion(PortError::caused("convert an event", ErrorKind::Invalid, error))
+}
