@@ -1,7 +1,4 @@
-//! The manage function: topics and subscriptions, keys, dead letters, pressure and health as resource-style JSON
-//! over HTTP. Routes and their OpenAPI description come from one place: the handlers' own attributes.
-//!
-//! [`router`] is an axum router: `posthaste serve` merges it with publish's, and Lambda runs it as it is.
+#![doc = include_str!("../README.md")]
 
 mod actions;
 mod callbacks;
