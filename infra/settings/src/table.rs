@@ -122,7 +122,7 @@ table! {
     PRESSURE_SETTINGS_FILE: PathBuf = parsed,
         Some(ServeOption::new("pressure-settings", "POSTHASTE_PRESSURE_SETTINGS", "FILE",
             "A YAML file with settings of back pressure under Exchange's names, over the profile's defaults. \
-             ARCHITECTURE.md lists its keys.")
+             docs/reference/pressure-settings.md lists its keys.")
             .form(Form::File)),
         None;
     LINK_SETTINGS_FILE: PathBuf = parsed,

@@ -69,7 +69,7 @@ def _unlike_default(name, parameter):
         return [str(value) for value in parameter["AllowedValues"] if value != parameter.get("Default")][-1]
     if parameter["Type"] == "Number":
         return str(parameter.get("MaxValue", parameter["Default"] + 1))
-    return TEXTS[name]
+    return TEXTS.get(name, name)
 
 
 class Stack:

@@ -11,6 +11,8 @@ use posthaste_lambda::environment::{
     DeadLetterEnvironment, DeliverEnvironment, Environment, EnvironmentError, ManageEnvironment,
     MonitorEnvironment, PublishEnvironment, WakeEnvironment,
 };
+use posthaste_settings::table::{self, Visitor};
+use posthaste_settings::{Form, Given, Setting};
 use serde_json::Value;
 
 /// A function, as the code knows it.
@@ -18,6 +20,19 @@ struct Function {
     name: &'static str,
     variables: BTreeSet<String>,
     read: fn(&Variables) -> Result<(), EnvironmentError>,
+}
+
+/// The variables that hold a number and have a default, as the table of settings has them.
+#[derive(Debug, Default)]
+struct Numbers(BTreeSet<String>);
+
+impl Visitor for Numbers {
+    fn visit<T>(&mut self, setting: &'static Setting<T>) {
+        let numbers = setting.variable.iter().filter(|variable| {
+            matches!((variable.form, variable.default), (Form::Number(..), Given::Default(_)))
+        });
+        self.0.extend(numbers.map(|variable| variable.name.to_owned()));
+    }
 }
 
 type Variables = BTreeMap<String, String>;
@@ -144,12 +159,8 @@ fn the_borders_of_numbers_are_the_same_here_and_there() {
             seen.insert(variable.clone());
         }
     }
-    let numbers = [
-        "REGISTRY_MAX_AGE_SECONDS",
-        "REQUESTS_MAX",
-        "REQUESTS_PER_LINK_MAX",
-        "REQUESTS_PER_LINK_START",
-        "WAITING_PER_CONNECTION",
-    ];
-    assert_eq!(seen, numbers.map(str::to_owned).into());
+    let mut numbers = Numbers::default();
+    table::visit(&mut numbers);
+    assert!(numbers.0.len() >= 5, "{numbers:?}");
+    assert_eq!(seen, numbers.0);
 }
