@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::model::delivery::Payload;
+use posthaste_core::model::payload::Payload;
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, QueueReceiver, QueueSender, ReceivedMessage,
 };

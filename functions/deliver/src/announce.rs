@@ -3,7 +3,8 @@
 
 use posthaste_core::attempt::settle::EntryVerdict;
 use posthaste_core::events::notice::{Disabled, Failed, Notice};
-use posthaste_core::model::delivery::{DeadLetter, Entry, Payload};
+use posthaste_core::model::delivery::{DeadLetter, Entry};
+use posthaste_core::model::payload::Payload;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::Subscription;
 use posthaste_ports::{Clock, Ports};

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::attempt::decide::DeadLetterReason;
 use posthaste_core::attempt::settle::EntryVerdict;
-use posthaste_core::model::delivery::Payload;
+use posthaste_core::model::payload::Payload;
 use posthaste_ports::{Clock, ObjectStore, Ports};
 
 use crate::Deliver;

@@ -11,6 +11,7 @@ pub mod limits;
 pub mod mapping;
 pub mod name;
 pub mod origin;
+pub mod payload;
 pub mod publish_url;
 pub mod sas_token;
 pub mod schema;

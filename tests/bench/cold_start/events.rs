@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::delivery::{Delivery, Entry, Marks, Payload};
+use posthaste_core::model::delivery::{Delivery, Entry, Marks};
 use posthaste_core::model::hops::Hops;
 use posthaste_core::model::name::SubscriptionName;
+use posthaste_core::model::payload::Payload;
 use posthaste_core::model::schema::Schema;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::delivery::render_delivery;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::Request;
-use posthaste_core::model::delivery::Payload;
 use posthaste_core::model::limits::PAYLOAD_KEPT;
+use posthaste_core::model::payload::Payload;
 use posthaste_core::pressure::{Level, PressureSettings, PressureState, Profile, Resource, Thresholds};
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::layout::PAYLOADS;

@@ -41,7 +41,7 @@ impl World {
         entries
             .map(|entry| {
                 assert!(entry.marks.notice);
-                let posthaste_core::model::delivery::Payload::Inline(text) = entry.payload else {
+                let posthaste_core::model::payload::Payload::Inline(text) = entry.payload else {
                     panic!("stored")
                 };
                 serde_json::from_slice(&text).unwrap()

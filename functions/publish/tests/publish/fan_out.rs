@@ -1,7 +1,7 @@
 //! Which subscription receives what, how it is packed, when it expires and what is stored once.
 
-use posthaste_core::model::delivery::{Payload, PayloadDigest};
 use posthaste_core::model::limits::SQS_MESSAGE_BYTES_MAX;
+use posthaste_core::model::payload::{Payload, PayloadDigest};
 use posthaste_core::model::time::Timestamp;
 use serde_json::{Value, json};
 

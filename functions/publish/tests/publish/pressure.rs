@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use futures_util::stream;
-use posthaste_core::model::delivery::Payload;
+use posthaste_core::model::payload::Payload;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::{Level, Measure, PressureState, Resource, ResourceState, Thresholds, Tier};
 use posthaste_core::stored::pressure::PRESSURE_KEY;

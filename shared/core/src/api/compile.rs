@@ -5,6 +5,8 @@ mod endpoint;
 mod filter;
 mod lifetime;
 mod mapping;
+mod policy;
+mod problem;
 mod schemas;
 mod signing;
 
@@ -13,172 +15,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::delivery_headers::delivery_headers;
-pub use self::filter::FilterProblem;
 #[cfg(test)]
 pub(crate) use self::filter::filter as compile_filter;
 use self::filter::filter;
+use self::policy::{batching, dead_letter_policy, retry_policy};
+pub use self::problem::{FilterProblem, Problem, SettingsError};
+use self::problem::{count_in, duration_from, duration_in, error};
 use self::signing::signing;
-use super::settings::{
-    BatchingSettings, DeadLetterSettings, RetryPolicySettings, SubscriptionSettings, TopicSettings,
-};
-use crate::attempt::batch::Batching;
-use crate::attempt::delivery_header::DeliveryHeaderError;
-use crate::attempt::retry::{RetryPolicy, WaitFloors};
-use crate::attempt::signature::SigningSecretError;
+use super::settings::{SubscriptionSettings, TopicSettings};
 use crate::filter::FilterSet;
-use crate::model::endpoint::{EndpointUrl, EndpointUrlError};
+use crate::model::endpoint::EndpointUrl;
 use crate::model::identity::Created;
-use crate::model::limits::{
-    ACKNOWLEDGED_EVENTS_MAX, ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, DEAD_LETTER_DELAY_DEFAULT,
-    DEAD_LETTER_DELAY_MAX, DEAD_LETTER_GIVE_UP_MIN, DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX,
-    EVENTS_PER_BATCH_MAX, MAPPED_VALUE_BYTES_MAX, PREFERRED_BATCH_KILOBYTES_DEFAULT,
-    PREFERRED_BATCH_KILOBYTES_MAX, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN, SCHEDULE_STEP_MAX,
-    SCHEDULE_STEPS_MAX, SQS_RETENTION, SUBSCRIPTIONS_PER_TOPIC_MAX,
-};
-use crate::model::mapping::SourceFieldError;
+use crate::model::limits::{ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, SUBSCRIPTIONS_PER_TOPIC_MAX};
 use crate::model::name::{SubscriptionName, TopicName};
 use crate::model::schema::Schema;
 use crate::model::time::Timestamp;
-use crate::model::time::format_duration;
-use crate::model::topic::{DeadLetterPolicy, Subscription, Topic, TopicKeys};
-
-/// A member that cannot be accepted.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{member}: {problem}")]
-pub struct SettingsError {
-    /// The path of the member, such as `retryPolicy.schedule[2]`.
-    pub member: String,
-    /// What is wrong with it.
-    #[source]
-    pub problem: Problem,
-}
-
-/// What is wrong with a member.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum Problem {
-    /// A rate outside its range.
-    #[error("expected {REQUESTS_PER_SECOND_MIN} to {REQUESTS_PER_SECOND_MAX} requests a second")]
-    RequestsPerSecond,
-    /// A number outside its range.
-    #[error("{value} is outside {min}..={max}")]
-    OutOfRange {
-        /// What was written.
-        value: u64,
-        /// The least.
-        min: u64,
-        /// The greatest.
-        max: u64,
-    },
-    /// A length of time outside its range.
-    #[error("{} is outside {}..={}", format_duration(*value), format_duration(*min), format_duration(*max))]
-    DurationOutOfRange {
-        /// What was written.
-        value: Duration,
-        /// The least.
-        min: Duration,
-        /// The greatest.
-        max: Duration,
-    },
-    /// A length of time below the least, where there is no greatest.
-    #[error("{} is less than {}", format_duration(*value), format_duration(*min))]
-    DurationTooShort {
-        /// What was written.
-        value: Duration,
-        /// The least.
-        min: Duration,
-    },
-    /// Too many items, or none where one is needed.
-    #[error("{count} items, expected {min}..={max}")]
-    Count {
-        /// How many there are.
-        count: usize,
-        /// The least.
-        min: usize,
-        /// The most.
-        max: usize,
-    },
-    /// Not an endpoint URL.
-    #[error("{0}")]
-    Url(EndpointUrlError),
-    /// A second endpoint that fails with the first.
-    #[error("is on the scheme, host and port of endpoint.url, and would be left alone with it")]
-    SameLink,
-    /// A second endpoint that would get events to which only the first consented.
-    #[error(
-        "is on another host than endpoint.url, and that one has not consented; only another port of the same host can be \
-         used where endpoint.validation is not none"
-    )]
-    NoConsent,
-    /// Not an advanced filter.
-    #[error("{0}")]
-    Filter(FilterProblem),
-    /// Not a signing secret.
-    #[error("{0}")]
-    Secret(SigningSecretError),
-    /// Not a header that can be added.
-    #[error("{0}")]
-    Header(DeliveryHeaderError),
-    /// A header with two values, or with none.
-    #[error("expected either value or fromEvent")]
-    OneValue,
-    /// The same header twice without regard to case.
-    #[error("there is another header of this name")]
-    HeaderTwice,
-    /// A secret that everybody who publishes knows.
-    #[error("a value of the event is no secret")]
-    SecretFromEvent,
-    /// A value of the event, where a request carries several.
-    #[error(
-        "a request of several events has no one value: leave batching out, or set maxEventsPerBatch to 1"
-    )]
-    BatchedFromEvent,
-    /// Partial acknowledgement of what is not a batch.
-    #[error("needs batching: set maxEventsPerBatch or preferredBatchSizeInKilobytes")]
-    NotBatched,
-    /// Partial acknowledgement of batches whose report might not be read to its end.
-    #[error("{0} is outside 1..={ACKNOWLEDGED_EVENTS_MAX}, the most with partialAcknowledgement")]
-    AcknowledgedEvents(u32),
-    /// A masked secret where there is none to keep.
-    #[error("a masked secret keeps the one that is there, and there is none")]
-    NothingMasked,
-    /// Neither an HTTP status nor `default`.
-    #[error("expected an HTTP status, 100 to 599, or \"default\"")]
-    NotAStatus,
-    /// A schema the topic's events cannot be sent in.
-    #[error("events accepted as {input:?} cannot be sent as {output:?}")]
-    Conversion {
-        /// The topic's schema.
-        input: Schema,
-        /// The one asked for.
-        output: Schema,
-    },
-    /// An input mapping on a topic whose events say themselves where everything is.
-    #[error("a topic of {0:?} events maps nothing, only one of Custom events does")]
-    Unmapped(Schema),
-    /// A mapping of a member that names nothing.
-    #[error("expected sourceField, defaultValue or both")]
-    NothingMapped,
-    /// Not the name of a member, nor a way to one.
-    #[error("{0}")]
-    SourceField(SourceFieldError),
-    /// A constant that is too long, or empty where something is needed.
-    #[error("expected {} {MAPPED_VALUE_BYTES_MAX} bytes", if *may_be_empty { "at most" } else { "1 to" })]
-    DefaultValue {
-        /// Whether nothing would do.
-        may_be_empty: bool,
-    },
-    /// Binary mode is CloudEvents' own, for one event at a time.
-    #[error(
-        "binary content mode is for one CloudEvent a request: it needs deliverySchema CloudEvents and no batching"
-    )]
-    BinaryMode,
-    /// The name differs from the path's.
-    #[error("differs from the name in the path, {0:?}")]
-    Name(String),
-    /// The same name twice without regard to case.
-    #[error("there is another of this name in another case")]
-    Duplicate,
-}
+use crate::model::topic::{Subscription, Topic, TopicKeys};
 
 /// Checks a topic and its subscriptions and fills in every default.
 pub fn compile_topic(
@@ -264,127 +116,11 @@ pub fn compile_subscription(
     })
 }
 
-fn retry_policy(settings: &RetryPolicySettings) -> Result<RetryPolicy, SettingsError> {
-    let default = RetryPolicy::default();
-    let attempts_max = settings.max_delivery_attempts.unwrap_or(DELIVERY_ATTEMPTS_MAX);
-    number_in("retryPolicy.maxDeliveryAttempts", attempts_max.into(), 1, DELIVERY_ATTEMPTS_MAX.into())?;
-    let minutes = settings.event_time_to_live_in_minutes.unwrap_or(EVENT_TIME_TO_LIVE_MINUTES_MAX);
-    let minutes_max = EVENT_TIME_TO_LIVE_MINUTES_MAX.into();
-    number_in("retryPolicy.eventTimeToLiveInMinutes", minutes.into(), 1, minutes_max)?;
-    let schedule = match &settings.schedule {
-        None => default.schedule,
-        Some(steps) => {
-            count_in("retryPolicy.schedule", steps.len(), 1, SCHEDULE_STEPS_MAX)?;
-            for (index, step) in steps.iter().enumerate() {
-                let member = format!("retryPolicy.schedule[{index}]");
-                duration_in(&member, step.0, Duration::ZERO, SCHEDULE_STEP_MAX)?;
-            }
-            steps.iter().map(|step| step.0).collect()
-        }
-    };
-    let permanent_statuses = match &settings.permanent_statuses {
-        None => default.permanent_statuses,
-        Some(statuses) => {
-            for (index, status) in statuses.iter().enumerate() {
-                number_in(&format!("retryPolicy.permanentStatuses[{index}]"), (*status).into(), 300, 599)?;
-            }
-            statuses.iter().copied().collect()
-        }
-    };
-    Ok(RetryPolicy {
-        attempts_max,
-        time_to_live: Duration::from_secs(u64::from(minutes) * 60),
-        schedule,
-        wait_floors: wait_floors(settings)?,
-        permanent_statuses,
-        disable_on_gone: settings.disable_on_gone.unwrap_or(true),
-    })
-}
-
-fn wait_floors(settings: &RetryPolicySettings) -> Result<WaitFloors, SettingsError> {
-    let mut floors = WaitFloors::default();
-    for (status, floor) in &settings.wait_floors {
-        let member = format!("retryPolicy.waitFloors.{status}");
-        duration_in(&member, floor.0, Duration::ZERO, SCHEDULE_STEP_MAX)?;
-        if status == "default" {
-            floors.default = floor.0;
-            continue;
-        }
-        let number = status.parse().ok().filter(|number| (100..600).contains(number));
-        let number: u16 = number.ok_or_else(|| error(&member, Problem::NotAStatus))?;
-        floors.by_status.insert(number, floor.0);
-    }
-    Ok(floors)
-}
-
-fn batching(settings: Option<BatchingSettings>) -> Result<Batching, SettingsError> {
-    let Some(settings) = settings else { return Ok(Batching::default()) };
-    let events = settings.max_events_per_batch.unwrap_or(1);
-    number_in("batching.maxEventsPerBatch", events.into(), 1, EVENTS_PER_BATCH_MAX.into())?;
-    let kilobytes = settings.preferred_batch_size_in_kilobytes.unwrap_or(PREFERRED_BATCH_KILOBYTES_DEFAULT);
-    let kilobytes_max = PREFERRED_BATCH_KILOBYTES_MAX.into();
-    number_in("batching.preferredBatchSizeInKilobytes", kilobytes.into(), 1, kilobytes_max)?;
-    let enabled = settings.max_events_per_batch.or(settings.preferred_batch_size_in_kilobytes).is_some();
-    let partial_acknowledgement = settings.partial_acknowledgement.unwrap_or(false);
-    if partial_acknowledgement && !enabled {
-        return Err(error("batching.partialAcknowledgement", Problem::NotBatched));
-    }
-    if partial_acknowledgement && events > ACKNOWLEDGED_EVENTS_MAX {
-        return Err(error("batching.maxEventsPerBatch", Problem::AcknowledgedEvents(events)));
-    }
-    Ok(Batching {
-        enabled,
-        events_max: events as usize,
-        bytes_preferred: kilobytes as usize * 1024,
-        partial_acknowledgement,
-    })
-}
-
-fn dead_letter_policy(settings: &DeadLetterSettings) -> Result<DeadLetterPolicy, SettingsError> {
-    let delay = settings.delay.map_or(DEAD_LETTER_DELAY_DEFAULT, |written| written.0);
-    duration_in("deadLetter.delay", delay, Duration::ZERO, DEAD_LETTER_DELAY_MAX)?;
-    let give_up_after = settings.give_up_after.map(|written| written.0);
-    if let Some(limit) = give_up_after {
-        duration_in("deadLetter.giveUpAfter", limit, DEAD_LETTER_GIVE_UP_MIN, SQS_RETENTION)?;
-    }
-    Ok(DeadLetterPolicy {
-        enabled: settings.enabled.unwrap_or(true),
-        on_expiry: settings.on_expiry.unwrap_or(true),
-        delay,
-        give_up_after,
-    })
-}
-
-fn number_in(member: &str, value: u64, min: u64, max: u64) -> Result<(), SettingsError> {
-    if (min..=max).contains(&value) {
-        Ok(())
-    } else {
-        Err(error(member, Problem::OutOfRange { value, min, max }))
-    }
-}
-
-fn count_in(member: &str, count: usize, min: usize, max: usize) -> Result<(), SettingsError> {
-    if (min..=max).contains(&count) { Ok(()) } else { Err(error(member, Problem::Count { count, min, max })) }
-}
-
-fn duration_in(member: &str, value: Duration, min: Duration, max: Duration) -> Result<(), SettingsError> {
-    if (min..=max).contains(&value) {
-        return Ok(());
-    }
-    Err(error(member, Problem::DurationOutOfRange { value, min, max }))
-}
-
-fn duration_from(member: &str, value: Duration, min: Duration) -> Result<(), SettingsError> {
-    if value < min { Err(error(member, Problem::DurationTooShort { value, min })) } else { Ok(()) }
-}
-
-fn error(member: &str, problem: Problem) -> SettingsError {
-    SettingsError { member: member.to_owned(), problem }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attempt::batch::Batching;
+    use crate::attempt::retry::RetryPolicy;
     use crate::model::secret::Secret;
     use crate::model::topic::Status;
     use serde_json::json;

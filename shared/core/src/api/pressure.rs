@@ -1,5 +1,6 @@
 //! The state of back pressure as it is shown: what the monitor saw last, and what producers really get because of it.
 
+mod freshness;
 mod resource;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,7 @@ use super::{IsoDuration, IsoTimestamp};
 use crate::model::time::Timestamp;
 use crate::pressure::{Admission, Level, PressureState, Tier, admit};
 
+pub use freshness::PressureFreshness;
 pub use resource::{PressureResource, PressureThresholds};
 
 /// The pressure as producers get it now.
@@ -44,25 +46,6 @@ pub struct PressureView {
     pub refused_tiers: Vec<Tier>,
     /// The resources that could be read.
     pub resources: Vec<PressureResource>,
-}
-
-/// Whether what the monitor wrote last still counts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PressureFreshness {
-    /// It counts.
-    #[default]
-    Current,
-    /// The monitor has missed polls: nobody is refused, and whoever was delayed or refused waits for the tarpit's first
-    /// step.
-    Stale,
-    /// The monitor has stopped for so long (15 minutes) that producers are treated as at `normal`. The resources show what
-    /// was read last.
-    Forgotten,
-    /// The monitor has written nothing yet. Producers are treated as at `normal`.
-    Missing,
-    /// What it wrote cannot be understood. Producers are treated as at `normal` until it writes anew.
-    Unreadable,
 }
 
 impl PressureView {

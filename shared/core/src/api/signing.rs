@@ -1,6 +1,7 @@
 //! Signing secrets as users write them, as they are shown, and what a rotation makes of them.
 
 mod masks;
+mod settings;
 
 use std::time::Duration;
 
@@ -8,28 +9,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use self::masks::MaskError;
+pub use self::settings::SigningSettings;
+use self::settings::Timed;
 use super::{IsoDuration, IsoTimestamp, SecretText};
 use crate::attempt::signature::SignatureKind;
-use crate::model::limits::{ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX, SIGNING_SECRETS_MAX};
+use crate::model::limits::{ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX};
 use crate::model::time::{Timestamp, format_duration};
-
-/// How requests are signed (Standard Webhooks).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct SigningSettings {
-    /// `whsec_` secrets, which sign as `v1`, and `whsk_` private keys, which sign as `v1a`; each of them signs, so
-    /// that one can be rotated. At most 3. Left out, the present ones stay, or one is made and shown once, in the
-    /// answer. They are shown as `(masked:xxxxxxxx)`, which written back keeps that one, wherever it stands; a plain
-    /// `(masked)` is taken only where all of them are and there are as many as before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub secrets: Option<Vec<SecretText>>,
-    /// Until when each of the secrets signs, as it is shown while one is rotated out; null: for good. Not set by
-    /// writing: a masked secret keeps its time, another one has none. A mask whose secret has vanished may be written
-    /// back beside the time at which it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<Option<String>>>)]
-    pub expires_at: Option<Vec<Option<IsoTimestamp>>>,
-}
 
 /// How a secret is rotated.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -80,39 +65,7 @@ pub enum RotationError {
     },
 }
 
-/// A secret and until when it signs; `None`: for good.
-type Timed = (SecretText, Option<IsoTimestamp>);
-
 impl SigningSettings {
-    /// These secrets. The times are left out where none of them ends.
-    pub fn of(timed: impl IntoIterator<Item = Timed>) -> Self {
-        let (secrets, ends): (Vec<_>, Vec<_>) = timed.into_iter().unzip();
-        let expires_at = ends.iter().any(Option::is_some).then_some(ends);
-        Self { secrets: Some(secrets), expires_at }
-    }
-
-    /// The secrets, each with its time.
-    pub fn timed(&self) -> impl Iterator<Item = Timed> {
-        let times = self.expires_at.as_deref().unwrap_or_default();
-        let time = |index: usize| times.get(index).copied().flatten();
-        self.secrets.iter().flatten().enumerate().map(move |(index, secret)| (secret.clone(), time(index)))
-    }
-
-    /// The settings as they may be shown.
-    pub fn shown(&self) -> Self {
-        let secrets =
-            self.secrets.as_ref().map(|all| all.iter().map(SecretText::masked_as_one_of_several).collect());
-        Self { secrets, expires_at: self.expires_at.clone() }
-    }
-
-    /// The settings without the secrets that have ended by `now`.
-    pub fn live(&self, now: Timestamp) -> Self {
-        if self.expires_at.is_none() {
-            return self.clone();
-        }
-        Self::of(self.timed().filter(|(_, end)| end.is_none_or(|end| now < end.0)))
-    }
-
     /// The kind of secret that a rotation makes.
     pub fn kind_to_make(&self, asked: Option<SignatureKind>) -> SignatureKind {
         let first = self.secrets.iter().flatten().next();
@@ -145,20 +98,6 @@ impl SigningSettings {
         Ok(next)
     }
 
-    /// How many secrets there may be: one more than may be written while one of them ends, so that a rotation has
-    /// room beside as many as may be written.
-    pub(super) fn secrets_max(&self) -> usize {
-        SIGNING_SECRETS_MAX + usize::from(self.is_rotating())
-    }
-
-    fn is_rotating(&self) -> bool {
-        self.timed().any(|(_, end)| end.is_some())
-    }
-
-    fn is_above_written_max(&self) -> bool {
-        self.timed().count() > SIGNING_SECRETS_MAX
-    }
-
     fn full(&self, kind: SignatureKind) -> RotationError {
         RotationError::Full {
             count: self.timed().count(),
@@ -171,6 +110,7 @@ impl SigningSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::limits::SIGNING_SECRETS_MAX;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 

@@ -207,9 +207,10 @@ mod tests {
     use super::*;
     use crate::attempt::decide::Outcome;
     use crate::attempt::outcome::{OutcomeName, SendFailure};
-    use crate::model::delivery::{Marks, Payload};
+    use crate::model::delivery::Marks;
     use crate::model::hops::Hops;
     use crate::model::name::{SubscriptionName, TopicName};
+    use crate::model::payload::Payload;
     use crate::model::schema::Schema;
     use bytes::Bytes;
     use proptest::prelude::*;

@@ -3,6 +3,7 @@
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 mod ed25519;
+mod error;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,6 +15,7 @@ use utoipa::ToSchema;
 
 pub use self::ed25519::PublicKey;
 use self::ed25519::SigningKey;
+pub use self::error::SigningSecretError;
 use crate::model::limits::SIGNING_SECRET_BYTES;
 use crate::model::secret::Secret;
 use crate::model::time::Timestamp;
@@ -35,26 +37,6 @@ pub enum SignatureKind {
     V1,
     /// ed25519; its private keys begin with `whsk_`, its public ones with `whpk_`.
     V1a,
-}
-
-/// Why a text is not a signing secret.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum SigningSecretError {
-    /// Neither `whsec_` nor `whsk_` in front.
-    #[error("a signing secret starts with whsec_ or whsk_")]
-    Prefix,
-    /// The rest is not base64.
-    #[error("what follows whsec_ or whsk_ is not base64")]
-    Base64,
-    /// Too short to be safe, or too long.
-    #[error("a whsec_ secret has 24 to 64 bytes, this one has {0}")]
-    Length(usize),
-    /// Neither a seed nor a seed with its public key.
-    #[error("a whsk_ key has 32 bytes, or 64 with its public key, this one has {0}")]
-    KeyLength(usize),
-    /// The public key behind the seed is another one's.
-    #[error("the two halves of the whsk_ key do not belong together")]
-    KeyPair,
 }
 
 /// A signing secret: its text as users exchange it, the keyed state computed once, and when it ends.

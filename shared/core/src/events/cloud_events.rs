@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::Attributes;
+use super::attributes::Attributes;
 use super::date_time::{self, Offset};
 use super::error::{EventError, Expected};
 use super::members::{Members, Value};

@@ -10,11 +10,11 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::Event;
 use super::cloud_events::{is_attribute_name, takes};
 use super::date_time;
 use super::envelope::Envelope;
 use super::error::{EventError, Expected};
+use super::event::Event;
 use super::members::{Members, Value};
 use super::object::{ObjectWriter, quoted};
 use crate::model::schema::Schema;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use sha2::{Digest, Sha256};
 
-use super::Attributes;
+use super::attributes::Attributes;
 use super::date_time::{self, Offset};
 use super::envelope::Envelope;
 use super::error::{EventError, Expected};

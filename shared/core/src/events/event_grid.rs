@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::Attributes;
+use super::attributes::Attributes;
 use super::date_time::{self, Offset};
 use super::error::{EventError, Expected};
 use super::members::{Members, Value};

@@ -15,25 +15,11 @@ use crate::model::schema::Schema;
 use crate::model::topic::Topic;
 use crate::pressure::PressureChange;
 
-pub use self::disabled::Disabled;
-pub use self::failed::Failed;
+pub use self::disabled::{Disabled, SUBSCRIPTION_DISABLED};
+pub use self::failed::{DELIVERY_FAILED, Failed};
 pub use self::later::{Fate, later};
-pub use self::link::LinkChanged;
-
-/// The type of a notice about an event that was given up.
-pub const DELIVERY_FAILED: &str = "dev.posthaste.delivery.failed";
-
-/// The type of a notice about a subscription that takes no events any more.
-pub const SUBSCRIPTION_DISABLED: &str = "dev.posthaste.subscription.disabled";
-
-/// The type of a notice about a change of back pressure.
-pub const PRESSURE_CHANGED: &str = "dev.posthaste.pressure.changed";
-
-/// The type of a notice about a link, or a subscription on it, that is down.
-pub const LINK_DOWN: &str = "dev.posthaste.link.down";
-
-/// The type of a notice about one that is up again.
-pub const LINK_UP: &str = "dev.posthaste.link.up";
+pub use self::link::{LINK_DOWN, LINK_UP, LinkChanged};
+pub use self::pressure::PRESSURE_CHANGED;
 
 /// What there is to tell.
 #[derive(Debug, Clone, Copy)]

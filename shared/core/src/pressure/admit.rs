@@ -2,30 +2,14 @@
 
 use std::time::Duration;
 
-use super::state::{PressureState, ResourceState};
+use super::resource_state::ResourceState;
+use super::staleness::Staleness;
+use super::state::PressureState;
 use super::{Resource, Tier};
 use crate::model::time::Timestamp;
 
-/// Embedded, a state is stale after so many polls.
-pub const STATE_STALE_AFTER_POLLS: u32 = 3;
-
-/// On AWS a state is stale after this: the schedule that starts the monitor runs once a minute.
-pub const STATE_STALE_AFTER_AWS: Duration = Duration::from_secs(150);
-
-/// A state older than this counts as Normal: the monitor has stopped, and producers must not be held for ever.
-pub const STATE_FORGOTTEN_AFTER: Duration = Duration::from_mins(15);
-
 /// When a refused producer is asked to come back.
 pub const REFUSED_RETRY_AFTER: Duration = Duration::from_secs(30);
-
-/// From when on a state is not taken at its word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Staleness {
-    /// Older than this, it keeps only the tarpit's first step.
-    pub stale_after: Duration,
-    /// Older than this, it counts as Normal.
-    pub forgotten_after: Duration,
-}
 
 /// What a producer gets to hear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::readings::{Readings, Space};
+use super::resource_state::ResourceState;
 use super::settings::PressureSettings;
-use super::state::{PressureState, ResourceState};
+use super::state::PressureState;
 use super::table::{Actions, Measure, Row, Thresholds, table};
 use super::transition::{Transition, transitions};
 use super::{Level, Resource, Tier};

@@ -5,6 +5,7 @@
 //! here with any other value than the documents'.
 
 mod change;
+mod key_error;
 mod meanings;
 mod value;
 
@@ -14,6 +15,7 @@ use std::fmt;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+pub use self::key_error::KeyError;
 use self::value::Value;
 use super::keys;
 use super::rule::SettingsError;
@@ -37,30 +39,6 @@ pub enum ExchangeError {
     /// What the settings come to breaks a rule.
     #[error(transparent)]
     Rule(#[from] SettingsError),
-}
-
-/// Why a key is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
-    /// There is no such key.
-    #[error("unknown key {0}; docs/reference/pressure-settings.md lists the keys of back pressure")]
-    Unknown(String),
-    /// It stands there twice, and which of them is meant cannot be told.
-    #[error("{0} is set twice")]
-    Twice(String),
-    /// It switches on what the profile `off` switches off.
-    #[error("{} is true, but the pressure profile is off; expected one of the two alone", keys::ENABLED)]
-    SwitchedOff,
-    /// Its value is not of its kind, or there is nothing here that it could change.
-    #[error("{key} is {value}; expected {expected}")]
-    Value {
-        /// The key.
-        key: String,
-        /// Its value.
-        value: String,
-        /// What it should be.
-        expected: &'static str,
-    },
 }
 
 impl ExchangeSettings {

@@ -1,7 +1,7 @@
 //! What a producer is told of the resource that it waits for, in words: how it stands and what ends the wait.
 
 use super::Resource;
-use super::state::ResourceState;
+use super::resource_state::ResourceState;
 
 /// How a resource stands, and what lifts it: `database-disk is at medium: 96 % of …`.
 pub fn explain(state: &ResourceState) -> String {

@@ -5,11 +5,7 @@ use super::keys::{self, ResourceKeys};
 use super::readings::{Readings, Space, Usage};
 use super::rule::{self, Bound, SettingsError};
 use super::settings::{DiskConstants, GIB, PressureSettings, ThresholdSettings};
-use super::table::{Row, ThresholdRule, Thresholds};
-
-/// How far the medium and the normal threshold of a formula, and of the memory's limit, lie below the high one, in per
-/// cent.
-pub(super) const FORMULA_STEPS: (u64, u64) = (2, 4);
+use super::table::{FORMULA_STEPS, Row, ThresholdRule, Thresholds};
 
 /// The highest share of memory the process may take, in per cent (`PercentagePrivateBytesUsedHighThreshold`).
 const PROCESS_MEMORY_PERCENT: u64 = 75;

@@ -4,9 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Resource;
-use super::admit::STATE_FORGOTTEN_AFTER;
-use super::formula::FORMULA_STEPS;
 use super::keys;
+use super::staleness::STATE_FORGOTTEN_AFTER;
+use super::table::FORMULA_STEPS;
 
 /// What a value is held against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

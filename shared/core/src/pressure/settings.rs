@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::admit::{STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_POLLS, Staleness};
 use super::readings::Readings;
 use super::rule::{self, Bound, SettingsError};
+use super::staleness::{STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_POLLS, Staleness};
 use super::table::{Row, Thresholds, table};
 use super::{Profile, Resource, keys};
 

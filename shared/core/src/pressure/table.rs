@@ -4,6 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Profile, Resource, Tier};
 
+/// How far the medium and the normal threshold of a formula, and of the memory's limit, lie below the high one, in per
+/// cent.
+pub(super) const FORMULA_STEPS: (u64, u64) = (2, 4);
+
 /// The three thresholds of a resource, in its own unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Thresholds {

@@ -1,6 +1,8 @@
 //! What one poll changed about each resource, and under which ids that is logged.
 
-use super::state::{PressureState, ResourceState};
+use super::change::{PressureChange, UNTOLD_MAX};
+use super::resource_state::ResourceState;
+use super::state::PressureState;
 use super::{Level, Resource};
 
 /// Log id: a resource's level rose (error).
@@ -59,4 +61,97 @@ fn transition(written: &PressureState, state: &PressureState, resource: Resource
         refusal_began: refused(after) && !refused(before),
     };
     (change.previous != change.current || change.refusal_began).then_some(change)
+}
+
+impl PressureChange {
+    fn new(transition: Transition, state: &PressureState) -> Self {
+        let Transition { resource, previous, current, refusal_began } = transition;
+        Self {
+            at: state.at,
+            resource,
+            previous,
+            current,
+            refusal_began,
+            overall: state.level(),
+            tarpit_ms: state.tarpit_ms,
+            refused_tiers: state.refused_tiers(),
+            seen: state.resource(resource).cloned(),
+        }
+    }
+}
+
+impl PressureState {
+    /// Takes in what is to be told: what was not told `before`, and what this poll changed. Answers how many of the
+    /// oldest are told no more, because there are too many.
+    #[must_use]
+    pub fn carry(&mut self, before: &[PressureChange], transitions: &[Transition]) -> usize {
+        let news = transitions.iter().map(|transition| PressureChange::new(*transition, self));
+        let mut untold: Vec<_> = before.iter().cloned().chain(news).collect();
+        let dropped = untold.len().saturating_sub(UNTOLD_MAX);
+        untold.drain(..dropped);
+        self.untold = untold;
+        dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::time::Timestamp;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+    fn rise(resource: Resource) -> Transition {
+        Transition { resource, previous: Level::Normal, current: Level::Medium, refusal_began: false }
+    }
+
+    fn state(at: Timestamp, before: &[PressureChange], transitions: &[Transition]) -> (PressureState, usize) {
+        let mut state = PressureState::normal(at);
+        let dropped = state.carry(before, transitions);
+        (state, dropped)
+    }
+
+    #[test]
+    fn what_was_not_told_goes_before_what_is_new() {
+        let (first, _) = state(NOW, &[], &[rise(Resource::DrainTime), rise(Resource::LogDisk)]);
+        let later = NOW + std::time::Duration::from_secs(2);
+        let (second, dropped) = state(later, &first.untold, &[rise(Resource::BatchPoints)]);
+        let told: Vec<_> = second.untold.iter().map(|change| (change.resource, change.at)).collect();
+        let expected = [(Resource::DrainTime, NOW), (Resource::LogDisk, NOW), (Resource::BatchPoints, later)];
+        assert_eq!((told, dropped), (expected.to_vec(), 0));
+    }
+
+    #[test]
+    fn of_too_many_the_oldest_are_told_no_more() {
+        let mut before = Vec::new();
+        for poll in 0..UNTOLD_MAX as u64 {
+            let at = Timestamp::from_millis(poll);
+            before = state(at, &before, &[rise(Resource::DrainTime)]).0.untold;
+        }
+        let (state, dropped) = state(NOW, &before, &[rise(Resource::DrainTime), rise(Resource::LogDisk)]);
+        assert_eq!((state.untold.len(), dropped), (UNTOLD_MAX, 2));
+        assert_eq!(state.untold[0].at, Timestamp::from_millis(2));
+        assert_eq!(state.untold[UNTOLD_MAX - 1].resource, Resource::LogDisk);
+    }
+
+    #[test]
+    fn a_state_that_carries_changes_is_read_with_and_without_them() {
+        let (full, _) = state(NOW, &[], &[rise(Resource::DrainTime)]);
+        assert_eq!(PressureState::parse(&full.render()).unwrap(), full);
+        let mut json: serde_json::Value = serde_json::from_slice(&full.render()).unwrap();
+        assert!(json.as_object_mut().unwrap().remove("untold").is_some());
+        let mut without = PressureState::parse(json.to_string().as_bytes()).unwrap();
+        assert_eq!(without.untold, []);
+        without.untold.clone_from(&full.untold);
+        assert_eq!(without, full);
+    }
+
+    #[test]
+    fn what_a_newer_program_adds_is_passed_over() {
+        let (full, _) = state(NOW, &[], &[rise(Resource::DrainTime)]);
+        let mut json: serde_json::Value = serde_json::from_slice(&full.render()).unwrap();
+        json["unheardOf"] = 1.into();
+        json["untold"][0]["unheardOf"] = "x".into();
+        assert_eq!(PressureState::parse(json.to_string().as_bytes()).unwrap(), full);
+    }
 }

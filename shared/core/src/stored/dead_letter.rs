@@ -80,9 +80,10 @@ mod tests {
     use crate::attempt::decide::DeadLetterReason;
     use crate::attempt::outcome::OutcomeName;
     use crate::events::Envelope;
-    use crate::model::delivery::{Delivery, LastAttempt, Marks, Payload};
+    use crate::model::delivery::{Delivery, LastAttempt, Marks};
     use crate::model::hops::Hops;
     use crate::model::name::{SubscriptionName, TopicName};
+    use crate::model::payload::Payload;
     use crate::model::schema::Schema;
     use crate::model::time::Timestamp;
 

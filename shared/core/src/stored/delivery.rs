@@ -21,10 +21,11 @@ use self::envelope::EnvelopeWire;
 use super::format::{Format, FormatError};
 use crate::attempt::batch::EventSize;
 use crate::attempt::outcome::OutcomeName;
-use crate::model::delivery::{Delivery, Entry, LastAttempt, Marks, Payload, PayloadDigest};
+use crate::model::delivery::{Delivery, Entry, LastAttempt, Marks};
 use crate::model::hops::Hops;
 use crate::model::identity::Identity;
 use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::payload::{Payload, PayloadDigest};
 use crate::model::schema::Schema;
 use crate::model::time::Timestamp;
 

@@ -3,7 +3,7 @@
 //! Key `payloads/{day}/{uuid}`; the event's bytes as they are, without a version. Written by publish and by wake (replays),
 //! read by deliver and deadletter through [`Payload::Stored`], deleted by wake after [`PAYLOAD_KEPT`].
 //!
-//! [`Payload::Stored`]: crate::model::delivery::Payload::Stored
+//! [`Payload::Stored`]: crate::model::payload::Payload::Stored
 //! [`PAYLOAD_KEPT`]: crate::model::limits::PAYLOAD_KEPT
 
 use super::keys::day_key;

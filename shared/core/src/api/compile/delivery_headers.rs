@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Problem, SettingsError, count_in, error};
+use super::problem::{Problem, SettingsError, count_in, error};
 use crate::api::{DeliveryHeaderSettings, SecretText};
 use crate::attempt::batch::Batching;
 use crate::attempt::delivery_header::{DeliveryHeader, DeliveryHeaderError};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Problem, SettingsError, error};
+use super::problem::{Problem, SettingsError, error};
 use crate::api::{ConsentView, EndpointSettings, StatusState, StatusView, SubscriptionSettings, Validation};
 use crate::attempt::rate::Rate;
 use crate::model::endpoint::{EndpointUrl, Link};

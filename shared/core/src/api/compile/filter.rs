@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Problem, SettingsError, count_in, error};
+use super::problem::{FilterProblem, Problem, SettingsError, count_in, error};
 use crate::api::settings::{AdvancedFilterSettings, FilterSettings};
 use crate::filter::{
-    Condition, Filter, FilterOperator, Folded, Key, KeyError, Number, NumberTest, Part, Test, TextTest,
+    Condition, Filter, FilterOperator, Folded, Key, Number, NumberTest, Part, Test, TextTest,
 };
 use crate::model::limits::{
     ADVANCED_FILTER_DECIMAL_DIGITS_MAX, ADVANCED_FILTER_VALUE_CHARS_MAX, ADVANCED_FILTER_VALUES_MAX,
@@ -15,35 +15,6 @@ use crate::model::schema::Schema;
 
 /// From here on a double is not the integer that was written, but the nearest one that it can be.
 const DECIMAL_BOUND: f64 = 9_223_372_036_854_775_808.0;
-
-/// What is wrong with an advanced filter.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum FilterProblem {
-    /// The key is none.
-    #[error("{0}")]
-    Key(KeyError),
-    /// A member that the operator does not take.
-    #[error("{0:?} does not take this member")]
-    Surplus(FilterOperator),
-    /// Something else was expected.
-    #[error("expected {0}")]
-    Expected(&'static str),
-    /// Not the number that was written.
-    #[error(
-        "expected an integer of 64 bits, or a decimal below 2^63 of at most {ADVANCED_FILTER_DECIMAL_DIGITS_MAX} \
-         significant digits"
-    )]
-    Inexact,
-    /// A range whose end lies before its beginning.
-    #[error("expected the range's end not before its beginning")]
-    Backwards,
-    /// A string that is too long.
-    #[error("expected at most {ADVANCED_FILTER_VALUE_CHARS_MAX} characters")]
-    TooLong,
-    /// Too many values in all.
-    #[error("expected at most {ADVANCED_FILTER_VALUES_MAX} values in all advanced filters together")]
-    TooMany,
-}
 
 /// Checks a subscription's filter, for events accepted in this schema.
 pub(crate) fn filter(settings: &FilterSettings, schema: Schema) -> Result<Filter, SettingsError> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{SettingsError, duration_from};
+use super::problem::{SettingsError, duration_from};
 use crate::api::{IsoDuration, SubscriptionSettings};
 use crate::model::idle::Lifetime;
 use crate::model::limits::AUTO_DELETE_ON_IDLE_MIN;

@@ -1,6 +1,6 @@
 //! Input mappings: which schema has one, and what a field may be.
 
-use super::{Problem, SettingsError, error};
+use super::problem::{Problem, SettingsError, error};
 use crate::api::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
 use crate::model::limits::MAPPED_VALUE_BYTES_MAX;
 use crate::model::mapping::{InputMapping, Mapped, SourceField};

@@ -1,6 +1,6 @@
 //! Which schema a subscription's events are sent in, and how.
 
-use super::{Problem, SettingsError, error};
+use super::problem::{Problem, SettingsError, error};
 use crate::attempt::batch::Batching;
 use crate::model::schema::{ContentMode, Schema};
 

@@ -1,6 +1,6 @@
 //! Signing secrets: how many, of which form, and until when.
 
-use super::{Problem, SettingsError, count_in, error};
+use super::problem::{Problem, SettingsError, count_in, error};
 use crate::api::{IsoTimestamp, SecretText, SigningSettings};
 use crate::attempt::signature::SigningSecret;
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::PressureFreshness;
+use super::freshness::PressureFreshness;
 use crate::api::IsoTimestamp;
 use crate::pressure::{Level, Measure, Resource, ResourceState, Thresholds, Tier};
 

@@ -3,7 +3,7 @@
 //! A mask names its secret, so that secrets may be put in front, taken away or rotated between reading and writing, and
 //! none is kept, moved or lost by its place alone.
 
-use super::{SigningSettings, Timed};
+use super::settings::{SigningSettings, Timed};
 use crate::api::{IsoTimestamp, SecretText};
 use crate::model::time::Timestamp;
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use sha2::{Digest, Sha256};
 
-use super::SigningSecretError;
+use super::error::SigningSecretError;
 
 /// What stands before the base64 of a public key (Standard Webhooks).
 const PUBLIC_PREFIX: &str = "whpk_";

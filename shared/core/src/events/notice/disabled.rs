@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 
-use super::SUBSCRIPTION_DISABLED;
 use super::envelope::{Envelope, path};
 use crate::events::{Event, EventError};
 use crate::model::name::{SubscriptionName, TopicName};
 use crate::model::schema::Schema;
 use crate::model::time::Timestamp;
+
+/// The type of a notice about a subscription that takes no events any more.
+pub const SUBSCRIPTION_DISABLED: &str = "dev.posthaste.subscription.disabled";
 
 /// A subscription was disabled: its endpoint answered 410, or an operator said so.
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::DELIVERY_FAILED;
 use super::envelope::{Envelope, path};
 use crate::attempt::decide::DeadLetterReason;
 use crate::attempt::outcome::OutcomeName;
@@ -17,6 +16,9 @@ use crate::model::limits::{NOTICE_BYTES_MAX, NOTICE_TEXT_CHARS_MAX};
 use crate::model::name::{SubscriptionName, TopicName};
 use crate::model::schema::Schema;
 use crate::model::time::Timestamp;
+
+/// The type of a notice about an event that was given up.
+pub const DELIVERY_FAILED: &str = "dev.posthaste.delivery.failed";
 
 /// An event was dead-lettered or dropped.
 #[derive(Debug, Clone, Copy)]

@@ -3,11 +3,16 @@
 use serde::Serialize;
 
 use super::envelope::Envelope;
-use super::{LINK_DOWN, LINK_UP};
 use crate::api::LinkView;
 use crate::circuit::{Condition, News, Target};
 use crate::events::{Event, EventError};
 use crate::model::schema::Schema;
+
+/// The type of a notice about a link, or a subscription on it, that is down.
+pub const LINK_DOWN: &str = "dev.posthaste.link.down";
+
+/// The type of a notice about one that is up again.
+pub const LINK_UP: &str = "dev.posthaste.link.up";
 
 /// Where links are shown (`GET /links`), and the `source` of their notices.
 const SOURCE: &str = "/links";

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::PRESSURE_CHANGED;
 use super::envelope::Envelope;
 use crate::events::{Event, EventError};
 use crate::model::schema::Schema;
 use crate::model::time::format_duration;
 use crate::pressure::{Level, PressureChange, Resource, ResourceState, Thresholds, Tier};
+
+/// The type of a notice about a change of back pressure.
+pub const PRESSURE_CHANGED: &str = "dev.posthaste.pressure.changed";
 
 /// Where the pressure is shown (`GET /pressure`), and the `source` of its notices.
 const SOURCE: &str = "/pressure";

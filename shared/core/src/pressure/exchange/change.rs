@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use super::super::formula::FORMULA_STEPS;
 use super::super::settings::{PressureSettings, ThresholdSettings};
-use super::super::table::{ThresholdRule, table};
+use super::super::table::{FORMULA_STEPS, ThresholdRule, table};
 use super::super::{Profile, Resource};
-use super::KeyError;
+use super::key_error::KeyError;
 use super::value::Value;
 
 /// What `PercentagePhysicalMemoryUsedLimit` may be: the normal threshold, 4 less, stays above zero.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::super::Resource;
 use super::super::keys::{self, ResourceKeys};
-use super::KeyError;
 use super::change::{Border, Meaning};
+use super::key_error::KeyError;
 
 /// What the documents give a message of a batch until it expires.
 const ITEM_EXPIRY: Duration = Duration::from_mins(5);

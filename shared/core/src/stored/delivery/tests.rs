@@ -7,10 +7,11 @@ use crate::attempt::batch::EventSize;
 use crate::attempt::decide::Outcome;
 use crate::attempt::outcome::{OutcomeName, SendFailure};
 use crate::events::Envelope;
-use crate::model::delivery::{Delivery, Entry, LastAttempt, Marks, Payload, PayloadDigest};
+use crate::model::delivery::{Delivery, Entry, LastAttempt, Marks};
 use crate::model::hops::Hops;
 use crate::model::identity::Identity;
 use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::payload::{Payload, PayloadDigest};
 use crate::model::schema::Schema;
 use crate::model::time::Timestamp;
 

@@ -3,7 +3,8 @@
 use super::*;
 use crate::events::Envelope;
 use crate::events::notice::Notice;
-use crate::model::delivery::{Delivery, LastAttempt, Marks, Payload};
+use crate::model::delivery::{Delivery, LastAttempt, Marks};
+use crate::model::payload::Payload;
 use serde_json::{Value, json};
 
 fn entry() -> Entry {

@@ -1,0 +1,106 @@
+//! Retries, batching and dead letters: from settings to the rules' values.
+
+use std::time::Duration;
+
+use super::problem::{Problem, SettingsError, count_in, duration_in, error, number_in};
+use crate::api::settings::{BatchingSettings, DeadLetterSettings, RetryPolicySettings};
+use crate::attempt::batch::Batching;
+use crate::attempt::retry::{RetryPolicy, WaitFloors};
+use crate::model::limits::{
+    ACKNOWLEDGED_EVENTS_MAX, DEAD_LETTER_DELAY_DEFAULT, DEAD_LETTER_DELAY_MAX, DEAD_LETTER_GIVE_UP_MIN,
+    DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX,
+    PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX, SCHEDULE_STEP_MAX, SCHEDULE_STEPS_MAX,
+    SQS_RETENTION,
+};
+use crate::model::topic::DeadLetterPolicy;
+
+pub(super) fn retry_policy(settings: &RetryPolicySettings) -> Result<RetryPolicy, SettingsError> {
+    let default = RetryPolicy::default();
+    let attempts_max = settings.max_delivery_attempts.unwrap_or(DELIVERY_ATTEMPTS_MAX);
+    number_in("retryPolicy.maxDeliveryAttempts", attempts_max.into(), 1, DELIVERY_ATTEMPTS_MAX.into())?;
+    let minutes = settings.event_time_to_live_in_minutes.unwrap_or(EVENT_TIME_TO_LIVE_MINUTES_MAX);
+    let minutes_max = EVENT_TIME_TO_LIVE_MINUTES_MAX.into();
+    number_in("retryPolicy.eventTimeToLiveInMinutes", minutes.into(), 1, minutes_max)?;
+    let schedule = match &settings.schedule {
+        None => default.schedule,
+        Some(steps) => {
+            count_in("retryPolicy.schedule", steps.len(), 1, SCHEDULE_STEPS_MAX)?;
+            for (index, step) in steps.iter().enumerate() {
+                let member = format!("retryPolicy.schedule[{index}]");
+                duration_in(&member, step.0, Duration::ZERO, SCHEDULE_STEP_MAX)?;
+            }
+            steps.iter().map(|step| step.0).collect()
+        }
+    };
+    let permanent_statuses = match &settings.permanent_statuses {
+        None => default.permanent_statuses,
+        Some(statuses) => {
+            for (index, status) in statuses.iter().enumerate() {
+                number_in(&format!("retryPolicy.permanentStatuses[{index}]"), (*status).into(), 300, 599)?;
+            }
+            statuses.iter().copied().collect()
+        }
+    };
+    Ok(RetryPolicy {
+        attempts_max,
+        time_to_live: Duration::from_secs(u64::from(minutes) * 60),
+        schedule,
+        wait_floors: wait_floors(settings)?,
+        permanent_statuses,
+        disable_on_gone: settings.disable_on_gone.unwrap_or(true),
+    })
+}
+
+fn wait_floors(settings: &RetryPolicySettings) -> Result<WaitFloors, SettingsError> {
+    let mut floors = WaitFloors::default();
+    for (status, floor) in &settings.wait_floors {
+        let member = format!("retryPolicy.waitFloors.{status}");
+        duration_in(&member, floor.0, Duration::ZERO, SCHEDULE_STEP_MAX)?;
+        if status == "default" {
+            floors.default = floor.0;
+            continue;
+        }
+        let number = status.parse().ok().filter(|number| (100..600).contains(number));
+        let number: u16 = number.ok_or_else(|| error(&member, Problem::NotAStatus))?;
+        floors.by_status.insert(number, floor.0);
+    }
+    Ok(floors)
+}
+
+pub(super) fn batching(settings: Option<BatchingSettings>) -> Result<Batching, SettingsError> {
+    let Some(settings) = settings else { return Ok(Batching::default()) };
+    let events = settings.max_events_per_batch.unwrap_or(1);
+    number_in("batching.maxEventsPerBatch", events.into(), 1, EVENTS_PER_BATCH_MAX.into())?;
+    let kilobytes = settings.preferred_batch_size_in_kilobytes.unwrap_or(PREFERRED_BATCH_KILOBYTES_DEFAULT);
+    let kilobytes_max = PREFERRED_BATCH_KILOBYTES_MAX.into();
+    number_in("batching.preferredBatchSizeInKilobytes", kilobytes.into(), 1, kilobytes_max)?;
+    let enabled = settings.max_events_per_batch.or(settings.preferred_batch_size_in_kilobytes).is_some();
+    let partial_acknowledgement = settings.partial_acknowledgement.unwrap_or(false);
+    if partial_acknowledgement && !enabled {
+        return Err(error("batching.partialAcknowledgement", Problem::NotBatched));
+    }
+    if partial_acknowledgement && events > ACKNOWLEDGED_EVENTS_MAX {
+        return Err(error("batching.maxEventsPerBatch", Problem::AcknowledgedEvents(events)));
+    }
+    Ok(Batching {
+        enabled,
+        events_max: events as usize,
+        bytes_preferred: kilobytes as usize * 1024,
+        partial_acknowledgement,
+    })
+}
+
+pub(super) fn dead_letter_policy(settings: &DeadLetterSettings) -> Result<DeadLetterPolicy, SettingsError> {
+    let delay = settings.delay.map_or(DEAD_LETTER_DELAY_DEFAULT, |written| written.0);
+    duration_in("deadLetter.delay", delay, Duration::ZERO, DEAD_LETTER_DELAY_MAX)?;
+    let give_up_after = settings.give_up_after.map(|written| written.0);
+    if let Some(limit) = give_up_after {
+        duration_in("deadLetter.giveUpAfter", limit, DEAD_LETTER_GIVE_UP_MIN, SQS_RETENTION)?;
+    }
+    Ok(DeadLetterPolicy {
+        enabled: settings.enabled.unwrap_or(true),
+        on_expiry: settings.on_expiry.unwrap_or(true),
+        delay,
+        give_up_after,
+    })
+}

@@ -1,0 +1,219 @@
+//! Members of settings that are not accepted, and the checks against ranges.
+
+use std::time::Duration;
+
+use crate::attempt::delivery_header::DeliveryHeaderError;
+use crate::attempt::signature::SigningSecretError;
+use crate::filter::{FilterOperator, KeyError};
+use crate::model::endpoint::EndpointUrlError;
+use crate::model::limits::{
+    ACKNOWLEDGED_EVENTS_MAX, ADVANCED_FILTER_DECIMAL_DIGITS_MAX, ADVANCED_FILTER_VALUE_CHARS_MAX,
+    ADVANCED_FILTER_VALUES_MAX, MAPPED_VALUE_BYTES_MAX, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN,
+};
+use crate::model::mapping::SourceFieldError;
+use crate::model::schema::Schema;
+use crate::model::time::format_duration;
+
+/// A member that cannot be accepted.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{member}: {problem}")]
+pub struct SettingsError {
+    /// The path of the member, such as `retryPolicy.schedule[2]`.
+    pub member: String,
+    /// What is wrong with it.
+    #[source]
+    pub problem: Problem,
+}
+
+/// What is wrong with a member.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Problem {
+    /// A rate outside its range.
+    #[error("expected {REQUESTS_PER_SECOND_MIN} to {REQUESTS_PER_SECOND_MAX} requests a second")]
+    RequestsPerSecond,
+    /// A number outside its range.
+    #[error("{value} is outside {min}..={max}")]
+    OutOfRange {
+        /// What was written.
+        value: u64,
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
+    /// A length of time outside its range.
+    #[error("{} is outside {}..={}", format_duration(*value), format_duration(*min), format_duration(*max))]
+    DurationOutOfRange {
+        /// What was written.
+        value: Duration,
+        /// The least.
+        min: Duration,
+        /// The greatest.
+        max: Duration,
+    },
+    /// A length of time below the least, where there is no greatest.
+    #[error("{} is less than {}", format_duration(*value), format_duration(*min))]
+    DurationTooShort {
+        /// What was written.
+        value: Duration,
+        /// The least.
+        min: Duration,
+    },
+    /// Too many items, or none where one is needed.
+    #[error("{count} items, expected {min}..={max}")]
+    Count {
+        /// How many there are.
+        count: usize,
+        /// The least.
+        min: usize,
+        /// The most.
+        max: usize,
+    },
+    /// Not an endpoint URL.
+    #[error("{0}")]
+    Url(EndpointUrlError),
+    /// A second endpoint that fails with the first.
+    #[error("is on the scheme, host and port of endpoint.url, and would be left alone with it")]
+    SameLink,
+    /// A second endpoint that would get events to which only the first consented.
+    #[error(
+        "is on another host than endpoint.url, and that one has not consented; only another port of the same host can be \
+         used where endpoint.validation is not none"
+    )]
+    NoConsent,
+    /// Not an advanced filter.
+    #[error("{0}")]
+    Filter(FilterProblem),
+    /// Not a signing secret.
+    #[error("{0}")]
+    Secret(SigningSecretError),
+    /// Not a header that can be added.
+    #[error("{0}")]
+    Header(DeliveryHeaderError),
+    /// A header with two values, or with none.
+    #[error("expected either value or fromEvent")]
+    OneValue,
+    /// The same header twice without regard to case.
+    #[error("there is another header of this name")]
+    HeaderTwice,
+    /// A secret that everybody who publishes knows.
+    #[error("a value of the event is no secret")]
+    SecretFromEvent,
+    /// A value of the event, where a request carries several.
+    #[error(
+        "a request of several events has no one value: leave batching out, or set maxEventsPerBatch to 1"
+    )]
+    BatchedFromEvent,
+    /// Partial acknowledgement of what is not a batch.
+    #[error("needs batching: set maxEventsPerBatch or preferredBatchSizeInKilobytes")]
+    NotBatched,
+    /// Partial acknowledgement of batches whose report might not be read to its end.
+    #[error("{0} is outside 1..={ACKNOWLEDGED_EVENTS_MAX}, the most with partialAcknowledgement")]
+    AcknowledgedEvents(u32),
+    /// A masked secret where there is none to keep.
+    #[error("a masked secret keeps the one that is there, and there is none")]
+    NothingMasked,
+    /// Neither an HTTP status nor `default`.
+    #[error("expected an HTTP status, 100 to 599, or \"default\"")]
+    NotAStatus,
+    /// A schema the topic's events cannot be sent in.
+    #[error("events accepted as {input:?} cannot be sent as {output:?}")]
+    Conversion {
+        /// The topic's schema.
+        input: Schema,
+        /// The one asked for.
+        output: Schema,
+    },
+    /// An input mapping on a topic whose events say themselves where everything is.
+    #[error("a topic of {0:?} events maps nothing, only one of Custom events does")]
+    Unmapped(Schema),
+    /// A mapping of a member that names nothing.
+    #[error("expected sourceField, defaultValue or both")]
+    NothingMapped,
+    /// Not the name of a member, nor a way to one.
+    #[error("{0}")]
+    SourceField(SourceFieldError),
+    /// A constant that is too long, or empty where something is needed.
+    #[error("expected {} {MAPPED_VALUE_BYTES_MAX} bytes", if *may_be_empty { "at most" } else { "1 to" })]
+    DefaultValue {
+        /// Whether nothing would do.
+        may_be_empty: bool,
+    },
+    /// Binary mode is CloudEvents' own, for one event at a time.
+    #[error(
+        "binary content mode is for one CloudEvent a request: it needs deliverySchema CloudEvents and no batching"
+    )]
+    BinaryMode,
+    /// The name differs from the path's.
+    #[error("differs from the name in the path, {0:?}")]
+    Name(String),
+    /// The same name twice without regard to case.
+    #[error("there is another of this name in another case")]
+    Duplicate,
+}
+
+/// What is wrong with an advanced filter.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum FilterProblem {
+    /// The key is none.
+    #[error("{0}")]
+    Key(KeyError),
+    /// A member that the operator does not take.
+    #[error("{0:?} does not take this member")]
+    Surplus(FilterOperator),
+    /// Something else was expected.
+    #[error("expected {0}")]
+    Expected(&'static str),
+    /// Not the number that was written.
+    #[error(
+        "expected an integer of 64 bits, or a decimal below 2^63 of at most {ADVANCED_FILTER_DECIMAL_DIGITS_MAX} \
+         significant digits"
+    )]
+    Inexact,
+    /// A range whose end lies before its beginning.
+    #[error("expected the range's end not before its beginning")]
+    Backwards,
+    /// A string that is too long.
+    #[error("expected at most {ADVANCED_FILTER_VALUE_CHARS_MAX} characters")]
+    TooLong,
+    /// Too many values in all.
+    #[error("expected at most {ADVANCED_FILTER_VALUES_MAX} values in all advanced filters together")]
+    TooMany,
+}
+
+/// Checks a number against its range.
+pub(super) fn number_in(member: &str, value: u64, min: u64, max: u64) -> Result<(), SettingsError> {
+    if (min..=max).contains(&value) {
+        Ok(())
+    } else {
+        Err(error(member, Problem::OutOfRange { value, min, max }))
+    }
+}
+
+/// Checks a number of items against its range.
+pub(super) fn count_in(member: &str, count: usize, min: usize, max: usize) -> Result<(), SettingsError> {
+    if (min..=max).contains(&count) { Ok(()) } else { Err(error(member, Problem::Count { count, min, max })) }
+}
+
+/// Checks a length of time against its range.
+pub(super) fn duration_in(
+    member: &str,
+    value: Duration,
+    min: Duration,
+    max: Duration,
+) -> Result<(), SettingsError> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(error(member, Problem::DurationOutOfRange { value, min, max }))
+}
+
+/// Checks a length of time against its least.
+pub(super) fn duration_from(member: &str, value: Duration, min: Duration) -> Result<(), SettingsError> {
+    if value < min { Err(error(member, Problem::DurationTooShort { value, min })) } else { Ok(()) }
+}
+
+/// The error of a member.
+pub(super) fn error(member: &str, problem: Problem) -> SettingsError {
+    SettingsError { member: member.to_owned(), problem }
+}

@@ -1,0 +1,123 @@
+//! The text of an event in a delivery, or the place where it is stored.
+
+use std::fmt;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+/// Where an event's JSON text is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Payload {
+    /// Here, exactly as it was accepted.
+    Inline(Bytes),
+    /// In the state bucket, under this key.
+    Stored {
+        /// The object's key.
+        key: String,
+        /// Its size in bytes.
+        bytes: usize,
+        /// What it was when it was stored; `None` in messages of a version that did not say.
+        digest: Option<PayloadDigest>,
+    },
+}
+
+/// The SHA-256 of a stored payload: what is read must be what was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PayloadDigest([u8; DIGEST_BYTES]);
+
+const DIGEST_BYTES: usize = 32;
+
+/// The bytes that a digest and its member's name take in a message.
+const DIGEST_WIRE_BYTES: usize = r#","sha256":"""#.len() + 2 * DIGEST_BYTES;
+
+impl Payload {
+    /// The size of the event's JSON, in bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Inline(json) => json.len(),
+            Self::Stored { bytes, .. } => *bytes,
+        }
+    }
+
+    /// Whether there is nothing. No accepted event is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes it takes in a message.
+    pub fn message_bytes(&self) -> usize {
+        match self {
+            Self::Inline(json) => json.len(),
+            Self::Stored { key, digest, .. } => key.len() + digest.map_or(0, |_| DIGEST_WIRE_BYTES),
+        }
+    }
+
+    /// Whether what was read from where this event is stored is still what was stored there.
+    pub fn is(&self, read: &[u8]) -> bool {
+        match self {
+            Self::Inline(json) => json == read,
+            Self::Stored { bytes, digest, .. } => {
+                read.len() == *bytes && digest.is_none_or(|digest| digest == PayloadDigest::of(read))
+            }
+        }
+    }
+}
+
+impl PayloadDigest {
+    /// The digest of an event's JSON.
+    pub fn of(json: &[u8]) -> Self {
+        Self(Sha256::digest(json).into())
+    }
+
+    /// Reads 64 hexadecimal digits, small letters only.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.as_bytes();
+        if digits.len() != 2 * DIGEST_BYTES {
+            return None;
+        }
+        let mut bytes = [0; DIGEST_BYTES];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl fmt::Display for PayloadDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+fn digit(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_written_as_sha256sum_writes_it_and_read_back() {
+        let digest = PayloadDigest::of(b"abc");
+        let text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!((digest.to_string(), PayloadDigest::parse(text)), (text.to_owned(), Some(digest)));
+        for bad in ["", &text[1..], &text.to_uppercase(), &text.replace('b', "g"), &"ü".repeat(32)] {
+            assert_eq!(PayloadDigest::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_read_must_be_what_was_stored() {
+        let stored = |digest| Payload::Stored { key: "payloads/1/x".to_owned(), bytes: 3, digest };
+        for digest in [None, Some(PayloadDigest::of(b"abc"))] {
+            assert!(stored(digest).is(b"abc"));
+            assert!(!stored(digest).is(b"ab") && !stored(digest).is(b"abcd") && !stored(digest).is(b""));
+        }
+        assert!(!stored(Some(PayloadDigest::of(b"abc"))).is(b"abd"));
+    }
+}
