@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::ready;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::events::notice::Fate;
+use posthaste_core::api::notice::Fate;
 use posthaste_core::stored::dead_letter::{Gathered, record};
 use posthaste_core::stored::layout;
 use posthaste_ports::{

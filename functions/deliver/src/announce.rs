@@ -1,8 +1,8 @@
 //! Notices that deliver makes: about events it drops, told before their message is deleted, and about a subscription
 //! that it disabled.
 
+use posthaste_core::api::notice::{Disabled, Failed, Notice};
 use posthaste_core::attempt::settle::EntryVerdict;
-use posthaste_core::events::notice::{Disabled, Failed, Notice};
 use posthaste_core::model::delivery::{DeadLetter, Entry};
 use posthaste_core::model::payload::Payload;
 use posthaste_core::model::time::Timestamp;

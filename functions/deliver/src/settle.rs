@@ -1,7 +1,7 @@
 //! Applying verdicts: what takes a message's place is durable before the message is deleted.
 
+use posthaste_core::api::notice::{Fate, later};
 use posthaste_core::attempt::settle::{EntryVerdict, Settlement, Wait, dead_letter_delay_secs, settle, wait};
-use posthaste_core::events::notice::{Fate, later};
 use posthaste_core::model::delivery::{DeadLetter, Delivery};
 use posthaste_core::model::limits::DEAD_LETTER_DELAY_DEFAULT;
 use posthaste_core::model::time::Timestamp;

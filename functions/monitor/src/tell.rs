@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::events::notice::Notice;
+use posthaste_core::api::notice::Notice;
 use posthaste_core::pressure::{PressureState, Transition};
 use posthaste_ports::{Clock, DrainSource, Entropy, ObjectStore, Probe, QueueReceiver, QueueSender};
 use posthaste_services::notifier::system_not_sent;

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use posthaste_core::events::notice::Notice;
+use posthaste_core::api::notice::Notice;
 use posthaste_core::stored::disabled::DisabledMark;
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
 use futures_util::{StreamExt, stream};
+use posthaste_core::api::notice::{LinkChanged, Notice};
 use posthaste_core::circuit::{Condition, News, Shard, Target, is_over, news, told};
-use posthaste_core::events::notice::{LinkChanged, Notice};
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};

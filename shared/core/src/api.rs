@@ -11,6 +11,7 @@ mod link_settings;
 mod links;
 mod mapping;
 mod naming;
+pub mod notice;
 mod pressure;
 pub mod problem;
 mod replay;

@@ -13,7 +13,6 @@ mod event;
 mod event_grid;
 mod media_type;
 mod members;
-pub mod notice;
 mod object;
 pub mod output;
 mod request;

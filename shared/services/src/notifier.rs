@@ -10,8 +10,8 @@ mod tests;
 use std::sync::Arc;
 
 use metrics::Label;
+use posthaste_core::api::notice::Notice;
 use posthaste_core::events::Event;
-use posthaste_core::events::notice::Notice;
 use posthaste_core::model::delivery::Marks;
 use posthaste_core::model::hops::Hops;
 use posthaste_core::model::name::TopicName;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::format::render;
 use super::keys::folder;
-use crate::events::notice::Disabled;
+use crate::api::notice::Disabled;
 use crate::model::name::{SubscriptionName, TopicName};
 use crate::model::time::Timestamp;
 

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use posthaste_core::events::Event;
-use posthaste_core::model::delivery::Payload;
+use posthaste_core::model::payload::Payload;
 use posthaste_core::model::schema::Schema;
 
 /// The payload of every event, by the schema it is sent in. An event that nobody receives in a schema has an empty

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::events::notice::Disabled;
+use posthaste_core::api::notice::Disabled;
 use posthaste_core::model::name::SubscriptionName;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::delivery::parse_delivery;

@@ -79,7 +79,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::notice::Notice;
+    use crate::api::notice::Notice;
     use crate::model::time::Timestamp;
     use serde_json::{Value, json};
 

@@ -51,7 +51,7 @@ impl Disabled<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::notice::Notice;
+    use crate::api::notice::Notice;
 
     #[test]
     fn it_says_which_subscription_and_why() {

@@ -68,9 +68,9 @@ fn subject(target: &Target) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::notice::Notice;
     use crate::attempt::outcome::OutcomeName;
     use crate::circuit::{Failure, Phase};
-    use crate::events::notice::Notice;
     use crate::model::time::Timestamp;
     use serde_json::{Value, json};
     use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Notices about events, word by word and at the bounds of their size.
 
 use super::*;
+use crate::api::notice::Notice;
 use crate::events::Envelope;
-use crate::events::notice::Notice;
 use crate::model::delivery::{Delivery, LastAttempt, Marks};
 use crate::model::payload::Payload;
 use serde_json::{Value, json};
