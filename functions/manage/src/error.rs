@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::name::TopicName;
 use posthaste_ports::{ErrorKind, Object, PortError};
-use posthaste_services::LinksError;
+use posthaste_services::{LinksError, UpdateError};
 
 use crate::paths::SubscriptionPath;
 
@@ -47,6 +47,16 @@ impl From<LinksError> for ApiError {
                 Self(Problem::new(ProblemKind::Internal).detail(detail))
             }
             LinksError::Contended(_) => Self(unavailable()),
+        }
+    }
+}
+
+impl<E: Into<Self>> From<UpdateError<E>> for ApiError {
+    fn from(error: UpdateError<E>) -> Self {
+        match error {
+            UpdateError::Read(error) | UpdateError::Write(error) => error.into(),
+            UpdateError::Edit(error) => error.into(),
+            UpdateError::Contended => conflict().into(),
         }
     }
 }

@@ -6,12 +6,13 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::edit::PendingHandshake;
-use posthaste_core::attempt::handshake::{Answer, Ask, concluded, judge, judge_failure, question};
+use posthaste_core::attempt::handshake::{Answer, Ask, concluded, judge, judge_failure};
 use posthaste_core::attempt::rate::Rate;
 use posthaste_core::model::limits::HANDSHAKE_TIMEOUT_MAX;
 use posthaste_core::model::topic::{Subscription, Topic};
 use posthaste_core::stored::topic::TopicRecord;
-use posthaste_ports::{Clock, Entropy, Ports, WebhookClient, WebhookRequest};
+use posthaste_ports::{Clock, Entropy, Ports};
+use posthaste_services::{timeout, timeout_at};
 
 use crate::error::{ApiError, unavailable, unknown_topic, unusable_record};
 use crate::manage::Manage;
@@ -44,12 +45,9 @@ impl<P: Ports> Manage<P> {
             let record = present.ok_or_else(|| unknown_topic(&record.name))?;
             Ok((self.conclude(record, &answers), ()))
         };
-        tokio::select! {
-            biased;
-            changed = self.change(&record.name, &[], edit) => changed.map(|(record, ())| record),
-            () = self.clock.sleep(self.rest(until)) => {
-                Err(unavailable().detail("what the endpoint said could not be written in time").into())
-            }
+        match timeout_at(&self.clock, until, self.change(&record.name, &[], edit)).await {
+            Some(changed) => changed.map(|(record, ())| record),
+            None => Err(unavailable().detail("what the endpoint said could not be written in time").into()),
         }
     }
 
@@ -78,12 +76,8 @@ impl<P: Ports> Manage<P> {
                 answers.extend(answer);
             }
         };
-        tokio::select! {
-            biased;
-            () = all => {}
-            () = self.clock.sleep(time) => {
-                tracing::warn!(topic = %record.name, "not every endpoint was asked in time");
-            }
+        if timeout(&self.clock, time, all).await.is_none() {
+            tracing::warn!(topic = %record.name, "not every endpoint was asked in time");
         }
         Ok(answers)
     }
@@ -98,7 +92,7 @@ impl<P: Ports> Manage<P> {
         let (validation, code) = (settings.endpoint.validation, &pending.code);
         let path = ["validate", topic.name.as_str(), subscription.name.as_str(), code.expose()];
         let callback = self.public_url.as_ref().map(|base| below(base, &path));
-        let question = question(&Ask {
+        let ask = Ask {
             subscription,
             validation,
             origin: &self.origin,
@@ -107,16 +101,10 @@ impl<P: Ports> Manage<P> {
             code,
             id: &self.entropy.uuid().to_string(),
             at: self.clock.now(),
-        });
-        let request = WebhookRequest {
-            method: question.method,
-            url: subscription.endpoint.clone(),
-            headers: question.headers,
-            body: question.body,
-            timeout: subscription.timeout.min(HANDSHAKE_TIMEOUT_MAX),
         };
+        let sent = self.outbound().ask(&ask, subscription.timeout.min(HANDSHAKE_TIMEOUT_MAX)).await;
         let asked = (validation, &self.origin, code);
-        match self.webhooks.send(request).await.result {
+        match sent.result {
             Ok(answer) => judge(asked, callback.is_some(), answer.status, &answer.headers, &answer.body),
             Err(failure) => judge_failure(failure),
         }

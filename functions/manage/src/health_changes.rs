@@ -17,6 +17,7 @@ use posthaste_core::model::topic::Subscription;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::TopicRecord;
 use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
+use posthaste_services::timeout;
 
 use crate::error::{ApiError, unusable_record};
 use crate::manage::Manage;
@@ -118,11 +119,9 @@ impl<P: Ports> Manage<P> {
         if changes.shards.is_empty() {
             return;
         }
-        let problem = tokio::select! {
-            biased;
-            applied = self.apply(changes) => applied.err().map(|error| error.0.kind),
-            () = self.clock.sleep(self.rest(until).min(AFTER_WRITE_MAX)) => Some(ProblemKind::Unavailable),
-        };
+        let length = self.rest(until).min(AFTER_WRITE_MAX);
+        let applied = timeout(&self.clock, length, self.apply(changes)).await;
+        let problem = applied.map_or(Some(ProblemKind::Unavailable), |it| it.err().map(|error| error.0.kind));
         if let Some(problem) = problem {
             tracing::warn!(%topic, ?problem, "holds not ended or forgotten; they end by themselves");
         }

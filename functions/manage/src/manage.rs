@@ -8,7 +8,7 @@ use posthaste_core::model::address::AddressPolicy;
 use posthaste_core::model::publish_url::PublishUrls;
 use posthaste_core::model::secret::KeyDigest;
 use posthaste_ports::Ports;
-use posthaste_services::{Activity, LinkHealth};
+use posthaste_services::{Activity, LinkHealth, Outbound};
 use url::Url;
 
 /// The manage function over its ports.
@@ -41,6 +41,13 @@ pub struct Manage<P: Ports> {
     pub public_url: Option<Url>,
     /// The sender of requests, for `WebHook-Request-Origin`: the same as with every delivery.
     pub origin: HeaderValue,
+}
+
+impl<P: Ports> Manage<P> {
+    /// The way to endpoints.
+    pub(crate) fn outbound(&self) -> Outbound<'_, P::Webhook, P::Clock> {
+        Outbound { webhook: &self.webhooks, clock: &self.clock, origin: &self.origin }
+    }
 }
 
 /// The function, as handlers receive it.

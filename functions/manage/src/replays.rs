@@ -90,7 +90,7 @@ pub(crate) async fn show_replay<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<ReplayPath>,
 ) -> Result<JsonResponse<ReplayView>, ApiError> {
-    let (replay, _) = manage.existing_replay(&path.id).await?;
+    let replay = manage.existing_replay(&path.id).await?;
     Ok(JsonResponse::new(replay.shown()))
 }
 

@@ -5,20 +5,21 @@ mod secrets;
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::iter;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, Method};
-use bytes::Bytes;
+use axum::http::HeaderMap;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{MASKED, SubscriptionSettings, TestAttempt, TestRequest, TestResponse};
 use posthaste_core::attempt::decide::Outcome;
-use posthaste_core::attempt::partial::{Acknowledged, AnswerBody, BatchEvent, acknowledged};
-use posthaste_core::attempt::request::{AttemptContext, Outgoing, request};
+use posthaste_core::attempt::partial::{Acknowledged, BatchEvent};
+use posthaste_core::attempt::request::Outgoing;
 use posthaste_core::events::test_event::{TestEventError, given, sample};
 use posthaste_core::model::hops::Hops;
 use posthaste_core::model::topic::Subscription;
-use posthaste_ports::{Clock, Entropy, Ports, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+use posthaste_ports::{Clock, Entropy, Ports, WebhookRequest, WebhookResponse};
+use posthaste_services::{Attempt, Sent};
 
 use self::secrets::Secrets;
 use crate::document::{BadRequests, Problems, UnknownSubscription, WrongStates};
@@ -67,29 +68,23 @@ pub(crate) async fn test_event<P: Ports>(
         given(schema, &body).map_err(|error| bad_event(&error))?
     };
     let key = format!("{}-0", id.simple());
-    let context = AttemptContext {
+    let attempt = Attempt {
         subscription,
+        endpoint: &subscription.endpoint,
         schema,
         attempts_before: 0,
         replayed: false,
         hops: Hops::default(),
-        at: now,
-        origin: &manage.origin,
-    };
-    let rendered = request(context, &[Outgoing { key: &key, json: json.clone(), traceparent: None }]);
-    let (headers, body) =
-        rendered.map_err(|error| Problem::new(ProblemKind::BadEvent).detail(error.to_string()))?;
-    let shown = shown_request(subscription, &headers, &body);
-    let secrets = Secrets::of(&headers, settings);
-    let sent = WebhookRequest {
-        method: Method::POST,
-        url: subscription.endpoint.clone(),
-        headers,
-        body,
         timeout: subscription.timeout.min(TIMEOUT_MAX),
     };
-    let answer = manage.webhooks.send(sent).await;
-    let attempt = judged(shown, judge(subscription, &json, &answer), &answer, &secrets);
+    let event = Outgoing { key: &key, json: json.clone(), traceparent: None };
+    let outbound = manage.outbound();
+    let rendered = outbound.delivery(attempt, &[event]);
+    let request = rendered.map_err(|error| Problem::new(ProblemKind::BadEvent).detail(error.to_string()))?;
+    let shown = shown_request(&request);
+    let secrets = Secrets::of(&request.headers, settings);
+    let sent = outbound.send(request).await;
+    let attempt = judged(shown, judge(subscription, &json, &sent), &sent, &secrets);
     tracing::info!(
         topic = %topic.name, subscription = %subscription.name, outcome = attempt.outcome, "a test event was sent"
     );
@@ -107,29 +102,24 @@ fn bad_event(error: &TestEventError) -> Problem {
     Problem::new(kind).detail(format!("{error}{cause}"))
 }
 
-fn shown_request(subscription: &Subscription, headers: &HeaderMap, body: &[Bytes]) -> TestRequest {
+fn shown_request(request: &WebhookRequest) -> TestRequest {
     TestRequest {
-        method: Method::POST.to_string(),
-        url: subscription.endpoint.as_str().to_owned(),
-        headers: shown_headers(headers),
-        body: String::from_utf8_lossy(&body.concat()).into_owned(),
+        method: request.method.to_string(),
+        url: request.url.as_str().to_owned(),
+        headers: shown_headers(&request.headers),
+        body: String::from_utf8_lossy(&request.body.concat()).into_owned(),
     }
 }
 
 /// The outcome of the attempt, and the reason where the status alone does not give it.
-fn judge(subscription: &Subscription, event: &[u8], answer: &WebhookAnswer) -> (Outcome, Option<String>) {
-    let response = match &answer.result {
-        Ok(response) => response,
-        Err(failure) => return (Outcome::Failed(*failure), Some(failure.to_string())),
+fn judge(subscription: &Subscription, event: &[u8], sent: &Sent) -> (Outcome, Option<String>) {
+    let status = match &sent.result {
+        Ok(response) => response.status.as_u16(),
+        Err(failure) => return (sent.outcome, Some(failure.to_string())),
     };
-    let status = response.status.as_u16();
-    let outcome = Outcome::Answered { status, retry_after: None };
-    if !(outcome.is_success() && subscription.batching.partial_acknowledgement) {
-        return (outcome, None);
-    }
-    let body = AnswerBody::new(&response.headers, &response.body, response.body_is_whole);
-    let reported = match acknowledged(body, &[BatchEvent { text: event, envelope_id: None }]) {
-        Acknowledged::All => return (outcome, None),
+    let event = BatchEvent { text: event, envelope_id: None };
+    let reported = match sent.acknowledged(subscription, iter::once(event)) {
+        Acknowledged::All => return (sent.outcome, None),
         Acknowledged::AllBut(_) => "the answer reports the event as failed".to_owned(),
         Acknowledged::Nothing(error) => error.to_string(),
     };
@@ -139,16 +129,16 @@ fn judge(subscription: &Subscription, event: &[u8], answer: &WebhookAnswer) -> (
 fn judged(
     request: TestRequest,
     (outcome, failure): (Outcome, Option<String>),
-    answer: &WebhookAnswer,
+    sent: &Sent,
     secrets: &Secrets,
 ) -> TestAttempt {
     TestAttempt {
         delivered: outcome.is_success(),
         outcome: outcome.name().map_or("Delivered".to_owned(), |name| format!("{name:?}")),
         failure,
-        took_ms: u64::try_from(answer.took.as_millis()).unwrap_or(u64::MAX),
+        took_ms: u64::try_from(sent.took.as_millis()).unwrap_or(u64::MAX),
         request,
-        response: answer.result.as_ref().ok().map(|response| shown_response(response, secrets)),
+        response: sent.result.as_ref().ok().map(|response| shown_response(response, secrets)),
     }
 }
 

@@ -7,6 +7,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use posthaste_ports::{Clock, Ports};
+use posthaste_services::timeout;
 
 use crate::error::{ApiError, unavailable};
 use crate::manage::{Manage, Managed};
@@ -29,14 +30,10 @@ pub(crate) async fn limit_time<P: Ports>(
     let path =
         request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
     let method = request.method().clone();
-    tokio::select! {
-        biased;
-        response = next.run(request) => Ok(response),
-        () = manage.clock.sleep(REQUEST_TIME_MAX) => {
-            tracing::error!(%method, path, "request not answered in time");
-            Err(unavailable().into())
-        }
-    }
+    timeout(&manage.clock, REQUEST_TIME_MAX, next.run(request)).await.ok_or_else(|| {
+        tracing::error!(%method, path, "request not answered in time");
+        unavailable().into()
+    })
 }
 
 impl<P: Ports> Manage<P> {

@@ -10,17 +10,15 @@ use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::stored::format::FormatError;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::topic::{RecordError, TopicRecord};
-use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, ObjectStore, PortError, Ports, PutCondition};
+use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, ObjectStore, PortError, Ports};
 use posthaste_services::topics::delete_topic;
+use posthaste_services::update::UPDATE_TRIES_MAX;
+use posthaste_services::{Edit, UpdateError, update_with};
 
 use crate::conditions::{Conditions, subscription_etag};
 use crate::error::{ApiError, conflict, record_problem, unknown_subscription, unknown_topic};
 use crate::manage::Manage;
 use crate::paths::SubscriptionPath;
-
-/// Tries of a change that loses to other writers. Each failed try means that another write to the same topic
-/// succeeded, so this many in a row need that many writers.
-pub(crate) const CHANGE_TRIES_MAX: usize = 16;
 
 /// The state of a topic's place in the store.
 pub(crate) enum Place {
@@ -29,7 +27,7 @@ pub(crate) enum Place {
     /// The topic is being deleted: what is written now would go with the object.
     Leaving,
     /// The topic was deleted, and its object was left behind.
-    Abandoned(ETag),
+    Abandoned,
     /// The topic, without secrets and subscriptions whose time is over: they are never shown, and the next write drops
     /// them.
     Topic(TopicRecord, ETag),
@@ -40,17 +38,16 @@ impl Place {
     pub(crate) fn topic(self) -> Option<(TopicRecord, ETag)> {
         match self {
             Self::Topic(record, etag) => Some((record, etag)),
-            Self::Empty | Self::Leaving | Self::Abandoned(_) => None,
+            Self::Empty | Self::Leaving | Self::Abandoned => None,
         }
     }
 
-    /// The topic, and the condition under which another record may take its place.
-    fn to_change(self) -> Result<(Option<TopicRecord>, PutCondition), Problem> {
+    /// The topic, if there is one, where another record may take its place.
+    fn to_change(self) -> Result<Option<TopicRecord>, Problem> {
         match self {
-            Self::Empty => Ok((None, PutCondition::IfAbsent)),
+            Self::Empty | Self::Abandoned => Ok(None),
             Self::Leaving => Err(conflict().detail("the topic is being deleted")),
-            Self::Abandoned(etag) => Ok((None, PutCondition::IfMatch(etag))),
-            Self::Topic(record, etag) => Ok((Some(record), PutCondition::IfMatch(etag))),
+            Self::Topic(record, _) => Ok(Some(record)),
         }
     }
 }
@@ -99,20 +96,20 @@ impl<P: Ports> Manage<P> {
         edit: impl Fn(Option<TopicRecord>) -> Result<(TopicRecord, T), Problem>,
     ) -> Result<(TopicRecord, T), ApiError> {
         let key = layout::topic(topic);
-        for _ in 0..CHANGE_TRIES_MAX {
-            let (present, condition) = self.place(topic).await?.to_change()?;
+        let edit = |found| async {
+            let present = self.found(&key, Ok(found))?.to_change()?;
             let (record, answer) = edit(present.clone())?;
             let now = self.clock.now();
             let record = record.identified(present.as_ref(), now, || self.creation_id());
             let record = TopicRecord { updated_at: now, ..record };
             self.note_temporary(present.as_ref(), &record, named).await?;
-            match self.state.put(&key, record.render(), condition).await {
-                Ok(_) => return Ok((record, answer)),
-                Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
-                Err(error) => return Err(error.into()),
-            }
+            Ok::<_, ApiError>(Edit::Write(record.render(), (record, answer)))
+        };
+        match update_with(&self.state, &key, edit).await {
+            Ok(updated) => Ok(updated.answer),
+            Err(UpdateError::Read(error)) => Err(record_problem(&error).into()),
+            Err(error) => Err(error.into()),
         }
-        Err(conflict().into())
     }
 
     /// Deletes a topic if `check` accepts its record, and answers the record; `check` is run again when another writer
@@ -123,7 +120,7 @@ impl<P: Ports> Manage<P> {
         check: impl Fn(Option<&TopicRecord>) -> Result<(), Problem>,
     ) -> Result<Option<TopicRecord>, ApiError> {
         let key = layout::topic(topic);
-        for _ in 0..CHANGE_TRIES_MAX {
+        for _ in 0..UPDATE_TRIES_MAX {
             let read = self.state.get(&key).await;
             if let Err(error) = &read
                 && error.kind == ErrorKind::Damaged
@@ -183,7 +180,7 @@ impl<P: Ports> Manage<P> {
         let (record, now) =
             (TopicRecord::parse(&bytes).map_err(|error| broken(key, &error))?, self.clock.now());
         if record.deleted_at.is_some() {
-            return Ok(if record.is_abandoned(now) { Place::Abandoned(etag) } else { Place::Leaving });
+            return Ok(if record.is_abandoned(now) { Place::Abandoned } else { Place::Leaving });
         }
         let mut record = record.without_ended_secrets(now);
         record.take_expired(now);

@@ -8,12 +8,12 @@ use posthaste_core::api::{ReplayPage, ReplayReason, ReplayState};
 use posthaste_core::model::limits::REPLAY_ID_BYTES_MAX;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::replay::ReplayRecord;
-use posthaste_ports::{Clock, ETag, ErrorKind, Object, ObjectStore, Ports, PutCondition};
+use posthaste_ports::{Clock, Object, ObjectStore, Ports, PutCondition};
+use posthaste_services::{Edit, Updated, update};
 
-use crate::error::{ApiError, conflict, listed};
+use crate::error::{ApiError, listed};
 use crate::manage::Manage;
 use crate::paging::{Page, cursor};
-use crate::topic_records::CHANGE_TRIES_MAX;
 
 impl<P: Ports> Manage<P> {
     /// Records a replay. Its marker is written first: wake finds no record without one.
@@ -23,38 +23,29 @@ impl<P: Ports> Manage<P> {
         Ok(())
     }
 
-    /// A replay that must exist, and its version.
-    pub(super) async fn existing_replay(&self, id: &str) -> Result<(ReplayRecord, ETag), ApiError> {
-        let is_id = (1..=REPLAY_ID_BYTES_MAX).contains(&id.len())
-            && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-        let unknown = || Problem::new(ProblemKind::NotFound).detail("there is no replay of this id");
-        if !is_id {
-            return Err(unknown().into());
-        }
-        let object = self.state.get(&layout::replay(id)).await?;
-        let Object { bytes, etag } = object.ok_or_else(unknown)?;
-        Ok((parse(id, &bytes)?, etag))
+    /// A replay that must exist.
+    pub(super) async fn existing_replay(&self, id: &str) -> Result<ReplayRecord, ApiError> {
+        let object = self.state.get(&replay_key(id)?).await?;
+        Ok(parse(id, object)?)
     }
 
     /// Cancels a replay, unless it has ended.
     pub(super) async fn end_replay(&self, id: &str) -> Result<ReplayRecord, ApiError> {
-        for _ in 0..CHANGE_TRIES_MAX {
-            let (replay, etag) = self.existing_replay(id).await?;
+        let key = replay_key(id)?;
+        let cancelled = update(&self.state, &key, |found| {
+            let replay = parse(id, found)?;
             if replay.has_ended() {
-                return Ok(replay);
+                return Ok::<_, Problem>(Edit::Keep(replay));
             }
             let now = self.clock.now();
             let replay = replay.turned(ReplayState::Cancelled, Some(ReplayReason::Requested), now);
-            match self.state.put(&layout::replay(id), replay.render(), PutCondition::IfMatch(etag)).await {
-                Ok(_) => {
-                    tracing::info!(replay = id, "a replay was cancelled");
-                    return Ok(replay);
-                }
-                Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
-                Err(error) => return Err(error.into()),
-            }
+            Ok(Edit::Write(replay.render(), replay))
+        });
+        let Updated { answer, etag } = cancelled.await?;
+        if etag.is_some() {
+            tracing::info!(replay = id, "a replay was cancelled");
         }
-        Err(conflict().into())
+        Ok(answer)
     }
 
     /// A page of replays. One whose record cannot be read is logged and left out.
@@ -64,15 +55,25 @@ impl<P: Ports> Manage<P> {
         for meta in listing.objects {
             let Some(id) = layout::replay_of(&meta.key) else { continue };
             let object = listed(self.state.get(&meta.key).await)?;
-            let replay = object.and_then(|object| parse(id, &object.bytes).ok());
+            let replay = parse(id, object).ok();
             replays.extend(replay.map(|replay| replay.shown()));
         }
         Ok(ReplayPage { replays, cursor: listing.next_after.as_deref().map(cursor) })
     }
 }
 
-fn parse(id: &str, bytes: &[u8]) -> Result<ReplayRecord, Problem> {
-    ReplayRecord::parse(bytes).map_err(|error| {
+fn replay_key(id: &str) -> Result<String, Problem> {
+    let is_id = (1..=REPLAY_ID_BYTES_MAX).contains(&id.len())
+        && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    if is_id { Ok(layout::replay(id)) } else { Err(unknown_replay()) }
+}
+
+fn unknown_replay() -> Problem {
+    Problem::new(ProblemKind::NotFound).detail("there is no replay of this id")
+}
+
+fn parse(id: &str, object: Option<Object>) -> Result<ReplayRecord, Problem> {
+    ReplayRecord::parse(&object.ok_or_else(unknown_replay)?.bytes).map_err(|error| {
         tracing::error!(replay = id, error = &error as &dyn Error, "the record of a replay cannot be used");
         Problem::new(ProblemKind::Internal).detail("the record of the replay cannot be read")
     })
