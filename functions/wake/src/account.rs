@@ -1,22 +1,21 @@
-//! What one run has released, kept for both places at once: they are released side by side, and under pressure share what
-//! may go.
+//! The deliveries that one run released, counted for parked and held ones together: they are released side by
+//! side, and under pressure share what may be sent.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use posthaste_core::release::speed::{Amount, RunAccount, Speed, Waiting};
 
-/// The account of a run; clones share it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct SharedAccount(Arc<Mutex<RunAccount>>);
+/// The account of a run.
+#[derive(Debug, Default)]
+pub(crate) struct SharedAccount(Mutex<RunAccount>);
 
 impl SharedAccount {
     /// So much was released of this place.
     pub(crate) fn add(&self, place: Waiting, released: Amount) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(place, released);
+        self.0.lock().add(place, released);
     }
 
-    /// What may still be released of this place.
+    /// How much may still be released of this place.
     pub(crate) fn left(&self, place: Waiting, speed: Speed) -> Amount {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).left(place, speed)
+        self.0.lock().left(place, speed)
     }
 }

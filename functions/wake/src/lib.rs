@@ -1,128 +1,69 @@
-//! wake: once a minute, sends the parked deliveries whose minute has come, the held ones that may go and what replays ask
-//! for, sweeps temporary topics and subscriptions, and tells of links that are down or up again.
+//! wake: once a minute, sends the parked deliveries whose minute has come, the held ones that may be sent and
+//! what replays ask for, sweeps temporary topics and subscriptions, and notifies of links that are down or up
+//! again.
 //!
-//! An object is deleted only when every one of its messages was sent, so a crash or a failed send makes copies and
-//! loses nothing. It never runs twice at once (a lease object). Pressure of the queue slows the release and never stops it:
-//! [`posthaste_core::release::speed::speed`].
+//! It runs its jobs under one lease, so that it never runs twice at once, and one time budget. What a job
+//! does not come to the next run does, from the checkpoint that this one leaves.
 
 mod account;
-mod course;
-mod disabled;
-mod expire;
-mod forced;
-mod held;
+mod batches;
+mod budget;
+mod jobs;
 mod lease;
-mod limits;
-mod links;
-mod list;
-mod release;
-mod replay;
-mod set_back;
-mod temporary;
+mod listing;
+mod objects;
+mod ports;
+mod report;
+mod waits;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join, join3};
 use posthaste_core::model::name::TopicName;
-use posthaste_core::release::speed::{Order, Waiting};
-use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender};
-use posthaste_services::activity::Activity;
-use posthaste_services::{LinkHealth, PressureReader, Registry};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::release::outage::awake_since;
+use posthaste_core::release::parked::ParkedWalk;
+use posthaste_core::release::speed::{Order, Waiting, speed};
+use posthaste_core::stored::wake_lease::{Checkpoint, SetBackScan};
+use posthaste_ports::{Clock, PortError, Ports};
+use posthaste_services::{Activity, timeout_at};
 
-use course::Course;
-use held::Holding;
-use limits::{Limits, within};
-use temporary::Sweep;
-
-/// Most objects listed at a time.
-const PAGE_MAX: usize = 1000;
+use account::SharedAccount;
+use batches::Batches;
+use budget::Budget;
+use jobs::clean_up::CleanUp;
+use jobs::disabled_notices::DisabledNotices;
+use jobs::held::Held;
+use jobs::link_notices::LinkNotices;
+use jobs::parked::Parked;
+use jobs::replays::Replays;
+use jobs::set_back::SetBack;
+use jobs::temporary::{Temporary, TemporaryRun};
+use lease::Lease;
+use objects::Objects;
+pub use ports::WakePorts;
+pub use report::{WakeError, WakeReport};
+use waits::WaitNotes;
 
 /// How long a run may go on that is given no deadline; the next one comes a minute after it began.
 const RUN_MAX: Duration = Duration::from_secs(55);
 
-/// What wake needs from outside.
-#[derive(Debug)]
-pub struct WakePorts<Q, S, D, C, E> {
-    /// The delivery queue.
-    pub deliveries: Q,
-    /// The state bucket.
-    pub state: S,
-    /// The dead-letter bucket, for replays.
-    pub dead_letters: D,
-    /// Topics and subscriptions, for replays.
-    pub registry: Registry<S, C>,
-    /// The pressure, as the monitor wrote it.
-    pub pressure: PressureReader<S, C>,
-    /// Links and subscriptions that are not well.
-    pub links: LinkHealth<S, C>,
-    /// Time.
-    pub clock: C,
-    /// Chance.
-    pub entropy: E,
-}
-
 /// The function.
-#[derive(Debug)]
-pub struct Wake<Q, S, D, C, E> {
-    ports: WakePorts<Q, S, D, C, E>,
+pub struct Wake<P: Ports> {
+    ports: WakePorts<P>,
     deletes_payloads: bool,
     notices_topic: Option<TopicName>,
     activity: Activity,
     is_stopped: AtomicBool,
 }
 
-/// What a run did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct WakeReport {
-    /// Objects whose deliveries were all sent.
-    pub released: usize,
-    /// Deliveries that were sent.
-    pub sent: usize,
-    /// Objects that are tried again in the next run.
-    pub left: usize,
-    /// Held deliveries that were sent.
-    pub held_sent: usize,
-    /// Parked deliveries that were sent before their minute, because an operator forced it.
-    pub forced_sent: usize,
-    /// Objects of held or forced deliveries that are tried again in the next run.
-    pub held_left: usize,
-    /// Topics deleted because they were idle.
-    pub deleted_topics: usize,
-    /// Subscriptions deleted because they were idle, or their time was over.
-    pub deleted_subscriptions: usize,
-    /// Parked objects that a clock wrote that was ahead, and whose minute was moved nearer.
-    pub pulled_in: usize,
-    /// Whether another run was going on.
-    pub was_busy: bool,
-    /// Whether pressure slowed the release of what is parked.
-    pub was_slowed: bool,
-}
+/// How the parked deliveries' release ended; `None` if there was not time enough.
+type Ended = Option<Result<(), PortError>>;
 
-/// Why a run ended early. The next one goes on.
-#[derive(Debug, thiserror::Error)]
-pub enum WakeError {
-    /// The lease could not be read or written.
-    #[error("failed to take the lease")]
-    Lease(#[source] PortError),
-    /// The parked objects could not be listed.
-    #[error("failed to list what is parked")]
-    List(#[source] PortError),
-    /// A call of the object store had not come back when the run had to end.
-    #[error("failed to end in time")]
-    OutOfTime,
-}
-
-impl<Q, S, D, C, E> Wake<Q, S, D, C, E>
-where
-    Q: QueueSender,
-    S: ObjectStore,
-    D: ObjectStore,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> Wake<P> {
     /// Wires the function up.
-    pub fn new(ports: WakePorts<Q, S, D, C, E>) -> Self {
+    pub fn new(ports: WakePorts<P>) -> Self {
         Self {
             ports,
             deletes_payloads: true,
@@ -137,17 +78,14 @@ where
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    fn is_stopped(&self) -> bool {
-        self.is_stopped.load(Ordering::Relaxed)
-    }
-
     /// The same, for a state bucket whose lifecycle deletes old payloads, notes and idempotency keys.
     #[must_use]
     pub fn leaving_payloads(self) -> Self {
         Self { deletes_payloads: false, ..self }
     }
 
-    /// The same, telling the subscribers of this topic of links that are down or up again, beside those whom topics name.
+    /// The same, notifying the subscribers of this topic of links that are down or up again, beside those
+    /// whom topics name.
     #[must_use]
     pub fn telling(self, notices_topic: Option<TopicName>) -> Self {
         Self { notices_topic, ..self }
@@ -160,79 +98,93 @@ where
 
     /// Runs once, and ends before `deadline`, a time of [`Clock::monotonic`].
     pub async fn run_until(&self, deadline: Duration) -> Result<WakeReport, WakeError> {
-        let (clock, limits) = (&self.ports.clock, Limits::before(deadline));
+        let WakePorts { state, clock, entropy, .. } = &self.ports;
+        let budget = Budget::until(deadline, &self.is_stopped);
         let began = clock.now();
-        let taken = within(clock, limits.work, self.take_lease()).await.ok_or(WakeError::OutOfTime)?;
-        let Some(lease) = taken.map_err(WakeError::Lease)? else {
+        let taken = timeout_at(clock, budget.work, Lease::take(state, clock, entropy)).await;
+        let Some(lease) = taken.ok_or(WakeError::OutOfTime)?.map_err(WakeError::Lease)? else {
             return Ok(WakeReport { was_busy: true, ..WakeReport::default() });
         };
-        let mut course = Course::new(lease.notes.clone(), began);
-        // Before everything else that reads what is parked, so that nobody sends what is just being moved.
-        let _ = within(clock, limits.begin, Box::pin(self.pull_in(limits, &mut course))).await;
-        let mut holding = Holding::after(course.held_to.take(), course.account.clone());
-        holding.has_pulled_in = course.report.pulled_in > 0;
-        let mut sweep = Sweep::after(course.swept_to.take(), course.beginning(), course.awake_since);
-        let release = Box::pin(self.release_all(limits, &mut course, &mut holding));
-        let others = Box::pin(self.work(limits, &mut sweep));
-        let telling = join(Box::pin(self.tell_links(limits)), Box::pin(self.tell_disabled(limits)));
-        let (ended, (), _) = join3(release, others, telling).await;
-        course.note_held(holding);
-        course.note_swept(sweep);
+        let (checkpoint, report, ended) = self.run_jobs(&lease.checkpoint, began, budget).await;
         // If this hangs the lease lapses by itself.
-        let _ = within(clock, limits.deadline, self.give_back(lease, course.notes())).await;
-        course.report.log();
-        ended.ok_or(WakeError::OutOfTime)?.map_err(WakeError::List).map(|()| course.report)
+        let _ = timeout_at(clock, budget.deadline, lease.give_back(state, checkpoint)).await;
+        report.log();
+        ended.ok_or(WakeError::OutOfTime)?.map_err(WakeError::List).map(|()| report)
     }
 
-    /// Releases what is parked and what is held, side by side or in turn. `None` if what is parked was not released in time.
-    async fn release_all(
+    /// Runs all jobs from this checkpoint; answers the next one.
+    async fn run_jobs(
         &self,
-        limits: Limits,
-        course: &mut Course,
-        holding: &mut Holding,
-    ) -> Option<Result<(), PortError>> {
-        let clock = &self.ports.clock;
-        let speed = self.speed().await;
-        let parked = within(clock, limits.work, self.release_due(speed, limits, course));
-        let held = self.release_waiting(limits, holding);
-        match speed.order(clock.now().minute()) {
+        last: &Checkpoint,
+        began: Timestamp,
+        budget: Budget<'_>,
+    ) -> (Checkpoint, WakeReport, Ended) {
+        let scan = SetBackScan::resume(last, began);
+        let set_back = Box::pin(SetBack::new(&self.ports).run(scan, budget)).await;
+        let mut report = WakeReport { pulled_in: set_back.moved, ..WakeReport::default() };
+        let awake_since = awake_since(last.began_at, last.awake_since, began);
+        let walk = ParkedWalk::resume(last, began);
+        let temporary = Temporary::new(&self.ports, walk.begins_after(), awake_since);
+        let release = Box::pin(self.release(last, walk, budget, &mut report));
+        let others = Box::pin(self.run_others(&temporary, last, budget));
+        let link_notices = LinkNotices::new(&self.ports, self.notices_topic.as_ref());
+        let disabled_notices = DisabledNotices::new(&self.ports);
+        let notices = join(Box::pin(link_notices.run(budget)), Box::pin(disabled_notices.run(budget)));
+        let ((next, ended), swept, _) = join3(release, others, notices).await;
+        report.deleted_topics = swept.swept.topics;
+        report.deleted_subscriptions = swept.swept.subscriptions;
+        let look = set_back.scan;
+        let checkpoint =
+            Checkpoint { look, awake_since, began_at: Some(began), swept_to: swept.swept_to, ..next };
+        (checkpoint, report, ended)
+    }
+
+    /// Releases what is parked and what is held, side by side or in turn. Answers their parts of the
+    /// checkpoint.
+    async fn release(
+        &self,
+        last: &Checkpoint,
+        walk: ParkedWalk,
+        budget: Budget<'_>,
+        report: &mut WakeReport,
+    ) -> (Checkpoint, Ended) {
+        let WakePorts { clock, pressure, .. } = &self.ports;
+        let (account, waits) = (SharedAccount::default(), WaitNotes::new(&self.ports, &self.activity));
+        let objects = Objects::new(&self.ports, &waits);
+        let batches = Batches::new(&objects, clock);
+        let parked = Parked::new(&self.ports, &objects, &batches, &account);
+        let held = Held::new(&self.ports, &batches, &waits, &account);
+        let speed = speed(pressure.state().await.as_deref());
+        let parked = parked.run(walk, speed, budget);
+        let held = held.run(last.held_to.clone(), report.pulled_in > 0, budget);
+        let ((parked, ended), held) = match speed.order(clock.now().minute()) {
             // A backlog that is released in passes takes all the time there is.
-            Order::Together => join(parked, held).await.0,
-            Order::First(Waiting::Parked) => {
-                let ended = parked.await;
-                held.await;
-                ended
-            }
+            Order::Together => join(parked, held).await,
+            Order::First(Waiting::Parked) => (parked.await, held.await),
             Order::First(Waiting::Held) => {
-                held.await;
-                parked.await
+                let held = held.await;
+                (parked.await, held)
             }
-        }
+        };
+        (report.released, report.sent, report.left) = (parked.objects, parked.sent, parked.left);
+        report.was_slowed = parked.was_slowed;
+        (report.held_sent, report.forced_sent, report.held_left) = (held.sent, held.forced, held.left);
+        (Checkpoint { held_to: held.held_to, ..parked.walk.checkpoint() }, ended)
     }
 
-    /// All the work of a run but the release.
-    async fn work(&self, limits: Limits, sweep: &mut Sweep) {
-        let _ = within(&self.ports.clock, limits.work, self.sweep(limits, sweep)).await;
+    /// Runs the jobs that go one after the other.
+    async fn run_others(
+        &self,
+        temporary: &Temporary<'_, P>,
+        last: &Checkpoint,
+        budget: Budget<'_>,
+    ) -> TemporaryRun {
+        let swept = temporary.run(last.swept_to.clone(), budget).await;
         // Last: what is replayed has waited already, and goes on in the next run.
-        self.replay_all(limits).await;
+        Replays::new(&self.ports).run(budget).await;
         if self.deletes_payloads {
-            self.expire(limits).await;
+            CleanUp::new(&self.ports).run(budget).await;
         }
-    }
-}
-
-impl WakeReport {
-    fn log(&self) {
-        let Self { sent, released, left, .. } = *self;
-        if sent + released + left > 0 {
-            tracing::info!(sent, released, left, "parked deliveries released");
-        }
-        let Self { held_sent, forced_sent, held_left, .. } = *self;
-        if held_sent + forced_sent + held_left > 0 {
-            tracing::info!(held_sent, forced_sent, held_left, "held deliveries released");
-        }
-        if self.pulled_in > 0 {
-            tracing::info!(objects = self.pulled_in, "the clock was set back: parked deliveries due earlier");
-        }
+        swept
     }
 }

@@ -75,7 +75,7 @@ pub type AwsDrainPost = DrainPost<S3Store, SystemClock>;
 pub type AwsDeadLetters = DeadLetters<Queue, S3Store, S3Store, SystemClock, SystemEntropy>;
 
 /// wake, as it is wired here.
-pub type AwsWake = Wake<Queue, S3Store, S3Store, SystemClock, SystemEntropy>;
+pub type AwsWake = Wake<Bundle<Queue, S3Store, S3Store, Webhooks, SystemClock, SystemEntropy>>;
 
 /// monitor, as it is wired here.
 pub type AwsMonitor =

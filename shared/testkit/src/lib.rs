@@ -7,6 +7,7 @@ pub mod endpoint;
 pub mod entropy;
 pub mod faulty;
 pub mod memory;
+mod memory_store;
 pub mod recorded;
 
 pub use clock::ManualClock;

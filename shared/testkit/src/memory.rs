@@ -1,7 +1,6 @@
 //! The queue and the store in memory, as plainly as can be: the model that the conformance suite itself is tried
 //! against.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,10 +10,11 @@ use posthaste_core::model::endpoint::EndpointUrl;
 use posthaste_core::model::time::Timestamp;
 
 use posthaste_ports::{
-    Clock, ETag, ErrorKind, ListPage, MessageId, Object, ObjectMeta, ObjectStore, OutgoingMessage, PortError,
-    PutCondition, QueueCounts, QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
-    ReceivedMessage, Revalidated, Successor, WebhookRequest, validate,
+    Clock, ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,
+    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor, WebhookRequest, validate,
 };
+
+pub use crate::memory_store::MemoryStore;
 
 /// How often a message may be received before it goes to the redrive queue.
 pub const MAX_RECEIVE_COUNT: u32 = 3;
@@ -73,6 +73,16 @@ impl MemoryQueue {
 
     pub fn now(&self) -> Timestamp {
         Timestamp::EPOCH + self.world.lock().unwrap().elapsed
+    }
+
+    /// The bodies of this queue's messages, in the order in which they were sent. They leave the queue.
+    pub fn take_bodies(&self) -> Vec<Bytes> {
+        let mut world = self.world.lock().unwrap();
+        let (own, others) =
+            std::mem::take(&mut world.messages).into_iter().partition(|stored| stored.queue == self.name);
+        world.messages = others;
+        let own: Vec<Stored> = own;
+        own.into_iter().map(|stored| stored.message.body).collect()
     }
 }
 
@@ -241,63 +251,5 @@ impl Clock for SetClock {
 
     fn sleep(&self, _: Duration) -> impl Future<Output = ()> + Send {
         std::future::pending()
-    }
-}
-
-/// A store; clones share it.
-#[derive(Debug, Clone, Default)]
-pub struct MemoryStore(Arc<Mutex<(u64, BTreeMap<String, Object>)>>);
-
-impl ObjectStore for MemoryStore {
-    async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
-        validate::key(key).map_err(|e| e.at("get"))?;
-        Ok(self.0.lock().unwrap().1.get(key).cloned())
-    }
-
-    async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
-        Ok(match self.get(key).await? {
-            None => Revalidated::Missing,
-            Some(object) if object.etag == *known => Revalidated::Unchanged,
-            Some(object) => Revalidated::Changed(object),
-        })
-    }
-
-    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
-        validate::key(key).map_err(|e| e.at("put"))?;
-        let (versions, objects) = &mut *self.0.lock().unwrap();
-        let holds = match condition {
-            PutCondition::Always => true,
-            PutCondition::IfAbsent => !objects.contains_key(key),
-            PutCondition::IfMatch(known) => objects.get(key).is_some_and(|object| object.etag == known),
-        };
-        if !holds {
-            return Err(PortError::new("put", ErrorKind::PreconditionFailed));
-        }
-        *versions += 1;
-        let etag = ETag(versions.to_string());
-        objects.insert(key.to_owned(), Object { bytes, etag: etag.clone() });
-        Ok(etag)
-    }
-
-    async fn delete(&self, key: &str) -> Result<(), PortError> {
-        validate::key(key).map_err(|e| e.at("delete"))?;
-        self.0.lock().unwrap().1.remove(key);
-        Ok(())
-    }
-
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
-        validate::page(max).map_err(|e| e.at("list"))?;
-        let objects = &self.0.lock().unwrap().1;
-        let mut matching = objects
-            .iter()
-            .filter(|(key, _)| key.starts_with(prefix) && key.as_str() > after.unwrap_or_default());
-        let meta = |(key, object): (&String, &Object)| ObjectMeta {
-            key: key.clone(),
-            size: object.bytes.len() as u64,
-            modified_at: Timestamp::EPOCH,
-        };
-        let objects: Vec<_> = matching.by_ref().take(max).map(meta).collect();
-        let next_after = matching.next().and(objects.last()).map(|last| last.key.clone());
-        Ok(ListPage { objects, next_after })
     }
 }

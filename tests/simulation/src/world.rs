@@ -22,8 +22,8 @@ use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_ports::{
-    BatchResponse, Clock, DrainSource, ObjectStore, OutgoingMessage, PutCondition, QueueName, QueueReceiver,
-    QueueSender, ReceivedMessage,
+    BatchResponse, Bundle, Clock, DrainSource, ObjectStore, OutgoingMessage, PutCondition, QueueName,
+    QueueReceiver, QueueSender, ReceivedMessage,
 };
 use posthaste_services::{DrainMeter, LinkHealth, PressureReader, Registry};
 use posthaste_testkit::faulty::Plan;
@@ -75,7 +75,7 @@ pub struct World {
     faults: Faults,
     dead_letters: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
     redrive: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
-    wake: Wake<Queue, State, Bucket, ManualClock, SeededEntropy>,
+    wake: Wake<Bundle<Queue, State, Bucket, ScriptedEndpoint, ManualClock, SeededEntropy>>,
     created: Mutex<Created>,
     folder: TempDir,
 }

@@ -71,9 +71,9 @@ async fn a_run_whose_list_fails_in_the_middle_leaves_how_far_it_came() {
     lists.store(false, Ordering::Relaxed);
     // The first page held three objects, the last of 05:05.
     assert_eq!(world.lease().await["openFromMinute"], (world.clock.now().minute() - 60));
-    assert_eq!(world.store.under(layout::PARKED).len(), 2);
+    assert_eq!(world.store.keys(layout::PARKED).len(), 2);
     world.wake.run().await.unwrap();
-    assert_eq!(world.store.under(layout::PARKED).len(), 0);
+    assert_eq!(world.store.keys(layout::PARKED).len(), 0);
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn an_object_that_cannot_be_understood_holds_no_list_back() {
     world.write(&key, Bytes::from_static(b"{")).await;
     assert_eq!(world.run_after(HOUR).await.left, 1);
     assert_eq!(world.begun_after(MINUTE).await, [Some(from("2026-03-07T04:55:00Z"))]);
-    assert_eq!(world.store.under(layout::PARKED), [key]);
+    assert_eq!(world.store.keys(layout::PARKED), [key]);
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn an_object_that_was_written_late_is_released_within_a_day() {
     world.write(&late, render_parked(&[Bytes::from_static(b"\"late\"")])).await;
     assert_eq!(world.run_after(22 * HOUR + 59 * MINUTE).await.released, 0);
     assert_eq!(world.run_after(MINUTE).await.released, 1);
-    assert_eq!(world.queue.take(), ["\"late\""]);
+    assert_eq!(world.queue.take_bodies(), ["\"late\""]);
     // Then it is a day again. With the other day, what is due later is looked at as well.
     assert_eq!(world.begun_after(MINUTE).await.len(), 1);
     let later = Some(from("2026-03-09T04:08:00Z"));
@@ -139,7 +139,7 @@ async fn what_a_clock_that_was_ahead_left_hides_nothing() {
     world.park(Duration::ZERO, "due", 1).await;
     assert_eq!(world.begun_after(Duration::ZERO).await, [Some(from("2026-03-07T03:55:00Z")), None]);
     assert_eq!(world.lease().await["openFromMinute"], now.minute());
-    assert_eq!(world.queue.take().len(), 1);
+    assert_eq!(world.queue.take_bodies().len(), 1);
 }
 
 #[tokio::test]

@@ -47,10 +47,10 @@ async fn what_was_sent_before_a_send_that_hangs_is_not_sent_again() {
     world.park(Duration::ZERO, "x", 200).await;
     let (ended, took) = run(&world).await;
     assert_eq!((ended.unwrap().left, took < RUN), (1, true), "{took:?}");
-    assert_eq!(world.queue.take().len(), 150);
+    assert_eq!(world.queue.take_bodies().len(), 150);
     let report = world.run_after(Duration::from_secs(5)).await;
     assert_eq!((report.was_busy, report.sent), (false, 120));
-    let rest: BTreeSet<_> = world.queue.take().into_iter().collect();
+    let rest: BTreeSet<_> = world.queue.take_bodies().into_iter().collect();
     assert!(!rest.contains("\"x-0\"".as_bytes()) && rest.contains("\"x-199\"".as_bytes()));
 }
 
@@ -86,5 +86,5 @@ async fn a_run_with_no_time_left_begins_nothing() {
     world.clock.advance(Duration::from_mins(1));
     let report = world.wake.run_until(world.clock.monotonic() + Duration::from_secs(10)).await;
     assert!(matches!(report, Err(WakeError::List(_))), "{report:?}");
-    assert_eq!(world.queue.take().len(), 0);
+    assert_eq!(world.queue.take_bodies().len(), 0);
 }

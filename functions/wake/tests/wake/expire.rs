@@ -26,9 +26,9 @@ fn ago(world: &World, age: Duration) -> Timestamp {
 async fn is_deleted(prefix: &str, key: impl Fn(Timestamp) -> String, age: Duration) -> bool {
     let world = on_the_hour(&Plan::none());
     let written = ago(&world, age);
-    world.store.write_at(&key(written), "{}".into(), written);
+    world.store.write_at(&key(written), "{}", written);
     world.run_after(Duration::ZERO).await;
-    world.store.under(prefix).is_empty()
+    world.store.keys(prefix).is_empty()
 }
 
 async fn check(prefix: &str, key: impl Fn(Timestamp) -> String, kept: Duration) {
@@ -69,11 +69,11 @@ async fn a_kind_that_cannot_be_listed_holds_up_no_other() {
         });
         let world = on_the_hour(&plan);
         for key in ["replays/20200101T000000Z-x.json", "late/orders.billing/k-0", "payloads/20200101/x"] {
-            world.store.write_at(key, "{}".into(), Timestamp::EPOCH);
+            world.store.write_at(key, "{}", Timestamp::EPOCH);
         }
         world.run_after(Duration::ZERO).await;
-        let left = ["replays/", "late/", "payloads/"].map(|prefix| world.store.under(prefix).len());
+        let left = ["replays/", "late/", "payloads/"].map(|prefix| world.store.keys(prefix).len());
         assert_eq!(left.iter().sum::<usize>(), 1, "{broken}");
-        assert_eq!(world.store.under(broken).len(), 1, "{broken}");
+        assert_eq!(world.store.keys(broken).len(), 1, "{broken}");
     }
 }

@@ -32,11 +32,8 @@ async fn all_that_is_parked_for_it_goes_and_nothing_else() {
     }
     world.write(MARK, Bytes::new()).await;
     let report = world.run_after(Duration::ZERO).await;
-    assert_eq!((report.forced_sent, world.queue.take().len()), (10, 10));
-    assert_eq!(
-        (world.store.under(layout::PARKED), world.store.under(layout::FORCING).len()),
-        (vec![other], 0)
-    );
+    assert_eq!((report.forced_sent, world.queue.take_bodies().len()), (10, 10));
+    assert_eq!((world.store.keys(layout::PARKED), world.store.keys(layout::FORCING).len()), (vec![other], 0));
 }
 
 #[tokio::test]
@@ -64,7 +61,7 @@ async fn a_walk_that_does_not_come_to_the_end_goes_on_in_the_next_run() {
     let mark = world.store.get(MARK).await.unwrap().unwrap();
     assert!(std::str::from_utf8(&mark.bytes).unwrap().contains("orders.other/59.json"), "{mark:?}");
     assert_eq!(world.run_after(Duration::from_mins(1)).await.forced_sent, 1);
-    assert_eq!(world.store.under(layout::FORCING).len(), 0);
+    assert_eq!(world.store.keys(layout::FORCING).len(), 0);
 }
 
 #[tokio::test]
@@ -85,7 +82,7 @@ async fn what_was_pulled_in_behind_a_walk_is_forced_as_well() {
     world.clock.set_back(6 * HOUR);
     let report = world.run_after(Duration::from_mins(1)).await;
     assert_eq!((report.pulled_in, report.forced_sent), (1, 1));
-    assert_eq!(world.store.under(layout::FORCING).len(), 0);
+    assert_eq!(world.store.keys(layout::FORCING).len(), 0);
 }
 
 #[tokio::test]
@@ -96,15 +93,15 @@ async fn a_mark_that_was_written_again_meanwhile_stays_for_a_walk_of_its_own() {
     world.write(MARK, mark.clone()).await;
     let plan = Plan::by(move |effect| {
         if effect.operation == Operation::Delete && effect.key.starts_with(layout::PARKED) {
-            store.write_now(MARK, mark.clone());
+            store.write(MARK, mark.clone());
         }
         None
     });
     let wake = world.failing(&plan);
     assert_eq!(wake.run().await.unwrap().forced_sent, 1);
-    assert_eq!(world.store.under(layout::FORCING).len(), 1);
+    assert_eq!(world.store.keys(layout::FORCING).len(), 1);
     world.run_after(Duration::from_mins(1)).await;
-    assert_eq!(world.store.under(layout::FORCING).len(), 0);
+    assert_eq!(world.store.keys(layout::FORCING).len(), 0);
 }
 
 #[tokio::test]
@@ -119,5 +116,5 @@ async fn what_the_queue_does_not_take_is_forced_in_the_next_run() {
     world.write(MARK, Bytes::new()).await;
     assert_eq!(world.run_after(Duration::ZERO).await.forced_sent, 0);
     let report = world.second().run().await.unwrap();
-    assert_eq!((report.forced_sent, world.store.under(layout::FORCING).len()), (5, 0));
+    assert_eq!((report.forced_sent, world.store.keys(layout::FORCING).len()), (5, 0));
 }

@@ -20,8 +20,8 @@ use posthaste_testkit::{Fault, Plan};
 use posthaste_wake::WakeReport;
 use serde_json::{Value, json};
 
-use crate::store::Store;
 use crate::world::World;
+use posthaste_testkit::memory::MemoryStore;
 
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
@@ -86,10 +86,10 @@ fn sent(world: &World) -> Vec<String> {
         let text = std::str::from_utf8(body).unwrap().trim_matches('"').to_owned();
         text.split('-').next().unwrap().to_owned()
     };
-    world.queue.take().iter().map(owner).collect()
+    world.queue.take_bodies().iter().map(owner).collect()
 }
 
-fn links(world: &World) -> LinkHealth<Store, posthaste_testkit::ManualClock> {
+fn links(world: &World) -> LinkHealth<MemoryStore, posthaste_testkit::ManualClock> {
     LinkHealth::new(world.store.clone(), world.clock.clone(), HealthSettings::default())
 }
 
@@ -155,13 +155,13 @@ async fn a_hundred_thousand_go_in_order_of_age_in_twelve_runs_and_with_few_reque
         hold(&world, "one", HOUR + n * MINUTE, &format!("{n:03}"), 200).await;
     }
     let mut runs = 0;
-    while !world.store.under(layout::HELD).is_empty() {
+    while !world.store.keys(layout::HELD).is_empty() {
         runs += 1;
         assert!(run(&world, 42).await.held_sent <= 42 * 200);
         // The time that a run is not at work.
         world.clock.advance(Duration::from_secs(18));
     }
-    let bodies = world.queue.take();
+    let bodies = world.queue.take_bodies();
     let objects: Vec<_> =
         bodies.chunks(200).map(|pass| pass.iter().map(|body| body.slice(..8)).max()).collect();
     assert_eq!((bodies.len(), objects.is_sorted()), (100_000, true));
@@ -175,11 +175,11 @@ async fn what_expires_first_goes_first_and_an_object_of_which_a_part_went_keeps_
     let late = hold(&world, "one", 2 * HOUR, "late", 150).await;
     hold(&world, "one", HOUR, "soon", 150).await;
     run(&world, 1).await;
-    let bodies = world.queue.take();
+    let bodies = world.queue.take_bodies();
     assert!(bodies[..150].iter().all(|body| body.starts_with(b"\"one-soon")));
-    assert_eq!((bodies.len(), world.store.under(layout::HELD)), (200, vec![late]));
+    assert_eq!((bodies.len(), world.store.keys(layout::HELD)), (200, vec![late]));
     run(&world, 1).await;
-    let bodies = world.queue.take();
+    let bodies = world.queue.take_bodies();
     assert_eq!((bodies.len(), &bodies[0][..]), (100, &b"\"one-late-50\""[..]));
 }
 
@@ -193,7 +193,7 @@ async fn every_folder_and_every_object_is_found_however_short_the_pages_are() {
     }
     let report = run(&world, 1).await;
     assert_eq!((report.held_sent, report.held_left), (56, 0));
-    assert_eq!(world.store.under(layout::HELD), Vec::<String>::new());
+    assert_eq!(world.store.keys(layout::HELD), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -241,7 +241,7 @@ async fn an_object_that_cannot_be_understood_stays_and_keeps_no_other() {
     world.write("held/foreign", Bytes::new()).await;
     let report = run(&world, 3).await;
     assert_eq!((report.held_sent, report.held_left), (3, 1));
-    assert_eq!(world.store.under(layout::HELD), ["held/foreign".to_owned(), broken]);
+    assert_eq!(world.store.keys(layout::HELD), ["held/foreign".to_owned(), broken]);
 }
 
 #[tokio::test]
@@ -255,7 +255,7 @@ async fn a_queue_that_takes_nothing_ends_it_and_the_next_run_goes_on() {
     }
     let report = run(&world, 5).await;
     // Three have a turn at once, which is what a pass has room for.
-    assert_eq!((report.held_sent, report.held_left, world.queue.take().len()), (0, 3, 0));
+    assert_eq!((report.held_sent, report.held_left, world.queue.take_bodies().len()), (0, 3, 0));
     assert_eq!(world.second().run().await.unwrap().held_sent, 20);
 }
 

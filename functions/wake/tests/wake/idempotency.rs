@@ -17,7 +17,7 @@ fn world(ages: &[Duration]) -> World {
     for (number, age) in ages.iter().enumerate() {
         let written = (world.clock.now() + NEXT).as_millis() - u64::try_from(age.as_millis()).unwrap();
         let key = format!("idempotency/orders/{number}");
-        world.store.write_at(&key, "{}".into(), Timestamp::from_millis(written));
+        world.store.write_at(&key, "{}", Timestamp::from_millis(written));
     }
     world
 }
@@ -25,7 +25,7 @@ fn world(ages: &[Duration]) -> World {
 async fn check(age: Duration, later: Duration, is_deleted: bool) {
     let world = world(&[age]);
     world.run_after(later).await;
-    assert_eq!(world.store.under("idempotency/").is_empty(), is_deleted, "{age:?} {later:?}");
+    assert_eq!(world.store.keys("idempotency/").is_empty(), is_deleted, "{age:?} {later:?}");
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn a_key_that_was_claimed_anew_since_it_was_listed_stays() {
     world.store.write_at("idempotency/orders/claimed", claim(now), listed);
     world.store.write_at("idempotency/orders/over", claim(listed), listed);
     world.run_after(NEXT).await;
-    assert_eq!(world.store.under("idempotency/"), ["idempotency/orders/claimed"]);
+    assert_eq!(world.store.keys("idempotency/"), ["idempotency/orders/claimed"]);
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn old_keys_go_from_every_page_and_young_ones_stay() {
     let (old, young) = (Duration::from_hours(30), Duration::from_hours(3));
     let world = world(&[old, young, old, old, old, young, old, old]);
     world.run_after(NEXT).await;
-    assert_eq!(world.store.under("idempotency/"), ["idempotency/orders/1", "idempotency/orders/5"]);
+    assert_eq!(world.store.keys("idempotency/"), ["idempotency/orders/1", "idempotency/orders/5"]);
 }
 
 #[tokio::test]
@@ -71,5 +71,5 @@ async fn where_the_bucket_s_lifecycle_deletes_wake_does_not() {
     let world = world(&[Duration::from_hours(168)]);
     world.clock.advance(NEXT);
     world.second().leaving_payloads().run().await.unwrap();
-    assert_eq!(world.store.under("idempotency/").len(), 1);
+    assert_eq!(world.store.keys("idempotency/").len(), 1);
 }

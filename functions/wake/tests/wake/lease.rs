@@ -12,5 +12,5 @@ async fn of_two_runs_that_begin_in_one_millisecond_one_goes_on() {
     let (one, other) = tokio::join!(world.wake.run(), second.run());
     let (one, other) = (one.unwrap(), other.unwrap());
     assert_eq!((one.was_busy, other.was_busy), (false, true));
-    assert_eq!(world.queue.take().len(), 3);
+    assert_eq!(world.queue.take_bodies().len(), 3);
 }

@@ -11,8 +11,6 @@ mod idempotency;
 mod lease;
 mod pages;
 mod pressure;
-mod queue;
 mod set_back;
-mod store;
 mod temporary;
 mod world;

@@ -7,8 +7,7 @@ use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_ports::Clock;
 
-use crate::store::SHORT_PAGE;
-use crate::world::World;
+use crate::world::{SHORT_PAGE, World};
 
 #[tokio::test]
 async fn everything_due_is_released_however_short_the_pages_are() {
@@ -19,7 +18,7 @@ async fn everything_due_is_released_however_short_the_pages_are() {
     let later = world.park(Duration::from_mins(1), "later", 1).await;
     let report = world.run_after(Duration::ZERO).await;
     assert_eq!((report.released, report.sent, report.left), (10, 20, 0));
-    assert_eq!(world.store.under(layout::PARKED), [later]);
+    assert_eq!(world.store.keys(layout::PARKED), [later]);
 }
 
 #[tokio::test]
@@ -33,6 +32,6 @@ async fn every_old_payload_is_deleted_however_short_the_pages_are() {
         }
         let wake = if leaves { world.second().leaving_payloads() } else { world.second() };
         wake.run().await.unwrap();
-        assert_eq!(world.store.under(layout::PAYLOADS).len(), expected, "{leaves}");
+        assert_eq!(world.store.keys(layout::PAYLOADS).len(), expected, "{leaves}");
     }
 }

@@ -128,7 +128,7 @@ async fn at_medium_of_the_drain_time_each_place_sends_a_part_in_a_run() {
         press(&world, queue(100, 60)).await;
         assert_eq!(sent(&run(&world).await), expected);
     }
-    assert_eq!(world.store.under("parked/").len() + world.store.under("held/").len(), 0);
+    assert_eq!(world.store.keys("parked/").len() + world.store.keys("held/").len(), 0);
 }
 
 #[tokio::test]
@@ -253,7 +253,7 @@ async fn a_run_that_cannot_list_the_next_page_says_how_far_it_looked_for_what_ha
     assert!(matches!(ended, Err(WakeError::List(_))), "{ended:?}");
     let reached = world.lease().await["expiredTo"].as_str().map(str::to_owned);
     assert!(reached.is_some_and(|reached| reached < last && reached.contains("/c")));
-    assert_eq!(world.store.under(layout::PARKED), [last]);
+    assert_eq!(world.store.keys(layout::PARKED), [last]);
 }
 
 #[tokio::test]
@@ -264,7 +264,7 @@ async fn an_object_that_cannot_be_read_takes_no_other_s_place_at_high() {
     wait_for_an_hour(&world, Place::Parked, "one", "b", 1).await;
     press(&world, queue(20_000, 1_000)).await;
     assert_eq!(run(&world).await.sent, 1);
-    assert_eq!(world.store.under("parked/"), [broken]);
+    assert_eq!(world.store.keys("parked/"), [broken]);
 }
 
 #[tokio::test]
@@ -292,7 +292,7 @@ async fn at_high_what_is_held_for_each_subscription_has_its_turn_beside_retries_
             run(&world).await;
         }
         for folder in 0..folders {
-            let left = world.store.under(&format!("held/orders.s{folder}/")).len();
+            let left = world.store.keys(&format!("held/orders.s{folder}/")).len();
             assert!(left < 60, "{folder} of {folders}, forced: {is_forced}");
         }
     };

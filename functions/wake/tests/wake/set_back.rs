@@ -12,8 +12,7 @@ use posthaste_testkit::recorded::Operation;
 use posthaste_testkit::{Fault, Plan};
 use posthaste_wake::WakeReport;
 
-use crate::store::SHORT_PAGE;
-use crate::world::{World, key};
+use crate::world::{SHORT_PAGE, World, key};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
@@ -29,7 +28,7 @@ async fn park(world: &World, wait: Duration, id: &str) {
 /// For how many minutes each object waits from now, in their order.
 fn waits(world: &World) -> Vec<u64> {
     let now = world.clock.now().minute();
-    let due = world.store.under(layout::PARKED);
+    let due = world.store.keys(layout::PARKED);
     due.iter().map(|key| layout::parked_due_minute(key).unwrap().saturating_sub(now)).collect()
 }
 
@@ -52,7 +51,7 @@ async fn each_delivery_waits_from_now_as_long_as_it_was_to_wait() {
     assert_eq!(waits(&world), [20, 119, 180]);
     assert_eq!(world.run_after(19 * MINUTE).await.sent, 0);
     assert_eq!(world.run_after(MINUTE).await.sent, 1);
-    assert_eq!(world.queue.take(), ["\"a\""]);
+    assert_eq!(world.queue.take_bodies(), ["\"a\""]);
     assert_eq!(world.run_after(160 * MINUTE).await.sent, 2);
     assert_eq!(waits(&world), Vec::<u64>::new());
 }

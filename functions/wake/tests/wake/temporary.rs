@@ -15,8 +15,8 @@ use posthaste_ports::{Clock, ErrorKind, ObjectStore};
 use posthaste_testkit::{Fault, ManualClock, Operation, Plan};
 use serde_json::{Value, json};
 
-use crate::store::Store;
 use crate::world::World;
+use posthaste_testkit::memory::MemoryStore;
 
 const MINUTE: Duration = Duration::from_mins(1);
 const TOPIC: &str = "topics/orders.json";
@@ -80,7 +80,7 @@ async fn note(world: &World, key: &str, at: Timestamp) {
 }
 
 /// The names of the topic's subscriptions; `None` if there is no topic.
-async fn subscriptions(store: &Store) -> Option<Vec<String>> {
+async fn subscriptions(store: &MemoryStore) -> Option<Vec<String>> {
     let object = store.get(TOPIC).await.unwrap()?;
     let record = TopicRecord::parse(&object.bytes).unwrap();
     if record.deleted_at.is_some() {
@@ -104,7 +104,7 @@ async fn a_subscription_is_deleted_when_its_time_has_come() {
     assert_eq!(subscriptions(&world.store).await, Some(vec![]));
     // The topic is not temporary any more, and is not looked at again.
     assert_eq!(deleted_after(&world, MINUTE).await, (0, 0));
-    assert_eq!(world.store.under("temporary/"), Vec::<String>::new());
+    assert_eq!(world.store.keys("temporary/"), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn a_subscription_is_deleted_when_it_is_idle_and_not_before() {
     assert_eq!(deleted_after(&world, 14 * MINUTE).await, (0, 0));
     assert_eq!(deleted_after(&world, MINUTE).await, (0, 1));
     assert_eq!(subscriptions(&world.store).await, Some(vec![]));
-    assert_eq!(world.store.under("activity/"), Vec::<String>::new());
+    assert_eq!(world.store.keys("activity/"), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -230,10 +230,10 @@ async fn a_topic_that_is_idle_goes_with_its_subscriptions() {
     note(&world, "activity/orders", world.clock.now() + MINUTE).await;
     assert_eq!(deleted_after(&world, 10 * MINUTE).await, (0, 0));
     assert_eq!(deleted_after(&world, MINUTE).await, (1, 0));
-    assert_eq!(world.store.under("topics/"), Vec::<String>::new());
+    assert_eq!(world.store.keys("topics/"), Vec::<String>::new());
     world.run_after(MINUTE).await;
     for prefix in ["temporary/", "activity/"] {
-        assert_eq!(world.store.under(prefix), Vec::<String>::new());
+        assert_eq!(world.store.keys(prefix), Vec::<String>::new());
     }
 }
 
@@ -251,9 +251,9 @@ fn raced(
     operation: Operation,
     key: &'static str,
     nth: usize,
-    write: impl Fn(&Store) + Send + Sync + 'static,
+    write: impl Fn(&MemoryStore) + Send + Sync + 'static,
 ) -> World {
-    let shared: Arc<std::sync::OnceLock<Store>> = Arc::default();
+    let shared: Arc<std::sync::OnceLock<MemoryStore>> = Arc::default();
     let (seen, store) = (AtomicUsize::new(0), shared.clone());
     let plan = Plan::by(move |effect| {
         let is_it = effect.operation == operation && effect.key == key;
@@ -271,7 +271,7 @@ fn raced(
 async fn what_is_used_between_the_first_look_and_the_second_stays() {
     let world = raced(Operation::Get, "activity/orders", 1, |store| {
         let used = Timestamp::parse("2026-03-07T05:00:00Z").unwrap();
-        store.write_now("activity/orders", ActivityNote::new(used).render());
+        store.write("activity/orders", ActivityNote::new(used).render());
     });
     with_idle_topic(&world).await;
     assert_eq!(deleted_after(&world, 60 * MINUTE).await, (0, 0));
@@ -283,7 +283,7 @@ async fn a_write_that_comes_before_the_deletion_wins() {
     let world = raced(Operation::Put, TOPIC, 0, |store| {
         let now = Timestamp::parse("2026-03-07T05:00:00Z").unwrap();
         let settings = json!({ "autoDeleteOnIdle": "P1D" });
-        store.write_now(TOPIC, record(now, settings).render());
+        store.write(TOPIC, record(now, settings).render());
     });
     with_idle_topic(&world).await;
     assert_eq!(deleted_after(&world, 60 * MINUTE).await, (0, 0));
@@ -302,18 +302,18 @@ async fn a_deletion_that_was_cut_short_is_finished_later() {
     let world = World::with(&plan, &Plan::none());
     with_idle_topic(&world).await;
     assert_eq!(deleted_after(&world, 10 * MINUTE).await, (1, 0));
-    assert_eq!((subscriptions(&world.store).await, world.store.under("topics/").len()), (None, 1));
+    assert_eq!((subscriptions(&world.store).await, world.store.keys("topics/").len()), (None, 1));
     world.run_after(MINUTE).await;
-    assert_eq!(world.store.under("topics/").len(), 1, "somebody may still be about to remove it");
+    assert_eq!(world.store.keys("topics/").len(), 1, "somebody may still be about to remove it");
     world.run_after(MINUTE).await;
-    assert_eq!(world.store.under("topics/"), Vec::<String>::new());
+    assert_eq!(world.store.keys("topics/"), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn a_topic_made_anew_while_an_old_deletion_is_finished_stays() {
     let world = raced(Operation::Put, TOPIC, 0, |store| {
         let now = Timestamp::parse("2026-03-07T05:00:00Z").unwrap();
-        store.write_now(TOPIC, record(now, json!({ "autoDeleteOnIdle": "P1D" })).render());
+        store.write(TOPIC, record(now, json!({ "autoDeleteOnIdle": "P1D" })).render());
     });
     with_idle_topic(&world).await;
     let now = world.clock.now();
@@ -358,7 +358,7 @@ async fn what_cannot_be_read_is_not_deleted() {
         with_idle_topic(&world).await;
         world.write(key, "?".into()).await;
         assert_eq!(deleted_after(&world, 60 * MINUTE).await, (0, 0), "{key}");
-        assert_eq!(world.store.under("topics/").len(), 1, "{key}");
+        assert_eq!(world.store.keys("topics/").len(), 1, "{key}");
     };
     check("activity/orders").await;
     check(TOPIC).await;
@@ -368,11 +368,11 @@ async fn what_cannot_be_read_is_not_deleted() {
 async fn a_topic_that_is_temporary_again_keeps_its_name_on_the_list() {
     let world = raced(Operation::Delete, NAME, 0, |store| {
         let now = Timestamp::parse("2026-03-07T05:00:00Z").unwrap();
-        store.write_now(TOPIC, record(now, json!({ "autoDeleteOnIdle": "P1D" })).render());
+        store.write(TOPIC, record(now, json!({ "autoDeleteOnIdle": "P1D" })).render());
     });
     let now = world.clock.now();
     world.write(TOPIC, record(now, json!({})).render()).await;
     world.write(NAME, "".into()).await;
     world.run_after(MINUTE).await;
-    assert_eq!(world.store.under("temporary/"), [NAME]);
+    assert_eq!(world.store.keys("temporary/"), [NAME]);
 }

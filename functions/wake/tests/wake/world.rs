@@ -8,24 +8,29 @@ use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
-use posthaste_ports::{Clock, ObjectStore, PutCondition};
+use posthaste_ports::{Bundle, Clock, ObjectStore, PutCondition};
 use posthaste_services::{LinkHealth, PressureReader, Registry};
+use posthaste_testkit::endpoint::MemoryEndpoint;
+use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{Faulty, ManualClock, Plan, SeededEntropy};
 use posthaste_wake::{Wake, WakePorts, WakeReport};
 use serde_json::Value;
 
-use crate::queue::Queue;
-use crate::store::Store;
+type Store = Faulty<MemoryStore>;
 
-pub(crate) type TestWake = Wake<Faulty<Queue>, Faulty<Store>, Faulty<Store>, ManualClock, SeededEntropy>;
+pub(crate) type TestWake =
+    Wake<Bundle<Faulty<MemoryQueue>, Store, Store, MemoryEndpoint, ManualClock, SeededEntropy>>;
+
+/// Most objects of a page, whatever is asked for.
+pub(crate) const SHORT_PAGE: usize = 3;
 
 /// How long a run may take.
 pub(crate) const RUN: Duration = Duration::from_secs(55);
 
 pub(crate) struct World {
     pub(crate) clock: ManualClock,
-    pub(crate) store: Store,
-    pub(crate) queue: Queue,
+    pub(crate) store: MemoryStore,
+    pub(crate) queue: MemoryQueue,
     pub(crate) wake: TestWake,
 }
 
@@ -37,7 +42,7 @@ impl World {
     /// A world in which the store and the queue fail by these plans.
     pub(crate) fn with(store_plan: &Plan, queue_plan: &Plan) -> Self {
         let clock = ManualClock::new(Timestamp::parse("2026-03-07T04:05:00Z").unwrap());
-        let (store, queue) = (Store::default(), Queue::default());
+        let (store, queue) = (MemoryStore::like_s3(SHORT_PAGE), MemoryQueue::default());
         let wake = wake(&clock, &store, store_plan, &queue, queue_plan, 1);
         Self { clock, store, queue, wake }
     }
@@ -72,9 +77,9 @@ impl World {
 
     /// After which keys the listings of one run began, `later` than now.
     pub(crate) async fn begun_after(&self, later: Duration) -> Vec<Option<String>> {
-        self.store.take_begun();
+        self.store.take_listed(layout::PARKED);
         self.run_after(later).await;
-        self.store.take_begun()
+        self.store.take_listed(layout::PARKED)
     }
 
     /// The lease as it is stored.
@@ -97,9 +102,9 @@ pub(crate) fn key(due: Timestamp, id: &str) -> String {
 
 fn wake(
     clock: &ManualClock,
-    store: &Store,
+    store: &MemoryStore,
     store_plan: &Plan,
-    queue: &Queue,
+    queue: &MemoryQueue,
     queue_plan: &Plan,
     seed: u64,
 ) -> TestWake {

@@ -39,7 +39,8 @@ type Webhooks = HyperWebhookClient<SystemClock>;
 type Embedded = Bundle<Queue, StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
 pub(super) type EmbeddedDeliver = Deliver<Embedded>;
 pub(super) type EmbeddedDeadLetters = DeadLetters<Queue, StateStore, FileStore, SystemClock, SystemEntropy>;
-pub(super) type EmbeddedWake = Wake<Queue, StateStore, FileStore, SystemClock, SystemEntropy>;
+pub(super) type EmbeddedWake =
+    Wake<Bundle<Queue, StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>>;
 pub(super) type EmbeddedPublish = Publish<Queue, StateStore, SystemClock, SystemEntropy>;
 pub(super) type EmbeddedManage = Manage<Embedded>;
 

@@ -53,8 +53,8 @@ const FORMAT: Format = Format { name: "the record of a replay", newest: VERSION_
 /// The version of a replay without an identity that leaves out what is former: one of an older program.
 const VERSION_1: u32 = 1;
 
-/// The version of one with an identity. An older program would send on what was accepted for another creation of the
-/// subscription: it leaves such a replay to a newer one.
+/// The version of one with an identity. An older program would send on what was accepted for another creation
+/// of the subscription: it leaves such a replay to a newer one.
 const VERSION_2: u32 = 2;
 
 /// A replay.
@@ -69,8 +69,8 @@ pub struct ReplayRecord {
     pub topic: TopicName,
     /// The subscription.
     pub subscription: SubscriptionName,
-    /// The creation of the subscription for which it was asked; `None` where an older program wrote it down, or the
-    /// subscription had no identity.
+    /// The creation of the subscription for which it was asked; `None` where an older program wrote it down,
+    /// or the subscription had no identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
     /// What was asked for.

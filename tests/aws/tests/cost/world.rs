@@ -81,7 +81,7 @@ pub(crate) struct World {
     publish: Arc<Publish<Queue, Store, ManualClock, SeededEntropy>>,
     deliver: Deliver<Bundle<Queue, Store, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>>,
     drain: DrainPost<Store, ManualClock>,
-    wake: Wake<Queue, Store, Store, ManualClock, SeededEntropy>,
+    wake: Wake<Bundle<Queue, Store, Store, ScriptedEndpoint, ManualClock, SeededEntropy>>,
     monitor: Monitor<Queue, Store, NoMachine, ManualClock, DrainReports<Store, ManualClock>, SeededEntropy>,
 }
 

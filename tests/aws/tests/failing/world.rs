@@ -59,7 +59,7 @@ pub(crate) struct World {
     queue: Queue,
     dead_letters: Queue,
     deliver: Deliver<Bundle<Queue, S3Store, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>>,
-    wake: Wake<Queue, S3Store, S3Store, SystemClock, SystemEntropy>,
+    wake: Wake<Bundle<Queue, S3Store, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>>,
     _emulator: Emulator,
 }
 

@@ -1,4 +1,5 @@
-//! How fast a replay goes: its events are queued with delays, so that they fall due one after the other at its rate.
+//! How fast a replay goes: its events are queued with delays, so that they fall due one after the other at
+//! its rate.
 
 use std::time::Duration;
 
@@ -19,8 +20,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The pace of a run that begins now, after what earlier runs queued until `paced_until`. A time that is further
-    /// off than any run queues for is from a clock that was ahead.
+    /// The pace of a run that begins now, after what earlier runs queued until `paced_until`. A time that is
+    /// further off than any run queues for is from a clock that was ahead.
     pub fn new(per_second: u32, paced_until: Timestamp, now: Timestamp) -> Self {
         let ahead = paced_until.since(now).min(PACE_HORIZON);
         Self { per_second: per_second.max(1), began: now, next_us: micros(ahead) }

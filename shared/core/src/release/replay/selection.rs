@@ -76,8 +76,8 @@ impl ReplayRecord {
 }
 
 impl Selection {
-    /// Checks a request. What is written from `now` on is not part of it: a replayed event that fails again would
-    /// otherwise be replayed for ever.
+    /// Checks a request. What is written from `now` on is not part of it: a replayed event that fails again
+    /// would otherwise be replayed for ever.
     pub fn new(
         topic: &TopicName,
         subscription: &SubscriptionName,
@@ -125,8 +125,8 @@ impl Selection {
         self.keys.as_ref().map(|keys| keys.iter().map(String::as_str).filter(is_after))
     }
 
-    /// Whether an object that a list shows was written in the time that was asked for. An object that was named is wanted
-    /// whenever it was written.
+    /// Whether an object that a list shows was written in the time that was asked for. An object that was
+    /// named is wanted whenever it was written.
     pub fn takes_object(&self, key: &str, modified_at: Timestamp) -> bool {
         if self.keys.is_some() {
             return true;

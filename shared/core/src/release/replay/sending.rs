@@ -56,8 +56,8 @@ pub struct ReplayMessage {
 }
 
 impl Replay<'_> {
-    /// The messages for events of one object, packed as publish packs them, and none with more events than fall due in
-    /// a second.
+    /// The messages for events of one object, packed as publish packs them, and none with more events than
+    /// fall due in a second.
     pub fn messages(
         &self,
         key: &str,
@@ -132,7 +132,8 @@ impl Replay<'_> {
             key,
             expires_at: expires_at(
                 now,
-                // Who asks for a replay wants an attempt: a time of the event's own that is over does not count.
+                // Who asks for a replay wants an attempt: a time of the event's own that is over does not
+                // count.
                 replayed.expirytime().filter(|expiry| *expiry > now),
                 self.subscription.retry.time_to_live,
                 self.default_time_to_live,
@@ -143,8 +144,8 @@ impl Replay<'_> {
         }
     }
 
-    /// A key that is new with every replay, and the same when one replay sends an event twice after a crash, so that
-    /// receivers can tell.
+    /// A key that is new with every replay, and the same when one replay sends an event twice after a crash,
+    /// so that receivers can tell.
     fn key(&self, object: &str, index: usize) -> String {
         let digest = Sha256::new().chain_update(self.id).chain_update([0]).chain_update(object).finalize();
         format!("{:032x}-{index}", u128::from_be_bytes(std::array::from_fn(|at| digest[at])))

@@ -1,0 +1,12 @@
+//! The jobs of a run. Each takes its part of the checkpoint and a budget, ends by itself in time, and returns
+//! its part of the next checkpoint.
+
+pub(crate) mod clean_up;
+pub(crate) mod disabled_notices;
+pub(crate) mod forced;
+pub(crate) mod held;
+pub(crate) mod link_notices;
+pub(crate) mod parked;
+pub(crate) mod replays;
+pub(crate) mod set_back;
+pub(crate) mod temporary;

@@ -1,0 +1,102 @@
+//! The kinds of objects that go by themselves, and when each does.
+
+use std::time::Duration;
+
+use posthaste_core::model::limits::{
+    IDEMPOTENCY_KEPT, IDEMPOTENCY_SWEPT_AFTER, LATE_NOTE_KEPT, PAYLOAD_KEPT, REPLAY_KEPT,
+};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::idempotency::IdempotencyRecord;
+use posthaste_core::stored::layout;
+use posthaste_ports::ObjectMeta;
+
+/// Objects of one kind.
+pub(super) struct Kind {
+    /// What they are, for the log.
+    pub(super) name: &'static str,
+    pub(super) prefix: &'static str,
+    /// The minute of the hour in which they are looked for.
+    pub(super) minute: u64,
+    /// Most pages looked at in one run.
+    pub(super) pages_max: usize,
+    /// How long they are kept.
+    kept: Duration,
+    age: Age,
+    /// Whether one that was listed as old, by what it says, is of no use to anybody.
+    pub(super) is_over: Option<fn(&[u8], Timestamp) -> bool>,
+}
+
+/// What tells how old an object is.
+enum Age {
+    /// Its key, so that they are listed in the order of their age: this is the first key of one from that
+    /// time.
+    InKey(fn(Timestamp) -> String),
+    /// When it was written.
+    Written,
+}
+
+/// All of them; within a minute, the shortest work comes first.
+pub(super) const KINDS: [Kind; 4] = [
+    Kind {
+        name: "replays",
+        prefix: layout::REPLAYS,
+        minute: 0,
+        pages_max: 1,
+        kept: REPLAY_KEPT,
+        age: Age::InKey(|at| layout::replay(&layout::replay_id(at, ""))),
+        is_over: None,
+    },
+    Kind {
+        name: "notes of late answers",
+        prefix: layout::LATE,
+        minute: 0,
+        // They are few, for they are notes of what hardly ever happens.
+        pages_max: 100,
+        kept: LATE_NOTE_KEPT,
+        age: Age::Written,
+        is_over: None,
+    },
+    Kind {
+        name: "payloads",
+        prefix: layout::PAYLOADS,
+        minute: 0,
+        // As many in an hour as 1,600 a minute make.
+        pages_max: 100,
+        kept: PAYLOAD_KEPT,
+        age: Age::InKey(layout::payloads_before),
+        is_over: None,
+    },
+    Kind {
+        name: "idempotency keys",
+        prefix: layout::IDEMPOTENCY,
+        // Away from the others.
+        minute: 30,
+        // A million keys, which is twelve a second for a day.
+        pages_max: 1000,
+        kept: IDEMPOTENCY_KEPT.saturating_add(IDEMPOTENCY_SWEPT_AFTER),
+        age: Age::Written,
+        // What cannot be read is over; another may have been claimed anew since it was listed.
+        is_over: Some(|bytes, now| IdempotencyRecord::parse(bytes).is_none_or(|key| key.is_forgotten(now))),
+    },
+];
+
+impl Kind {
+    /// What tells the old objects from the others.
+    pub(super) fn is_old(&self, now: Timestamp) -> impl Fn(&ObjectMeta) -> bool + Send + Sync + use<> {
+        let kept_ms = u64::try_from(self.kept.as_millis()).unwrap_or(u64::MAX);
+        let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(kept_ms));
+        let first_kept = match self.age {
+            Age::InKey(key) => Some(key(oldest)),
+            Age::Written => None,
+        };
+        move |object| match &first_kept {
+            Some(first_kept) => object.key < *first_kept,
+            None => object.modified_at <= oldest,
+        }
+    }
+
+    /// Whether what comes after an object that is kept is kept too.
+    pub(super) fn is_in_order(&self) -> bool {
+        matches!(self.age, Age::InKey(_))
+    }
+}

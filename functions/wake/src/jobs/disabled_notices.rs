@@ -1,0 +1,76 @@
+//! Notices that an operator disabled a subscription: manage leaves a mark, since it has no way into the
+//! queue, and the next run sends the notice and deletes the mark. In this order, so that it is sent at least
+//! once.
+
+use std::error::Error;
+
+use posthaste_core::api::notice::Notice;
+use posthaste_core::stored::disabled::DisabledMark;
+use posthaste_core::stored::layout;
+use posthaste_ports::{ObjectStore, PortError, Ports};
+use posthaste_services::{NoticeError, timeout_at};
+
+use crate::budget::Budget;
+use crate::ports::{PortsNotifier, WakePorts};
+
+/// Most marks that are looked at in one run.
+const MARKS_MAX: usize = 100;
+
+/// Why notices are not sent in this run.
+#[derive(Debug, thiserror::Error)]
+enum NotifyError {
+    #[error("failed to reach the marks of disabled subscriptions")]
+    Store(#[from] PortError),
+    #[error("failed to send the notice")]
+    Notice(#[from] NoticeError),
+}
+
+/// Sends notices of disabled subscriptions.
+pub(crate) struct DisabledNotices<'a, P: Ports> {
+    notifier: PortsNotifier<'a, P>,
+    store: &'a P::Store,
+    clock: &'a P::Clock,
+}
+
+impl<'a, P: Ports> DisabledNotices<'a, P> {
+    pub(crate) fn new(ports: &'a WakePorts<P>) -> Self {
+        Self { notifier: ports.notifier(), store: &ports.state, clock: &ports.clock }
+    }
+
+    /// Sends the notices of the subscriptions that operators disabled since the last run.
+    pub(crate) async fn run(&self, budget: Budget<'_>) {
+        match timeout_at(self.clock, budget.work, Box::pin(self.notify(budget))).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                let error = &error as &dyn Error;
+                tracing::error!(error, "notices of disabled subscriptions not sent, the next run goes on");
+            }
+            None => {
+                tracing::error!("notices of disabled subscriptions not sent in time, the next run goes on");
+            }
+        }
+    }
+
+    async fn notify(&self, budget: Budget<'_>) -> Result<(), NotifyError> {
+        for listed in self.store.list(layout::TELLING, None, MARKS_MAX).await?.objects {
+            if !budget.may_begin(self.clock) {
+                break;
+            }
+            let Some(object) = self.store.get(&listed.key).await? else { continue };
+            match DisabledMark::parse(&object.bytes) {
+                Ok(mark) => {
+                    let notice = Notice::Disabled(mark.notice());
+                    // Boxed: of the futures of the SDK, the compiler would find the layout too deep
+                    // otherwise.
+                    Box::pin(self.notifier.tell(&mark.topic, &[notice])).await?;
+                }
+                Err(error) => {
+                    let error = &error as &dyn Error;
+                    tracing::error!(key = %listed.key, error, "no notice of a disabled subscription: its mark cannot be read");
+                }
+            }
+            self.store.delete(&listed.key).await?;
+        }
+        Ok(())
+    }
+}

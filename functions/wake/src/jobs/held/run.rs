@@ -1,0 +1,74 @@
+//! One run through what is held: how far it came, what went, and what the queue and each link still have room
+//! for.
+
+use posthaste_core::pressure::PressureState;
+use posthaste_core::release::link_shares::LinkShares;
+use posthaste_core::release::quota::Released;
+use posthaste_core::release::room::Room;
+use posthaste_core::release::speed::{Amount, Speed, Waiting};
+
+use crate::account::SharedAccount;
+
+/// One run, and its result.
+#[derive(Debug)]
+pub(crate) struct HeldRun<'a> {
+    /// The key after which the next run looks at folders; `None` for all of them.
+    pub(crate) held_to: Option<String>,
+    /// Held deliveries that were sent.
+    pub(crate) sent: usize,
+    /// Parked deliveries that were sent before their minute.
+    pub(crate) forced: usize,
+    /// Objects that are tried again in the next run.
+    pub(crate) left: usize,
+    /// The speed of this pass.
+    pub(super) speed: Speed,
+    /// Deliveries by link.
+    pub(super) links: LinkShares,
+    room: Room,
+    /// Everything that was released in this run, parked deliveries too.
+    account: &'a SharedAccount,
+}
+
+impl<'a> HeldRun<'a> {
+    /// A run that looks at folders after this key.
+    pub(super) fn new(held_to: Option<String>, account: &'a SharedAccount) -> Self {
+        Self {
+            held_to,
+            sent: 0,
+            forced: 0,
+            left: 0,
+            speed: Speed::Full,
+            links: LinkShares::default(),
+            room: Room::default(),
+            account,
+        }
+    }
+
+    /// Counts what was released because it may.
+    pub(super) fn add(&mut self, released: Released) {
+        self.account.add(Waiting::Held, released.amount());
+        self.add_expired(released);
+    }
+
+    /// Counts what was released because it has expired, which the pressure does not slow.
+    pub(super) fn add_expired(&mut self, released: Released) {
+        self.left += released.left;
+        self.room.take(released.sent);
+    }
+
+    /// Whether what has expired goes in the turns of its folder. Under pressure it has gone before them.
+    pub(super) fn releases_expired_in_turns(&self) -> bool {
+        self.speed == Speed::Full
+    }
+
+    /// How much the run may still release at this speed.
+    pub(super) fn left_in_run(&self) -> Amount {
+        self.account.left(Waiting::Held, self.speed)
+    }
+
+    /// How much the next pass may release, at this speed and by this state of the pressure.
+    pub(super) fn room_in_pass(&mut self, speed: Speed, state: Option<&PressureState>) -> Amount {
+        self.speed = speed;
+        self.room.for_pass(self.left_in_run(), speed, state)
+    }
+}

@@ -1,0 +1,165 @@
+//! The addressees of a change: the topic of the whole program, and those that the topics with a subscription
+//! there name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::pin::pin;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use posthaste_core::circuit::Target;
+use posthaste_core::model::endpoint::{EndpointUrl, Link};
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::topic::Topic;
+use posthaste_core::stored::layout;
+use posthaste_ports::{PortError, Ports};
+use posthaste_services::{Registry, RegistryError, objects};
+
+use super::state_change::{Addressed, StateChange};
+
+/// Topics that are read at once. One read takes S3 some 20 ms, so that ten thousand are read in seconds.
+const READS_AT_ONCE: usize = 32;
+
+/// Why the addressees are not known.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AddressError {
+    #[error("failed to list the topics")]
+    Topics(#[from] PortError),
+    #[error("failed to read the topics")]
+    Topic(#[from] RegistryError),
+}
+
+/// Finds the addressees.
+pub(super) struct Addressees<'a, P: Ports> {
+    pub(super) registry: &'a Registry<P::Store, P::Clock>,
+    pub(super) store: &'a P::Store,
+    /// The topic that is notified of every change.
+    pub(super) notices_topic: Option<&'a TopicName>,
+}
+
+/// What a topic has to do with a change.
+#[derive(Debug)]
+struct Concern {
+    /// The change's place among all.
+    change: usize,
+    /// The change's subscription, by the name under which it is stored.
+    own: Option<Target>,
+    notices_topic: Option<TopicName>,
+}
+
+/// The changes by what topics have.
+#[derive(Debug)]
+struct Places<'a> {
+    changes: &'a [StateChange],
+    links: BTreeMap<&'a Link, usize>,
+    /// By folded name.
+    topics: BTreeMap<String, Vec<usize>>,
+}
+
+impl<P: Ports> Addressees<'_, P> {
+    /// The addressees of these changes. All topics are looked at only where a link is among them, whose
+    /// subscriptions may be on any.
+    pub(super) async fn of(&self, changes: Vec<StateChange>) -> Result<Vec<Addressed>, AddressError> {
+        let concerns = self.concerns(&Places::of(&changes)).await?;
+        let addressed = |change: StateChange| {
+            let is_gone = matches!(change.target, Target::Subscription { .. });
+            let to = self.notices_topic.iter().map(|name| (name.folded(), (*name).clone()));
+            Addressed { to: to.collect(), change, is_gone }
+        };
+        let mut addressed: Vec<_> = changes.into_iter().map(addressed).collect();
+        for Concern { change, own, notices_topic } in concerns {
+            let Some(it) = addressed.get_mut(change) else { continue };
+            it.is_gone = false;
+            it.change.target = own.unwrap_or_else(|| it.change.target.clone());
+            it.to.extend(notices_topic.map(|name| (name.folded(), name)));
+        }
+        addressed.iter_mut().filter(|it| it.is_gone).for_each(|it| it.to.clear());
+        Ok(addressed)
+    }
+
+    async fn concerns(&self, places: &Places<'_>) -> Result<Vec<Concern>, AddressError> {
+        let names = if places.links.is_empty() {
+            places.topics.keys().cloned().collect()
+        } else {
+            self.all_topics().await?
+        };
+        let mut reads =
+            stream::iter(names).map(|name| self.read(name, places)).buffer_unordered(READS_AT_ONCE);
+        let mut concerns = Vec::new();
+        while let Some(found) = reads.next().await {
+            concerns.extend(found?);
+        }
+        Ok(concerns)
+    }
+
+    /// The concerns of one topic.
+    async fn read(&self, name: String, places: &Places<'_>) -> Result<Vec<Concern>, RegistryError> {
+        let Ok(name) = TopicName::parse(&name) else { return Ok(Vec::new()) };
+        match self.registry.topic(&name).await {
+            // Waiting does not mend it, and what becomes of its subscriptions is not known.
+            Err(RegistryError::Record(error)) => {
+                let error = &error as &dyn Error;
+                tracing::error!(topic = %name, error, "the topic's record says nothing of notices");
+                Ok(places.unread(&name))
+            }
+            Ok(found) => Ok(found.map(|topic| places.concerns(&topic)).unwrap_or_default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The folded names of all topics.
+    async fn all_topics(&self) -> Result<BTreeSet<String>, PortError> {
+        let (mut names, mut topics) = (BTreeSet::new(), pin!(objects(self.store, layout::TOPICS, None)));
+        while let Some(topic) = topics.try_next().await? {
+            let name = topic.key.strip_prefix(layout::TOPICS).and_then(|key| key.strip_suffix(".json"));
+            names.extend(name.map(str::to_owned));
+        }
+        Ok(names)
+    }
+}
+
+impl<'a> Places<'a> {
+    fn of(changes: &'a [StateChange]) -> Self {
+        let mut places = Self { changes, links: BTreeMap::new(), topics: BTreeMap::new() };
+        for (place, change) in changes.iter().enumerate() {
+            match &change.target {
+                Target::Link(link) => drop(places.links.insert(link, place)),
+                Target::Subscription { topic, .. } => {
+                    places.topics.entry(topic.folded()).or_default().push(place);
+                }
+            }
+        }
+        places
+    }
+
+    /// The concerns of a topic: the links that its subscriptions are on, and these subscriptions.
+    fn concerns(&self, topic: &Topic) -> Vec<Concern> {
+        let endpoints = topic.subscriptions.values().flat_map(|it| it.endpoints());
+        let links: BTreeSet<_> = endpoints.map(EndpointUrl::link).collect();
+        let links = links.iter().filter_map(|link| Some((*self.links.get(link)?, None)));
+        let own = self
+            .own(&topic.name)
+            .filter_map(|(place, target)| Some((place, Some(stored_target(topic, target)?))));
+        let notices_topic = &topic.notices_topic;
+        let concern = |(change, own)| Concern { change, own, notices_topic: notices_topic.clone() };
+        links.chain(own).map(concern).collect()
+    }
+
+    /// The same of a topic that cannot be read: its subscriptions may be there.
+    fn unread(&self, topic: &TopicName) -> Vec<Concern> {
+        self.own(topic).map(|(change, _)| Concern { change, own: None, notices_topic: None }).collect()
+    }
+
+    fn own(&self, topic: &TopicName) -> impl Iterator<Item = (usize, &'a Target)> {
+        let places = self.topics.get(&topic.folded()).into_iter().flatten();
+        places.filter_map(|place| Some((*place, &self.changes.get(*place)?.target)))
+    }
+}
+
+/// A subscription's target by the name under which it is stored; `None` if it is not there, or on other
+/// links.
+fn stored_target(topic: &Topic, target: &Target) -> Option<Target> {
+    let Target::Subscription { link, name, .. } = target else { return None };
+    let subscription = topic.subscription(name)?;
+    let is_there = subscription.endpoints().any(|endpoint| endpoint.link() == *link);
+    is_there.then(|| Target::on(link.clone(), subscription))
+}

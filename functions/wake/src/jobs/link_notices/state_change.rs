@@ -1,0 +1,135 @@
+//! A change of a link's or a subscription's state, the topics that are notified of it, and the mark that they
+//! were. Pure.
+
+use std::collections::BTreeMap;
+
+use posthaste_core::api::notice::{LinkChanged, Notice};
+use posthaste_core::circuit::{Condition, HealthSettings, News, Shard, Target, news, told};
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::time::Timestamp;
+
+/// Notices that are sent, each change counted for each of its addressees, before the changes are marked: what
+/// a crash repeats at most, and what is done in the time in which nothing new is begun.
+const NOTIFIED_PER_MARK: usize = 1000;
+
+/// A change that is to be sent.
+#[derive(Debug)]
+pub(super) struct StateChange {
+    /// The part that it is in.
+    pub(super) index: usize,
+    pub(super) target: Target,
+    condition: Condition,
+    news: News,
+}
+
+/// A change, and its addressees.
+#[derive(Debug)]
+pub(super) struct Addressed {
+    pub(super) change: StateChange,
+    /// By folded name, so that none is notified twice.
+    pub(super) to: BTreeMap<String, TopicName>,
+    /// Whether it is of a subscription that is not there any more: no topic is notified, and it is forgotten.
+    pub(super) is_gone: bool,
+}
+
+/// The changes of a part that are to be sent.
+pub(super) fn changes(
+    index: usize,
+    shard: &Shard,
+    now: Timestamp,
+    settings: &HealthSettings,
+) -> Vec<StateChange> {
+    let change = |(target, condition): (Target, &Condition)| {
+        let news = news(condition, now, settings)?;
+        Some(StateChange { index, target, condition: condition.clone(), news })
+    };
+    shard.conditions().filter_map(change).collect()
+}
+
+/// How many of these, at least one, are sent before they are marked.
+pub(super) fn together(changes: &[Addressed]) -> usize {
+    let notices = changes.iter().scan(0, |sum, it| {
+        *sum += it.to.len();
+        Some(*sum)
+    });
+    notices.take_while(|sum| *sum <= NOTIFIED_PER_MARK).count().max(1)
+}
+
+impl Addressed {
+    /// Marks that it was sent; the condition of a subscription that is not there any more is forgotten.
+    /// Whether anything changed.
+    pub(super) fn mark(&self, shard: &mut Shard) -> bool {
+        if self.is_gone {
+            return shard.forget([&self.change.target]);
+        }
+        shard.change(&self.change.target, |it| self.change.marked(it))
+    }
+
+    pub(super) fn log(&self) {
+        if self.is_gone {
+            return tracing::info!(link = %self.change.target, "no such subscription any more, forgotten");
+        }
+        self.change.log();
+    }
+}
+
+impl StateChange {
+    pub(super) fn notice(&self) -> Notice<'_> {
+        Notice::Link(LinkChanged { target: &self.target, condition: &self.condition, news: self.news })
+    }
+
+    /// The condition that is there by now, marked. A notice that it is down is for the spell in which it was
+    /// sent; after one that it is up, the next change is sent again whatever it is.
+    fn marked(&self, now: &Condition) -> Option<Condition> {
+        let is_meant = self.news == News::Up || now.failing_since == self.condition.failing_since;
+        is_meant.then(|| told(now, self.news))
+    }
+
+    fn log(&self) {
+        let (target, since) = (&self.target, self.condition.since);
+        match self.news {
+            News::Down => {
+                let Condition { failures, last, failing_since, .. } = &self.condition;
+                tracing::warn!(link = %target, %since, %failing_since, failures, last = ?last.outcome, status = last.status, "link down");
+            }
+            News::Up => tracing::info!(link = %target, %since, "link up again"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posthaste_core::attempt::outcome::OutcomeName;
+    use posthaste_core::circuit::{Failure, Observation};
+
+    fn addressed(to: usize) -> Addressed {
+        let last = Failure { outcome: OutcomeName::Busy, status: None };
+        let failing = Observation::Failing { failures: 10, last, began: Timestamp::EPOCH };
+        let target = Target::parse("https://a.example:443").unwrap();
+        let mut shard = Shard::default();
+        shard.observe(&target, &failing, Timestamp::EPOCH, &HealthSettings::default());
+        let condition = shard.condition(&target).unwrap().clone();
+        let name = |number: usize| TopicName::parse(&format!("ops{number}")).unwrap();
+        let to = (0..to).map(|number| (name(number).folded(), name(number))).collect();
+        Addressed {
+            change: StateChange { index: 0, target, condition, news: News::Down },
+            to,
+            is_gone: false,
+        }
+    }
+
+    #[test]
+    fn changes_are_marked_after_so_many_notices_however_many_changes_that_are() {
+        let check = |to: &[usize], expected: usize| {
+            let changes: Vec<_> = to.iter().map(|to| addressed(*to)).collect();
+            assert_eq!(together(&changes), expected, "{to:?}");
+        };
+        check(&[1], 1);
+        check(&[NOTIFIED_PER_MARK + 1, 1], 1);
+        check(&[NOTIFIED_PER_MARK, 1], 1);
+        check(&[400, 400, 200, 1], 3);
+        check(&[400, 400, 201, 1], 2);
+        check(&vec![0; 3000], 3000);
+    }
+}

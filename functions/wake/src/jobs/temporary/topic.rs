@@ -1,0 +1,199 @@
+//! The sweep of one topic.
+//!
+//! A subscription that is idle by its notes stays as long as an event waits for it in the object store. A
+//! record is changed under the condition that no other worker changed it since it was read, and after a
+//! second look at what is to go: an entity that is used or written meanwhile stays.
+
+use std::pin::pin;
+
+use futures_util::TryStreamExt;
+use posthaste_core::api::SubscriptionSettings;
+use posthaste_core::model::idle::is_idle_since;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::topic::{RecordError, TopicRecord};
+use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
+use posthaste_services::activity::{ActivityError, noted};
+use posthaste_services::objects;
+use posthaste_services::topics::delete_topic;
+
+use super::waiting::Waiting;
+
+/// Why a topic was not swept; the next run looks again.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SweepError {
+    #[error("failed to read or write the topic's record")]
+    Store(#[source] PortError),
+    #[error("failed to understand the topic's record")]
+    Record(#[source] RecordError),
+    #[error("failed to learn when something last happened")]
+    Activity(#[source] ActivityError),
+    #[error("failed to learn whether something waits")]
+    Waiting(#[source] PortError),
+}
+
+/// The entities of a topic that are to go.
+#[derive(Debug, PartialEq, Eq)]
+enum Doomed {
+    Nothing,
+    Topic,
+    Subscriptions(Vec<SubscriptionName>),
+}
+
+/// Topics and subscriptions that a sweep deleted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Swept {
+    pub(crate) topics: usize,
+    pub(crate) subscriptions: usize,
+}
+
+/// Sweeps topics, one at a time.
+pub(super) struct TopicSweep<'a, P: Ports> {
+    pub(super) store: &'a P::Store,
+    pub(super) clock: &'a P::Clock,
+    pub(super) waiting: Waiting<'a, P>,
+    /// When the last outage ended.
+    pub(super) awake_since: Option<Timestamp>,
+}
+
+impl<P: Ports> TopicSweep<'_, P> {
+    /// Deletes what of a topic is to go by now, or tidies up after a topic that is gone.
+    pub(super) async fn sweep(&self, topic: &TopicName) -> Result<Swept, SweepError> {
+        let Some((record, etag)) = self.read(topic).await? else { return self.forget(topic).await };
+        let now = self.clock.now();
+        if record.is_abandoned(now) {
+            return self.finish(record, etag, now).await;
+        }
+        if record.deleted_at.is_some() {
+            return Ok(Swept::default());
+        }
+        if !record.is_temporary() {
+            return self.forget(topic).await;
+        }
+        let doomed = self.doomed(&record, now).await?;
+        // What was used between the first look and this one stays.
+        if doomed == Doomed::Nothing || self.doomed(&record, now).await? != doomed {
+            return Ok(Swept::default());
+        }
+        match self.delete(record, etag, doomed, now).await {
+            // It was written meanwhile: the next run sees what.
+            Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(Swept::default()),
+            result => result.map_err(SweepError::Store),
+        }
+    }
+
+    async fn read(&self, topic: &TopicName) -> Result<Option<(TopicRecord, ETag)>, SweepError> {
+        let found = self.store.get(&layout::topic(topic)).await.map_err(SweepError::Store)?;
+        let Some(object) = found else { return Ok(None) };
+        let record = TopicRecord::parse(&object.bytes).map_err(SweepError::Record)?;
+        Ok(Some((record, object.etag)))
+    }
+
+    /// Removes the object of a topic whose deletion was cut short. It is marked once more, because from now
+    /// on a new topic may be written in its place: the condition lets one of the two win.
+    async fn finish(&self, record: TopicRecord, etag: ETag, now: Timestamp) -> Result<Swept, SweepError> {
+        match delete_topic(self.store, record, etag, now).await {
+            Err(error) if error.kind != ErrorKind::PreconditionFailed => Err(SweepError::Store(error)),
+            Ok(_) | Err(_) => Ok(Swept::default()),
+        }
+    }
+
+    async fn doomed(&self, record: &TopicRecord, now: Timestamp) -> Result<Doomed, SweepError> {
+        if let Some(idle) = record.settings.auto_delete_on_idle {
+            let key = layout::topic_activity(&record.name);
+            let is_idle = |last| is_idle_since(idle.0, last, self.awake_since, now);
+            if is_idle(record.updated_at) && self.last(&key).await?.is_none_or(is_idle) {
+                return Ok(Doomed::Topic);
+            }
+        }
+        let mut names = Vec::new();
+        for (name, settings) in &record.settings.subscriptions {
+            if self.is_doomed(record, name, settings, now).await? {
+                names.push(name.clone());
+            }
+        }
+        Ok(if names.is_empty() { Doomed::Nothing } else { Doomed::Subscriptions(names) })
+    }
+
+    async fn is_doomed(
+        &self,
+        record: &TopicRecord,
+        name: &SubscriptionName,
+        settings: &SubscriptionSettings,
+        now: Timestamp,
+    ) -> Result<bool, SweepError> {
+        if settings.expiration_time_utc.is_some_and(|ends_at| now >= ends_at.0) {
+            return Ok(true);
+        }
+        let Some(idle) = settings.auto_delete_on_idle else { return Ok(false) };
+        let is_idle = |last| is_idle_since(idle.0, last, self.awake_since, now);
+        if !is_idle(settings.status.as_ref().map_or(Timestamp::EPOCH, |status| status.since.0)) {
+            return Ok(false);
+        }
+        let key = layout::subscription_activity(&record.name, name);
+        // A note may have been tidied up while its topic became temporary: that write was a use.
+        if !is_idle(self.last(&key).await?.unwrap_or(record.updated_at)) {
+            return Ok(false);
+        }
+        let waits = self.waiting.is_for(&record.name, name).await.map_err(SweepError::Waiting)?;
+        Ok(!waits)
+    }
+
+    /// When something last happened, if that was noted.
+    async fn last(&self, key: &str) -> Result<Option<Timestamp>, SweepError> {
+        noted(self.store, key).await.map_err(SweepError::Activity)
+    }
+
+    async fn delete(
+        &self,
+        mut record: TopicRecord,
+        etag: ETag,
+        doomed: Doomed,
+        now: Timestamp,
+    ) -> Result<Swept, PortError> {
+        let names = match doomed {
+            Doomed::Nothing => return Ok(Swept::default()),
+            Doomed::Topic => {
+                let topic = record.name.clone();
+                delete_topic(self.store, record, etag, now).await?;
+                tracing::info!(%topic, "topic deleted: it was idle");
+                return Ok(Swept { topics: 1, subscriptions: 0 });
+            }
+            Doomed::Subscriptions(names) => names,
+        };
+        record.settings.subscriptions.retain(|name, _| !names.contains(name));
+        record.updated_at = now;
+        let topic = &record.name;
+        self.store.put(&layout::topic(topic), record.render(), PutCondition::IfMatch(etag)).await?;
+        for name in &names {
+            tracing::info!(%topic, subscription = %name, "subscription deleted: its time was over, or it was idle");
+            // The note of a subscription that is created again is written again.
+            let _ = self.store.delete(&layout::subscription_activity(topic, name)).await;
+        }
+        Ok(Swept { topics: 0, subscriptions: names.len() })
+    }
+
+    /// Tidies up after a topic that is gone, or not temporary any more. One that becomes temporary in this
+    /// moment had its name put there before its record, and it is put there once more.
+    async fn forget(&self, topic: &TopicName) -> Result<Swept, SweepError> {
+        self.delete_notes(topic).await.map_err(SweepError::Store)?;
+        if self.read(topic).await?.is_some_and(|(record, _)| record.is_temporary()) {
+            let name = layout::temporary(topic);
+            let put = self.store.put(&name, bytes::Bytes::new(), PutCondition::Always).await;
+            put.map_err(SweepError::Store)?;
+        }
+        Ok(Swept::default())
+    }
+
+    /// Deletes the notes of a topic, and its name among the temporary ones.
+    async fn delete_notes(&self, topic: &TopicName) -> Result<(), PortError> {
+        let prefix = layout::subscription_activities(topic);
+        let mut notes = pin!(objects(self.store, &prefix, None));
+        while let Some(note) = notes.try_next().await? {
+            self.store.delete(&note.key).await?;
+        }
+        self.store.delete(&layout::topic_activity(topic)).await?;
+        self.store.delete(&layout::temporary(topic)).await
+    }
+}

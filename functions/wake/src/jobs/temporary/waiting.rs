@@ -1,0 +1,89 @@
+//! Whether events of a subscription wait in the object store. What is held lies by subscription; what is
+//! parked lies by minute, so its owners are looked for once in a run, and only where a subscription is idle
+//! by its notes.
+
+use std::collections::BTreeSet;
+use std::pin::pin;
+
+use futures_util::lock::Mutex;
+use futures_util::{StreamExt, TryStreamExt};
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::stored::layout;
+use posthaste_ports::{ObjectStore, PortError, Ports};
+use posthaste_services::pages;
+
+/// Most pages of what is parked that a run looks at: 200,000 objects. Where there are more, every
+/// subscription counts as waited for, and goes later.
+const PAGES_MAX: usize = 200;
+
+/// Looks for events that wait.
+pub(super) struct Waiting<'a, P: Ports> {
+    store: &'a P::Store,
+    /// The key after which something may be parked.
+    parked_from: Option<String>,
+    parked: Mutex<Option<Owners>>,
+}
+
+/// The subscriptions for which something is parked.
+#[derive(Debug)]
+enum Owners {
+    /// Those of these folders.
+    These(BTreeSet<String>),
+    /// There are more objects than are looked at.
+    Any,
+}
+
+impl<'a, P: Ports> Waiting<'a, P> {
+    /// Nothing is parked before this key.
+    pub(super) fn new(store: &'a P::Store, parked_from: Option<String>) -> Self {
+        Self { store, parked_from, parked: Mutex::default() }
+    }
+
+    /// Whether something is held or parked for a subscription.
+    pub(super) async fn is_for(
+        &self,
+        topic: &TopicName,
+        subscription: &SubscriptionName,
+    ) -> Result<bool, PortError> {
+        if self.has_any(&layout::held_of(topic, subscription)).await? {
+            return Ok(true);
+        }
+        let mut parked = self.parked.lock().await;
+        let owners = match parked.take() {
+            Some(owners) => owners,
+            None => self.owners().await?,
+        };
+        let is_parked = match &owners {
+            Owners::These(folders) => folders.contains(&layout::folder(topic, subscription)),
+            Owners::Any => true,
+        };
+        *parked = Some(owners);
+        Ok(is_parked)
+    }
+
+    /// Whether an object lies under this prefix. A page may be empty and yet not the last.
+    async fn has_any(&self, prefix: &str) -> Result<bool, PortError> {
+        let mut after = None;
+        loop {
+            let page = self.store.list(prefix, after.as_deref(), 1).await?;
+            if !page.objects.is_empty() {
+                return Ok(true);
+            }
+            after = page.next_after;
+            if after.is_none() {
+                return Ok(false);
+            }
+        }
+    }
+
+    async fn owners(&self) -> Result<Owners, PortError> {
+        let (mut folders, mut is_end) = (BTreeSet::new(), false);
+        let mut pages = pin!(pages(self.store, layout::PARKED, self.parked_from.clone()).take(PAGES_MAX));
+        while let Some(page) = pages.try_next().await? {
+            let owners = page.objects.iter().filter_map(|object| layout::parked_folder(&object.key));
+            folders.extend(owners.map(str::to_owned));
+            is_end = page.next_after.is_none();
+        }
+        Ok(if is_end { Owners::These(folders) } else { Owners::Any })
+    }
+}

@@ -1,0 +1,192 @@
+//! Objects of parked and held deliveries: opened, their messages sent, and closed. An object is deleted only
+//! when every one of its messages was sent, so a crash or a failed send makes copies and loses nothing.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use posthaste_core::attempt::batch::Pack;
+use posthaste_core::model::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::release::messages::requeued;
+use posthaste_core::stored::format::FormatError;
+use posthaste_core::stored::parked::{parse_parked, render_parked};
+use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, OutgoingMessage, PortError, Ports, PutCondition};
+use posthaste_services::catch_panic::Panicked;
+use posthaste_services::send_all::{BATCHES_AT_ONCE_MAX, send_all};
+use posthaste_services::timeout_at;
+
+use crate::budget::Budget;
+use crate::ports::WakePorts;
+use crate::waits::WaitNotes;
+
+/// Objects released at once.
+pub(crate) const RELEASES_AT_ONCE: usize = 8;
+
+/// Messages that are sent between two looks at the clock: as many as are under way at once.
+const WAVE: Pack = Pack {
+    items_max: SQS_BATCH_ENTRIES_MAX * BATCHES_AT_ONCE_MAX,
+    bytes_preferred: SQS_MESSAGE_BYTES_MAX * BATCHES_AT_ONCE_MAX,
+};
+
+/// Why an object stays where it is until the next run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReleaseError {
+    #[error("failed to read or delete the object")]
+    Store(#[source] PortError),
+    /// It holds what was sent as well, which goes once more in the next run, and must not before.
+    #[error("failed to shorten the object")]
+    Shorten(#[source] PortError),
+    #[error("failed to understand the object")]
+    Object(#[source] FormatError),
+    #[error("failed in the middle")]
+    Panicked(#[source] Panicked),
+    #[error("failed to send {failed} of {messages} messages")]
+    Send {
+        failed: usize,
+        messages: usize,
+        #[source]
+        first: Arc<PortError>,
+    },
+    #[error("failed to send {unsent} of {messages} messages in time")]
+    OutOfTime { unsent: usize, messages: usize },
+}
+
+/// An object that was read.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// Its key.
+    pub(crate) key: String,
+    /// Its messages, in order.
+    pub(crate) messages: Vec<Bytes>,
+    pub(crate) etag: ETag,
+}
+
+/// The result of sending messages.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    /// Of each message, in order, whether it was sent.
+    pub(crate) is_sent: Vec<bool>,
+    /// The first error; where something was not sent and there is none, there was no time.
+    pub(crate) first: Option<Arc<PortError>>,
+}
+
+/// Opens, sends and closes objects.
+pub(crate) struct Objects<'a, P: Ports> {
+    queue: &'a P::Queue,
+    store: &'a P::Store,
+    clock: &'a P::Clock,
+    waits: &'a WaitNotes<'a, P>,
+}
+
+impl<'a, P: Ports> Objects<'a, P> {
+    pub(crate) fn new(ports: &'a WakePorts<P>, waits: &'a WaitNotes<'a, P>) -> Self {
+        Self { queue: &ports.deliveries, store: &ports.state, clock: &ports.clock, waits }
+    }
+
+    /// Releases an object; answers how many messages were sent.
+    pub(crate) async fn release(&self, key: &str, budget: Budget<'_>) -> Result<usize, ReleaseError> {
+        let Some(opened) = self.open(key).await? else { return Ok(0) };
+        let Sent { is_sent, first } = self.send(&opened.messages, budget).await;
+        self.close(opened, &is_sent, first).await.map(|()| is_sent.len())
+    }
+
+    /// Reads an object; `None` if it is not there any more.
+    pub(crate) async fn open(&self, key: &str) -> Result<Option<Opened>, ReleaseError> {
+        Box::pin(self.waits.note_late(key)).await;
+        let Some(object) = self.store.get(key).await.map_err(ReleaseError::Store)? else { return Ok(None) };
+        let messages = parse_parked(&object.bytes).map_err(ReleaseError::Object)?;
+        Ok(Some(Opened { key: key.to_owned(), etag: object.etag, messages }))
+    }
+
+    /// Sends while there is time. A wave that is given up counts as not sent, although some of it may have
+    /// been: at least once.
+    pub(crate) async fn send(&self, messages: &[Bytes], budget: Budget<'_>) -> Sent {
+        let mut all = Sent::default();
+        for wave in WAVE.cut(messages.iter().map(Bytes::len)) {
+            let wave = &messages[wave];
+            let end = all.is_sent.len() + wave.len();
+            if budget.has_time(self.clock) {
+                let now = self.clock.now();
+                let outgoing = wave.iter().map(|message| outgoing(message, now)).collect();
+                let sent = timeout_at(self.clock, budget.send, send_all(self.queue, outgoing)).await;
+                sent.into_iter().flatten().for_each(|sent| all.add(sent));
+            }
+            all.is_sent.resize(end, false);
+        }
+        all
+    }
+
+    /// Deletes an object all of whose messages were sent. Of another it keeps those that were not: the first
+    /// ones were tried, as `is_sent` says, and the others are left for later.
+    pub(crate) async fn close(
+        &self,
+        opened: Opened,
+        is_sent: &[bool],
+        first: Option<Arc<PortError>>,
+    ) -> Result<(), ReleaseError> {
+        let Opened { key, etag, messages } = opened;
+        let all = messages.len();
+        let is_unsent = |(index, _): &(usize, Bytes)| is_sent.get(*index) != Some(&true);
+        let unsent: Vec<_> =
+            messages.into_iter().enumerate().filter(is_unsent).map(|(_, message)| message).collect();
+        if unsent.is_empty() {
+            return self.store.delete(&key).await.map_err(ReleaseError::Store);
+        }
+        let kept = if unsent.len() < all { self.shorten(&key, &unsent, etag).await } else { Ok(()) };
+        // That the queue refuses matters more: it ends the run's releases.
+        refusal(is_sent, first).map_or(kept.map_err(ReleaseError::Shorten), Err)
+    }
+
+    /// Leaves in the object what was not sent, so that the next run does not send the rest once more. If that
+    /// fails it does: at least once.
+    async fn shorten(&self, key: &str, unsent: &[Bytes], etag: ETag) -> Result<(), PortError> {
+        let kept = self.store.put(key, render_parked(unsent), PutCondition::IfMatch(etag)).await;
+        if let Err(error) = &kept {
+            let error = error as &dyn Error;
+            tracing::warn!(%key, error, "object not shortened, its messages are sent again");
+        }
+        kept.map(drop)
+    }
+}
+
+impl ReleaseError {
+    /// Whether the object will be no better in a minute. It is then tried again with what was written late:
+    /// if the next lists began at it, they would walk for days past everything that was released since.
+    pub(crate) fn is_lasting(&self) -> bool {
+        // A newer program can read what is merely newer.
+        match self {
+            Self::Object(error) => !matches!(error, FormatError::Newer(_)),
+            Self::Store(error) => error.kind == ErrorKind::Damaged,
+            _ => false,
+        }
+    }
+
+    /// Whether the queue did not take something, or not in time: it will not take anything else either.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Send { .. } | Self::OutOfTime { .. })
+    }
+}
+
+impl Sent {
+    fn add(&mut self, sent: Result<(), PortError>) {
+        self.is_sent.push(sent.is_ok());
+        if let Err(error) = sent {
+            self.first.get_or_insert(Arc::new(error));
+        }
+    }
+}
+
+/// The error of messages that were tried, if some were not sent.
+fn refusal(is_sent: &[bool], first: Option<Arc<PortError>>) -> Option<ReleaseError> {
+    let (failed, messages) = (is_sent.iter().filter(|is_sent| !**is_sent).count(), is_sent.len());
+    (failed > 0).then(|| match first {
+        Some(first) => ReleaseError::Send { failed, messages, first },
+        None => ReleaseError::OutOfTime { unsent: failed, messages },
+    })
+}
+
+fn outgoing(message: &Bytes, now: Timestamp) -> OutgoingMessage {
+    let (body, group) = requeued(message, now);
+    OutgoingMessage { body, group, delay_secs: 0 }
+}

@@ -1,0 +1,35 @@
+//! The adapters and services that wake runs on.
+
+use posthaste_ports::Ports;
+use posthaste_services::{FanOut, LinkHealth, Notifier, PressureReader, Registry};
+
+/// What wake needs from outside.
+pub struct WakePorts<P: Ports> {
+    /// The delivery queue.
+    pub deliveries: P::Queue,
+    /// The state bucket.
+    pub state: P::Store,
+    /// The dead-letter bucket, for replays.
+    pub dead_letters: P::DeadLetters,
+    /// Topics and subscriptions.
+    pub registry: Registry<P::Store, P::Clock>,
+    /// The pressure, as the monitor wrote it.
+    pub pressure: PressureReader<P::Store, P::Clock>,
+    /// Links and subscriptions that are not well.
+    pub links: LinkHealth<P::Store, P::Clock>,
+    /// Time.
+    pub clock: P::Clock,
+    /// Chance.
+    pub entropy: P::Entropy,
+}
+
+/// The notifier on these ports.
+pub(crate) type PortsNotifier<'a, P> =
+    Notifier<'a, <P as Ports>::Queue, <P as Ports>::Store, <P as Ports>::Clock, <P as Ports>::Entropy>;
+
+impl<P: Ports> WakePorts<P> {
+    pub(crate) fn notifier(&self) -> PortsNotifier<'_, P> {
+        let Self { deliveries, state: payloads, registry, clock, entropy, .. } = self;
+        Notifier { registry, fan_out: FanOut { deliveries, payloads, clock, entropy } }
+    }
+}

@@ -1,0 +1,60 @@
+//! The result of a run.
+
+use posthaste_ports::PortError;
+
+/// What a run did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WakeReport {
+    /// Objects whose deliveries were all sent.
+    pub released: usize,
+    /// Deliveries that were sent.
+    pub sent: usize,
+    /// Objects that are tried again in the next run.
+    pub left: usize,
+    /// Held deliveries that were sent.
+    pub held_sent: usize,
+    /// Parked deliveries that were sent before their minute, because an operator forced it.
+    pub forced_sent: usize,
+    /// Objects of held or forced deliveries that are tried again in the next run.
+    pub held_left: usize,
+    /// Topics deleted because they were idle.
+    pub deleted_topics: usize,
+    /// Subscriptions deleted because they were idle, or their time was over.
+    pub deleted_subscriptions: usize,
+    /// Parked objects that a clock wrote that was ahead, and whose minute was moved nearer.
+    pub pulled_in: usize,
+    /// Whether another run was going on.
+    pub was_busy: bool,
+    /// Whether pressure slowed the release of what is parked.
+    pub was_slowed: bool,
+}
+
+/// Why a run ended early. The next one goes on.
+#[derive(Debug, thiserror::Error)]
+pub enum WakeError {
+    /// The lease could not be read or written.
+    #[error("failed to take the lease")]
+    Lease(#[source] PortError),
+    /// The parked objects could not be listed.
+    #[error("failed to list what is parked")]
+    List(#[source] PortError),
+    /// A call of the object store had not come back when the run had to end.
+    #[error("failed to end in time")]
+    OutOfTime,
+}
+
+impl WakeReport {
+    pub(crate) fn log(&self) {
+        let Self { sent, released, left, .. } = *self;
+        if sent + released + left > 0 {
+            tracing::info!(sent, released, left, "parked deliveries released");
+        }
+        let Self { held_sent, forced_sent, held_left, .. } = *self;
+        if held_sent + forced_sent + held_left > 0 {
+            tracing::info!(held_sent, forced_sent, held_left, "held deliveries released");
+        }
+        if self.pulled_in > 0 {
+            tracing::info!(objects = self.pulled_in, "the clock was set back: parked deliveries due earlier");
+        }
+    }
+}
