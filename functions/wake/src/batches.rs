@@ -165,3 +165,87 @@ fn fail(released: &mut Released, key: &str, error: &ReleaseError) {
     released.is_refused |= error.is_refusal();
     tracing::error!(%key, error = error as &dyn Error, "waiting deliveries not released");
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use posthaste_core::release::speed::Amount;
+    use posthaste_ports::Clock;
+
+    use super::*;
+    use crate::testing::Kit;
+    use crate::waits::WaitNotes;
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    /// Releases so many of these objects; answers that, and the keys that are left.
+    async fn release(
+        kit: &Kit,
+        keys: &[String],
+        deliveries: usize,
+        objects: usize,
+    ) -> (Released, Vec<String>) {
+        let waits = WaitNotes::new(&kit.ports, &kit.activity);
+        let all = Objects::new(&kit.ports, &waits);
+        let mut left = VecDeque::from(keys.to_vec());
+        let quota = Quota { max: Amount { deliveries, objects }, at_once: 8 };
+        let released = Batches::new(&all, &kit.clock).release(&mut left, quota, kit.budget()).await;
+        (released, left.into())
+    }
+
+    /// Objects of three deliveries each.
+    fn park(kit: &Kit, count: u32) -> Vec<String> {
+        (0..count).map(|n| kit.park(n * MINUTE, &n.to_string(), 3)).collect()
+    }
+
+    #[tokio::test]
+    async fn as_many_go_as_the_quota_has_and_the_last_object_keeps_the_rest() {
+        let kit = Kit::new();
+        let keys = park(&kit, 9);
+        let (released, left) = release(&kit, &keys, 20, usize::MAX).await;
+        assert_eq!((released.sent, released.objects, released.left), (20, 7, 0));
+        assert_eq!((left, kit.left(&keys[6]).await.len()), (keys[6..].to_vec(), 1));
+        assert_eq!(kit.queue.take_bodies().len(), 20);
+    }
+
+    #[tokio::test]
+    async fn no_more_objects_are_opened_than_the_quota_has() {
+        let kit = Kit::new();
+        let keys = park(&kit, 4);
+        let (released, left) = release(&kit, &keys, usize::MAX, 2).await;
+        assert_eq!((released.sent, released.objects, left), (6, 2, keys[2..].to_vec()));
+    }
+
+    #[tokio::test]
+    async fn an_object_that_cannot_be_read_is_left_for_the_next_run_and_takes_no_other_s_place() {
+        let kit = Kit::new();
+        let keys = park(&kit, 3);
+        kit.store.write(&keys[0], "{");
+        let (released, left) = release(&kit, &keys, 6, usize::MAX).await;
+        assert_eq!((released.sent, released.left, released.is_refused), (6, 1, false));
+        assert!(left.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_queue_that_takes_nothing_ends_it() {
+        let kit = Kit::refusing(|_| true);
+        let keys = park(&kit, 5);
+        let (released, left) = release(&kit, &keys, 100, usize::MAX).await;
+        assert_eq!((released.sent, released.left, released.is_refused), (0, 1, true));
+        assert_eq!(left, keys[1..]);
+    }
+
+    #[tokio::test]
+    async fn what_has_not_expired_stays_and_the_last_key_that_was_looked_at_is_known() {
+        let kit = Kit::new();
+        let keys = park(&kit, 5);
+        let waits = WaitNotes::new(&kit.ports, &kit.activity);
+        let objects = Objects::new(&kit.ports, &waits);
+        let mut left = VecDeque::from(keys.clone());
+        let batches = Batches::new(&objects, &kit.clock);
+        let (released, last) = batches.release_expired(&mut left, kit.clock.now(), 2, kit.budget()).await;
+        assert_eq!((released, last.as_ref()), (Released::default(), keys.last()));
+        assert_eq!(Vec::from(left), keys);
+    }
+}

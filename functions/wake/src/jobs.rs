@@ -3,6 +3,7 @@
 
 pub(crate) mod clean_up;
 pub(crate) mod disabled_notices;
+mod ended;
 pub(crate) mod forced;
 pub(crate) mod held;
 pub(crate) mod link_notices;

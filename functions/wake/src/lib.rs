@@ -5,7 +5,6 @@
 //! It runs its jobs under one lease, so that it never runs twice at once, and one time budget. What a job
 //! does not come to the next run does, from the checkpoint that this one leaves.
 
-mod account;
 mod batches;
 mod budget;
 mod jobs;
@@ -14,22 +13,24 @@ mod listing;
 mod objects;
 mod ports;
 mod report;
+#[cfg(test)]
+mod testing;
 mod waits;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join, join3};
+use parking_lot::Mutex;
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::release::outage::awake_since;
 use posthaste_core::release::parked::ParkedWalk;
-use posthaste_core::release::speed::{Order, Waiting, speed};
+use posthaste_core::release::speed::{Order, RunAccount, Waiting, speed};
 use posthaste_core::stored::wake_lease::{Checkpoint, SetBackScan};
 use posthaste_ports::{Clock, PortError, Ports};
 use posthaste_services::{Activity, timeout_at};
 
-use account::SharedAccount;
 use batches::Batches;
 use budget::Budget;
 use jobs::clean_up::CleanUp;
@@ -101,13 +102,13 @@ impl<P: Ports> Wake<P> {
         let WakePorts { state, clock, entropy, .. } = &self.ports;
         let budget = Budget::until(deadline, &self.is_stopped);
         let began = clock.now();
-        let taken = timeout_at(clock, budget.work, Lease::take(state, clock, entropy)).await;
+        let taken = timeout_at(clock, budget.work, Box::pin(Lease::take(state, clock, entropy))).await;
         let Some(lease) = taken.ok_or(WakeError::OutOfTime)?.map_err(WakeError::Lease)? else {
             return Ok(WakeReport { was_busy: true, ..WakeReport::default() });
         };
         let (checkpoint, report, ended) = self.run_jobs(&lease.checkpoint, began, budget).await;
         // If this hangs the lease lapses by itself.
-        let _ = timeout_at(clock, budget.deadline, lease.give_back(state, checkpoint)).await;
+        let _ = timeout_at(clock, budget.deadline, Box::pin(lease.give_back(state, checkpoint))).await;
         report.log();
         ended.ok_or(WakeError::OutOfTime)?.map_err(WakeError::List).map(|()| report)
     }
@@ -149,7 +150,7 @@ impl<P: Ports> Wake<P> {
         report: &mut WakeReport,
     ) -> (Checkpoint, Ended) {
         let WakePorts { clock, pressure, .. } = &self.ports;
-        let (account, waits) = (SharedAccount::default(), WaitNotes::new(&self.ports, &self.activity));
+        let (account, waits) = (Mutex::<RunAccount>::default(), WaitNotes::new(&self.ports, &self.activity));
         let objects = Objects::new(&self.ports, &waits);
         let batches = Batches::new(&objects, clock);
         let parked = Parked::new(&self.ports, &objects, &batches, &account);
@@ -168,7 +169,7 @@ impl<P: Ports> Wake<P> {
         };
         (report.released, report.sent, report.left) = (parked.objects, parked.sent, parked.left);
         report.was_slowed = parked.was_slowed;
-        (report.held_sent, report.forced_sent, report.held_left) = (held.sent, held.forced, held.left);
+        (report.held_sent, report.forced_sent, report.held_left) = (held.sent, held.forced_sent, held.left);
         (Checkpoint { held_to: held.held_to, ..parked.walk.checkpoint() }, ended)
     }
 

@@ -16,5 +16,5 @@ pub(crate) async fn list_until<S: ObjectStore>(
     after: Option<&str>,
 ) -> Result<ListPage, PortError> {
     let late = || Err(PortError::new("list objects before the run's end", ErrorKind::TimedOut));
-    timeout_at(clock, until, store.list(prefix, after, LIST_PAGE_MAX)).await.unwrap_or_else(late)
+    timeout_at(clock, until, Box::pin(store.list(prefix, after, LIST_PAGE_MAX))).await.unwrap_or_else(late)
 }

@@ -109,7 +109,8 @@ impl<'a, P: Ports> Objects<'a, P> {
             if budget.has_time(self.clock) {
                 let now = self.clock.now();
                 let outgoing = wave.iter().map(|message| outgoing(message, now)).collect();
-                let sent = timeout_at(self.clock, budget.send, send_all(self.queue, outgoing)).await;
+                let sent =
+                    timeout_at(self.clock, budget.send, Box::pin(send_all(self.queue, outgoing))).await;
                 sent.into_iter().flatten().for_each(|sent| all.add(sent));
             }
             all.is_sent.resize(end, false);
@@ -189,4 +190,60 @@ fn refusal(is_sent: &[bool], first: Option<Arc<PortError>>) -> Option<ReleaseErr
 fn outgoing(message: &Bytes, now: Timestamp) -> OutgoingMessage {
     let (body, group) = requeued(message, now);
     OutgoingMessage { body, group, delay_secs: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::testing::Kit;
+
+    /// Releases an object of so many messages; answers what it says, how many messages were sent, and how
+    /// many are left.
+    async fn release(kit: &Kit, deliveries: usize) -> (Result<usize, ReleaseError>, usize, usize) {
+        let key = kit.park(Duration::ZERO, "x", deliveries);
+        let waits = WaitNotes::new(&kit.ports, &kit.activity);
+        let released = Objects::new(&kit.ports, &waits).release(&key, kit.budget()).await;
+        (released, kit.queue.take_bodies().len(), kit.left(&key).await.len())
+    }
+
+    #[tokio::test]
+    async fn an_object_is_deleted_once_all_of_it_was_sent() {
+        let kit = Kit::new();
+        let (released, sent, _) = release(&kit, 25).await;
+        assert_eq!((released.unwrap(), sent, kit.store.keys("parked/").len()), (25, 25, 0));
+    }
+
+    #[tokio::test]
+    async fn an_object_keeps_what_the_queue_did_not_take() {
+        let kit = Kit::refusing(|number| number == 1);
+        let (released, sent, left) = release(&kit, 25).await;
+        let error = released.unwrap_err();
+        assert!(matches!(&error, ReleaseError::Send { failed: 10, messages: 25, .. }), "{error}");
+        assert!(error.is_refusal() && !error.is_lasting());
+        assert_eq!((sent, left), (15, 10));
+    }
+
+    #[tokio::test]
+    async fn without_time_nothing_is_sent_and_the_object_stays_as_it_is() {
+        let kit = Kit::new();
+        let key = kit.park(Duration::ZERO, "x", 3);
+        let (waits, budget) = (WaitNotes::new(&kit.ports, &kit.activity), kit.budget());
+        kit.clock.advance(Duration::from_secs(42));
+        let error = Objects::new(&kit.ports, &waits).release(&key, budget).await.unwrap_err();
+        assert!(matches!(error, ReleaseError::OutOfTime { unsent: 3, messages: 3 }), "{error}");
+        assert_eq!((kit.queue.take_bodies().len(), kit.left(&key).await.len()), (0, 3));
+    }
+
+    #[tokio::test]
+    async fn an_object_that_is_gone_sends_nothing_and_one_that_cannot_be_read_stays() {
+        let kit = Kit::new();
+        let waits = WaitNotes::new(&kit.ports, &kit.activity);
+        let objects = Objects::new(&kit.ports, &waits);
+        assert!(objects.open("parked/x").await.unwrap().is_none());
+        kit.store.write("parked/x", "{");
+        let error = objects.open("parked/x").await.unwrap_err();
+        assert!(error.is_lasting() && !error.is_refusal());
+    }
 }

@@ -38,7 +38,7 @@ impl<'a, P: Ports> CleanUp<'a, P> {
         let now = self.clock.now();
         for kind in KINDS.iter().filter(|kind| now.minute() % MINUTES_BETWEEN == kind.minute) {
             let objects = kind.name;
-            match timeout_at(self.clock, budget.work, self.delete_old(kind, now, budget)).await {
+            match timeout_at(self.clock, budget.work, Box::pin(self.delete_old(kind, now, budget))).await {
                 Some(Ok(0)) => {}
                 Some(Ok(deleted)) => tracing::info!(objects, deleted, "old objects deleted"),
                 Some(Err(error)) => {

@@ -10,6 +10,7 @@ use posthaste_core::stored::layout;
 use posthaste_ports::{ObjectStore, PortError, Ports};
 use posthaste_services::{NoticeError, timeout_at};
 
+use super::ended;
 use crate::budget::Budget;
 use crate::ports::{PortsNotifier, WakePorts};
 
@@ -39,16 +40,8 @@ impl<'a, P: Ports> DisabledNotices<'a, P> {
 
     /// Sends the notices of the subscriptions that operators disabled since the last run.
     pub(crate) async fn run(&self, budget: Budget<'_>) {
-        match timeout_at(self.clock, budget.work, Box::pin(self.notify(budget))).await {
-            Some(Ok(())) => {}
-            Some(Err(error)) => {
-                let error = &error as &dyn Error;
-                tracing::error!(error, "notices of disabled subscriptions not sent, the next run goes on");
-            }
-            None => {
-                tracing::error!("notices of disabled subscriptions not sent in time, the next run goes on");
-            }
-        }
+        let ended = timeout_at(self.clock, budget.work, Box::pin(self.notify(budget))).await;
+        ended::log("notices of disabled subscriptions", ended);
     }
 
     async fn notify(&self, budget: Budget<'_>) -> Result<(), NotifyError> {
@@ -72,5 +65,21 @@ impl<'a, P: Ports> DisabledNotices<'a, P> {
             self.store.delete(&listed.key).await?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Kit;
+
+    #[tokio::test]
+    async fn a_mark_that_cannot_be_read_is_deleted_and_keeps_no_other() {
+        let kit = Kit::new();
+        for n in 0..3 {
+            kit.store.write(&format!("telling/orders.s{n}"), "?");
+        }
+        DisabledNotices::new(&kit.ports).run(kit.budget()).await;
+        assert_eq!(kit.store.keys(layout::TELLING), Vec::<String>::new());
     }
 }

@@ -117,3 +117,52 @@ impl ForcedRun {
         self.walk.is_open()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use posthaste_core::stored::force_request::ForceRequest;
+
+    use super::*;
+    use crate::objects::Objects;
+    use crate::testing::{Kit, PAGE};
+    use crate::waits::WaitNotes;
+
+    const REQUEST: &str = "forcing/orders.billing";
+    const HOUR: Duration = Duration::from_hours(1);
+
+    /// Releases up to so many in one run; answers how many were sent.
+    async fn run(kit: &Kit, max: usize) -> usize {
+        let waits = WaitNotes::new(&kit.ports, &kit.activity);
+        let objects = Objects::new(&kit.ports, &waits);
+        let batches = Batches::new(&objects, &kit.clock);
+        let forced = Forced::new(&kit.ports, &batches);
+        let mut run = forced.begin(false).await;
+        let max = Amount { deliveries: max, ..Amount::ALL };
+        let released = forced.release(&mut run, max, kit.budget()).await;
+        forced.end(run).await;
+        released.sent
+    }
+
+    #[tokio::test]
+    async fn a_request_remembers_how_far_it_came_and_goes_at_the_end() {
+        let kit = Kit::new();
+        kit.store.write(REQUEST, "{}");
+        let count = u32::try_from(PAGE).unwrap() + 2;
+        let keys: Vec<_> = (1..=count).map(|n| kit.park(n * HOUR, "x", 2)).collect();
+        assert_eq!(run(&kit, 3).await, 3);
+        let request = kit.store.get(REQUEST).await.unwrap().unwrap();
+        assert_eq!(ForceRequest::parse(&request.bytes).after.as_ref(), keys.first());
+        assert_eq!(run(&kit, 100).await, 7);
+        assert_eq!(kit.store.keys("forcing/").len() + kit.store.keys("parked/").len(), 0);
+    }
+
+    #[tokio::test]
+    async fn without_a_request_what_is_parked_is_not_listed() {
+        let kit = Kit::new();
+        kit.park(HOUR, "x", 1);
+        assert_eq!(run(&kit, 100).await, 0);
+        assert!(kit.store.take_listed(layout::PARKED).is_empty());
+    }
+}

@@ -13,16 +13,16 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use posthaste_core::release::allotment::OF_ONE_MAX;
-use posthaste_core::release::folder::{HeldFolder, rotate};
-use posthaste_core::release::speed::{Amount, Speed, speed};
+use posthaste_core::release::folder::rotate;
+use posthaste_core::release::speed::{Amount, RunAccount, Speed, speed};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{PressureReader, timeout_at};
 
-use crate::account::SharedAccount;
 use crate::batches::Batches;
 use crate::budget::Budget;
-use crate::jobs::forced::{Forced, ForcedRun};
+use crate::jobs::forced::Forced;
 use crate::ports::WakePorts;
 use crate::waits::WaitNotes;
 use folders::Folders;
@@ -42,7 +42,7 @@ pub(crate) struct Held<'a, P: Ports> {
     folders: Folders<'a, P>,
     passes: Passes<'a, P>,
     forced: Forced<'a, P>,
-    account: &'a SharedAccount,
+    account: &'a Mutex<RunAccount>,
     pressure: &'a PressureReader<P::Store, P::Clock>,
     clock: &'a P::Clock,
 }
@@ -52,7 +52,7 @@ impl<'a, P: Ports> Held<'a, P> {
         ports: &'a WakePorts<P>,
         batches: &'a Batches<'a, P>,
         waits: &'a WaitNotes<'a, P>,
-        account: &'a SharedAccount,
+        account: &'a Mutex<RunAccount>,
     ) -> Self {
         let WakePorts { state: store, registry, links, pressure, clock, entropy, .. } = ports;
         let turns = Turns { batches, folders: Folders { store, clock }, clock, entropy };
@@ -68,58 +68,48 @@ impl<'a, P: Ports> Held<'a, P> {
         &self,
         held_to: Option<String>,
         has_moved: bool,
-        budget: Budget<'_>,
+        budget: Budget<'a>,
     ) -> HeldRun<'a> {
-        let mut run = HeldRun::new(held_to, self.account);
-        let release = self.release(has_moved, budget, &mut run);
-        if timeout_at(self.clock, budget.work, release).await.is_none() {
+        let mut run = HeldRun::new(held_to, self.account, budget);
+        if timeout_at(self.clock, budget.work, Box::pin(self.release(has_moved, &mut run))).await.is_none() {
             tracing::error!("held deliveries not released to the end in time, the next run goes on");
         }
         run
     }
 
-    async fn release(&self, has_moved: bool, budget: Budget<'_>, run: &mut HeldRun<'_>) {
-        let mut forced = self.forced.begin(has_moved).await;
-        let mut folders = self.folders.find(&mut run.held_to, budget).await.unwrap_or_else(|error| {
+    async fn release(&self, has_moved: bool, run: &mut HeldRun<'_>) {
+        run.forced = self.forced.begin(has_moved).await;
+        run.folders = self.folders.find(&mut run.held_to, run.budget).await.unwrap_or_else(|error| {
             let error = &error as &dyn Error;
             tracing::error!(error, "held deliveries not listed, the next run goes on");
             VecDeque::new()
         });
-        self.release_in_passes(&mut folders, &mut forced, budget, run).await;
-        self.forced.end(forced).await;
+        self.release_in_passes(run).await;
+        self.forced.end(std::mem::take(&mut run.forced)).await;
     }
 
     /// Releases in passes, while there is time and room, and the queue takes it. Under pressure what has
-    /// expired goes first, in half of the time, and no pass follows once the run's part was sent.
-    async fn release_in_passes(
-        &self,
-        folders: &mut VecDeque<HeldFolder>,
-        forced: &mut ForcedRun,
-        budget: Budget<'_>,
-        run: &mut HeldRun<'_>,
-    ) {
+    /// expired goes first, and no pass follows once the run's part was sent.
+    async fn release_in_passes(&self, run: &mut HeldRun<'_>) {
         let (mut has_begun, mut has_slowed) = (false, false);
-        while !folders.is_empty() || forced.is_open() {
-            if !budget.may_begin(self.clock) {
+        while run.has_more() {
+            if !run.budget.may_begin(self.clock) {
                 return;
             }
             let state = self.pressure.state().await;
             let speed = speed(state.as_deref());
             if !std::mem::replace(&mut has_begun, true) {
-                rotate(folders, speed.turn(self.clock.now().minute()));
+                rotate(&mut run.folders, speed.turn(self.clock.now().minute()));
             }
-            if speed != Speed::Full && !std::mem::replace(&mut has_slowed, true) {
-                let half = budget.half(self.clock);
-                if !self.passes.release_expired(folders, half, run).await {
-                    return;
-                }
-            }
-            let room = run.room_in_pass(speed, state.as_deref());
-            if !self.pass(folders, forced, room, budget, run).await {
+            let is_slowed = speed != Speed::Full && !std::mem::replace(&mut has_slowed, true);
+            if is_slowed && !self.passes.release_expired(run).await {
                 return;
             }
-            let has_more = !folders.is_empty() || forced.is_open();
-            if has_more && (run.left_in_run().is_nothing() || !self.pause(budget).await) {
+            let room = run.room_in_pass(speed, state.as_deref());
+            if !self.pass(room, run).await {
+                return;
+            }
+            if run.has_more() && (run.left_in_run().is_nothing() || !self.pause(run.budget).await) {
                 return;
             }
         }
@@ -127,34 +117,21 @@ impl<'a, P: Ports> Held<'a, P> {
 
     /// One pass: of its room half is for what is forced, or, where there is one object for all, all of it in
     /// turn. Answers whether to go on.
-    async fn pass(
-        &self,
-        folders: &mut VecDeque<HeldFolder>,
-        forced: &mut ForcedRun,
-        room: Amount,
-        budget: Budget<'_>,
-        run: &mut HeldRun<'_>,
-    ) -> bool {
+    async fn pass(&self, room: Amount, run: &mut HeldRun<'_>) -> bool {
         if run.speed == Speed::OneObject && !Speed::forced_first(self.clock.now().minute()) {
-            return self.passes.pass(folders, room, budget, run).await
-                && self.force(forced, run.left_in_run(), budget, run).await.is_some();
+            return self.passes.pass(room, run).await && self.force(run.left_in_run(), run).await.is_some();
         }
-        let part = if folders.is_empty() { room.deliveries } else { room.deliveries.div_ceil(FORCED_PART) };
+        let is_alone = run.folders.is_empty();
+        let part = if is_alone { room.deliveries } else { room.deliveries.div_ceil(FORCED_PART) };
         let part = Amount { deliveries: part.min(OF_ONE_MAX), ..room };
-        let Some(released) = self.force(forced, part, budget, run).await else { return false };
-        self.passes.pass(folders, room.minus(released), budget, run).await
+        let Some(released) = self.force(part, run).await else { return false };
+        self.passes.pass(room.minus(released), run).await
     }
 
     /// Releases forced deliveries. Answers how much, or `None` if the queue does not take them.
-    async fn force(
-        &self,
-        forced: &mut ForcedRun,
-        max: Amount,
-        budget: Budget<'_>,
-        run: &mut HeldRun<'_>,
-    ) -> Option<Amount> {
-        let released = self.forced.release(forced, max, budget).await;
-        run.forced += released.sent;
+    async fn force(&self, max: Amount, run: &mut HeldRun<'_>) -> Option<Amount> {
+        let released = self.forced.release(&mut run.forced, max, run.budget).await;
+        run.forced_sent += released.sent;
         run.add(released);
         (!released.is_refused).then_some(released.amount())
     }

@@ -16,6 +16,7 @@ use posthaste_core::model::name::TopicName;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{LinkHealth, LinksError, NoticeError, RegistryError, timeout_at};
 
+use super::ended;
 use crate::budget::Budget;
 use crate::ports::{PortsNotifier, WakePorts};
 use addressees::{AddressError, Addressees};
@@ -51,14 +52,8 @@ impl<'a, P: Ports> LinkNotices<'a, P> {
 
     /// Sends the notices, and forgets links of which nothing has to be known any more.
     pub(crate) async fn run(&self, budget: Budget<'_>) {
-        match timeout_at(self.clock, budget.work, Box::pin(self.notify_all(budget))).await {
-            Some(Ok(())) => {}
-            Some(Err(error)) => {
-                let error = &error as &dyn Error;
-                tracing::error!(error, "notices of links not sent, the next run goes on");
-            }
-            None => tracing::error!("notices of links not sent to the end in time, the next run goes on"),
-        }
+        let ended = timeout_at(self.clock, budget.work, Box::pin(self.notify_all(budget))).await;
+        ended::log("notices of links", ended);
     }
 
     async fn notify_all(&self, budget: Budget<'_>) -> Result<(), NotifyError> {

@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 use std::error::Error;
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use posthaste_core::release::parked::ParkedWalk;
 use posthaste_core::release::quota::{Quota, Released};
-use posthaste_core::release::speed::{Speed, Waiting, speed};
+use posthaste_core::release::speed::{RunAccount, Speed, Waiting, speed};
 use posthaste_ports::{Clock, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::{PressureReader, timeout_at};
 
-use crate::account::SharedAccount;
 use crate::batches::Batches;
 use crate::budget::Budget;
 use crate::objects::{Objects, RELEASES_AT_ONCE, ReleaseError};
@@ -26,9 +26,9 @@ const EXPIRED_OBJECTS_MAX: usize = 1000;
 
 /// Releases parked deliveries.
 pub(crate) struct Parked<'a, P: Ports> {
-    pub(crate) objects: &'a Objects<'a, P>,
-    pub(crate) batches: &'a Batches<'a, P>,
-    pub(crate) account: &'a SharedAccount,
+    objects: &'a Objects<'a, P>,
+    batches: &'a Batches<'a, P>,
+    account: &'a Mutex<RunAccount>,
     pages: DuePages<'a, P>,
     pressure: &'a PressureReader<P::Store, P::Clock>,
     clock: &'a P::Clock,
@@ -36,7 +36,8 @@ pub(crate) struct Parked<'a, P: Ports> {
 
 /// One run, and its result.
 #[derive(Debug)]
-pub(crate) struct ParkedRun {
+pub(crate) struct ParkedRun<'a> {
+    budget: Budget<'a>,
     /// How far it came.
     pub(crate) walk: ParkedWalk,
     /// Objects whose deliveries were all sent.
@@ -54,7 +55,7 @@ impl<'a, P: Ports> Parked<'a, P> {
         ports: &'a WakePorts<P>,
         objects: &'a Objects<'a, P>,
         batches: &'a Batches<'a, P>,
-        account: &'a SharedAccount,
+        account: &'a Mutex<RunAccount>,
     ) -> Self {
         let WakePorts { state, pressure, clock, .. } = ports;
         Self { objects, batches, account, pages: DuePages { store: state, clock }, pressure, clock }
@@ -66,33 +67,33 @@ impl<'a, P: Ports> Parked<'a, P> {
         &self,
         walk: ParkedWalk,
         speed: Speed,
-        budget: Budget<'_>,
-    ) -> (ParkedRun, Option<Result<(), PortError>>) {
-        let mut run = ParkedRun { walk, objects: 0, sent: 0, left: 0, was_slowed: false };
-        let ended = timeout_at(self.clock, budget.work, self.release(&mut run, speed, budget)).await;
+        budget: Budget<'a>,
+    ) -> (ParkedRun<'a>, Option<Result<(), PortError>>) {
+        let mut run = ParkedRun { budget, walk, objects: 0, sent: 0, left: 0, was_slowed: false };
+        let ended = timeout_at(self.clock, budget.work, Box::pin(self.release(&mut run, speed))).await;
         (run, ended)
     }
 
-    async fn release(&self, run: &mut ParkedRun, speed: Speed, budget: Budget<'_>) -> Result<(), PortError> {
+    async fn release(&self, run: &mut ParkedRun<'_>, speed: Speed) -> Result<(), PortError> {
         let after = run.walk.begins_after();
         let part = Part { after: after.clone(), before: None };
-        if !self.release_part(part, speed, budget, run).await? {
+        if !self.release_part(part, speed, run).await? {
             return Ok(());
         }
         run.walk.complete();
         if after.is_none() {
             run.walk.end_scan();
         } else if run.walk.is_scan_due() {
-            self.scan(Part { after: None, before: after }, budget, run).await;
+            self.scan(Part { after: None, before: after }, run).await;
         }
         Ok(())
     }
 
     /// Releases what lies before the list's beginning. That may fail, where it has to walk past very much
     /// that was deleted; nothing that was written in time depends on it.
-    async fn scan(&self, part: Part, budget: Budget<'_>, run: &mut ParkedRun) {
+    async fn scan(&self, part: Part, run: &mut ParkedRun<'_>) {
         run.walk.begin_scan();
-        match self.release_part(part, self.speed().await, budget, run).await {
+        match self.release_part(part, self.speed().await, run).await {
             Ok(true) => run.walk.end_scan(),
             Ok(false) => {}
             Err(error) => {
@@ -107,21 +108,20 @@ impl<'a, P: Ports> Parked<'a, P> {
         &self,
         mut part: Part,
         mut speed: Speed,
-        budget: Budget<'_>,
-        run: &mut ParkedRun,
+        run: &mut ParkedRun<'_>,
     ) -> Result<bool, PortError> {
         loop {
-            let page = self.pages.next(&part, budget).await?;
+            let page = self.pages.next(&part, run.budget).await?;
             let is_through = match speed {
                 Speed::Full => {
                     run.walk.expired_to = None;
-                    self.release_page(&page.due, budget, run).await
+                    self.release_page(&page.due, run).await
                 }
-                Speed::Slow | Speed::OneObject => self.release_slowly(&page.due, speed, budget, run).await,
+                Speed::Slow | Speed::OneObject => self.release_slowly(&page.due, speed, run).await,
             };
             if !is_through {
                 if speed != Speed::Full {
-                    self.release_expired(page, part, budget, run).await?;
+                    self.release_expired(page, part, run).await?;
                 }
                 return Ok(false);
             }
@@ -134,13 +134,13 @@ impl<'a, P: Ports> Parked<'a, P> {
     }
 
     /// Releases a page as fast as there is time; whether there was time for all of it.
-    async fn release_page(&self, due: &[String], budget: Budget<'_>, run: &mut ParkedRun) -> bool {
+    async fn release_page(&self, due: &[String], run: &mut ParkedRun<'_>) -> bool {
         for some in due.chunks(RELEASES_AT_ONCE) {
-            if !budget.has_time(self.clock) {
+            if !run.budget.has_time(self.clock) {
                 run.walk.retry(some);
                 return false;
             }
-            let releases = some.iter().map(|key| catch_panic(self.objects.release(key, budget)));
+            let releases = some.iter().map(|key| catch_panic(self.objects.release(key, run.budget)));
             for (released, key) in join_all(releases).await.into_iter().zip(some) {
                 run.count(key, released.map_err(ReleaseError::Panicked).flatten());
             }
@@ -150,19 +150,13 @@ impl<'a, P: Ports> Parked<'a, P> {
     }
 
     /// Releases of a page what may go under pressure; whether that was all of it.
-    async fn release_slowly(
-        &self,
-        due: &[String],
-        speed: Speed,
-        budget: Budget<'_>,
-        run: &mut ParkedRun,
-    ) -> bool {
+    async fn release_slowly(&self, due: &[String], speed: Speed, run: &mut ParkedRun<'_>) -> bool {
         run.was_slowed = true;
         let mut keys = VecDeque::from(due.to_vec());
-        let max = self.account.left(Waiting::Parked, speed);
+        let max = self.account.lock().left(Waiting::Parked, speed);
         let quota = Quota { max, at_once: RELEASES_AT_ONCE };
-        let released = self.batches.release(&mut keys, quota, budget).await;
-        self.account.add(Waiting::Parked, released.amount());
+        let released = self.batches.release(&mut keys, quota, run.budget).await;
+        self.account.lock().add(Waiting::Parked, released.amount());
         run.add(released);
         run.objects += due.len() - keys.len() - released.left;
         run.walk.tried(due);
@@ -179,10 +173,9 @@ impl<'a, P: Ports> Parked<'a, P> {
         &self,
         mut page: DuePage,
         mut part: Part,
-        budget: Budget<'_>,
-        run: &mut ParkedRun,
+        run: &mut ParkedRun<'_>,
     ) -> Result<(), PortError> {
-        let half = budget.half(self.clock);
+        let half = run.budget.half(self.clock);
         let from = run.walk.expired_to.clone();
         let mut looked_at = 0;
         loop {
@@ -212,7 +205,7 @@ impl<'a, P: Ports> Parked<'a, P> {
     }
 }
 
-impl ParkedRun {
+impl ParkedRun<'_> {
     /// Counts an object that was released, or stays.
     fn count(&mut self, key: &String, released: Result<usize, ReleaseError>) {
         match released {
@@ -233,5 +226,62 @@ impl ParkedRun {
     fn add(&mut self, released: Released) {
         self.sent += released.sent;
         self.left += released.left;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use posthaste_core::stored::wake_lease::Checkpoint;
+
+    use super::*;
+    use crate::testing::Kit;
+    use crate::waits::WaitNotes;
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    /// The result of a run from a checkpoint, and the minutes between its start and the minute from which the
+    /// next begins.
+    async fn run(kit: &Kit, checkpoint: &Checkpoint, speed: Speed) -> ([usize; 3], Option<u64>) {
+        let (waits, account) = (WaitNotes::new(&kit.ports, &kit.activity), Mutex::default());
+        let objects = Objects::new(&kit.ports, &waits);
+        let batches = Batches::new(&objects, &kit.clock);
+        let parked = Parked::new(&kit.ports, &objects, &batches, &account);
+        let walk = ParkedWalk::resume(checkpoint, kit.clock.now());
+        let (run, ended) = parked.run(walk, speed, kit.budget()).await;
+        ended.unwrap().unwrap();
+        let open_from = run.walk.checkpoint().open_from_minute;
+        let back = open_from.map(|minute| kit.clock.now().minute() - minute);
+        ([run.objects, run.sent, run.left], back)
+    }
+
+    #[tokio::test]
+    async fn all_that_is_due_goes_and_the_next_run_begins_here() {
+        let kit = Kit::new();
+        for n in 0..7 {
+            kit.park(Duration::ZERO, &n.to_string(), 2);
+        }
+        let later = kit.park(MINUTE, "later", 1);
+        assert_eq!(run(&kit, &Checkpoint::default(), Speed::Full).await, ([7, 14, 0], Some(0)));
+        assert_eq!(kit.store.keys("parked/"), [later]);
+    }
+
+    #[tokio::test]
+    async fn the_next_run_begins_where_something_was_left() {
+        let kit = Kit::refusing(|_| true);
+        kit.park(Duration::ZERO, "x", 2);
+        kit.clock.advance(20 * MINUTE);
+        assert_eq!(run(&kit, &Checkpoint::default(), Speed::Full).await, ([0, 0, 1], Some(20)));
+    }
+
+    #[tokio::test]
+    async fn one_object_goes_at_a_time_where_that_is_the_speed() {
+        let kit = Kit::new();
+        for n in 0..4 {
+            kit.park(Duration::ZERO, &n.to_string(), 2);
+        }
+        assert_eq!(run(&kit, &Checkpoint::default(), Speed::OneObject).await, ([1, 2, 0], Some(0)));
+        assert_eq!(kit.store.keys("parked/").len(), 3);
     }
 }

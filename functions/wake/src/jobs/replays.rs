@@ -21,6 +21,7 @@ use posthaste_ports::{Clock, ObjectMeta, ObjectStore, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::{Registry, timeout_at};
 
+use super::ended;
 use crate::budget::Budget;
 use crate::ports::WakePorts;
 use error::ReplayError;
@@ -36,7 +37,6 @@ const MARKER_LEFT_AFTER: Duration = Duration::from_hours(1);
 
 /// Works on replays.
 pub(crate) struct Replays<'a, P: Ports> {
-    records: Records<'a, P>,
     walks: Walks<'a, P>,
     registry: &'a Registry<P::Store, P::Clock>,
     store: &'a P::Store,
@@ -48,20 +48,14 @@ impl<'a, P: Ports> Replays<'a, P> {
         let WakePorts { deliveries: queue, state: store, dead_letters, registry, pressure, clock, .. } =
             ports;
         let sender = Sender { queue, store, clock };
-        let records = || Records { store, clock };
-        let walks = Walks { records: records(), sender, dead_letters, pressure, clock };
-        Self { records: records(), walks, registry, store, clock }
+        let walks = Walks { records: Records { store, clock }, sender, dead_letters, pressure, clock };
+        Self { walks, registry, store, clock }
     }
 
     /// Works on every replay that has not ended, while there is time.
     pub(crate) async fn run(&self, budget: Budget<'_>) {
-        match timeout_at(self.clock, budget.work, self.replay_all(budget)).await {
-            Some(Ok(())) => {}
-            Some(Err(error)) => {
-                tracing::error!(error = &error as &dyn Error, "replays not listed, the next run goes on");
-            }
-            None => tracing::error!("replays not worked on to the end in time, the next run goes on"),
-        }
+        let ended = timeout_at(self.clock, budget.work, Box::pin(self.replay_all(budget))).await;
+        ended::log("replays", ended);
     }
 
     async fn replay_all(&self, budget: Budget<'_>) -> Result<(), PortError> {
@@ -82,7 +76,7 @@ impl<'a, P: Ports> Replays<'a, P> {
 
     /// Works on one replay: looks whether it may go on, and how it ends.
     async fn replay(&self, id: &str, marker: &ObjectMeta, budget: Budget<'_>) -> Result<(), ReplayError> {
-        let Some(mut job) = self.records.load(id).await? else {
+        let Some(mut job) = self.walks.records.load(id).await? else {
             // The marker is written first, so its record may be on its way.
             let is_left = self.clock.now().since(marker.modified_at) >= MARKER_LEFT_AFTER;
             return if is_left { self.close(id).await } else { Ok(()) };
@@ -92,12 +86,12 @@ impl<'a, P: Ports> Replays<'a, P> {
         }
         let Some((topic, subscription)) = self.receiver(&job.record).await? else {
             let reason = Some(ReplayReason::SubscriptionDeleted);
-            self.records.turn(&mut job, ReplayState::Cancelled, reason).await?;
+            self.walks.records.turn(&mut job, ReplayState::Cancelled, reason).await?;
             return self.close(id).await;
         };
         if subscription.status != Status::Active {
             let reason = Some(ReplayReason::SubscriptionNotActive);
-            return self.records.turn(&mut job, ReplayState::Waiting, reason).await;
+            return self.walks.records.turn(&mut job, ReplayState::Waiting, reason).await;
         }
         let receiver = Receiver { topic: &topic, subscription: &subscription };
         self.walks.resume(&mut job, receiver, budget).await?;
@@ -135,4 +129,21 @@ fn rotate(open: &mut [ObjectMeta], now: Timestamp) {
     let count = u64::try_from(open.len().max(1)).unwrap_or(1);
     let first = usize::try_from(now.minute() % count).unwrap_or(0);
     open.rotate_left(first);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_replay_comes_first_every_minute() {
+        let first = |minute: u64| {
+            let meta = |id: &str| ObjectMeta { key: id.to_owned(), size: 0, modified_at: Timestamp::EPOCH };
+            let mut open = ["a", "b", "c"].map(meta);
+            rotate(&mut open, Timestamp::from_millis(minute * 60_000));
+            open[0].key.clone()
+        };
+        assert_eq!([0, 1, 2, 3].map(first), ["a", "b", "c", "a"]);
+        rotate(&mut [], Timestamp::EPOCH);
+    }
 }

@@ -131,3 +131,43 @@ impl<'a, P: Ports> SetBack<'a, P> {
         self.store.delete(key).await.map_err(ReleaseError::Store)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use posthaste_core::stored::wake_lease::Checkpoint;
+
+    use super::*;
+    use crate::testing::{Kit, PAGE};
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    #[tokio::test]
+    async fn objects_of_a_clock_that_was_ahead_are_moved_and_a_scan_goes_on_in_the_next_run() {
+        let kit = Kit::new();
+        for n in 0..=PAGES_MAX * PAGE {
+            kit.park(2 * HOUR, &layout::parked_id(kit.clock.now() + HOUR, &format!("{n:03}")), 1);
+        }
+        let ahead = Some(kit.clock.now());
+        kit.clock.set_back(6 * HOUR);
+        let job = SetBack::<crate::testing::TestPorts>::new(&kit.ports);
+        let scan =
+            SetBackScan::resume(&Checkpoint { began_at: ahead, ..Checkpoint::default() }, kit.clock.now());
+        let first = job.run(scan, kit.budget()).await;
+        assert_eq!((first.moved, first.scan.is_some()), (PAGES_MAX * PAGE, true));
+        let second = job.run(first.scan, kit.budget()).await;
+        assert_eq!((second.moved, second.scan), (1, None));
+        let in_an_hour = kit.clock.now().minute() + 60;
+        let keys = kit.store.keys(layout::PARKED);
+        assert!(keys.iter().all(|key| layout::parked_due_minute(key) == Some(in_an_hour)), "{keys:?}");
+    }
+
+    #[tokio::test]
+    async fn where_no_scan_is_due_nothing_is_listed() {
+        let kit = Kit::new();
+        let run = SetBack::new(&kit.ports).run(None, kit.budget()).await;
+        assert_eq!((run.moved, run.scan), (0, None));
+        assert!(kit.store.take_listed(layout::PARKED).is_empty());
+    }
+}

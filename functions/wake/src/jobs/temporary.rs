@@ -59,7 +59,7 @@ impl<'a, P: Ports> Temporary<'a, P> {
     /// and while there is time to begin.
     pub(crate) async fn run(&self, swept_to: Option<String>, budget: Budget<'_>) -> TemporaryRun {
         let mut run = TemporaryRun { swept_to, ..TemporaryRun::default() };
-        let _ = timeout_at(self.clock, budget.work, self.sweep(&mut run, budget)).await;
+        let _ = timeout_at(self.clock, budget.work, Box::pin(self.sweep(&mut run, budget))).await;
         run
     }
 

@@ -15,7 +15,6 @@ use posthaste_services::catch_panic::catch_panic;
 use super::permissions::Permissions;
 use super::run::HeldRun;
 use super::turns::Turns;
-use crate::budget::Budget;
 use crate::objects::RELEASES_AT_ONCE;
 
 /// Most folders that have their turn at the same time.
@@ -31,22 +30,16 @@ pub(super) struct Passes<'a, P: Ports> {
 impl<P: Ports> Passes<'_, P> {
     /// Gives every folder a turn, as far as there is room; folders that had none come first in the next pass.
     /// Answers whether to go on.
-    pub(super) async fn pass(
-        &self,
-        folders: &mut VecDeque<HeldFolder>,
-        mut room: Amount,
-        budget: Budget<'_>,
-        run: &mut HeldRun<'_>,
-    ) -> bool {
+    pub(super) async fn pass(&self, mut room: Amount, run: &mut HeldRun<'_>) -> bool {
         run.links.begin_pass();
-        let mut to_come = folders.len();
-        while to_come > 0 && !room.is_nothing() && budget.may_begin(self.clock) {
-            let some: VecDeque<_> = folders.drain(..TURNS_AT_ONCE.min(to_come)).collect();
+        let mut to_come = run.folders.len();
+        while to_come > 0 && !room.is_nothing() && run.budget.may_begin(self.clock) {
+            let some: VecDeque<_> = run.folders.drain(..TURNS_AT_ONCE.min(to_come)).collect();
             to_come -= some.len();
             let (batch, without_room) = self.allot(some, room, run).await;
             to_come += without_room.len();
-            without_room.into_iter().rev().for_each(|folder| folders.push_front(folder));
-            let (released, goes_on) = self.take_turns(batch, folders, budget, run).await;
+            without_room.into_iter().rev().for_each(|folder| run.folders.push_front(folder));
+            let (released, goes_on) = self.take_turns(batch, run).await;
             if !goes_on {
                 return false;
             }
@@ -84,15 +77,9 @@ impl<P: Ports> Passes<'_, P> {
     }
 
     /// Has these turns side by side. Answers what was released, and whether to go on.
-    async fn take_turns(
-        &self,
-        mut batch: Vec<Allotment>,
-        folders: &mut VecDeque<HeldFolder>,
-        budget: Budget<'_>,
-        run: &mut HeldRun<'_>,
-    ) -> (Released, bool) {
+    async fn take_turns(&self, mut batch: Vec<Allotment>, run: &mut HeldRun<'_>) -> (Released, bool) {
         let at_once = RELEASES_AT_ONCE / batch.len().max(1);
-        let turns = batch.iter_mut().map(|turn| catch_panic(self.turns.take(turn, at_once, budget)));
+        let turns = batch.iter_mut().map(|turn| catch_panic(self.turns.take(turn, at_once, run.budget)));
         let results = join_all(turns).await;
         let (mut all, mut goes_on) = (Released::default(), true);
         for (allotment, result) in batch.into_iter().zip(results) {
@@ -104,7 +91,7 @@ impl<P: Ports> Passes<'_, P> {
                 _ if has_panicked => {
                     tracing::error!(folder = %folder.name, "held deliveries not released, it panicked");
                 }
-                NextTurn::Again => folders.push_back(folder),
+                NextTurn::Again => run.folders.push_back(folder),
                 NextTurn::Done => {}
                 NextTurn::Stop => goes_on = false,
             }
@@ -114,17 +101,14 @@ impl<P: Ports> Passes<'_, P> {
         (all, goes_on)
     }
 
-    /// Releases all that has expired in these folders, several side by side. Answers whether to go on.
-    pub(super) async fn release_expired(
-        &self,
-        folders: &mut VecDeque<HeldFolder>,
-        budget: Budget<'_>,
-        run: &mut HeldRun<'_>,
-    ) -> bool {
-        let now = self.clock.now();
+    /// Releases all that has expired, of several folders side by side and in half of the time. Answers
+    /// whether to go on.
+    pub(super) async fn release_expired(&self, run: &mut HeldRun<'_>) -> bool {
+        let (now, half) = (self.clock.now(), run.budget.half(self.clock));
+        let mut folders = std::mem::take(&mut run.folders);
         for some in folders.make_contiguous().chunks_mut(TURNS_AT_ONCE) {
             let at_once = RELEASES_AT_ONCE / some.len();
-            let release = |folder| catch_panic(self.turns.release_expired(folder, now, at_once, budget));
+            let release = |folder| catch_panic(self.turns.release_expired(folder, now, at_once, half));
             let mut all = Released::default();
             for released in join_all(some.iter_mut().map(release)).await {
                 match released {
@@ -141,6 +125,7 @@ impl<P: Ports> Passes<'_, P> {
                 return false;
             }
         }
+        run.folders = folders;
         true
     }
 }

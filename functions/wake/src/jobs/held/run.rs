@@ -1,13 +1,18 @@
 //! One run through what is held: how far it came, what went, and what the queue and each link still have room
 //! for.
 
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
 use posthaste_core::pressure::PressureState;
+use posthaste_core::release::folder::HeldFolder;
 use posthaste_core::release::link_shares::LinkShares;
 use posthaste_core::release::quota::Released;
 use posthaste_core::release::room::Room;
-use posthaste_core::release::speed::{Amount, Speed, Waiting};
+use posthaste_core::release::speed::{Amount, RunAccount, Speed, Waiting};
 
-use crate::account::SharedAccount;
+use crate::budget::Budget;
+use crate::jobs::forced::ForcedRun;
 
 /// One run, and its result.
 #[derive(Debug)]
@@ -17,36 +22,44 @@ pub(crate) struct HeldRun<'a> {
     /// Held deliveries that were sent.
     pub(crate) sent: usize,
     /// Parked deliveries that were sent before their minute.
-    pub(crate) forced: usize,
+    pub(crate) forced_sent: usize,
     /// Objects that are tried again in the next run.
     pub(crate) left: usize,
+    /// The folders that have a turn in the next pass.
+    pub(super) folders: VecDeque<HeldFolder>,
+    /// The walk through what is forced.
+    pub(super) forced: ForcedRun,
+    pub(super) budget: Budget<'a>,
     /// The speed of this pass.
     pub(super) speed: Speed,
     /// Deliveries by link.
     pub(super) links: LinkShares,
     room: Room,
     /// Everything that was released in this run, parked deliveries too.
-    account: &'a SharedAccount,
+    account: &'a Mutex<RunAccount>,
 }
 
 impl<'a> HeldRun<'a> {
     /// A run that looks at folders after this key.
-    pub(super) fn new(held_to: Option<String>, account: &'a SharedAccount) -> Self {
+    pub(super) fn new(held_to: Option<String>, account: &'a Mutex<RunAccount>, budget: Budget<'a>) -> Self {
         Self {
             held_to,
             sent: 0,
-            forced: 0,
+            forced_sent: 0,
             left: 0,
             speed: Speed::Full,
             links: LinkShares::default(),
             room: Room::default(),
+            folders: VecDeque::new(),
+            forced: ForcedRun::default(),
             account,
+            budget,
         }
     }
 
     /// Counts what was released because it may.
     pub(super) fn add(&mut self, released: Released) {
-        self.account.add(Waiting::Held, released.amount());
+        self.account.lock().add(Waiting::Held, released.amount());
         self.add_expired(released);
     }
 
@@ -61,9 +74,14 @@ impl<'a> HeldRun<'a> {
         self.speed == Speed::Full
     }
 
+    /// Whether something may be left to release.
+    pub(super) fn has_more(&self) -> bool {
+        !self.folders.is_empty() || self.forced.is_open()
+    }
+
     /// How much the run may still release at this speed.
     pub(super) fn left_in_run(&self) -> Amount {
-        self.account.left(Waiting::Held, self.speed)
+        self.account.lock().left(Waiting::Held, self.speed)
     }
 
     /// How much the next pass may release, at this speed and by this state of the pressure.

@@ -21,7 +21,7 @@ impl<P: Ports> Sender<'_, P> {
         messages: &[ReplayMessage],
         until: Duration,
     ) -> Vec<Result<(), PortError>> {
-        timeout_at(self.clock, until, self.store_and_send(messages)).await.unwrap_or_else(|| {
+        timeout_at(self.clock, until, Box::pin(self.store_and_send(messages))).await.unwrap_or_else(|| {
             let late = |_| Err(PortError::new("queue the events in time", ErrorKind::TimedOut));
             messages.iter().map(late).collect()
         })
@@ -51,5 +51,41 @@ fn outgoing_of(message: &ReplayMessage) -> OutgoingMessage {
         body: message.body.clone(),
         group: Some(message.group.clone()),
         delay_secs: message.delay_secs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_testkit::{Fault, Operation, Plan};
+
+    use super::*;
+    use crate::testing::Kit;
+
+    fn message(number: usize) -> ReplayMessage {
+        ReplayMessage {
+            indexes: vec![number],
+            body: format!("{number}").into(),
+            group: "orders.billing".to_owned(),
+            delay_secs: 0,
+            payloads: vec![(format!("payloads/20260307/{number}"), "{}".into())],
+        }
+    }
+
+    #[tokio::test]
+    async fn a_message_whose_payload_is_not_stored_is_not_queued_and_the_others_are() {
+        let plan = Plan::by(|effect| {
+            let is_hit = effect.operation == Operation::Put && effect.key.ends_with("/1");
+            is_hit.then_some(Fault::Before(ErrorKind::TimedOut))
+        });
+        let kit = Kit::with(&plan, &Plan::none());
+        let sender = Sender::<crate::testing::TestPorts> {
+            queue: &kit.ports.deliveries,
+            store: &kit.ports.state,
+            clock: &kit.clock,
+        };
+        let sent = sender.send(&[0, 1, 2].map(message), kit.budget().send).await;
+        let kinds: Vec<_> = sent.into_iter().map(|sent| sent.err().map(|error| error.kind)).collect();
+        assert_eq!(kinds, [None, Some(ErrorKind::TimedOut), None]);
+        assert_eq!(kit.queue.take_bodies(), ["0", "2"]);
     }
 }

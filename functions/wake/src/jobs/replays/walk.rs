@@ -144,7 +144,7 @@ impl<P: Ports> Walks<'_, P> {
         if object.bytes.is_some_and(|bytes| bytes > OBJECT_BYTES_MAX) {
             return Err(PortError::new("read an object of more than 16 MiB", ErrorKind::Invalid));
         }
-        match timeout_at(self.clock, budget.send, self.dead_letters.get(&object.key)).await {
+        match timeout_at(self.clock, budget.send, Box::pin(self.dead_letters.get(&object.key))).await {
             Some(Ok(Some(Object { bytes, .. }))) => Ok(bytes),
             Some(Ok(None)) => Err(PortError::new("find the object", ErrorKind::NotFound)),
             Some(Err(error)) => Err(error),

@@ -87,3 +87,32 @@ impl<'a, P: Ports> Waiting<'a, P> {
         Ok(if is_end { Owners::These(folders) } else { Owners::Any })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Kit, TestPorts};
+
+    fn names(subscription: &str) -> (TopicName, SubscriptionName) {
+        (TopicName::parse("orders").unwrap(), SubscriptionName::parse(subscription).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_is_parked_is_listed_once_from_where_it_may_begin() {
+        let kit = Kit::new();
+        for n in 0..4 {
+            kit.store.write(&format!("parked/20260307T0405Z/orders.s{n}/x.json"), "");
+        }
+        kit.store.write("held/orders.held/20260307T0405Z/x.json", "");
+        let from = Some("parked/20260307T0400Z".to_owned());
+        let waiting = Waiting::<TestPorts>::new(&kit.ports.state, from.clone());
+        let mut found = Vec::new();
+        for name in ["s0", "s3", "s4", "held"] {
+            let (topic, subscription) = names(name);
+            found.push(waiting.is_for(&topic, &subscription).await.unwrap());
+        }
+        assert_eq!(found, [true, true, false, true]);
+        let listed = kit.store.take_listed(layout::PARKED);
+        assert_eq!((listed.len(), &listed[0]), (2, &from));
+    }
+}

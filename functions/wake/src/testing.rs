@@ -1,0 +1,94 @@
+//! wake's ports in memory, for the unit tests of its parts.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::circuit::HealthSettings;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::parked::{parse_parked, render_parked};
+use posthaste_ports::{Bundle, Clock, ErrorKind, ObjectStore};
+use posthaste_services::{Activity, LinkHealth, PressureReader, Registry};
+use posthaste_testkit::endpoint::MemoryEndpoint;
+use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
+use posthaste_testkit::{Fault, Faulty, ManualClock, Operation, Plan, SeededEntropy};
+
+use crate::budget::Budget;
+use crate::ports::WakePorts;
+
+type Store = Faulty<MemoryStore>;
+pub(crate) type TestPorts =
+    Bundle<Faulty<MemoryQueue>, Store, Store, MemoryEndpoint, ManualClock, SeededEntropy>;
+
+/// Most objects of a page.
+pub(crate) const PAGE: usize = 3;
+
+/// The ports, and what a test looks at.
+pub(crate) struct Kit {
+    pub(crate) clock: ManualClock,
+    pub(crate) store: MemoryStore,
+    pub(crate) queue: MemoryQueue,
+    pub(crate) ports: WakePorts<TestPorts>,
+    pub(crate) activity: Activity,
+    is_stopped: AtomicBool,
+}
+
+impl Kit {
+    pub(crate) fn new() -> Self {
+        Self::with(&Plan::none(), &Plan::none())
+    }
+
+    /// A kit in which the store and the queue fail by these plans.
+    pub(crate) fn with(store_plan: &Plan, queue_plan: &Plan) -> Self {
+        let clock = ManualClock::new(Timestamp::parse("2026-03-07T04:05:00Z").unwrap());
+        let (store, queue) = (MemoryStore::like_s3(PAGE), MemoryQueue::default());
+        let faulty = Faulty::new(store.clone(), "state", store_plan);
+        let ports = WakePorts {
+            deliveries: Faulty::new(queue.clone(), "deliveries", queue_plan),
+            state: faulty.clone(),
+            dead_letters: faulty.clone(),
+            registry: Registry::new(faulty.clone(), clock.clone(), Duration::ZERO),
+            pressure: PressureReader::new(faulty.clone(), clock.clone(), Duration::ZERO),
+            links: LinkHealth::new(faulty, clock.clone(), HealthSettings::default()),
+            clock: clock.clone(),
+            entropy: SeededEntropy::new(1),
+        };
+        let (activity, is_stopped) = (Activity::default(), AtomicBool::new(false));
+        Self { clock, store, queue, ports, activity, is_stopped }
+    }
+
+    /// A kit whose queue refuses these sends, counted from 0.
+    pub(crate) fn refusing(sends: impl Fn(u64) -> bool + Send + Sync + 'static) -> Self {
+        let plan = Plan::by(move |effect| {
+            let is_refused = effect.operation == Operation::SendBatch && sends(effect.number);
+            is_refused.then_some(Fault::Before(ErrorKind::Other))
+        });
+        Self::with(&Plan::none(), &plan)
+    }
+
+    /// The budget of a run that begins now.
+    pub(crate) fn budget(&self) -> Budget<'_> {
+        Budget::until(self.clock.monotonic() + Duration::from_secs(55), &self.is_stopped)
+    }
+
+    /// Parks so many deliveries for `orders.billing` in one object, due this long from now.
+    pub(crate) fn park(&self, wait: Duration, id: &str, deliveries: usize) -> String {
+        let names = (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        let key = layout::parked(self.clock.now() + wait, &names.0, &names.1, id);
+        self.store.write(&key, render_parked(&messages(id, deliveries)));
+        key
+    }
+
+    /// The messages that an object holds.
+    pub(crate) async fn left(&self, key: &str) -> Vec<Bytes> {
+        let object = self.store.get(key).await.unwrap();
+        object.map(|object| parse_parked(&object.bytes).unwrap()).unwrap_or_default()
+    }
+}
+
+/// Messages that cannot be read as deliveries, so that they go as they are.
+pub(crate) fn messages(id: &str, count: usize) -> Vec<Bytes> {
+    (0..count).map(|n| Bytes::from(format!(r#""{id}-{n}""#))).collect()
+}
