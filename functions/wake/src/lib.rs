@@ -1,9 +1,4 @@
-//! wake: once a minute, sends the parked deliveries whose minute has come, the held ones that may be sent and
-//! what replays ask for, sweeps temporary topics and subscriptions, and notifies of links that are down or up
-//! again.
-//!
-//! It runs its jobs under one lease, so that it never runs twice at once, and one time budget. What a job
-//! does not come to the next run does, from the checkpoint that this one leaves.
+#![doc = include_str!("../README.md")]
 
 mod batches;
 mod budget;
