@@ -1,10 +1,10 @@
-//! Gathering: which dead letters of one subscription go into one object. It is decided before their payloads are read,
-//! so that an object's bytes are held only while it is being worked on. A message is never split.
+//! Gathering of letters of one subscription into objects. It is done before their payloads are loaded, so that an
+//! object's bytes are held only while it is written. A message is never split.
 
 use posthaste_core::model::delivery::{DeadLetter, Entry};
 use posthaste_core::model::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
 
-use crate::Letter;
+use crate::letter::Letter;
 
 /// The bytes that a record has beside its event and what lies around that, at most: seven members with the
 /// longest names and values, and a comma. An event's own members of these names, which lie in an eighth one,

@@ -14,7 +14,7 @@ use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{MessageId, Receipt, ReceivedMessage};
 
-use crate::Letter;
+use crate::letter::Letter;
 
 /// An event of so many bytes that is, or was, stored under this key.
 pub(crate) fn stored(key: &str, bytes: usize) -> Payload {

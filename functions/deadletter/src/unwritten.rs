@@ -8,7 +8,7 @@ use std::time::Duration;
 use posthaste_core::model::delivery::DeadLetter;
 use posthaste_core::model::time::Timestamp;
 
-use crate::read::ReadLetter;
+use crate::letter::LoadedLetter;
 
 /// Most letters that are remembered. Beyond them the oldest is among those that are.
 const REMEMBERED_MAX: usize = 10_000;
@@ -38,7 +38,7 @@ struct Letter {
 
 impl Unwritten {
     /// One write of these was refused.
-    pub(crate) fn refused(&self, letters: &[ReadLetter], now: Timestamp) {
+    pub(crate) fn refused(&self, letters: &[LoadedLetter], now: Timestamp) {
         metrics::counter!("DeadLetterWriteRefusedCount").increment(1);
         for read in letters {
             self.note(&read.letter.dead, now);

@@ -1,5 +1,6 @@
 //! Writing: objects of letters, and messages kept as they are. What is not durable at the deadline is handed back.
 
+use std::error::Error;
 use std::time::Duration;
 
 use futures_util::future::ready;
@@ -8,41 +9,29 @@ use posthaste_core::api::notice::Fate;
 use posthaste_core::stored::dead_letter::{Gathered, record};
 use posthaste_core::stored::layout;
 use posthaste_ports::{
-    Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, PutCondition, QueueReceiver, QueueSender,
-    ReceivedMessage,
+    Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, Ports, PutCondition, ReceivedMessage,
 };
 use posthaste_services::catch_panic::catch_panic;
 
-use crate::read::ReadLetter;
-use crate::{DeadLetters, Letter};
+use crate::dead_letters::{DeadLetters, PUT_OFF_AT_ONCE_MAX};
+use crate::letter::{Letter, LoadedLetter};
 
-/// Letters of one object that are put off side by side.
-pub(crate) const PUT_OFF_AT_ONCE_MAX: usize = 100;
-
-impl<Q, S, D, C, E> DeadLetters<Q, S, D, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    D: ObjectStore,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> DeadLetters<P> {
     /// Writes letters of one subscription into one object. Answers those for which nothing durable was done.
-    pub(crate) async fn write(&self, letters: Vec<ReadLetter>, deadline: Duration) -> Vec<MessageId> {
+    pub(crate) async fn write(&self, letters: Vec<LoadedLetter>, deadline: Duration) -> Vec<MessageId> {
         let Some(first) = letters.first() else { return Vec::new() };
         if first.letter.dead.asks_for_notices_only() {
             let object = first.letter.dead.object.clone();
-            return self
-                .end_written(letters, object.as_deref().map_or(Fate::Dropped, Fate::Written), deadline)
-                .await;
+            let fate = object.as_deref().map_or(Fate::Dropped, Fate::Written);
+            return self.finish(letters, fate, deadline).await;
         }
         let delivery = &first.letter.dead.delivery;
         let id = self.ports.entropy.uuid().to_string();
         let key = layout::dead_letter(&delivery.topic, &delivery.subscription, self.ports.clock.now(), &id);
         let mut gathered = Gathered::default();
-        for ReadLetter { letter: Letter { dead, .. }, texts } in &letters {
-            let events = dead.delivery.events.iter().zip(texts);
-            events.for_each(|(entry, text)| gathered.push(&record(dead, entry, text)));
+        for LoadedLetter { letter: Letter { dead, .. }, payloads } in &letters {
+            let events = dead.delivery.events.iter().zip(payloads);
+            events.for_each(|(entry, payload)| gathered.push(&record(dead, entry, payload)));
         }
         let events = gathered.count();
         let put = self.ports.bucket.put(&key, gathered.finish(), PutCondition::Always);
@@ -53,24 +42,24 @@ where
                     self.unwritten.ended(&read.letter.dead);
                 }
                 tracing::info!(%key, events, "dead letters written");
-                Box::pin(self.end_written(letters, Fate::Written(&key), deadline)).await
+                Box::pin(self.finish(letters, Fate::Written(&key), deadline)).await
             }
             Err(error) => {
                 self.unwritten.refused(&letters, self.ports.clock.now());
-                tracing::error!(%key, events, error = &error as &dyn std::error::Error, "dead letters not written");
+                tracing::error!(%key, events, error = &error as &dyn Error, "dead letters not written");
                 Box::pin(self.put_off(letters, deadline)).await
             }
         }
     }
 
     /// Puts letters off side by side, so that they can share requests to the queue. Answers those that could not be.
-    async fn put_off(&self, letters: Vec<ReadLetter>, deadline: Duration) -> Vec<MessageId> {
+    async fn put_off(&self, letters: Vec<LoadedLetter>, deadline: Duration) -> Vec<MessageId> {
         let put_off = letters.into_iter().map(|read| async move {
             let id = read.letter.message.id.clone();
             let panicked = |panicked| Err(PortError::caused("put off", ErrorKind::Other, panicked));
             let later = async { catch_panic(self.try_later(read)).await.unwrap_or_else(panicked) };
             let error = self.in_time(deadline, later).await.err()?;
-            tracing::error!(message_id = %id.0, error = &error as &dyn std::error::Error, "dead letter left to its visibility timeout");
+            tracing::error!(message_id = %id.0, error = &error as &dyn Error, "dead letter left to its visibility timeout");
             Some(id)
         });
         stream::iter(put_off).buffer_unordered(PUT_OFF_AT_ONCE_MAX).filter_map(ready).collect().await
@@ -89,30 +78,21 @@ where
             }
             Err(error) => {
                 self.unwritten.refused(&[], self.ports.clock.now());
-                tracing::error!(%key, error = &error as &dyn std::error::Error, "unreadable message not written");
+                tracing::error!(%key, error = &error as &dyn Error, "unreadable message not written");
                 Some(message.id)
             }
         }
     }
-
-    /// A failure leaves a copy to be written again: at least once.
-    pub(crate) async fn acknowledge(&self, message: &ReceivedMessage) {
-        let acknowledged = catch_panic(self.ports.queue.acknowledge(&message.receipt)).await;
-        let panicked = |panicked| Err(PortError::caused("acknowledge", ErrorKind::Other, panicked));
-        if let Err(error) = acknowledged.unwrap_or_else(panicked) {
-            tracing::error!(message_id = %message.id.0, error = &error as &dyn std::error::Error, "written dead letter not acknowledged");
-        }
-    }
 }
 
-fn count(letters: &[ReadLetter]) {
-    for ReadLetter { letter, texts } in letters {
+fn count(letters: &[LoadedLetter]) {
+    for LoadedLetter { letter, payloads } in letters {
         let delivery = &letter.dead.delivery;
         let labels = [
             ("topic", delivery.topic.to_string()),
             ("subscription", delivery.subscription.to_string()),
             ("reason", format!("{:?}", letter.dead.reason)),
         ];
-        metrics::counter!("DeadLetteredCount", &labels).increment(texts.len() as u64);
+        metrics::counter!("DeadLetteredCount", &labels).increment(payloads.len() as u64);
     }
 }

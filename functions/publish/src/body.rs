@@ -1,4 +1,4 @@
-//! Reading a request's body: within a size, within a time, and within the memory that all bodies together may take.
+//! Bodies of requests, read within a size, within a time, and within the memory that all bodies together may take.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use posthaste_ports::Clock;
 use posthaste_services::timeout;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Why a body was not read.
+/// Reasons for which a body is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     /// It is larger than a request may be (413). No more than that much of it was kept.
@@ -40,7 +40,7 @@ impl BodyBudget {
     }
 
     /// Takes the room for a body until the answer is dropped: its length, or where that is not known the largest.
-    /// Whoever finds no room is not kept waiting, because what holds it may hold it for a minute.
+    /// A request that finds no room is refused at once, because others may hold the room for a minute.
     pub(crate) fn reserve(&self, body: &Body) -> Result<OwnedSemaphorePermit, BodyError> {
         let bytes = match body.size_hint().exact() {
             Some(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),

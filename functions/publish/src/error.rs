@@ -1,4 +1,4 @@
-//! Why a request was not published, and what its producer is told.
+//! The reasons for which a request is not published, and the problems that producers are answered.
 
 use std::time::Duration;
 
@@ -11,22 +11,21 @@ use posthaste_core::stored::idempotency::IdempotencyKeyError;
 use posthaste_ports::{ErrorKind, PortError};
 use posthaste_services::{FanOutError, RegistryError};
 
-use crate::TIER_HEADER;
 use crate::body::BodyError;
-use crate::once::IDEMPOTENCY_KEY_HEADER;
-use crate::time_to_live::{TIME_TO_LIVE_HEADER, TimeToLiveError};
+use crate::headers::{IDEMPOTENCY_KEY_HEADER, TIER_HEADER, TIME_TO_LIVE_HEADER};
+use crate::time_to_live::TimeToLiveError;
 
-/// When a producer may try again after a failure that nobody gave a time for.
+/// When a producer may try again after a failure that gives no time itself.
 pub const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(5);
 
-/// What a producer hears that back pressure turned away.
+/// The answer to a producer that back pressure turned away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnedAway {
     /// When to try again.
     pub retry_after: Duration,
     /// The value of the header `Posthaste-Pressure`.
     pub header: Option<String>,
-    /// On whose account; `None` where nothing delays producers any more and the wait only runs out.
+    /// The resource behind it; `None` where nothing delays producers any more and the wait only runs out.
     pub pressing: Option<ResourceState>,
 }
 
@@ -87,12 +86,12 @@ pub enum PublishError {
 }
 
 impl PublishError {
-    /// Whether something of ours failed. Refusing somebody under pressure is no failure but the purpose.
+    /// Whether something of ours failed. A refusal under pressure is no failure but the purpose.
     pub fn is_ours(&self) -> bool {
         matches!(self, Self::Registry(_) | Self::Claim(_) | Self::Write(_))
     }
 
-    /// What the producer is told.
+    /// The problem that the producer is answered.
     pub fn problem(&self) -> Problem {
         match self {
             Self::UnknownTopic => Problem::new(ProblemKind::UnknownTopic),

@@ -10,37 +10,24 @@ use axum::routing::{MethodRouter, post};
 use http::{HeaderValue, Request, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::publish_url::{API_EVENTS_PATH, EVENTS_PATH};
-use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
+use posthaste_ports::Ports;
 
-use crate::{Publish, PublishError};
-
-/// The header in which a producer learns that it was slowed or refused, how much is used up, and of what.
-pub const PRESSURE_HEADER: &str = "posthaste-pressure";
+use crate::error::PublishError;
+use crate::headers::PRESSURE_HEADER;
+use crate::publish::Publish;
 
 /// The function's routes. Success is 200 without a body, as Event Grid answers; everything else is a problem document
 /// (RFC 9457).
-pub fn router<Q, S, C, E>(publish: Arc<Publish<Q, S, C, E>>) -> Router
-where
-    Q: QueueSender + 'static,
-    S: ObjectStore + 'static,
-    C: Clock,
-    E: Entropy,
-{
-    let events = || -> MethodRouter<_> { post(events::<Q, S, C, E>).fallback(method_not_allowed) };
+pub fn router<P: Ports>(publish: Arc<Publish<P>>) -> Router {
+    let events = || -> MethodRouter<_> { post(events::<P>).fallback(method_not_allowed) };
     Router::new().route(EVENTS_PATH, events()).route(API_EVENTS_PATH, events()).with_state(publish)
 }
 
-async fn events<Q, S, C, E>(
-    State(publish): State<Arc<Publish<Q, S, C, E>>>,
+async fn events<P: Ports>(
+    State(publish): State<Arc<Publish<P>>>,
     topic: Result<Path<String>, PathRejection>,
     request: Request<Body>,
-) -> Response<Body>
-where
-    Q: QueueSender + 'static,
-    S: ObjectStore + 'static,
-    C: Clock,
-    E: Entropy,
-{
+) -> Response<Body> {
     // A path that is not UTF-8 names no topic, and neither does the empty name.
     let topic = topic.map(|Path(topic)| topic).unwrap_or_default();
     match publish.publish(&topic, request).await {

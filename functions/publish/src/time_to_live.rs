@@ -5,9 +5,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use posthaste_core::model::time::parse_duration;
 
-/// The header in which a producer gives the events of its request a time to live, as an ISO 8601 duration. It counts from
-/// when they are accepted. An event's own `expirytime`, the subscription's and the topic's time to live bound it.
-pub const TIME_TO_LIVE_HEADER: &str = "posthaste-time-to-live";
+use crate::headers::TIME_TO_LIVE_HEADER;
 
 /// A header that is no time to live.
 #[derive(Debug, Clone, Copy, thiserror::Error, PartialEq, Eq)]

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use posthaste_aws::lambda::{BatchHandler, SqsBatch};
 use posthaste_deadletter::DeadLetters;
-use posthaste_ports::{
-    BatchResponse, Clock, Entropy, ObjectStore, QueueReceiver, QueueSender, ReceivedMessage,
-};
+use posthaste_ports::{BatchResponse, Ports, ReceivedMessage};
 
 /// Works on messages of one queue.
 pub trait OneQueue: Send + Sync + 'static {
@@ -58,14 +56,7 @@ impl<H: OneQueue> BatchHandler for BothQueues<H> {
     }
 }
 
-impl<Q, S, D, C, E> OneQueue for DeadLetters<Q, S, D, C, E>
-where
-    Q: QueueReceiver + QueueSender + 'static,
-    S: ObjectStore + 'static,
-    D: ObjectStore + 'static,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> OneQueue for DeadLetters<P> {
     async fn handle(&self, messages: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
         // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends the depth.
         Box::pin(DeadLetters::handle(self, messages, deadline)).await

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lambda_runtime::Error;
 use posthaste_aws::lambda::Scheduled;
 use posthaste_monitor::{Monitor, MonitorError};
-use posthaste_ports::{Clock, DrainSource, Entropy, ObjectStore, Probe, QueueReceiver, QueueSender};
+use posthaste_ports::{Clock, DrainSource, Ports, Probe};
 use posthaste_services::timeout_at;
 use tokio::sync::Mutex;
 
@@ -63,15 +63,7 @@ impl<M: Sampler, C: Clock> Scheduled for Sampling<M, C> {
     }
 }
 
-impl<Q, S, P, C, D, E> Sampler for Monitor<Q, S, P, C, D, E>
-where
-    Q: QueueReceiver + QueueSender + 'static,
-    S: ObjectStore + 'static,
-    P: Probe + 'static,
-    C: Clock,
-    D: DrainSource + 'static,
-    E: Entropy + 'static,
-{
+impl<P: Ports, R: Probe + 'static, D: DrainSource + 'static> Sampler for Monitor<P, R, D> {
     async fn sample(&mut self) -> Result<(), MonitorError> {
         // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends the depth.
         Box::pin(Monitor::sample(self)).await.map(|_| ())

@@ -72,14 +72,13 @@ pub type AwsResting<H> = Resting<H, Queue, SystemClock>;
 pub type AwsDrainPost = DrainPost<S3Store, SystemClock>;
 
 /// deadletter over one queue.
-pub type AwsDeadLetters = DeadLetters<Queue, S3Store, S3Store, SystemClock, SystemEntropy>;
+pub type AwsDeadLetters = DeadLetters<Aws>;
 
 /// wake, as it is wired here.
 pub type AwsWake = Wake<Bundle<Queue, S3Store, S3Store, Webhooks, SystemClock, SystemEntropy>>;
 
 /// monitor, as it is wired here.
-pub type AwsMonitor =
-    Monitor<Queue, S3Store, NoMachine, SystemClock, DrainReports<S3Store, SystemClock>, SystemEntropy>;
+pub type AwsMonitor = Monitor<Aws, NoMachine, DrainReports<S3Store, SystemClock>>;
 
 /// publish, as the routes of its Function URL.
 pub fn publish(environment: &PublishEnvironment, clients: &Clients) -> Router {
@@ -89,7 +88,7 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients) -> Router {
     let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
     // Nobody else in this process learns of the pressure. It has no names and connections of endpoints.
     let reliever = Reliever::new(SystemClock, resident_bytes).over("topics", registry.clone());
-    let publish = Publish {
+    let publish = Publish::<Aws> {
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
         registry,
         payloads: state.clone(),

@@ -96,7 +96,7 @@ impl Deployed {
 }
 
 fn publish(local: &Local<SystemClock>) -> Router {
-    posthaste_publish::router(Arc::new(Publish {
+    posthaste_publish::router(Arc::new(Publish::<Embedded> {
         deliveries: local.queue(QueueName::Deliveries),
         registry: Registry::new(local.state(), SystemClock, Duration::ZERO),
         payloads: local.state(),

@@ -10,8 +10,14 @@ pub mod memory;
 mod memory_store;
 pub mod recorded;
 
+use posthaste_ports::Bundle;
+
 pub use clock::ManualClock;
 pub use endpoint::MemoryEndpoint;
 pub use entropy::SeededEntropy;
 pub use faulty::{Fault, Faulty, Plan};
 pub use recorded::{Calls, Operation, Recorded};
+
+/// The ports of a test: over this queue, state bucket, dead-letter bucket and way to endpoints, with a clock that is
+/// moved by hand and chance that repeats itself.
+pub type TestPorts<Q, S, D = S, W = MemoryEndpoint> = Bundle<Q, S, D, W, ManualClock, SeededEntropy>;

@@ -71,6 +71,12 @@ impl MemoryQueue {
         self.world.lock().unwrap().elapsed += length;
     }
 
+    /// The messages of this queue, in the order in which they were sent.
+    pub fn messages(&self) -> Vec<OutgoingMessage> {
+        let world = self.world.lock().unwrap();
+        world.messages.iter().filter(|m| m.queue == self.name).map(|m| m.message.clone()).collect()
+    }
+
     pub fn now(&self) -> Timestamp {
         Timestamp::EPOCH + self.world.lock().unwrap().elapsed
     }

@@ -43,6 +43,13 @@ impl MemoryStore {
         self.lock().objects.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
     }
 
+    /// The objects whose keys start with `prefix`.
+    pub fn under(&self, prefix: &str) -> Vec<(String, Bytes)> {
+        let shared = self.lock();
+        let found = shared.objects.iter().filter(|(key, _)| key.starts_with(prefix));
+        found.map(|(key, stored)| (key.clone(), stored.object.bytes.clone())).collect()
+    }
+
     /// The keys after which lists of `prefix` began, since this was asked last.
     pub fn take_listed(&self, prefix: &str) -> Vec<Option<String>> {
         let listed = std::mem::take(&mut self.lock().listed);

@@ -22,13 +22,13 @@ use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_ports::{
-    BatchResponse, Bundle, Clock, DrainSource, ObjectStore, OutgoingMessage, PutCondition, QueueName,
-    QueueReceiver, QueueSender, ReceivedMessage,
+    BatchResponse, Clock, DrainSource, ObjectStore, OutgoingMessage, PutCondition, QueueName, QueueReceiver,
+    QueueSender, ReceivedMessage,
 };
 use posthaste_services::{DrainMeter, LinkHealth, PressureReader, Registry};
 use posthaste_testkit::faulty::Plan;
 use posthaste_testkit::recorded::Calls;
-use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy};
+use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy, TestPorts};
 use posthaste_wake::{Wake, WakeError, WakePorts, WakeReport};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -73,9 +73,9 @@ pub struct World {
     pub chance: Chance,
     worker: Worker,
     faults: Faults,
-    dead_letters: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
-    redrive: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
-    wake: Wake<Bundle<Queue, State, Bucket, ScriptedEndpoint, ManualClock, SeededEntropy>>,
+    dead_letters: DeadLetters<TestPorts<Queue, State, Bucket>>,
+    redrive: DeadLetters<TestPorts<Queue, State, Bucket>>,
+    wake: Wake<TestPorts<Queue, State, Bucket, ScriptedEndpoint>>,
     created: Mutex<Created>,
     folder: TempDir,
 }

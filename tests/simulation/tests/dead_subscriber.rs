@@ -20,7 +20,7 @@ use posthaste_ports::{NoMachine, OutgoingMessage, QueueName, QueueSender};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{Activity, DrainMeter, PressureReader, Registry};
 use posthaste_simulation::{Answer, World, event};
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -37,8 +37,8 @@ const BATCH: usize = 10;
 const POLL: Duration = Duration::from_secs(2);
 const HEALTHY_KEY: &str = "healthy-key";
 
-type Neighbour = Publish<LocalQueue<ManualClock>, StateStore, ManualClock, SeededEntropy>;
-type Watch = Monitor<LocalQueue<ManualClock>, StateStore, NoMachine, ManualClock, DrainMeter, SeededEntropy>;
+type Neighbour = Publish<TestPorts<LocalQueue<ManualClock>, StateStore>>;
+type Watch = Monitor<TestPorts<LocalQueue<ManualClock>, StateStore>, NoMachine, DrainMeter>;
 
 /// The world, with the monitor and the publish function beside it.
 struct Scene {

@@ -19,7 +19,7 @@ use posthaste_ports::{Clock, NoMachine, ObjectStore, QueueName, QueueReceiver, R
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{Activity, DrainMeter, PressureReader, Registry};
 use posthaste_simulation::{Answer, World};
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::json;
 
 type Queue = LocalQueue<ManualClock>;
@@ -37,8 +37,8 @@ fn settings() -> PressureSettings {
 /// The functions, with publish and the monitor beside those of every world.
 struct Host {
     world: World,
-    publish: Arc<Publish<Queue, StateStore, ManualClock, SeededEntropy>>,
-    monitor: Monitor<Queue, StateStore, NoMachine, ManualClock, DrainMeter, SeededEntropy>,
+    publish: Arc<Publish<TestPorts<Queue, StateStore>>>,
+    monitor: Monitor<TestPorts<Queue, StateStore>, NoMachine, DrainMeter>,
 }
 
 impl Host {

@@ -9,13 +9,13 @@ use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::{Drained, Level, PressureSettings, PressureState, Resource};
 use posthaste_core::stored::layout::{DRAIN, drain};
 use posthaste_core::stored::pressure::PRESSURE_KEY;
-use posthaste_local::StateStore;
+use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Clock, DrainSource, ErrorKind, NoMachine, ObjectStore, PutCondition, QueueName};
 use posthaste_services::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, Registry};
 use posthaste_simulation::{Answer, World, event, start};
 use posthaste_testkit::recorded::Operation;
-use posthaste_testkit::{Calls, Fault, Faulty, ManualClock, Plan, Recorded, SeededEntropy};
+use posthaste_testkit::{Calls, Fault, Faulty, ManualClock, Plan, Recorded, SeededEntropy, TestPorts};
 use serde_json::json;
 
 const POLL: Duration = Duration::from_secs(10);
@@ -248,7 +248,8 @@ fn monitor(bucket: &Bucket) -> impl AsyncFnMut() -> PressureState {
         entropy: SeededEntropy::new(1),
     };
     let settings = PressureSettings { interval: POLL, ..PressureSettings::default() };
-    let mut monitor = Monitor::new(ports, settings).unwrap();
+    let mut monitor =
+        Monitor::<TestPorts<LocalQueue<ManualClock>, Store>, _, _>::new(ports, settings).unwrap();
     async move || monitor.sample().await.unwrap()
 }
 

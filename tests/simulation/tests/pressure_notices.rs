@@ -14,7 +14,7 @@ use posthaste_ports::{ErrorKind, Probe, QueueName, Sample};
 use posthaste_services::{DrainMeter, Registry};
 use posthaste_simulation::{Answer, World};
 use posthaste_testkit::{Fault, Faulty, Plan};
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::{Value, json};
 
 const POLL: Duration = Duration::from_secs(2);
@@ -34,7 +34,7 @@ impl Probe for Machine {
 
 type Queue = Faulty<LocalQueue<ManualClock>>;
 type State = Faulty<StateStore>;
-type TestMonitor = Monitor<Queue, State, Machine, ManualClock, DrainMeter, SeededEntropy>;
+type TestMonitor = Monitor<TestPorts<Queue, State>, Machine, DrainMeter>;
 
 /// A world in which `ops` is told, and what a monitor in it needs.
 struct Watched {

@@ -27,7 +27,7 @@ use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Regis
 use posthaste_simulation::{event, start};
 use posthaste_system::resident_bytes;
 use posthaste_testkit::{Calls, Operation, Recorded};
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -73,9 +73,9 @@ struct Process {
     names: Loopback,
     queue: Queue,
     client: Client,
-    publish: Arc<Publish<Queue, Store, ManualClock, SeededEntropy>>,
+    publish: Arc<Publish<TestPorts<Queue, Store>>>,
     deliver: Deliver<Bundle<Queue, Store, Store, Client, ManualClock, SeededEntropy>>,
-    monitor: Monitor<Queue, Store, Machine, ManualClock, DrainMeter, SeededEntropy>,
+    monitor: Monitor<TestPorts<Queue, Store>, Machine, DrainMeter>,
     reliever: Reliever<ManualClock>,
     record_bytes: usize,
     _folder: tempfile::TempDir,

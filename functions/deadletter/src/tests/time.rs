@@ -12,12 +12,13 @@ use posthaste_core::model::payload::Payload;
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{Clock, QueueName, ReceivedMessage};
 use posthaste_services::Registry;
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 
 use super::stores::{Deaf, Seen, Slow};
 use super::{message, stored};
-use crate::read::READS_PER_OBJECT_MAX;
-use crate::{DeadLetterPorts, DeadLetters, WORK_AT_ONCE_MAX};
+use crate::handle::WORK_AT_ONCE_MAX;
+use crate::payloads::READS_PER_OBJECT_MAX;
+use crate::{DeadLetterPorts, DeadLetters};
 
 /// What Lambda leaves of the function's minute.
 const LEFT: Duration = Duration::from_secs(55);
@@ -40,7 +41,7 @@ impl Wake for Woken {
 
 struct Bench {
     store: Slow,
-    function: DeadLetters<Deaf, Slow, Slow, ManualClock, SeededEntropy>,
+    function: DeadLetters<TestPorts<Deaf, Slow>>,
 }
 
 impl Bench {

@@ -8,7 +8,6 @@ mod broken_pressure;
 mod fan_out;
 mod faults;
 mod keys;
-mod memory;
 mod metrics;
 mod once;
 mod pressure;

@@ -6,13 +6,14 @@ use std::time::Duration;
 use futures_util::future::{join_all, poll_immediate};
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{
-    ErrorKind, MessageId, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueSender,
+    ErrorKind, MessageId, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueCounts, QueueReceiver,
+    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
 };
 use posthaste_publish::router;
 use posthaste_testkit::faulty::{Fault, Faulty, Plan};
+use posthaste_testkit::memory::MemoryQueue;
 use posthaste_testkit::recorded::Operation;
 
-use crate::memory::MemoryQueue;
 use crate::world::{Answer, BATCH, KEY, MINIMAL, STRUCTURED, World, events, one, request, send};
 
 const NAMED: (&str, &str) = ("idempotency-key", "8e03978e-40d5");
@@ -160,6 +161,28 @@ impl QueueSender for Slow {
         let sent = self.0.send_batch(entries).await;
         tokio::task::yield_now().await;
         sent
+    }
+}
+
+impl QueueReceiver for Slow {
+    async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
+        self.0.receive(request).await
+    }
+
+    async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
+        self.0.acknowledge(receipt).await
+    }
+
+    async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
+        self.0.replace(receipt, successors).await
+    }
+
+    async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
+        self.0.change_visibility(receipt, visibility).await
+    }
+
+    async fn counts(&self) -> Result<QueueCounts, PortError> {
+        self.0.counts().await
     }
 }
 

@@ -14,18 +14,18 @@ use posthaste_core::pressure::{Level, Measure, PressureState, Resource, Resource
 use posthaste_core::stored::pressure::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
 use posthaste_publish::{Publish, Tarpit};
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::TestPorts;
+use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::memory::{MemoryQueue, MemoryStore};
 use crate::refused::shown;
 use crate::world::{
     Answer, BATCH, KEY, MINIMAL, START, STRUCTURED, World, event_of, one, request, send, subscriptions,
 };
 
-type EmbeddedPublish = Publish<MemoryQueue, MemoryStore, ManualClock, SeededEntropy>;
+type EmbeddedPublish = Publish<TestPorts<MemoryQueue, MemoryStore>>;
 
 const BULK: (&str, &str) = ("posthaste-tier", "bulk");
 

@@ -11,14 +11,13 @@ use http_body_util::BodyExt;
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::delivery::parse_delivery;
-use posthaste_ports::{ObjectStore, PutCondition, QueueSender};
+use posthaste_ports::{ObjectStore, PutCondition, QueueReceiver, QueueSender};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings, router};
 use posthaste_services::{Activity, PressureReader, Registry};
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
+use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::{Value, json};
 use tower::ServiceExt;
-
-use crate::memory::{MemoryQueue, MemoryStore};
 
 /// When every test begins.
 pub(crate) const START: &str = "2026-11-21T10:00:00Z";
@@ -77,16 +76,16 @@ impl World {
     }
 
     /// The function over this world.
-    pub(crate) fn publish(&self) -> Publish<MemoryQueue, MemoryStore, ManualClock, SeededEntropy> {
+    pub(crate) fn publish(&self) -> Publish<TestPorts<MemoryQueue, MemoryStore>> {
         self.publish_over(self.queue.clone(), self.store.clone())
     }
 
     /// The function over this world, but for the queue and the store.
-    pub(crate) fn publish_over<Q: QueueSender, S: ObjectStore + Clone>(
+    pub(crate) fn publish_over<Q: QueueSender + QueueReceiver + 'static, S: ObjectStore + Clone + 'static>(
         &self,
         deliveries: Q,
         store: S,
-    ) -> Publish<Q, S, ManualClock, SeededEntropy> {
+    ) -> Publish<TestPorts<Q, S>> {
         let clock = self.clock.clone();
         Publish {
             deliveries,

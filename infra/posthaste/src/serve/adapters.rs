@@ -36,12 +36,11 @@ type Queue = LocalQueue<SystemClock>;
 type Webhooks = HyperWebhookClient<SystemClock>;
 
 /// The embedded adapters, which every function runs on.
-type Embedded = Bundle<Queue, StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
+pub(super) type Embedded = Bundle<Queue, StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
 pub(super) type EmbeddedDeliver = Deliver<Embedded>;
-pub(super) type EmbeddedDeadLetters = DeadLetters<Queue, StateStore, FileStore, SystemClock, SystemEntropy>;
-pub(super) type EmbeddedWake =
-    Wake<Bundle<Queue, StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>>;
-pub(super) type EmbeddedPublish = Publish<Queue, StateStore, SystemClock, SystemEntropy>;
+pub(super) type EmbeddedDeadLetters = DeadLetters<Embedded>;
+pub(super) type EmbeddedWake = Wake<Embedded>;
+pub(super) type EmbeddedPublish = Publish<Embedded>;
 pub(super) type EmbeddedManage = Manage<Embedded>;
 
 /// What the functions share.

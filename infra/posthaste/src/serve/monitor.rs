@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_local::{Local, LocalProbe, LocalQueue, StateStore};
+use posthaste_local::{Local, LocalProbe};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::QueueName;
 use posthaste_services::{DrainMeter, Reliever};
@@ -11,7 +11,7 @@ use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
-use super::adapters::Adapters;
+use super::adapters::{self, Adapters};
 use super::error::ServeError;
 use super::relief::relieve;
 use super::schedule::every;
@@ -20,8 +20,7 @@ use super::stage::Stage;
 
 /// Version buckets and batch points of the embedded store.
 type Gauges = Box<dyn Fn() -> (u64, u64) + Send + Sync>;
-type EmbeddedMonitor =
-    Monitor<LocalQueue<SystemClock>, StateStore, LocalProbe<Gauges>, SystemClock, DrainMeter, SystemEntropy>;
+type EmbeddedMonitor = Monitor<adapters::Embedded, LocalProbe<Gauges>, DrainMeter>;
 
 /// The monitor, wired.
 pub(super) struct Embedded {

@@ -28,7 +28,7 @@ use posthaste_services::{
 };
 use posthaste_simulation::{Answer, ScriptedEndpoint};
 use posthaste_testkit::recorded::{Calls, Operation};
-use posthaste_testkit::{ManualClock, Recorded, SeededEntropy};
+use posthaste_testkit::{ManualClock, Recorded, SeededEntropy, TestPorts};
 use posthaste_tests_aws::double::{Access, Double};
 use posthaste_wake::{Wake, WakePorts};
 use serde_json::{Value, json};
@@ -78,11 +78,11 @@ pub(crate) struct World {
     endpoint: ScriptedEndpoint,
     double: Double,
     mapping: SqsQueue<ManualClock>,
-    publish: Arc<Publish<Queue, Store, ManualClock, SeededEntropy>>,
+    publish: Arc<Publish<TestPorts<Queue, Store>>>,
     deliver: Deliver<Bundle<Queue, Store, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>>,
     drain: DrainPost<Store, ManualClock>,
-    wake: Wake<Bundle<Queue, Store, Store, ScriptedEndpoint, ManualClock, SeededEntropy>>,
-    monitor: Monitor<Queue, Store, NoMachine, ManualClock, DrainReports<Store, ManualClock>, SeededEntropy>,
+    wake: Wake<TestPorts<Queue, Store>>,
+    monitor: Monitor<TestPorts<Queue, Store>, NoMachine, DrainReports<Store, ManualClock>>,
 }
 
 /// When every world begins: a whole minute.

@@ -24,7 +24,7 @@ use posthaste_ports::{Clock, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{Activity, PressureReader, Registry};
 use posthaste_simulation::{Request, World};
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -193,7 +193,7 @@ async fn publish_events(world: &World, subscription: &str, events: Vec<Value>) {
     publisher(world).publish("orders", request).await.expect("published");
 }
 
-type Publisher = Publish<LocalQueue<ManualClock>, StateStore, ManualClock, SeededEntropy>;
+type Publisher = Publish<TestPorts<LocalQueue<ManualClock>, StateStore>>;
 
 fn publisher(world: &World) -> Arc<Publisher> {
     let (state, clock) = (|| world.local.state(), world.clock.clone());

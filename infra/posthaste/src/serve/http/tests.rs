@@ -11,7 +11,7 @@ use posthaste_local::{Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_ports::{ObjectStore, PutCondition, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{Activity, PressureReader, Registry};
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -82,7 +82,7 @@ impl World {
     }
 }
 
-type ManualPublish = Publish<LocalQueue<ManualClock>, StateStore, ManualClock, SeededEntropy>;
+type ManualPublish = Publish<TestPorts<LocalQueue<ManualClock>, StateStore>>;
 
 fn publish(local: &Local<ManualClock>, clock: &ManualClock) -> ManualPublish {
     Publish {

@@ -1,20 +1,21 @@
-//! Events that arrived after all: their endpoint said yes after a request had timed out, while their dead
-//! letter was on its way. They are looked for before anything is written, and count as delivered.
+//! Late answers: events that arrived after all, because their endpoint answered after the request had timed out. They are
+//! left out before anything is written, and count as delivered.
 //!
-//! The notes stay, so that a letter that comes again finds them. They are removed when they are old, as all
-//! notes are.
+//! The notes of late answers stay, so that a letter that comes again finds them. Wake removes them when they are old.
 
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::time::Duration;
 
 use posthaste_core::model::delivery::DeadLetter;
-use posthaste_ports::{Clock, Entropy, MessageId, ObjectStore, PortError, QueueReceiver, QueueSender};
+use posthaste_ports::{Clock, MessageId, PortError, Ports};
 use posthaste_services::late_answers::answered_late;
 
+use crate::dead_letters::DeadLetters;
+use crate::letter::Letter;
 use crate::unreadable::{Unreadable, unreadable};
-use crate::{DeadLetters, Letter};
 
-/// The letters of one object after that look.
+/// The letters of one object that are left.
 #[derive(Debug, Default)]
 pub(crate) struct Remaining {
     /// To be written, without the events that arrived.
@@ -23,14 +24,7 @@ pub(crate) struct Remaining {
     pub(crate) failures: Vec<MessageId>,
 }
 
-impl<Q, S, D, C, E> DeadLetters<Q, S, D, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    D: ObjectStore,
-    C: Clock,
-    E: Entropy,
-{
+impl<P: Ports> DeadLetters<P> {
     /// Takes out of letters of one subscription the events that arrived late. Only a delivery that timed out
     /// costs a look.
     pub(crate) async fn without_late(&self, letters: Vec<Letter>, until: Duration) -> Remaining {
@@ -79,7 +73,7 @@ where
     fn without_a_look(&self, letters: Vec<Letter>, error: &PortError) -> Remaining {
         tracing::error!(
             letters = letters.len(),
-            error = error as &dyn std::error::Error,
+            error = error as &dyn Error,
             "late answers to the events of dead letters cannot be looked up"
         );
         let now = self.ports.clock.now();

@@ -1,5 +1,4 @@
-//! The publish key of a request, or a token that one of them signed: where producers put it, and to which tier it opens
-//! the topic.
+//! Authorization: the tier to which a publish key, or a token that was signed with one, opens the topic.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -7,6 +6,9 @@ use posthaste_core::model::sas_token::SasToken;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::{Topic, most_privileged};
 use posthaste_core::pressure::Tier;
+
+use crate::error::PublishError;
+use crate::headers::TIER_HEADER;
 
 /// The header in which Event Grid's clients send the key.
 /// <https://learn.microsoft.com/azure/event-grid/authenticate-with-access-key-shared-access-signature>
@@ -19,10 +21,25 @@ const AEG_SAS_TOKEN: &str = "aeg-sas-token";
 const BEARER: &str = "Bearer ";
 const SHARED_ACCESS_SIGNATURE: &str = "SharedAccessSignature ";
 
+/// The tier to which a key or token in the headers opens the topic.
+pub(crate) fn authorize(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Result<Tier, PublishError> {
+    let has_expired = || has_expired_token(topic, headers, now);
+    let why = || if has_expired() { PublishError::Expired } else { PublishError::Unauthorized };
+    tier(topic, headers, now).ok_or_else(why)
+}
+
+/// The tier that a producer declares, written in any case. An unknown one is refused: a producer that meant to step back
+/// would publish like the others, and never learn it.
+pub(crate) fn declared_tier(headers: &HeaderMap) -> Result<Option<Tier>, PublishError> {
+    let Some(value) = headers.get(TIER_HEADER).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let tier = value.to_str().ok().and_then(|text| Tier::parse(&text.to_ascii_lowercase()));
+    tier.map(Some).ok_or(PublishError::Tier)
+}
+
 /// The tier whose key, or a token signed with it, one of the headers carries: the most privileged one where several do,
 /// and `None` where none does. Every offered key is compared with every key of the topic, in constant time, so that the
 /// time of the answer tells nothing.
-pub(crate) fn tier(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Option<Tier> {
+fn tier(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Option<Tier> {
     let by_key = [header(headers, AEG_SAS_KEY), authorization(headers, BEARER)]
         .into_iter()
         .flatten()
@@ -34,7 +51,7 @@ pub(crate) fn tier(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Option
 }
 
 /// Whether one of the headers carries a token that was signed with a key of the topic, and whose time is over.
-pub(crate) fn has_expired_token(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> bool {
+fn has_expired_token(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> bool {
     let has_expired =
         |token: SasToken<'_>| topic.keys.tier_where(|key| token.has_expired(key, &topic.name, now)).is_some();
     tokens(headers).any(has_expired)

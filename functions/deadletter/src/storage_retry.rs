@@ -1,16 +1,15 @@
-//! When the bucket refuses: try again later with a fresh message, or give up where the subscription says so.
+//! Retries while the bucket refuses: later, with a fresh message, or no more where the subscription says so.
 
+use std::error::Error;
 use std::time::Duration;
 
 use posthaste_core::attempt::settle::dead_letter_delay_secs;
 use posthaste_core::model::delivery::{DeadLetter, Delivery, StorageTrouble};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
-use posthaste_ports::{
-    Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueName, QueueReceiver, QueueSender, Successor,
-};
+use posthaste_ports::{Clock, OutgoingMessage, PortError, Ports, QueueName, QueueReceiver, Successor};
 
-use crate::read::ReadLetter;
-use crate::{DeadLetters, Letter};
+use crate::dead_letters::DeadLetters;
+use crate::letter::{Letter, LoadedLetter};
 
 /// The wait after the first refusal; it doubles up to what the queue can delay (15 minutes).
 const WAIT_FIRST: Duration = Duration::from_secs(10);
@@ -18,17 +17,10 @@ const WAIT_FIRST: Duration = Duration::from_secs(10);
 /// After so many doublings the wait is past what the queue can delay.
 const DOUBLINGS_MAX: u32 = 8;
 
-impl<Q, S, D, C, E> DeadLetters<Q, S, D, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    D: ObjectStore,
-    C: Clock,
-    E: Entropy,
-{
-    /// Puts a letter off. Its fresh message starts its receive count anew, so that a long outage of the bucket never
-    /// moves it to the redrive queue.
-    pub(crate) async fn try_later(&self, read: ReadLetter) -> Result<(), PortError> {
+impl<P: Ports> DeadLetters<P> {
+    /// Puts a letter off. Its fresh message has a receive count of its own, so that a long outage of the bucket never moves
+    /// it to the redrive queue.
+    pub(crate) async fn try_later(&self, read: LoadedLetter) -> Result<(), PortError> {
         let now = self.ports.clock.now();
         let trouble = StorageTrouble::once_more(read.letter.dead.storage, now);
         let give_up_after = self.give_up_after(&read.letter.dead).await;
@@ -39,12 +31,12 @@ where
         self.ports.queue.replace(&message.receipt, successors).await
     }
 
-    /// Gives a letter up, once whoever is to be told has been told. Answers whether that is so.
-    async fn give_up(&self, read: &ReadLetter) -> bool {
-        let told = Box::pin(self.tell(std::slice::from_ref(read), None)).await;
-        if let Err(error) = &told {
+    /// Gives a letter up, once the notices of it are sent. Answers whether they are.
+    async fn give_up(&self, read: &LoadedLetter) -> bool {
+        let sent = Box::pin(self.send_notices(std::slice::from_ref(read), None)).await;
+        if let Err(error) = &sent {
             tracing::error!(
-                error = error as &dyn std::error::Error,
+                error = error as &dyn Error,
                 "dead letters not dropped yet, the notices were not sent"
             );
             return false;
@@ -54,8 +46,8 @@ where
         true
     }
 
-    /// How long the subscription lets its bucket refuse. While that cannot be read, and for one that was deleted,
-    /// nothing is given up.
+    /// Longest time for which the bucket may refuse a letter of the subscription. While that cannot be read, and for one
+    /// that was deleted, nothing is given up.
     async fn give_up_after(&self, letter: &DeadLetter) -> Option<Duration> {
         let topic = self.ports.registry.topic(&letter.delivery.topic).await.ok()??;
         let subscription = topic.subscription(&letter.delivery.subscription)?;

@@ -1,11 +1,11 @@
-//! Notices about events that were given up: told once what became of them is durable, before their messages are
-//! acknowledged.
+//! Notices of events that were given up. They are sent once the events are durable, before the messages are acknowledged.
 //!
-//! Notices that cannot be written yet leave a fresh message in the dead-letter queue that remembers the object, so that
-//! the next time only the notices are made (deliver leaves the same for what it drops). They are asked for rarer each
-//! time, and given up in the end. Where that message cannot be sent either, the whole comes again, and the events are
-//! written into a second object: at least once.
+//! Notices that cannot be sent yet leave a fresh message in the dead-letter queue that names the object, so that the next
+//! time only the notices are made (deliver leaves the same for events it drops). Each retry waits longer, and in the end
+//! they are given up. Where that message cannot be sent either, the letters come again, and the events are written into a
+//! second object: at least once.
 
+use std::error::Error;
 use std::time::Duration;
 
 use futures_util::future::ready;
@@ -15,32 +15,23 @@ use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{
-    Clock, Entropy, MessageId, ObjectStore, OutgoingMessage, PortError, QueueName, QueueReceiver,
-    QueueSender, Successor,
+    Clock, MessageId, OutgoingMessage, PortError, Ports, QueueName, QueueReceiver, Successor,
 };
 use posthaste_services::notifier::not_sent;
 use posthaste_services::{FanOut, NoticeError, Notifier};
 
-use crate::read::ReadLetter;
-use crate::write::PUT_OFF_AT_ONCE_MAX;
-use crate::{DeadLetterPorts, DeadLetters, Letter};
+use crate::dead_letters::{DeadLetterPorts, DeadLetters, PUT_OFF_AT_ONCE_MAX};
+use crate::letter::{Letter, LoadedLetter};
 
-/// What is kept of the time for leaving such messages: telling may hang, and must not cost a second object.
+/// Time that is reserved for leaving such messages: sending notices may hang, and must not cost a second object.
 const LEAVING_TIME: Duration = Duration::from_secs(10);
 
-impl<Q, S, D, C, E> DeadLetters<Q, S, D, C, E>
-where
-    Q: QueueReceiver + QueueSender,
-    S: ObjectStore,
-    D: ObjectStore,
-    C: Clock,
-    E: Entropy,
-{
-    /// Ends letters of one subscription whose events had this fate: tells of them, then acknowledges them. Answers those
-    /// for which that failed and that come again as they are.
-    pub(crate) async fn end_written(
+impl<P: Ports> DeadLetters<P> {
+    /// Finishes letters of one subscription whose events had this fate: sends the notices, then acknowledges. Answers the
+    /// messages for which that failed, which come again as they are.
+    pub(crate) async fn finish(
         &self,
-        letters: Vec<ReadLetter>,
+        letters: Vec<LoadedLetter>,
         fate: Fate<'_>,
         deadline: Duration,
     ) -> Vec<MessageId> {
@@ -49,10 +40,10 @@ where
             Fate::Dropped => None,
         };
         let end = deadline.saturating_sub(LEAVING_TIME);
-        let told = self.in_time(end, async { Ok(Box::pin(self.tell(&letters, object)).await) }).await;
-        let error: Box<dyn std::error::Error + Send + Sync> = match told {
+        let sent = self.in_time(end, async { Ok(Box::pin(self.send_notices(&letters, object)).await) }).await;
+        let error: Box<dyn Error + Send + Sync> = match sent {
             Ok(Ok(())) => {
-                for ReadLetter { letter, .. } in &letters {
+                for LoadedLetter { letter, .. } in &letters {
                     self.acknowledge(&letter.message).await;
                 }
                 return Vec::new();
@@ -63,14 +54,18 @@ where
         tracing::error!(
             object,
             letters = letters.len(),
-            error = &*error as &dyn std::error::Error,
+            error = &*error as &dyn Error,
             "notices not sent yet"
         );
-        self.tell_later(letters, fate, deadline).await
+        self.send_later(letters, fate, deadline).await
     }
 
-    /// Tells of the events of letters of one subscription. There is no notice about a notice.
-    pub(crate) async fn tell(&self, letters: &[ReadLetter], object: Option<&str>) -> Result<(), NoticeError> {
+    /// Sends notices of the events of letters of one subscription. There is no notice about a notice.
+    pub(crate) async fn send_notices(
+        &self,
+        letters: &[LoadedLetter],
+        object: Option<&str>,
+    ) -> Result<(), NoticeError> {
         let Some(about) = letters.first().map(|read| &read.letter.dead.delivery.topic) else { return Ok(()) };
         let notices = self.notices(letters, object);
         if notices.is_empty() {
@@ -81,11 +76,11 @@ where
         Notifier { registry, fan_out }.tell(about, &notices).await
     }
 
-    fn notices<'a>(&self, letters: &'a [ReadLetter], object: Option<&'a str>) -> Vec<Notice<'a>> {
+    fn notices<'a>(&self, letters: &'a [LoadedLetter], object: Option<&'a str>) -> Vec<Notice<'a>> {
         let at = self.ports.clock.now();
-        let of_letter = |read: &'a ReadLetter| {
+        let of_letter = |read: &'a LoadedLetter| {
             let letter = &read.letter.dead;
-            let events = letter.delivery.events.iter().zip(&read.texts);
+            let events = letter.delivery.events.iter().zip(&read.payloads);
             events.filter(|(entry, _)| !entry.marks.notice).map(move |(entry, text)| {
                 Notice::Failed(Failed { letter, entry, text: Some(text), object, at })
             })
@@ -93,11 +88,11 @@ where
         letters.iter().flat_map(of_letter).collect()
     }
 
-    /// Leaves a message of its own for each letter, side by side, that asks for the notices only; nothing for one whose
-    /// notices were asked for long enough.
-    async fn tell_later(
+    /// Leaves a message for each letter, side by side, that asks for the notices only; none for a letter whose notices were
+    /// retried for long enough.
+    async fn send_later(
         &self,
-        letters: Vec<ReadLetter>,
+        letters: Vec<LoadedLetter>,
         fate: Fate<'_>,
         deadline: Duration,
     ) -> Vec<MessageId> {
@@ -106,16 +101,16 @@ where
             let (receipt, id) = (read.letter.message.receipt.clone(), read.letter.message.id.clone());
             let replaced = self.ports.queue.replace(&receipt, notices_later(read.letter, fate, now));
             let error: PortError = self.in_time(deadline, replaced).await.err()?;
-            tracing::error!(message_id = %id.0, error = &error as &dyn std::error::Error, "written dead letter left to its visibility timeout");
+            tracing::error!(message_id = %id.0, error = &error as &dyn Error, "written dead letter left to its visibility timeout");
             Some(id)
         });
         stream::iter(later).buffer_unordered(PUT_OFF_AT_ONCE_MAX).filter_map(ready).collect().await
     }
 }
 
-/// What follows a letter whose notices could not be told: at most one message.
+/// The successor of a letter whose notices could not be sent: at most one message.
 fn notices_later(letter: Letter, fate: Fate<'_>, now: Timestamp) -> Vec<Successor> {
-    let events = told_of(&letter.dead.delivery);
+    let events = noticed_events(&letter.dead.delivery);
     let topic = letter.dead.delivery.topic.clone();
     let Some((dead, delay_secs)) = later(letter.dead, fate, now) else {
         not_sent(&topic, events);
@@ -126,7 +121,7 @@ fn notices_later(letter: Letter, fate: Fate<'_>, now: Timestamp) -> Vec<Successo
     vec![Successor { to: QueueName::DeadLetters, message: OutgoingMessage { body, group, delay_secs } }]
 }
 
-/// How many of a delivery's events are told of.
-fn told_of(delivery: &Delivery) -> usize {
+/// How many of a delivery's events have notices.
+fn noticed_events(delivery: &Delivery) -> usize {
     delivery.events.iter().filter(|entry| !entry.marks.notice).count()
 }

@@ -1,4 +1,4 @@
-//! From messages to work: what each of them asks for, before anything is read or written for it.
+//! From messages to work, before anything is loaded or written for it.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ use posthaste_core::stored::layout;
 use posthaste_ports::{MessageId, QueueName, ReceivedMessage};
 use posthaste_services::catch_panic::{Panicked, catch_panic_now};
 
-use crate::Letter;
 use crate::gather::gather;
+use crate::letter::Letter;
 
-/// A part of a batch that stands for itself.
+/// A part of a batch that is handled by itself.
 #[derive(Debug)]
 pub(crate) enum Work {
     /// Letters of one subscription that lie in one object.
@@ -27,17 +27,18 @@ pub(crate) enum Work {
     Newer(ReceivedMessage, u32),
 }
 
-/// What a batch became.
+/// A batch, sorted into work.
 #[derive(Debug, Default)]
 pub(crate) struct Sorted {
-    /// What was received most often comes first: what an earlier invocation had no time for is not passed over again.
+    /// The work received most often is first, so that work for which an earlier invocation had no time is not skipped
+    /// again.
     pub(crate) work: Vec<Work>,
-    /// Nothing durable done.
+    /// Messages that come again.
     pub(crate) failures: Vec<MessageId>,
 }
 
 impl Work {
-    /// Whose work it is.
+    /// The messages of the work.
     pub(crate) fn ids(&self) -> Vec<MessageId> {
         match self {
             Self::Object(letters) => letters.iter().map(|letter| letter.message.id.clone()).collect(),
@@ -53,7 +54,7 @@ impl Work {
     }
 }
 
-/// Sorts a batch by what is to be done.
+/// Sorts a batch into work.
 pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted {
     batch.sort_by_key(|message| Reverse(message.receive_count));
     let mut sorted = Sorted::default();
@@ -78,7 +79,8 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
     sorted
 }
 
-/// In the redrive queue lie messages of both other queues: a delivery there is one that a function failed on.
+/// Reads a message. The redrive queue has messages of both other queues: a delivery there is one that a function failed
+/// on.
 fn read(source: QueueName, body: &Bytes) -> Result<DeadLetter, FormatError> {
     match parse_dead_letter(body) {
         Err(FormatError::Malformed(..)) if source == QueueName::Redrive => {
@@ -95,8 +97,8 @@ fn read(source: QueueName, body: &Bytes) -> Result<DeadLetter, FormatError> {
     }
 }
 
-/// A message that makes this function panic ends in the redrive queue, and there, where no queue comes after, it is
-/// kept as it is.
+/// Whether a message that makes this function panic is kept as it is: in the redrive queue, after which no queue comes.
+/// Other queues hand it on to that one.
 pub(crate) fn is_kept_after_panic(source: QueueName, message: &ReceivedMessage) -> bool {
     tracing::error!(message_id = %message.id.0, %source, "reading a dead letter panicked");
     match source {

@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex};
 use posthaste_core::pressure::{Admission, Level, Measure, Tier, UNTOLD_MAX, Usage};
 use posthaste_local::FileStore;
 use posthaste_ports::{
-    Database, MessageId, OutgoingMessage, Receipt, ReceiveRequest, ReceivedMessage, Sample, Successor,
+    Database, MessageId, OutgoingMessage, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Sample,
+    Successor,
 };
 use posthaste_services::{DrainMeter, PressureReader};
 use posthaste_testkit::recorded::Operation;
 use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 
 use super::*;
 
@@ -78,7 +79,7 @@ impl Probe for Machine {
 
 type Queue = Faulty<Counted>;
 type Store = Recorded<Faulty<FileStore>>;
-type TestMonitor = Monitor<Queue, Store, Machine, ManualClock, DrainMeter, SeededEntropy>;
+type TestMonitor = Monitor<TestPorts<Queue, Store>, Machine, DrainMeter>;
 
 /// A world with one state bucket, in which monitors are started and producers ask.
 struct World {

@@ -1,5 +1,5 @@
-//! The door of the function under back pressure: who goes on, who waits, and who is turned away. What is decided here is
-//! decided in `core::pressure`; nothing of a body is read before.
+//! Admission under back pressure: a request goes on, waits, or is turned away, as `core::pressure` decides. Nothing of a
+//! body is read before.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,14 +7,16 @@ use std::time::Duration;
 use axum::body::Body;
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::topic::Topic;
-use posthaste_core::pressure::{Admission, Places, Tier};
-use posthaste_ports::{Clock, Entropy, ObjectStore, QueueSender};
+use posthaste_core::pressure::{self, Places, Tier};
 use posthaste_services::Admitted;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::{Publish, PublishError, Tarpit, TurnedAway, meter};
+use crate::body::BodyBudget;
+use crate::error::{PublishError, TurnedAway};
+use crate::meter;
+use crate::settings::Tarpit;
 
-/// Whose turn it is where the tarpit advises, in this process. Clones share the places.
+/// The turns of topics where the tarpit advises, in this process. Clones share the places.
 #[derive(Debug, Clone, Default)]
 pub struct Advice(Arc<Mutex<Places>>);
 
@@ -25,11 +27,23 @@ pub(crate) struct Place {
     taken: Option<(TopicName, Tier)>,
 }
 
+/// The door of the function at one moment.
+pub(crate) struct Admission<'a> {
+    /// The memory for bodies.
+    pub(crate) bodies: &'a BodyBudget,
+    /// The turns of topics.
+    pub(crate) advice: &'a Advice,
+    /// The effect of the tarpit.
+    pub(crate) tarpit: Tarpit,
+    /// The time, by the clock's `monotonic`.
+    pub(crate) now: Duration,
+}
+
 /// A request that goes on.
 pub(crate) struct Entered {
     /// How long its acknowledgement waits.
     pub(crate) wait: Duration,
-    /// What its producer is told of the pressure, if there is any.
+    /// The value of the header `Posthaste-Pressure`, if there is pressure.
     pub(crate) pressure: Option<String>,
     /// Whether its payloads go to the object store.
     pub(crate) dehydrate: bool,
@@ -67,15 +81,9 @@ impl Drop for Place {
     }
 }
 
-impl<Q, S, C, E> Publish<Q, S, C, E>
-where
-    Q: QueueSender + 'static,
-    S: ObjectStore + 'static,
-    C: Clock,
-    E: Entropy,
-{
-    /// Does as was decided, and takes the room for the body. The place of its topic is taken last, by a request that has
-    /// everything else it needs to go on.
+impl Admission<'_> {
+    /// Applies the decision, and reserves the room for the body. The place of the topic is taken last, by a request that
+    /// has everything else it needs to go on.
     pub(crate) fn enter(
         &self,
         topic: &Topic,
@@ -83,29 +91,28 @@ where
         admitted: Admitted,
         body: &Body,
     ) -> Result<Entered, PublishError> {
-        if let Admission::Refuse { retry_after, .. } = admitted.admission {
+        if let pressure::Admission::Refuse { retry_after, .. } = admitted.admission {
             meter::refused(&topic.name, tier);
             return Err(PublishError::Refused(turned_away(admitted, retry_after)));
         }
         let room = self.bodies.reserve(body).map_err(PublishError::Body)?;
-        let (wait, place) = match (admitted.admission, self.settings.tarpit) {
-            (Admission::Delay(wait), Tarpit::Delay) => {
+        let (wait, place) = match (admitted.admission, self.tarpit) {
+            (pressure::Admission::Delay(wait), Tarpit::Delay) => {
                 if admitted.is_held_back() {
                     meter::delayed(&topic.name, tier);
                 }
                 (wait, None)
             }
-            // What every acknowledgement waits at rest is not advised: whoever came back would hear it again.
-            (Admission::Delay(wait), Tarpit::Advise) if admitted.is_held_back() => {
-                let Some(place) = self.advice.take(&topic.name, tier, wait, self.clock.monotonic()) else {
+            // The wait of every acknowledgement at rest is not advised: a producer that came back would get it again.
+            (pressure::Admission::Delay(wait), Tarpit::Advise) if admitted.is_held_back() => {
+                let Some(place) = self.advice.take(&topic.name, tier, wait, self.now) else {
                     meter::delayed(&topic.name, tier);
                     return Err(PublishError::Advised(turned_away(admitted, wait)));
                 };
                 (Duration::ZERO, Some(place))
             }
-            (Admission::Delay(_), Tarpit::Advise) | (Admission::Accept | Admission::Refuse { .. }, _) => {
-                (Duration::ZERO, None)
-            }
+            (pressure::Admission::Delay(_), Tarpit::Advise)
+            | (pressure::Admission::Accept | pressure::Admission::Refuse { .. }, _) => (Duration::ZERO, None),
         };
         Ok(Entered { wait, pressure: admitted.header, dehydrate: admitted.dehydrate, room, place })
     }

@@ -1,0 +1,141 @@
+//! Payloads of letters that were stored once: loaded side by side, a few at a time, until the time is over.
+
+use std::error::Error;
+use std::pin::pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt};
+use posthaste_core::model::payload::Payload;
+use posthaste_ports::{Clock, ErrorKind, MessageId, ObjectStore, PortError, Ports, ReceivedMessage};
+use posthaste_services::catch_panic::catch_panic;
+use posthaste_services::timeout_at;
+
+use crate::dead_letters::DeadLetters;
+use crate::letter::{Letter, LoadedLetter};
+use crate::receive::is_kept_after_panic;
+use crate::unreadable::{Unreadable, unreadable};
+
+/// Payloads of one object that are read side by side.
+pub(crate) const READS_PER_OBJECT_MAX: usize = 8;
+
+/// The letters of one object, with their payloads as far as those could be loaded.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    /// To be written.
+    pub(crate) letters: Vec<LoadedLetter>,
+    /// To be kept byte for byte.
+    pub(crate) raw: Vec<ReceivedMessage>,
+    /// To come again.
+    pub(crate) failures: Vec<MessageId>,
+}
+
+/// The payloads of one letter so far.
+#[derive(Debug)]
+struct Progress {
+    /// By event; `None` is not loaded yet.
+    payloads: Vec<Option<Bytes>>,
+    failure: Option<Failure>,
+}
+
+/// Reasons for which a payload is not loaded.
+#[derive(Debug)]
+enum Failure {
+    /// It is gone, or is not what was stored: it cannot be shown any more.
+    Gone,
+    Failed(PortError),
+    Panicked,
+}
+
+impl Progress {
+    fn of(letter: &Letter) -> Self {
+        Self { payloads: vec![None; letter.dead.delivery.events.len()], failure: None }
+    }
+}
+
+fn late() -> PortError {
+    PortError::new("read the payloads of a dead letter in time", ErrorKind::TimedOut)
+}
+
+impl<P: Ports> DeadLetters<P> {
+    /// Loads the payloads of one object. Reads begin in order, so that when the time is over the first letters are whole and
+    /// can be written: however slow the bucket is, it never happens again and again that all letters are begun and none is
+    /// finished.
+    pub(crate) async fn load_payloads(&self, letters: Vec<Letter>, until: Duration) -> Loaded {
+        let mut progress: Vec<_> = letters.iter().map(Progress::of).collect();
+        self.read_payloads(&letters, &mut progress, until).await;
+        let mut loaded = Loaded::default();
+        for (letter, progress) in letters.into_iter().zip(progress) {
+            self.judge(&mut loaded, letter, progress);
+        }
+        loaded
+    }
+
+    async fn read_payloads(&self, letters: &[Letter], progress: &mut [Progress], until: Duration) {
+        // Numbers and not references: the compiler cannot tell that a stream of closures over those may be sent.
+        let count = |letter: &Letter| letter.dead.delivery.events.len();
+        let events = letters
+            .iter()
+            .enumerate()
+            .flat_map(|(index, letter)| (0..count(letter)).map(move |e| (index, e)));
+        let events: Vec<(usize, usize)> = events.collect();
+        let reads = events.into_iter().map(|(index, event)| async move {
+            let entry = &letters[index].dead.delivery.events[event];
+            let payload = catch_panic(self.read_payload(&entry.payload)).await;
+            (index, event, payload.unwrap_or(Err(Failure::Panicked)))
+        });
+        let mut payloads = pin!(stream::iter(reads).buffer_unordered(READS_PER_OBJECT_MAX));
+        let all = async {
+            while let Some((index, event, payload)) = payloads.next().await {
+                let progress = &mut progress[index];
+                match payload {
+                    Ok(payload) => progress.payloads[event] = Some(payload),
+                    Err(failure) => progress.failure = progress.failure.take().or(Some(failure)),
+                }
+            }
+        };
+        // A letter that is not whole by then is judged late.
+        let _ = timeout_at(&self.ports.clock, until, all).await;
+    }
+
+    async fn read_payload(&self, payload: &Payload) -> Result<Bytes, Failure> {
+        let key = match payload {
+            Payload::Inline(json) => return Ok(json.clone()),
+            Payload::Stored { key, .. } => key,
+        };
+        match self.ports.state.get(key).await {
+            Ok(Some(object)) if payload.is(&object.bytes) => Ok(object.bytes),
+            Ok(Some(_)) => {
+                tracing::error!(%key, "payload of a dead letter is not what was stored");
+                Err(Failure::Gone)
+            }
+            Ok(None) => Err(Failure::Gone),
+            Err(error) => Err(Failure::Failed(error)),
+        }
+    }
+
+    fn judge(&self, loaded: &mut Loaded, letter: Letter, progress: Progress) {
+        match progress.failure {
+            None => match progress.payloads.into_iter().collect() {
+                Some(payloads) => loaded.letters.push(LoadedLetter { letter, payloads }),
+                None => self.judge_unreadable(loaded, letter.message, &late()),
+            },
+            Some(Failure::Failed(error)) => self.judge_unreadable(loaded, letter.message, &error),
+            // An event whose payload is gone or altered cannot be shown; what is known of it is kept as it is.
+            Some(Failure::Gone) => loaded.raw.push(letter.message),
+            Some(Failure::Panicked) if is_kept_after_panic(self.ports.source, &letter.message) => {
+                loaded.raw.push(letter.message);
+            }
+            Some(Failure::Panicked) => loaded.failures.push(letter.message.id),
+        }
+    }
+
+    fn judge_unreadable(&self, loaded: &mut Loaded, message: ReceivedMessage, error: &PortError) {
+        let error = error as &dyn Error;
+        tracing::error!(message_id = %message.id.0, error, "payload of a dead letter not readable");
+        match unreadable(self.ports.source, message.sent_at, self.ports.clock.now()) {
+            Unreadable::HandBack => loaded.failures.push(message.id),
+            Unreadable::KeepAsItIs => loaded.raw.push(message),
+        }
+    }
+}

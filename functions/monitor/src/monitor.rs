@@ -1,0 +1,281 @@
+//! One poll after the other: reads the resources, decides the pressure, writes it, and notifies of changes.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::pressure::{
+    DrainRate, PressureSettings, PressureState, Readings, Resource, SettingsError, Space, evaluate,
+};
+use posthaste_core::stored::pressure::PRESSURE_KEY;
+use posthaste_ports::{
+    Clock, Database, DrainSource, ETag, ErrorKind, Object, ObjectStore, PortError, Ports, Probe,
+    PutCondition, QueueCounts, QueueReceiver, Revalidated,
+};
+use posthaste_services::{FanOut, Notifier, Registry};
+
+use crate::change_notices::{notices_time, send_notices};
+use crate::report;
+
+/// The ports of the monitor.
+#[derive(Debug)]
+pub struct MonitorPorts<P: Ports, R, D> {
+    /// The delivery queue, which notices go into as well.
+    pub deliveries: P::Queue,
+    /// The dead-letter queue.
+    pub dead_letters: P::Queue,
+    /// The state bucket.
+    pub state: P::Store,
+    /// Disks, memory and gauges.
+    pub probe: R,
+    /// Time.
+    pub clock: P::Clock,
+    /// The messages that deliver settles.
+    pub drain: D,
+    /// Topics, for the one that gets notices. Read only when there are notices.
+    pub registry: Registry<P::Store, P::Clock>,
+    /// Chance, for the keys of notices.
+    pub entropy: P::Entropy,
+}
+
+/// The function.
+pub struct Monitor<P: Ports, R, D> {
+    ports: MonitorPorts<P, R, D>,
+    settings: PressureSettings,
+    notices_topic: Option<TopicName>,
+    drain: DrainRate,
+    measured_at: Option<Duration>,
+    written: Option<(ETag, PressureState)>,
+    /// Whether the written state still carries changes of which notices were sent since.
+    carries_notified: bool,
+    /// The resources whose thresholds did not fit at the last poll.
+    misfits: BTreeSet<Resource>,
+}
+
+/// Reasons for which a poll fails. The next one goes on; until then the state grows stale, which has rules of its own.
+#[derive(Debug, thiserror::Error)]
+pub enum MonitorError {
+    /// The state before could not be read.
+    #[error("failed to read the pressure state")]
+    Read(#[source] PortError),
+    /// The state after could not be written.
+    #[error("failed to write the pressure state")]
+    Write(#[source] PortError),
+}
+
+/// The state before a poll.
+struct Before {
+    state: PressureState,
+    condition: PutCondition,
+    is_ours: bool,
+}
+
+impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
+    /// Wires the function up. Settings that make no sense, or disks too small for their formulas, are refused.
+    pub fn new(ports: MonitorPorts<P, R, D>, settings: PressureSettings) -> Result<Self, SettingsError> {
+        settings.validate()?;
+        if settings.enable_resource_monitoring {
+            let sample = ports.probe.sample();
+            let database = space(sample.database, Some(QueueCounts::default()));
+            let machine = Readings {
+                database,
+                log_disk: sample.log_disk,
+                memory: sample.memory,
+                ..Readings::default()
+            };
+            settings.validate_machine(&machine)?;
+        }
+        let (drain, measured_at, written) = (DrainRate::default(), None, None);
+        Ok(Self {
+            ports,
+            settings,
+            notices_topic: None,
+            drain,
+            measured_at,
+            written,
+            carries_notified: false,
+            misfits: BTreeSet::new(),
+        })
+    }
+
+    /// Sends notices of every change to this topic. Without one there are no notices.
+    #[must_use]
+    pub fn telling(self, notices_topic: Option<TopicName>) -> Self {
+        Self { notices_topic, ..self }
+    }
+
+    /// How long to wait between two polls.
+    pub fn interval(&self) -> Duration {
+        self.settings.interval
+    }
+
+    /// Polls once and answers the pressure.
+    pub async fn sample(&mut self) -> Result<PressureState, MonitorError> {
+        let now = self.ports.clock.now();
+        let before = self.load(now).await.map_err(MonitorError::Read)?;
+        if self.is_anothers_turn(&before, now) || self.is_switched_off(&before) {
+            return Ok(before.state);
+        }
+        let readings = if self.settings.enable_resource_monitoring {
+            self.readings().await
+        } else {
+            Readings::default()
+        };
+        for (resource, error) in self.new_misfits(&readings) {
+            report::misfit(resource, &error);
+        }
+        let (mut after, transitions) = evaluate(&before.state, &readings, &self.settings, now);
+        let given_up = match &self.notices_topic {
+            Some(_) => after.carry(&before.state.untold, &transitions),
+            None => 0,
+        };
+        let put = self.ports.state.put(PRESSURE_KEY, Bytes::from(after.render()), before.condition).await;
+        match put {
+            Ok(etag) => (self.written, self.carries_notified) = (Some((etag, after.clone())), false),
+            Err(error) if error.kind == ErrorKind::PreconditionFailed => {
+                return Ok(self.load(now).await.map_err(MonitorError::Read)?.state);
+            }
+            Err(error) => return Err(MonitorError::Write(error)),
+        }
+        for transition in transitions {
+            report::transition(transition, &after);
+        }
+        report::levels(&after);
+        report::forgotten(&before.state, &after);
+        report::treatment(&after);
+        report::given_up(given_up);
+        self.notify(&after).await;
+        Ok(after)
+    }
+
+    /// Sends notices of the changes that the written state carries.
+    async fn notify(&mut self, after: &PressureState) {
+        let Some(topic) = self.notices_topic.as_ref().filter(|_| !after.untold.is_empty()) else { return };
+        let MonitorPorts { deliveries, state: payloads, clock, entropy, registry, .. } = &self.ports;
+        let fan_out = FanOut { deliveries, payloads, clock, entropy };
+        let time = notices_time(&self.settings);
+        if send_notices::<P>(Notifier { registry, fan_out }, topic, after, time).await
+            && let Some((_, state)) = &mut self.written
+        {
+            // The next poll starts from a state without them, and writes it.
+            state.untold.clear();
+            self.carries_notified = true;
+        }
+    }
+
+    async fn load(&mut self, now: Timestamp) -> Result<Before, PortError> {
+        let read = match &self.written {
+            Some((etag, _)) => self.ports.state.get_if_changed(PRESSURE_KEY, etag).await?,
+            None => {
+                self.ports.state.get(PRESSURE_KEY).await?.map_or(Revalidated::Missing, Revalidated::Changed)
+            }
+        };
+        let absent =
+            Before { state: PressureState::normal(now), condition: PutCondition::IfAbsent, is_ours: true };
+        Ok(match (read, &self.written) {
+            (Revalidated::Unchanged, Some((etag, state))) => {
+                Before { state: state.clone(), condition: PutCondition::IfMatch(etag.clone()), is_ours: true }
+            }
+            (Revalidated::Changed(object), _) => found(object, now),
+            (Revalidated::Missing | Revalidated::Unchanged, _) => absent,
+        })
+    }
+
+    /// Whether another monitor has polled so lately that this poll would count its history twice. Of two that poll
+    /// at the same pace, at most one finds the other's state older than three quarters of the interval.
+    fn is_anothers_turn(&self, before: &Before, now: Timestamp) -> bool {
+        let age = now.since(before.state.at).max(before.state.at.since(now));
+        !before.is_ours && age < self.settings.interval.mul_f64(0.75)
+    }
+
+    /// Whether nothing is watched and the state says so already, with no notices left: then it is not written again.
+    fn is_switched_off(&self, before: &Before) -> bool {
+        let is_notified = before.state.untold.is_empty() && !self.carries_notified;
+        !self.settings.enable_resource_monitoring && !before.state.monitored && is_notified
+    }
+
+    /// The resources whose thresholds do not fit what was read and did before: each is reported once.
+    fn new_misfits(&mut self, readings: &Readings) -> Vec<(Resource, SettingsError)> {
+        let misfits = self.settings.misfits(readings);
+        let known =
+            std::mem::replace(&mut self.misfits, misfits.iter().map(|(resource, _)| *resource).collect());
+        misfits.into_iter().filter(|(resource, _)| !known.contains(resource)).collect()
+    }
+
+    async fn readings(&mut self) -> Readings {
+        let sample = self.ports.probe.sample();
+        let deliveries = counts(&self.ports.deliveries, "deliveries").await;
+        let dead_letters = counts(&self.ports.dead_letters, "deadletters").await;
+        let drain_secs = match deliveries {
+            Some(counts) => self.drain_secs(counts).await,
+            None => None,
+        };
+        Readings {
+            visible: deliveries.map(|counts| counts.visible),
+            version_buckets: sample.version_buckets,
+            batch_points: sample.batch_points,
+            database: space(sample.database, deliveries),
+            log_disk: sample.log_disk,
+            process_bytes: sample.process_bytes,
+            memory: sample.memory,
+            dead_letters: dead_letters.map(|counts| counts.visible),
+            drain_secs,
+        }
+    }
+
+    /// How long what is visible takes to be delivered; `None` if that cannot be known now.
+    async fn drain_secs(&mut self, counts: QueueCounts) -> Option<u64> {
+        let now = self.ports.clock.monotonic();
+        let elapsed = self.measured_at.replace(now).map_or(Duration::ZERO, |then| now.saturating_sub(then));
+        match self.ports.drain.drained(counts.visible, elapsed).await {
+            Ok(Some(drained)) => {
+                Some(self.drain.update(counts.visible, drained.messages, drained.waited_max, drained.over))
+            }
+            Ok(None) => {
+                self.drain = DrainRate::default();
+                drain_secs_unknown(counts)
+            }
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "drain rate not read");
+                None
+            }
+        }
+    }
+}
+
+/// The drain time without a report of deliver: its messages hardly wait, so there is no backlog. That holds only while
+/// it receives: how long messages wait that are not received is unknown.
+fn drain_secs_unknown(counts: QueueCounts) -> Option<u64> {
+    (counts.visible == 0 || counts.in_flight > 0).then_some(0)
+}
+
+/// What can fill up, with how full it is.
+fn space(database: Option<Database>, deliveries: Option<QueueCounts>) -> Option<Space> {
+    match database? {
+        Database::Disk(usage) => Some(Space::Disk(usage)),
+        Database::InFlight => deliveries.map(|counts| Space::InFlight(counts.in_flight)),
+    }
+}
+
+/// A state that another monitor wrote, or this one before it was restarted.
+fn found(object: Object, now: Timestamp) -> Before {
+    let state = PressureState::parse(&object.bytes).inspect_err(|error| {
+        tracing::error!(error = error as &dyn std::error::Error, "pressure state unusable, begun anew");
+    });
+    let is_ours = state.is_err();
+    let state = state.unwrap_or_else(|_| PressureState::normal(now));
+    Before { state, condition: PutCondition::IfMatch(object.etag), is_ours }
+}
+
+/// The counts of a queue. Without them its resources stay as they are.
+async fn counts(queue: &impl QueueReceiver, name: &'static str) -> Option<QueueCounts> {
+    let counts = queue.counts().await.inspect_err(|error| {
+        tracing::warn!(queue = name, error = error as &dyn std::error::Error, "queue not counted");
+    });
+    counts.ok()
+}
+
+#[cfg(test)]
+mod tests;

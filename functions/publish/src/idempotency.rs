@@ -1,0 +1,138 @@
+//! Publishing a request at most once: a producer that names its request may repeat it without publishing it again.
+//!
+//! The name is claimed before anything is written, by one conditional put, and marked as published after everything is
+//! durable. A claim whose holder died lapses, and the request is then published again: it may duplicate, never lose.
+
+use std::error::Error;
+
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use posthaste_core::model::limits::IDEMPOTENCY_CLAIM_LENGTH;
+use posthaste_core::stored::idempotency::{
+    Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
+};
+use posthaste_ports::{Clock, ETag, Entropy, ObjectStore, Ports, PutCondition};
+use posthaste_services::update::{Edit, UpdateError, update};
+
+use crate::error::PublishError;
+use crate::headers::{IDEMPOTENCY_KEY_HEADER, TIME_TO_LIVE_HEADER};
+
+/// The prefix of headers that carry a CloudEvent's attributes.
+const ATTRIBUTE_PREFIX: &str = "ce-";
+
+/// The name that a producer gave its request, and the request's content.
+#[derive(Debug)]
+pub(crate) struct RequestName {
+    object: String,
+    digest: RequestDigest,
+}
+
+/// A request's claim to be published.
+#[derive(Debug)]
+pub(crate) enum RequestClaim {
+    /// The request has no name.
+    Unnamed,
+    /// The request was published before.
+    Published,
+    /// The name is claimed, in this version of this object.
+    Claimed {
+        /// The key of the object.
+        object: String,
+        /// Its content.
+        record: IdempotencyRecord,
+        /// Its version.
+        etag: ETag,
+    },
+}
+
+/// Claims of names in the state bucket.
+pub(crate) struct Idempotency<'a, P: Ports> {
+    /// The state bucket.
+    pub(crate) store: &'a P::Store,
+    /// Time.
+    pub(crate) clock: &'a P::Clock,
+    /// Chance, for the ids of claims.
+    pub(crate) entropy: &'a P::Entropy,
+}
+
+impl RequestName {
+    /// The name under which a request's claim is kept in `object`.
+    pub(crate) fn new(object: String, headers: &HeaderMap, body: &[u8]) -> Self {
+        Self { object, digest: digest(headers, body) }
+    }
+}
+
+impl RequestClaim {
+    /// Whether there is nothing left to do.
+    pub(crate) fn is_published(&self) -> bool {
+        matches!(self, Self::Published)
+    }
+}
+
+/// The name in the headers, if there is one.
+pub(crate) fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, IdempotencyKeyError> {
+    let mut values = headers.get_all(IDEMPOTENCY_KEY_HEADER).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => IdempotencyKey::parse(value.as_bytes()).map(Some),
+        (Some(_), Some(_)) => Err(IdempotencyKeyError),
+    }
+}
+
+/// The digest of all that makes a request another one: its body, the content type, the time to live, and in binary mode
+/// the attributes.
+fn digest(headers: &HeaderMap, body: &[u8]) -> RequestDigest {
+    let says = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let counts = |name: &str| {
+        name == CONTENT_TYPE || name == TIME_TO_LIVE_HEADER || name.starts_with(ATTRIBUTE_PREFIX)
+    };
+    RequestDigest::of(says.filter(|(name, _)| counts(name)), body)
+}
+
+impl<P: Ports> Idempotency<'_, P> {
+    /// Claims the name, unless its request was published or is being so.
+    pub(crate) async fn claim(&self, name: Option<&RequestName>) -> Result<RequestClaim, PublishError> {
+        let Some(RequestName { object, digest }) = name else { return Ok(RequestClaim::Unnamed) };
+        let claimed = update(self.store, object, |found| {
+            let now = self.clock.now();
+            let known = found.and_then(|found| IdempotencyRecord::parse(&found.bytes));
+            match known.map_or(Claim::Free, |known| known.decide(digest, now)) {
+                Claim::Free => {
+                    let id = self.entropy.uuid().to_string();
+                    let record = IdempotencyRecord::claimed(digest.clone(), id, now);
+                    Ok(Edit::Write(record.render(), Some(record)))
+                }
+                Claim::Repeated => Ok(Edit::Keep(None)),
+                Claim::Reused => Err(PublishError::Reused),
+                Claim::InProgress { retry_after } => Err(PublishError::InProgress { retry_after }),
+            }
+        });
+        let updated = claimed.await.map_err(not_claimed)?;
+        Ok(match updated.answer.zip(updated.etag) {
+            Some((record, etag)) => RequestClaim::Claimed { object: object.clone(), record, etag },
+            None => RequestClaim::Published,
+        })
+    }
+
+    /// Marks the name as published, or gives it back. If that fails the claim lapses by itself; the events are durable all
+    /// the same, and that is answered.
+    pub(crate) async fn settle(&self, claim: RequestClaim, is_published: bool) {
+        let RequestClaim::Claimed { object, record, etag } = claim else { return };
+        let record = if is_published { record.published(self.clock.now()) } else { record.given_back() };
+        if let Err(error) = self.store.put(&object, record.render(), PutCondition::IfMatch(etag)).await {
+            tracing::warn!(
+                error = &error as &dyn Error,
+                is_published,
+                "idempotency key not settled, its claim lapses"
+            );
+        }
+    }
+}
+
+fn not_claimed(error: UpdateError<PublishError>) -> PublishError {
+    match error {
+        UpdateError::Read(error) | UpdateError::Write(error) => PublishError::Claim(error),
+        UpdateError::Edit(error) => error,
+        UpdateError::Contended => PublishError::InProgress { retry_after: IDEMPOTENCY_CLAIM_LENGTH },
+    }
+}

@@ -1,0 +1,216 @@
+//! The steps of a request, in their order.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{HeaderMap, Request};
+use posthaste_core::events::{Event, Input, Made, PublishRequest, parse_request};
+use posthaste_core::model::hops::Hops;
+use posthaste_core::model::name::TopicName;
+use posthaste_core::model::schema::Schema;
+use posthaste_core::model::topic::Topic;
+use posthaste_ports::{Clock, Entropy, Ports};
+use posthaste_services::{Activity, FanOut, Origin, PressureReader, Registry};
+use tokio::sync::OwnedSemaphorePermit;
+use tracing::Instrument;
+
+use crate::admission::{Admission, Advice, Entered};
+use crate::authorize::{authorize, declared_tier};
+use crate::body::{self, BodyBudget};
+use crate::error::PublishError;
+use crate::idempotency::{self, Idempotency, RequestName};
+use crate::meter;
+use crate::settings::PublishSettings;
+use crate::time_to_live::time_to_live;
+
+/// The publish function over its ports.
+#[derive(Debug)]
+pub struct Publish<P: Ports> {
+    /// The delivery queue.
+    pub deliveries: P::Queue,
+    /// Looks topics up.
+    pub registry: Registry<P::Store, P::Clock>,
+    /// The state bucket, for payloads that are stored once.
+    pub payloads: P::Store,
+    /// The pressure that the monitor wrote.
+    pub pressure: PressureReader<P::Store, P::Clock>,
+    /// Time.
+    pub clock: P::Clock,
+    /// Chance.
+    pub entropy: P::Entropy,
+    /// The last use of topics.
+    pub activity: Activity,
+    /// The memory for bodies.
+    pub bodies: BodyBudget,
+    /// The turns of topics where the tarpit advises.
+    pub advice: Advice,
+    /// The treatment of producers.
+    pub settings: PublishSettings,
+}
+
+/// A request that was published: every matching subscription's delivery is durable.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Published {
+    /// The value of the header `Posthaste-Pressure`, if there is pressure.
+    pub pressure: Option<String>,
+}
+
+/// The events of a request that was admitted, with the room its body takes.
+struct Received {
+    events: Vec<Event>,
+    /// The name that the producer gave the request, if any.
+    name: Option<RequestName>,
+    /// How many deliveries of posthaste they came through.
+    hops: Hops,
+    pressure: Option<String>,
+    dehydrate: bool,
+    /// Longest life of the events, where the producer gives it.
+    time_to_live: Option<Duration>,
+    _room: OwnedSemaphorePermit,
+}
+
+impl<P: Ports> Publish<P> {
+    /// Publishes one request to the topic of this name. `Ok` means that every matching subscription's delivery is
+    /// durable. A future that is dropped before its wait is over has published nothing. One that is dropped later is
+    /// published to the end all the same, so that no half of a request and no unsettled name is left behind.
+    ///
+    /// Every outcome is logged and counted here.
+    pub async fn publish(
+        self: &Arc<Self>,
+        topic: &str,
+        request: Request<Body>,
+    ) -> Result<Published, PublishError> {
+        let (head, mut body) = request.into_parts();
+        self.accept(topic, &head.headers, &mut body).await
+    }
+
+    async fn accept(
+        self: &Arc<Self>,
+        topic: &str,
+        headers: &HeaderMap,
+        body: &mut Body,
+    ) -> Result<Published, PublishError> {
+        let started = self.clock.monotonic();
+        let topic = self.topic(topic).await.inspect_err(|error| log(topic, error))?;
+        let received = self.receive(&topic, headers, body).await;
+        let received = received.map_err(|error| failed(&topic.name, 1, error))?;
+        let this = Arc::clone(self);
+        run_to_completion(async move { this.write(&topic, received, started).await }).await
+    }
+
+    /// Claims the request's name, writes its deliveries and settles the name.
+    async fn write(
+        &self,
+        topic: &Topic,
+        mut received: Received,
+        started: Duration,
+    ) -> Result<Published, PublishError> {
+        let (name, events) = (&topic.name, received.events.len());
+        let Self { deliveries, payloads, clock, entropy, .. } = self;
+        let idempotency = Idempotency::<P> { store: payloads, clock, entropy };
+        let claim = idempotency.claim(received.name.as_ref()).await;
+        let claim = claim.map_err(|error| failed(name, events, error))?;
+        if claim.is_published() {
+            tracing::debug!(topic = %name, events, "published before");
+            return Ok(Published { pressure: received.pressure });
+        }
+        // First, so that the topic does not count as idle while its events are being written.
+        self.activity.of_topic(&self.payloads, topic, self.clock.now()).await;
+        if let Some(length) = received.time_to_live {
+            let end = clock.now() + length;
+            received.events.iter_mut().for_each(|event| event.expire_by(end));
+        }
+        let fan_out = FanOut { deliveries, payloads, clock, entropy };
+        let origin = Origin { hops: received.hops, ..Origin::default() };
+        let written = fan_out.write(topic, &received.events, received.dehydrate, origin).await;
+        idempotency.settle(claim, written.is_ok()).await;
+        let written = written.map_err(|error| failed(name, events, PublishError::Write(error)))?;
+        meter::published(name, events, written.matched, self.clock.monotonic().saturating_sub(started));
+        tracing::debug!(topic = %name, events, written.matched, written.messages, "published");
+        Ok(Published { pressure: received.pressure })
+    }
+
+    async fn topic(&self, name: &str) -> Result<Arc<Topic>, PublishError> {
+        let name = TopicName::parse(name).map_err(|_| PublishError::UnknownTopic)?;
+        let topic = self.registry.topic(&name).await.map_err(PublishError::Registry)?;
+        topic.ok_or(PublishError::UnknownTopic)
+    }
+
+    /// The key, back pressure, the body, the wait, the events. The body is read before the wait, because only a
+    /// connection that has nothing left to read shows that its client is gone; it is looked at after the wait.
+    async fn receive(
+        &self,
+        topic: &Topic,
+        headers: &HeaderMap,
+        body: &mut Body,
+    ) -> Result<Received, PublishError> {
+        let tier = authorize(topic, headers, self.clock.now())?.stepping_back(declared_tier(headers)?);
+        let hops = Hops::of_request(headers).map_err(PublishError::Hops)?;
+        let key = idempotency::key(headers).map_err(PublishError::Key)?;
+        let time_to_live = time_to_live(headers).map_err(PublishError::TimeToLive)?;
+        let admitted = self.pressure.admit(tier).await;
+        let Entered { wait, pressure, dehydrate, mut room, place } =
+            self.admission().enter(topic, tier, admitted, body)?;
+        let body = body::read(body, &self.clock, self.settings.body_timeout);
+        let body = body.await.map_err(PublishError::Body)?;
+        if wait > Duration::ZERO {
+            self.clock.sleep(wait).await;
+        }
+        let request = PublishRequest { topic: &topic.name, input: self.input(topic), headers, body: &body };
+        let events = parse_request(&request).map_err(PublishError::Input)?;
+        let envelopes = events.iter().filter_map(Event::envelope).map(|envelope| envelope.bytes()).sum();
+        self.bodies.grow(&mut room, envelopes).map_err(PublishError::Body)?;
+        let name = key.map(|key| RequestName::new(key.object(topic), headers, &body));
+        if let Some(place) = place {
+            place.keep();
+        }
+        Ok(Received { events, name, hops, pressure, dehydrate, time_to_live, _room: room })
+    }
+
+    /// The door of this function at this moment.
+    fn admission(&self) -> Admission<'_> {
+        let Self { bodies, advice, settings, clock, .. } = self;
+        Admission { bodies, advice, tarpit: settings.tarpit, now: clock.monotonic() }
+    }
+
+    /// The input that the topic accepts. Chance is drawn only where something is made of it.
+    fn input<'t>(&self, topic: &'t Topic) -> Input<'t> {
+        match topic.input_schema {
+            Schema::CloudEvents => Input::CloudEvents,
+            Schema::EventGrid => Input::EventGrid,
+            Schema::Custom => {
+                let made = Made { at: self.clock.now(), seed: self.entropy.uuid().into_bytes() };
+                Input::Custom { mapping: &topic.input_mapping, made }
+            }
+        }
+    }
+}
+
+/// Runs work to its end, also when its client is gone: a server drops the future of such a request.
+async fn run_to_completion<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    match tokio::spawn(work.in_current_span()).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is being taken down, and this future with it.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+fn failed(topic: &TopicName, events: usize, error: PublishError) -> PublishError {
+    log(topic.as_str(), &error);
+    meter::failed(topic, events);
+    error
+}
+
+fn log(topic: &str, error: &PublishError) {
+    let cause = error as &dyn Error;
+    if error.is_ours() {
+        tracing::info!(topic, error = cause, "not published");
+    } else {
+        tracing::debug!(topic, error = cause, "not published");
+    }
+}

@@ -1,0 +1,30 @@
+//! The settings of the function.
+
+use std::time::Duration;
+
+/// The effect of the tarpit on a producer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tarpit {
+    /// Its acknowledgement waits.
+    #[default]
+    Delay,
+    /// It is asked to come back after the wait (429), and nothing of its request is accepted; but one request of each
+    /// topic goes on in that time. For where a held acknowledgement costs money and concurrency, as in Lambda.
+    Advise,
+}
+
+/// The treatment of producers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublishSettings {
+    /// Longest time for a request's body to arrive.
+    pub body_timeout: Duration,
+    /// The effect of the tarpit.
+    pub tarpit: Tarpit,
+}
+
+impl Default for PublishSettings {
+    /// A body has a minute, as long as the slowest acknowledgement.
+    fn default() -> Self {
+        Self { body_timeout: Duration::from_mins(1), tarpit: Tarpit::default() }
+    }
+}
