@@ -4,10 +4,11 @@
 pub(crate) mod clean_up;
 pub(crate) mod disabled_notices;
 mod ended;
-pub(crate) mod forced;
-pub(crate) mod held;
+mod forced;
+mod held;
 pub(crate) mod link_notices;
-pub(crate) mod parked;
+mod parked;
+pub(crate) mod release;
 pub(crate) mod replays;
 pub(crate) mod set_back;
 pub(crate) mod temporary;

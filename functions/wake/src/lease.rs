@@ -33,7 +33,9 @@ impl Lease {
             None => (PutCondition::IfAbsent, None),
             Some(object) => (PutCondition::IfMatch(object.etag), WakeLease::parse(&object.bytes)),
         };
-        if found.as_ref().is_some_and(|lease| is_held(lease, now)) {
+        // One that lapses later than any that is given has lapsed: it keeps no run out for ever.
+        let is_held = |lease: &WakeLease| lease.lapses_at > now && lease.lapses_at <= now + LEASE_LENGTH;
+        if found.as_ref().is_some_and(is_held) {
             return Ok(None);
         }
         // The checkpoint stays as it is until the run has ended: of a run that is killed the next knows
@@ -61,12 +63,6 @@ impl Lease {
             tracing::warn!(error = &error as &dyn Error, "lease not given back, it lapses by itself");
         }
     }
-}
-
-/// Whether another run holds a lease. One that lapses later than any that is given has lapsed: it keeps no
-/// run out for ever.
-fn is_held(lease: &WakeLease, now: Timestamp) -> bool {
-    lease.lapses_at > now && lease.lapses_at <= now + LEASE_LENGTH
 }
 
 #[cfg(test)]

@@ -16,31 +16,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join, join3};
-use parking_lot::Mutex;
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::release::outage::awake_since;
 use posthaste_core::release::parked::ParkedWalk;
-use posthaste_core::release::speed::{Order, RunAccount, Waiting, speed};
 use posthaste_core::stored::wake_lease::{Checkpoint, SetBackScan};
 use posthaste_ports::{Clock, PortError, Ports};
 use posthaste_services::{Activity, timeout_at};
 
-use batches::Batches;
 use budget::Budget;
 use jobs::clean_up::CleanUp;
 use jobs::disabled_notices::DisabledNotices;
-use jobs::held::Held;
 use jobs::link_notices::LinkNotices;
-use jobs::parked::Parked;
+use jobs::release::Release;
 use jobs::replays::Replays;
 use jobs::set_back::SetBack;
 use jobs::temporary::{Temporary, TemporaryRun};
 use lease::Lease;
-use objects::Objects;
 pub use ports::WakePorts;
 pub use report::{WakeError, WakeReport};
-use waits::WaitNotes;
 
 /// How long a run may go on that is given no deadline; the next one comes a minute after it began.
 const RUN_MAX: Duration = Duration::from_secs(55);
@@ -53,9 +47,6 @@ pub struct Wake<P: Ports> {
     activity: Activity,
     is_stopped: AtomicBool,
 }
-
-/// How the parked deliveries' release ended; `None` if there was not time enough.
-type Ended = Option<Result<(), PortError>>;
 
 impl<P: Ports> Wake<P> {
     /// Wires the function up.
@@ -114,14 +105,15 @@ impl<P: Ports> Wake<P> {
         last: &Checkpoint,
         began: Timestamp,
         budget: Budget<'_>,
-    ) -> (Checkpoint, WakeReport, Ended) {
+    ) -> (Checkpoint, WakeReport, Option<Result<(), PortError>>) {
         let scan = SetBackScan::resume(last, began);
         let set_back = Box::pin(SetBack::new(&self.ports).run(scan, budget)).await;
         let mut report = WakeReport { pulled_in: set_back.moved, ..WakeReport::default() };
         let awake_since = awake_since(last.began_at, last.awake_since, began);
         let walk = ParkedWalk::resume(last, began);
         let temporary = Temporary::new(&self.ports, walk.begins_after(), awake_since);
-        let release = Box::pin(self.release(last, walk, budget, &mut report));
+        let release = Release { ports: &self.ports, activity: &self.activity };
+        let release = Box::pin(release.run(last, walk, budget, &mut report));
         let others = Box::pin(self.run_others(&temporary, last, budget));
         let link_notices = LinkNotices::new(&self.ports, self.notices_topic.as_ref());
         let disabled_notices = DisabledNotices::new(&self.ports);
@@ -133,39 +125,6 @@ impl<P: Ports> Wake<P> {
         let checkpoint =
             Checkpoint { look, awake_since, began_at: Some(began), swept_to: swept.swept_to, ..next };
         (checkpoint, report, ended)
-    }
-
-    /// Releases what is parked and what is held, side by side or in turn. Answers their parts of the
-    /// checkpoint.
-    async fn release(
-        &self,
-        last: &Checkpoint,
-        walk: ParkedWalk,
-        budget: Budget<'_>,
-        report: &mut WakeReport,
-    ) -> (Checkpoint, Ended) {
-        let WakePorts { clock, pressure, .. } = &self.ports;
-        let (account, waits) = (Mutex::<RunAccount>::default(), WaitNotes::new(&self.ports, &self.activity));
-        let objects = Objects::new(&self.ports, &waits);
-        let batches = Batches::new(&objects, clock);
-        let parked = Parked::new(&self.ports, &objects, &batches, &account);
-        let held = Held::new(&self.ports, &batches, &waits, &account);
-        let speed = speed(pressure.state().await.as_deref());
-        let parked = parked.run(walk, speed, budget);
-        let held = held.run(last.held_to.clone(), report.pulled_in > 0, budget);
-        let ((parked, ended), held) = match speed.order(clock.now().minute()) {
-            // A backlog that is released in passes takes all the time there is.
-            Order::Together => join(parked, held).await,
-            Order::First(Waiting::Parked) => (parked.await, held.await),
-            Order::First(Waiting::Held) => {
-                let held = held.await;
-                (parked.await, held)
-            }
-        };
-        (report.released, report.sent, report.left) = (parked.objects, parked.sent, parked.left);
-        report.was_slowed = parked.was_slowed;
-        (report.held_sent, report.forced_sent, report.held_left) = (held.sent, held.forced_sent, held.left);
-        (Checkpoint { held_to: held.held_to, ..parked.walk.checkpoint() }, ended)
     }
 
     /// Runs the jobs that go one after the other.

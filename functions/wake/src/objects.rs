@@ -7,7 +7,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use posthaste_core::attempt::batch::Pack;
 use posthaste_core::model::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
-use posthaste_core::model::time::Timestamp;
 use posthaste_core::release::messages::requeued;
 use posthaste_core::stored::format::FormatError;
 use posthaste_core::stored::parked::{parse_parked, render_parked};
@@ -108,10 +107,14 @@ impl<'a, P: Ports> Objects<'a, P> {
             let end = all.is_sent.len() + wave.len();
             if budget.has_time(self.clock) {
                 let now = self.clock.now();
-                let outgoing = wave.iter().map(|message| outgoing(message, now)).collect();
-                let sent =
-                    timeout_at(self.clock, budget.send, Box::pin(send_all(self.queue, outgoing))).await;
-                sent.into_iter().flatten().for_each(|sent| all.add(sent));
+                let requeued = wave.iter().map(|message| requeued(message, now));
+                let outgoing = requeued.map(|(body, group)| OutgoingMessage { body, group, delay_secs: 0 });
+                let sent = send_all(self.queue, outgoing.collect());
+                let sent = timeout_at(self.clock, budget.send, Box::pin(sent)).await;
+                for sent in sent.into_iter().flatten() {
+                    all.is_sent.push(sent.is_ok());
+                    all.first = all.first.or_else(|| sent.err().map(Arc::new));
+                }
             }
             all.is_sent.resize(end, false);
         }
@@ -169,15 +172,6 @@ impl ReleaseError {
     }
 }
 
-impl Sent {
-    fn add(&mut self, sent: Result<(), PortError>) {
-        self.is_sent.push(sent.is_ok());
-        if let Err(error) = sent {
-            self.first.get_or_insert(Arc::new(error));
-        }
-    }
-}
-
 /// The error of messages that were tried, if some were not sent.
 fn refusal(is_sent: &[bool], first: Option<Arc<PortError>>) -> Option<ReleaseError> {
     let (failed, messages) = (is_sent.iter().filter(|is_sent| !**is_sent).count(), is_sent.len());
@@ -185,11 +179,6 @@ fn refusal(is_sent: &[bool], first: Option<Arc<PortError>>) -> Option<ReleaseErr
         Some(first) => ReleaseError::Send { failed, messages, first },
         None => ReleaseError::OutOfTime { unsent: failed, messages },
     })
-}
-
-fn outgoing(message: &Bytes, now: Timestamp) -> OutgoingMessage {
-    let (body, group) = requeued(message, now);
-    OutgoingMessage { body, group, delay_secs: 0 }
 }
 
 #[cfg(test)]

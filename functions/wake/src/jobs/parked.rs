@@ -142,7 +142,16 @@ impl<'a, P: Ports> Parked<'a, P> {
             }
             let releases = some.iter().map(|key| catch_panic(self.objects.release(key, run.budget)));
             for (released, key) in join_all(releases).await.into_iter().zip(some) {
-                run.count(key, released.map_err(ReleaseError::Panicked).flatten());
+                let released = released.map_err(ReleaseError::Panicked).flatten();
+                if let Err(error) = &released {
+                    tracing::error!(%key, error = error as &dyn Error, "parked deliveries not released");
+                }
+                run.objects += usize::from(released.is_ok());
+                run.left += usize::from(released.is_err());
+                if released.as_ref().is_err_and(|error| !error.is_lasting()) {
+                    run.walk.retry(std::slice::from_ref(key));
+                }
+                run.sent += released.unwrap_or_default();
             }
             run.walk.tried(some);
         }
@@ -206,23 +215,6 @@ impl<'a, P: Ports> Parked<'a, P> {
 }
 
 impl ParkedRun<'_> {
-    /// Counts an object that was released, or stays.
-    fn count(&mut self, key: &String, released: Result<usize, ReleaseError>) {
-        match released {
-            Ok(sent) => {
-                self.objects += 1;
-                self.sent += sent;
-            }
-            Err(error) => {
-                self.left += 1;
-                if !error.is_lasting() {
-                    self.walk.retry(std::slice::from_ref(key));
-                }
-                tracing::error!(%key, error = &error as &dyn Error, "parked deliveries not released");
-            }
-        }
-    }
-
     fn add(&mut self, released: Released) {
         self.sent += released.sent;
         self.left += released.left;

@@ -56,6 +56,9 @@ impl<'a, P: Ports> SetBack<'a, P> {
     /// moved are tried again when all was looked at.
     pub(crate) async fn run(&self, scan: Option<SetBackScan>, budget: Budget<'_>) -> SetBackRun {
         let mut run = SetBackRun { scan, moved: 0 };
+        if run.scan.is_none() {
+            return run;
+        }
         let scan = Box::pin(self.scan(&mut run, budget.half(self.clock)));
         let _ = timeout_at(self.clock, budget.begin, scan).await;
         run
