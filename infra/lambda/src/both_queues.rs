@@ -1,5 +1,5 @@
-//! deadletter's two queues: its own, and the redrive queue of messages that functions failed on again and again.
-//! One Lambda function takes from both, and a batch is always of one of them.
+//! deadletter's two queues: its own, and the redrive queue of messages that functions failed on again and
+//! again. One Lambda function takes from both, and a batch is always of one of them.
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use posthaste_ports::{BatchResponse, Ports, ReceivedMessage};
 
 /// Works on messages of one queue.
 pub trait OneQueue: Send + Sync + 'static {
-    /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and names the messages for which nothing
-    /// durable was done.
+    /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and names the messages for which
+    /// nothing durable was done.
     fn handle(
         &self,
         messages: Vec<ReceivedMessage>,
@@ -44,8 +44,9 @@ pub(crate) fn name_of(url: &str) -> &str {
 }
 
 impl<H: OneQueue> BatchHandler for BothQueues<H> {
-    /// A batch of another queue means that the function is wired to a queue it does not know. It fails as a whole and
-    /// comes again: to take a delivery for a dead letter, or the other way round, would be worse than to wait.
+    /// A batch of another queue means that the function is wired to a queue it does not know. It fails as a
+    /// whole and comes again: to take a delivery for a dead letter, or the other way round, would be worse
+    /// than to wait.
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
         let SqsBatch { queue, messages } = batch;
         if let Some(handler) = self.of(&queue) {
@@ -58,7 +59,8 @@ impl<H: OneQueue> BatchHandler for BothQueues<H> {
 
 impl<P: Ports> OneQueue for DeadLetters<P> {
     async fn handle(&self, messages: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
-        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends the depth.
+        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends
+        // the depth.
         Box::pin(DeadLetters::handle(self, messages, deadline)).await
     }
 }

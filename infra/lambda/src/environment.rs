@@ -1,7 +1,7 @@
 //! The environment of each function: one type per function, read once, when the process starts.
 //!
-//! An empty variable counts as not set, an unknown value is refused, and all problems are reported at once. Names, forms,
-//! bounds and defaults of the variables are in the table of `posthaste_settings`.
+//! An empty variable counts as not set, an unknown value is refused, and all problems are reported at once.
+//! Names, forms, bounds and defaults of the variables are in the table of `posthaste_settings`.
 
 mod common;
 mod deadletter;

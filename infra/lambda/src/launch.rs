@@ -21,8 +21,8 @@ enum StartError {
     Aws(#[from] AwsSettingsError),
 }
 
-/// Reads the environment, starts the log and the metrics, and runs a function on what was read. A function whose
-/// environment cannot be used ends at once, with one line that says why.
+/// Reads the environment, starts the log and the metrics, and runs a function on what was read. A function
+/// whose environment cannot be used ends at once, with one line that says why.
 pub async fn launch<E: Environment>(run: impl AsyncFnOnce(E, Clients) -> Result<(), Error>) -> ExitCode {
     let ended = match start() {
         Ok((environment, clients)) => run(environment, clients).await,

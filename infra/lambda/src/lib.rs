@@ -1,4 +1,5 @@
-//! The six functions as Lambda programs: what each reads from its environment, and its wiring over SQS and S3.
+//! The six functions as Lambda programs: what each reads from its environment, and its wiring over SQS and
+//! S3.
 //!
 //! The programs are in `src/bin`, one per function and named like it. No rule is decided here.
 

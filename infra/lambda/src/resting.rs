@@ -1,6 +1,6 @@
-//! What was handed back rests as long as it does embedded. Lambda's mapping leaves a message that a function reports as
-//! failed to the queue's visibility timeout, which is six times the function's own: a read that was throttled for a
-//! moment would hold healthy events for twelve minutes.
+//! What was handed back rests as long as it does embedded. Lambda's mapping leaves a message that a function
+//! reports as failed to the queue's visibility timeout, which is six times the function's own: a read that
+//! was throttled for a moment would hold healthy events for twelve minutes.
 //!
 //! An invocation of deliver, backwards from the 120 s after which Lambda ends it:
 //!
@@ -126,7 +126,8 @@ where
         let source = self.queues.iter().find(|source| source.name == batch.queue);
         let received: Vec<_> =
             batch.messages.iter().map(|m| (m.id.clone(), m.receipt.clone(), m.receive_count)).collect();
-        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends the depth.
+        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends
+        // the depth.
         let response = Box::pin(self.handler.handle(batch, deadline.saturating_sub(RESTING_TIME))).await;
         let named: HashSet<_> = response.failures.iter().collect();
         let failed = received.into_iter().filter(|(id, ..)| named.contains(id));

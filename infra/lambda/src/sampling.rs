@@ -1,4 +1,5 @@
-//! monitor's minute: a schedule can start a function once a minute at most, and the queues are looked at more often.
+//! monitor's minute: a schedule can start a function once a minute at most, and the queues are looked at more
+//! often.
 
 use std::future::Future;
 use std::time::Duration;
@@ -19,8 +20,8 @@ pub trait Sampler: Send + 'static {
     fn sample(&mut self) -> impl Future<Output = Result<(), MonitorError>> + Send;
 }
 
-/// Samples for the length of an invocation: at once, and then at a fixed rate for as long as another sample falls
-/// before the deadline and before the next invocation, which begins with one of its own.
+/// Samples for the length of an invocation: at once, and then at a fixed rate for as long as another sample
+/// falls before the deadline and before the next invocation, which begins with one of its own.
 ///
 /// A sample that fails is logged, and the next one goes on; an invocation fails only where none succeeded.
 #[derive(Debug)]
@@ -65,7 +66,8 @@ impl<M: Sampler, C: Clock> Scheduled for Sampling<M, C> {
 
 impl<P: Ports, R: Probe + 'static, D: DrainSource + 'static> Sampler for Monitor<P, R, D> {
     async fn sample(&mut self) -> Result<(), MonitorError> {
-        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends the depth.
+        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends
+        // the depth.
         Box::pin(Monitor::sample(self)).await.map(|_| ())
     }
 }

@@ -1,5 +1,5 @@
-//! The functions over SQS and S3: who gets which queue, store and client. The counterpart of what `posthaste serve`
-//! does over its embedded adapters. Nothing here waits for the network.
+//! The functions over SQS and S3: who gets which queue, store and client. The counterpart of what `posthaste
+//! serve` does over its embedded adapters. Nothing here waits for the network.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,11 +38,12 @@ use crate::resting::{Resting, Source};
 use crate::sampling::{MINUTE, Sampling};
 use crate::webhooks::LazyWebhooks;
 
-/// How old the pressure may be before it is read again. The monitor writes every ten seconds here, so that reading it
-/// more often than this would cost requests and tell nothing.
+/// How old the pressure may be before it is read again. The monitor writes every ten seconds here, so that
+/// reading it more often than this would cost requests and tell nothing.
 const PRESSURE_MAX_AGE: Duration = Duration::from_secs(5);
 
-/// wake looks topics up for replays, for what is held and for notices, a few times a minute, and a stale one would mislead it.
+/// wake looks topics up for replays, for what is held and for notices, a few times a minute, and a stale one
+/// would mislead it.
 const WAKE_TOPIC_MAX_AGE: Duration = Duration::ZERO;
 
 /// monitor looks the topic of its notices up only when there is something to tell.
@@ -170,9 +171,10 @@ pub fn deliver<H: BatchHandler>(
 
 /// deadletter, over both of its queues.
 ///
-/// Its messages carry no trace header. While the bucket refuses, a letter is sent to deadletter's own queue again and
-/// again, at last every 15 minutes, for as long as its subscription allows. Lambda would take that for a loop after about
-/// 16 turns, some hours into an outage, and the letter would end in the redrive queue under a wrong reason.
+/// Its messages carry no trace header. While the bucket refuses, a letter is sent to deadletter's own queue
+/// again and again, at last every 15 minutes, for as long as its subscription allows. Lambda would take that
+/// for a loop after about 16 turns, some hours into an outage, and the letter would end in the redrive queue
+/// under a wrong reason.
 pub fn dead_letters(
     environment: &DeadLetterEnvironment,
     clients: &Clients,

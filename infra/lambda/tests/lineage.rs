@@ -1,5 +1,5 @@
-//! What SQS hears of the chain of invocations, from the programs as processes: under a fake of the Runtime API that
-//! names the chain, and of SQS besides, both at one address.
+//! What SQS hears of the chain of invocations, from the programs as processes: under a fake of the Runtime
+//! API that names the chain, and of SQS besides, both at one address.
 
 #![expect(clippy::unwrap_used, reason = "in a test, helpers included, an error is a failed test")]
 
@@ -55,7 +55,8 @@ fn start(program: &str, address: &str) -> Program {
     Program(command.spawn().unwrap())
 }
 
-/// An invocation in a chain, with a message that goes back to its queue whatever else is there: one of a newer version.
+/// An invocation in a chain, with a message that goes back to its queue whatever else is there: one of a
+/// newer version.
 fn invocation(queue: &str) -> impl IntoResponse {
     let event = json!({ "Records": [{
         "messageId": "a", "receiptHandle": "AQEB", "body": "{\"v\":4294967295}", "eventSource": "aws:sqs",
@@ -72,8 +73,8 @@ fn invocation(queue: &str) -> impl IntoResponse {
     (headers, event.to_string())
 }
 
-/// Invokes a program with a message of `queue` and answers the headers of its first request to SQS. That request gets
-/// no answer, so that there is neither a second one nor another invocation.
+/// Invokes a program with a message of `queue` and answers the headers of its first request to SQS. That
+/// request gets no answer, so that there is neither a second one nor another invocation.
 async fn first_request(program: &str, queue: &'static str) -> HeaderMap {
     let (heard, mut requests) = mpsc::channel(1);
     let hear = async move |headers: HeaderMap| {

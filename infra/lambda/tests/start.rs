@@ -1,4 +1,5 @@
-//! The programs as processes, in environments that cannot be used: each ends at once, with one line that says why.
+//! The programs as processes, in environments that cannot be used: each ends at once, with one line that says
+//! why.
 
 #![expect(clippy::unwrap_used, reason = "in a test, helpers included, an error is a failed test")]
 

@@ -47,8 +47,8 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Reads a command line, the program's name included. A variable of the environment that is set to nothing counts
-    /// as not set: compose files and service units leave such behind.
+    /// Reads a command line, the program's name included. A variable of the environment that is set to
+    /// nothing counts as not set: compose files and service units leave such behind.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let matches = without_empty_variables(Self::command()).try_get_matches_from(arguments)?;
         let mut cli = Self::from_arg_matches(&matches)?;
@@ -71,17 +71,20 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
 pub enum Command {
     /// Run the server: publish, deliver, dead-letter and manage in one process, on one data folder.
     Serve(Box<ServeArgs>),
-    /// Read all that a data folder holds, while no server runs on it, and say what is damaged. Nothing is changed.
+    /// Read all that a data folder holds, while no server runs on it, and say what is damaged. Nothing is
+    /// changed.
     Check(CheckArgs),
     /// See it work: a server, subscribers and events of its own, on this machine, in a few seconds.
     Demo,
     /// Create or replace the topics and subscriptions that a YAML file declares. Others stay as they are.
     Apply(ApplyArgs),
-    /// Publish the events of a file to a topic: as one request, or with --rate at a pace that obeys back pressure.
+    /// Publish the events of a file to a topic: as one request, or with --rate at a pace that obeys back
+    /// pressure.
     Publish(PublishArgs),
     /// List topics, or show or delete one.
     Topics(TopicsArgs),
-    /// List a topic's subscriptions, show one, or act on it: pause, resume, force, rotate its secret, delete it and the like.
+    /// List a topic's subscriptions, show one, or act on it: pause, resume, force, rotate its secret, delete
+    /// it and the like.
     Subscriptions(SubscriptionsArgs),
     /// List dead letters, show one, or deliver them again.
     DeadLetters(DeadLettersArgs),
@@ -104,8 +107,8 @@ pub struct CheckArgs {
 /// `apply`.
 #[derive(Debug, Args)]
 pub struct ApplyArgs {
-    /// The YAML file, or - for standard input. May be given more than once; all files are checked before anything
-    /// is sent.
+    /// The YAML file, or - for standard input. May be given more than once; all files are checked before
+    /// anything is sent.
     #[arg(short, long = "file", required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// The admin key.

@@ -1,5 +1,6 @@
-//! The client of a running server's HTTP API, as the commands use it: one request, one answer, blocking. Outbound
-//! webhooks have their own client in `posthaste-http`; its rules on addresses would be wrong for an operator's tool.
+//! The client of a running server's HTTP API, as the commands use it: one request, one answer, blocking.
+//! Outbound webhooks have their own client in `posthaste-http`; its rules on addresses would be wrong for an
+//! operator's tool.
 
 mod problem;
 mod tls;
@@ -21,14 +22,15 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long one request may take …
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(150);
 
-/// … and one that publishes: back pressure may hold its acknowledgement for as long as any settings allow, and whoever
-/// leaves before has published nothing.
+/// … and one that publishes: back pressure may hold its acknowledgement for as long as any settings allow,
+/// and whoever leaves before has published nothing.
 pub const PUBLISH_TIMEOUT: Duration = TARPIT_LIMIT.saturating_add(Duration::from_mins(1));
 
 /// Most connections that are kept for later: as many as `publish --rate` has requests at once.
 const IDLE_CONNECTIONS_MAX: usize = 16;
 
-/// Most bytes of an answer that are read. Dead-letter objects are gathered up to 8 MiB and may hold one event more.
+/// Most bytes of an answer that are read. Dead-letter objects are gathered up to 8 MiB and may hold one event
+/// more.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// A running server.

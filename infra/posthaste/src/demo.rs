@@ -1,5 +1,6 @@
-//! `demo`: the README's first command. A server, subscribers and real sample events on this machine: every attempt as
-//! it happens, a summary, and a dead letter. It drives the server as anybody would, over its HTTP API.
+//! `demo`: the README's first command. A server, subscribers and real sample events on this machine: every
+//! attempt as it happens, a summary, and a dead letter. It drives the server as anybody would, over its HTTP
+//! API.
 
 mod folder;
 mod plan;

@@ -53,7 +53,8 @@ impl Reply {
         Self::new(json).line(text)
     }
 
-    /// A reply that is a JSON text, shown with its members and numbers as they are written, in lines of its own.
+    /// A reply that is a JSON text, shown with its members and numbers as they are written, in lines of its
+    /// own.
     pub fn json_text(text: &str) -> Self {
         Self { json: Value::Null, parts: vec![Part::Line(indent(text))] }
     }
@@ -116,8 +117,8 @@ pub fn columns(header: &[&str], rows: &[Vec<String>], style: Style) -> String {
     text
 }
 
-/// A JSON text with a line for every member and item. Nothing but white space between them is changed: members stay
-/// in their order, and numbers as they are written.
+/// A JSON text with a line for every member and item. Nothing but white space between them is changed:
+/// members stay in their order, and numbers as they are written.
 pub fn indent(json: &str) -> String {
     let mut text = String::with_capacity(json.len() * 2);
     let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);

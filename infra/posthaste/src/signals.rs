@@ -1,4 +1,5 @@
-//! SIGTERM and SIGINT, and for those who ask for it SIGHUP: the first asks for an orderly end, the second ends at once.
+//! SIGTERM and SIGINT, and for those who ask for it SIGHUP: the first asks for an orderly end, the second
+//! ends at once.
 
 use std::fs;
 use std::io;
@@ -26,8 +27,8 @@ impl Signals {
         Ok(Self { interrupt, terminate, hangup: None })
     }
 
-    /// The same, and for SIGHUP, which comes when the terminal is closed or its connection is lost. Not where it is
-    /// ignored already: whoever starts a command with `nohup` wants it to go on.
+    /// The same, and for SIGHUP, which comes when the terminal is closed or its connection is lost. Not where
+    /// it is ignored already: whoever starts a command with `nohup` wants it to go on.
     pub(crate) fn listen_with_hangup() -> io::Result<Self> {
         // Without that file nothing is known, and the signal is taken as what it says.
         let is_ignored = fs::read_to_string(STATUS_FILE).is_ok_and(|status| ignores_hangup(&status));

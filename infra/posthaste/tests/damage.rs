@@ -1,5 +1,5 @@
-//! A data folder that is damaged: the server says which file, what is wrong and what to do, or runs and sends nothing
-//! that is damaged. `check` says the same without a server.
+//! A data folder that is damaged: the server says which file, what is wrong and what to do, or runs and sends
+//! nothing that is damaged. `check` says the same without a server.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 

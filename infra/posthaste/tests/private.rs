@@ -1,4 +1,5 @@
-//! What the program writes is its owner's alone, under any umask, and what an earlier version left open is narrowed.
+//! What the program writes is its owner's alone, under any umask, and what an earlier version left open is
+//! narrowed.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 

@@ -1,4 +1,5 @@
-//! `publish --rate` against a server that answers as a script says: what is acknowledged, sent again, given up and said.
+//! `publish --rate` against a server that answers as a script says: what is acknowledged, sent again, given
+//! up and said.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
@@ -200,7 +201,8 @@ fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
 }
 
-// The input of both fits into one read of the program, 8 KiB, so that all of it is taken when the first request arrives.
+// The input of both fits into one read of the program, 8 KiB, so that all of it is taken when the first
+// request arrives.
 #[test]
 fn the_first_signal_publishes_what_was_taken_from_a_pipe_that_stays_open() {
     for (name, code) in [("INT", 130), ("HUP", 129)] {

@@ -1,4 +1,5 @@
-//! A server as a process: its life, and the commands against it. Delivery itself is tested end to end in `tests/`.
+//! A server as a process: its life, and the commands against it. Delivery itself is tested end to end in
+//! `tests/`.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
@@ -306,7 +307,8 @@ fn under_pressure_caches_are_trimmed_and_the_log_says_what_that_gave() {
         "127.0.0.0/8",
     ];
     let mut server = Server::start(folder.path(), &arguments);
-    // Nobody ever answers. At most a thousand messages are in flight, so some of three for each subscription wait.
+    // Nobody ever answers. At most a thousand messages are in flight, so some of three for each subscription
+    // wait.
     let endpoint = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", endpoint.local_addr().unwrap());
     let named = (0..500).map(|n| (format!("s{n}"), json!({ "endpoint": { "url": url } })));

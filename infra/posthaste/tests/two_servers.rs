@@ -1,5 +1,5 @@
-//! The command line where one server manages topics and another one takes their events, as on AWS: the two functions
-//! themselves, each on a port of its own, over one store.
+//! The command line where one server manages topics and another one takes their events, as on AWS: the two
+//! functions themselves, each on a port of its own, over one store.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 

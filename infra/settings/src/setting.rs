@@ -42,8 +42,8 @@ pub struct Variable {
     pub name: &'static str,
     /// Parameter of the template that gives it; `None` where the template itself knows the value.
     pub parameter: Option<&'static str>,
-    /// Value where the variable is empty or absent.
-    pub default: Given,
+    /// What counts where the variable is empty or absent.
+    pub when_absent: WhenAbsent,
     /// Form of its value.
     pub form: Form,
     /// Functions that read it.
@@ -52,12 +52,12 @@ pub struct Variable {
 
 /// The value of a variable that is empty or absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Given {
-    /// None: the function does not start without it.
-    Always,
-    /// None: the function has a way of its own then.
-    Seldom,
-    /// This one.
+pub enum WhenAbsent {
+    /// None: the function does not start.
+    Refuse,
+    /// None: the function works without it.
+    Nothing,
+    /// This text.
     Default(&'static str),
 }
 
@@ -72,7 +72,7 @@ pub enum Form {
     Text(&'static str),
     /// A text that is never shown.
     Secret(&'static str),
-    /// Texts with commas between them, as they fit "expected …". The option can also be given more than once.
+    /// Texts with commas between them, as they fit "expected …". The option can be given more than once.
     List(&'static str),
     /// The path of a file.
     File,
@@ -129,7 +129,7 @@ impl ServeOption {
 impl Variable {
     /// A variable that must be given, and that no parameter sets.
     pub(crate) const fn new(name: &'static str, form: Form, readers: &'static [Function]) -> Self {
-        Self { name, parameter: None, default: Given::Always, form, readers }
+        Self { name, parameter: None, when_absent: WhenAbsent::Refuse, form, readers }
     }
 
     pub(crate) const fn parameter(self, parameter: &'static str) -> Self {
@@ -137,12 +137,11 @@ impl Variable {
     }
 
     pub(crate) const fn default(self, default: &'static str) -> Self {
-        Self { default: Given::Default(default), ..self }
+        Self { when_absent: WhenAbsent::Default(default), ..self }
     }
 
-    /// Without a default.
-    pub(crate) const fn seldom(self) -> Self {
-        Self { default: Given::Seldom, ..self }
+    pub(crate) const fn optional(self) -> Self {
+        Self { when_absent: WhenAbsent::Nothing, ..self }
     }
 }
 

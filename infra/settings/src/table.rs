@@ -1,4 +1,6 @@
-//! The table. Options stand in the order of `serve --help`, what only the Lambda programs read stands behind them.
+//! The table: options in the order of `serve --help`, then what only the Lambda programs read.
+//!
+//! At the end are the settings of functions that both hosts make in the same way.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,6 +14,7 @@ use posthaste_core::model::origin;
 use posthaste_core::model::secret::KeyDigest;
 use posthaste_core::model::time::parse_duration;
 use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
+use posthaste_deliver::DeliverSettings;
 use posthaste_http::parse_dns_server;
 use posthaste_publish::Tarpit;
 use tracing::level_filters::LevelFilter;
@@ -20,19 +23,21 @@ use url::Url;
 use crate::parse::{self, LogFormat, parsed};
 use crate::setting::Function::{Deadletter, Deliver, Manage, Monitor, Publish, Wake};
 use crate::setting::{Choice, Form, Function, ServeOption, Setting, Variable};
+use crate::values::Values;
 
 /// Looks at every setting of the table, in its order.
 pub trait Visitor {
+    /// Looks at one setting.
     fn visit<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>);
 }
 
 /// The bounds of a number of 16 bits that is not zero.
 const COUNT: Form = Form::Number(1, u16::MAX as i64);
 
-/// Most requests open at once that may be set. Lambda gives a process 1,024 file descriptors. A request takes one, or
-/// two while it tries a second address of its endpoint; 128 are kept for idle connections. The rest is for the payloads
-/// that are read, the topics that are looked up (32 each), the queue and the process itself.
-/// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+/// Most requests open at once that may be set. Lambda gives a process 1,024 file descriptors. A request takes
+/// one, or two while it tries a second address of its endpoint; 128 are kept for idle connections. The rest
+/// is for the payloads that are read, the topics that are looked up (32 each), the queue and the process
+/// itself. <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 const LAMBDA_REQUESTS: Form = Form::Number(1, 400);
 
 /// An invocation has 1,000 requests under way at most, so that with this bound there is never one more.
@@ -79,7 +84,6 @@ const fn choice(name: &'static str, help: &'static str) -> Choice {
 macro_rules! table {
     ($($name:ident: $type:ty = $parse:expr, $option:expr, $variable:expr;)*) => {
         $(
-            #[allow(missing_docs, reason = "a row says itself what it means")]
             pub static $name: Setting<$type> =
                 Setting { option: $option, variable: $variable, parse: $parse };
         )*
@@ -104,10 +108,12 @@ table! {
         None;
     ALLOW_ENDPOINTS: IpNet = parsed,
         Some(ServeOption::new("allow-endpoints", "ALLOW_ENDPOINTS", "CIDR",
-            "Addresses that endpoints may have although they are not public, and that plain http and any port are \
-             allowed to. For development, such as 127.0.0.0/8. May be given more than once, or as a list with commas.")
+            "Addresses that endpoints may have although they are not public, and that plain http and any \
+             port are allowed to. For development, such as 127.0.0.0/8. May be given more than once, or as \
+             a list with commas.")
             .form(NETWORKS)),
-        Some(Variable::new("ALLOW_ENDPOINTS", NETWORKS, &[Deliver, Manage]).seldom().parameter("AllowEndpoints"));
+        Some(Variable::new("ALLOW_ENDPOINTS", NETWORKS, &[Deliver, Manage]).optional()
+            .parameter("AllowEndpoints"));
     PRESSURE_PROFILE: PressureSettings = parse::pressure_profile,
         Some(ServeOption::new("pressure-profile", "POSTHASTE_PRESSURE_PROFILE", "PRESSURE_PROFILE",
             "By which thresholds producers are slowed and refused.")
@@ -116,13 +122,14 @@ table! {
             .default("scaled").parameter("PressureProfile"));
     NOTICES_TOPIC: TopicName = |text| Ok(TopicName::parse(text)?),
         Some(ServeOption::new("notices-topic", "POSTHASTE_NOTICES_TOPIC", "NAME",
-            "The topic that is told of what is about no topic: that the pressure changed, that a link is down or up again.")),
+            "The topic that is told of what is about no topic: that the pressure changed, that a link is \
+             down or up again.")),
         Some(Variable::new("NOTICES_TOPIC", Form::Text("the name of a topic"), &[Wake, Monitor])
-            .seldom().parameter("NoticesTopic"));
+            .optional().parameter("NoticesTopic"));
     PRESSURE_SETTINGS_FILE: PathBuf = parsed,
         Some(ServeOption::new("pressure-settings", "POSTHASTE_PRESSURE_SETTINGS", "FILE",
-            "A YAML file with settings of back pressure under Exchange's names, over the profile's defaults. \
-             docs/reference/pressure-settings.md lists its keys.")
+            "A YAML file with settings of back pressure under Exchange's names, over the profile's \
+             defaults. docs/reference/pressure-settings.md lists its keys.")
             .form(Form::File)),
         None;
     LINK_SETTINGS_FILE: PathBuf = parsed,
@@ -151,15 +158,16 @@ table! {
             .default("64").parameter("RequestsPerLinkMax"));
     CONNECTIONS_MAX: u32 = parsed,
         Some(ServeOption::new("connections-max", "POSTHASTE_CONNECTIONS_MAX", "NUMBER",
-            "Most requests that are answered at once. Beyond them health, metrics and requests with the admin key are \
-             still answered, and all others get 503.")
+            "Most requests that are answered at once. Beyond them health, metrics and requests with the \
+             admin key are still answered, and all others get 503.")
             .form(Form::Number(1, u32::MAX as i64)).default("4096")
             .more("Fewer where the limit of open files is low: a quarter of it and 64 are kept free.")),
         None;
     TRUSTED_PROXIES: IpNet = parsed,
         Some(ServeOption::new("trusted-proxies", "POSTHASTE_TRUSTED_PROXIES", "CIDR",
-            "Addresses of proxies in front of this server, such as 10.0.0.0/8. Connections of any other address that \
-             have not sent a request yet are bounded. May be given more than once, or as a list with commas.")
+            "Addresses of proxies in front of this server, such as 10.0.0.0/8. Connections of any other \
+             address that have not sent a request yet are bounded. May be given more than once, or as a \
+             list with commas.")
             .form(NETWORKS).more("Of every other address 64 connections may be silent.")),
         None;
     LOG: LogFormat = parse::log_format,
@@ -180,22 +188,25 @@ table! {
         None;
     DNS_SERVER: SocketAddr = |text| Ok(parse_dns_server(text)?),
         Some(ServeOption::new("dns-server", "POSTHASTE_DNS_SERVER", "ADDRESS",
-            "The only name server that is asked for endpoints' host names, by address and port, and the hosts file \
-             not at all [default: as the system does].")),
-        Some(Variable::new("DNS_SERVER", Form::Text("an address and port such as 10.0.0.2:53"), &[Deliver, Manage])
-            .seldom().parameter("DnsServer"));
+            "The only name server that is asked for endpoints' host names, by address and port, and the \
+             hosts file not at all [default: as the system does].")),
+        Some(Variable::new("DNS_SERVER", Form::Text("an address and port such as 10.0.0.2:53"),
+            &[Deliver, Manage])
+            .optional().parameter("DnsServer"));
     PUBLIC_URL: Url = parse::public_url,
         Some(ServeOption::new("public-url", "POSTHASTE_PUBLIC_URL", "URL",
-            "Where endpoints reach this server, such as `https://hooks.example.com`. With it, an endpoint that is asked \
-             whether it wants events (`endpoint.validation`) may also consent later, by calling an address under it.")
+            "Where endpoints reach this server, such as `https://hooks.example.com`. With it, an endpoint \
+             that is asked whether it wants events (`endpoint.validation`) may also consent later, by \
+             calling an address under it.")
             .more("No endpoint may be a publish URL under it.")),
         None;
     WEBHOOK_ORIGIN: HeaderValue = |text| Ok(origin::parse(text)?),
         Some(ServeOption::new("webhook-origin", "WEBHOOK_ORIGIN", "NAME",
-            "The host name that requests to endpoints carry as `WebHook-Request-Origin`, and to which endpoints that \
-             are asked consent [default: the public URL's, else posthaste].")),
-        Some(Variable::new("WEBHOOK_ORIGIN", Form::Text("a host name such as hooks.example.com"), &[Deliver, Manage])
-            .seldom().parameter("WebhookOrigin"));
+            "The host name that requests to endpoints carry as `WebHook-Request-Origin`, and to which \
+             endpoints that are asked consent [default: the public URL's, else posthaste].")),
+        Some(Variable::new("WEBHOOK_ORIGIN", Form::Text("a host name such as hooks.example.com"),
+            &[Deliver, Manage])
+            .optional().parameter("WebhookOrigin"));
     DRAIN_TIMEOUT: Duration = |text| Ok(parse_duration(text)?),
         Some(ServeOption::new("drain-timeout", "POSTHASTE_DRAIN_TIMEOUT", "DURATION",
             "How long SIGTERM waits for what is in flight. A second signal waits for nothing.")
@@ -209,27 +220,31 @@ table! {
     DEAD_LETTER_BUCKET: String = parse::bucket, None,
         Some(Variable::new("DEAD_LETTER_BUCKET", BUCKET, &[Wake, Deadletter, Manage]));
     DELIVERIES_QUEUE_URL: String = parse::queue_url, None,
-        Some(Variable::new("DELIVERIES_QUEUE_URL", QUEUE_URL, &[Publish, Deliver, Wake, Deadletter, Monitor]));
+        Some(Variable::new("DELIVERIES_QUEUE_URL", QUEUE_URL,
+            &[Publish, Deliver, Wake, Deadletter, Monitor]));
     DEADLETTERS_QUEUE_URL: String = parse::queue_url, None,
         Some(Variable::new("DEADLETTERS_QUEUE_URL", QUEUE_URL, &[Deliver, Deadletter, Monitor]));
     REDRIVE_QUEUE_URL: String = parse::queue_url, None,
         Some(Variable::new("REDRIVE_QUEUE_URL", QUEUE_URL, &[Deadletter]));
     PUBLISH_URL: Url = parse::web_url, None,
-        Some(Variable::new("PUBLISH_URL", WEB_URL, &[Manage]).seldom());
+        Some(Variable::new("PUBLISH_URL", WEB_URL, &[Manage]).optional());
     MANAGE_URL: Url = parse::web_url, None,
-        Some(Variable::new("MANAGE_URL", WEB_URL, &[Manage]).seldom().parameter("ManagePublicUrl"));
+        Some(Variable::new("MANAGE_URL", WEB_URL, &[Manage]).optional().parameter("ManagePublicUrl"));
     REGISTRY_MAX_AGE_SECONDS: u16 = parsed, None,
         Some(Variable::new("REGISTRY_MAX_AGE_SECONDS", MAX_AGE_SECS, &[Publish, Deliver, Deadletter])
             .default("5").parameter("RegistryMaxAge"));
     REQUESTS_MAX: u16 = parsed, None,
-        Some(Variable::new("REQUESTS_MAX", LAMBDA_REQUESTS, &[Deliver]).default("256").parameter("RequestsMax"));
+        Some(Variable::new("REQUESTS_MAX", LAMBDA_REQUESTS, &[Deliver]).default("256")
+            .parameter("RequestsMax"));
     LINK_SETTINGS: LinkSettings = parse::json, None,
-        Some(Variable::new("LINK_SETTINGS", Form::Json, &[Deliver, Wake, Manage]).seldom().parameter("LinkSettings"));
+        Some(Variable::new("LINK_SETTINGS", Form::Json, &[Deliver, Wake, Manage]).optional()
+            .parameter("LinkSettings"));
     PRESSURE_SETTINGS: ExchangeSettings = parse::json, None,
-        Some(Variable::new("PRESSURE_SETTINGS", Form::Json, &[Monitor]).seldom().parameter("PressureSettings"));
+        Some(Variable::new("PRESSURE_SETTINGS", Form::Json, &[Monitor]).optional()
+            .parameter("PressureSettings"));
     PRESSURE_INTERVAL_SECONDS: u16 = parsed, None,
         Some(Variable::new("PRESSURE_INTERVAL_SECONDS", INTERVAL_SECS, &[Monitor])
-            .seldom().parameter("PressureInterval"));
+            .optional().parameter("PressureInterval"));
     TARPIT: Tarpit = parse::tarpit, None,
         Some(Variable::new("TARPIT", TARPITS, &[Publish]).default("advise").parameter("Tarpit"));
     LOG_LEVEL: LevelFilter = parse::log_level, None,
@@ -237,5 +252,19 @@ table! {
     METRICS_NAMESPACE: String = parse::namespace, None,
         Some(Variable::new("METRICS_NAMESPACE", NAMESPACE, &Function::ALL).default("posthaste"));
     METRICS_BY: String = parse::text, None,
-        Some(Variable::new("METRICS_BY", METRICS_PER, &Function::ALL).default("stack").parameter("MetricsBy"));
+        Some(Variable::new("METRICS_BY", METRICS_PER, &Function::ALL).default("stack")
+            .parameter("MetricsBy"));
+}
+
+/// The settings of deliver: `base`, changed by what is given.
+pub fn deliver_settings(values: &mut impl Values, base: DeliverSettings) -> DeliverSettings {
+    let mut number = |setting, default| values.get(setting).map_or(default, usize::from);
+    DeliverSettings {
+        requests_max: number(&REQUESTS_MAX, base.requests_max),
+        requests_per_link_start: number(&REQUESTS_PER_LINK_START, base.requests_per_link_start),
+        requests_per_link_max: number(&REQUESTS_PER_LINK_MAX, base.requests_per_link_max),
+        waiting_per_connection: number(&WAITING_PER_CONNECTION, base.waiting_per_connection),
+        origin: values.get(&WEBHOOK_ORIGIN).unwrap_or(base.origin),
+        ..base
+    }
 }

@@ -12,7 +12,7 @@ use posthaste_lambda::environment::{
     MonitorEnvironment, PublishEnvironment, WakeEnvironment,
 };
 use posthaste_settings::table::{self, Visitor};
-use posthaste_settings::{Form, Given, Setting};
+use posthaste_settings::{Form, Setting, WhenAbsent};
 use serde_json::Value;
 
 /// A function, as the code knows it.
@@ -29,7 +29,7 @@ struct Numbers(BTreeSet<String>);
 impl Visitor for Numbers {
     fn visit<T>(&mut self, setting: &'static Setting<T>) {
         let numbers = setting.variable.iter().filter(|variable| {
-            matches!((variable.form, variable.default), (Form::Number(..), Given::Default(_)))
+            matches!((variable.form, variable.when_absent), (Form::Number(..), WhenAbsent::Default(_)))
         });
         self.0.extend(numbers.map(|variable| variable.name.to_owned()));
     }

@@ -6,18 +6,20 @@ use std::time::Duration;
 use ipnet::IpNet;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_deliver::DeliverSettings;
-use posthaste_settings::{Values, deliver_settings, table};
+use posthaste_settings::Values;
+use posthaste_settings::table::{self, deliver_settings};
 
 use super::common::CommonEnvironment;
 use super::read::Environment;
 use super::variables::{EnvironmentError, Variables};
 
-/// Most bytes of stored payloads held at once. A request's body takes as much again, so that 128 MiB of the function's
-/// 512 MB, or of the 256 it has at least, are filled by them. A batch of messages has 6 MB, and its bodies as much.
+/// Most bytes of stored payloads held at once. A request's body takes as much again, so that 128 MiB of the
+/// function's 512 MB, or of the 256 it has at least, are filled by them. A batch of messages has 6 MB, and
+/// its bodies as much.
 const PAYLOAD_BYTES_MAX: u32 = 64 << 20;
 
-/// Most stored payloads read at once. One takes S3 some 30 ms, so that these are a thousand a second: more than a
-/// function of this size posts.
+/// Most stored payloads read at once. One takes S3 some 30 ms, so that these are a thousand a second: more
+/// than a function of this size posts.
 const PAYLOAD_READS_MAX: usize = 32;
 
 /// The environment of deliver.

@@ -53,7 +53,8 @@ impl Environment for MonitorEnvironment {
     }
 }
 
-/// The profile, changed by the settings under Exchange's names. An interval of its own variable wins over theirs.
+/// The profile, changed by the settings under Exchange's names. An interval of its own variable wins over
+/// theirs.
 fn pressure_settings(variables: &mut Variables<'_>) -> PressureSettings {
     let profile = variables.get(&table::PRESSURE_PROFILE).unwrap_or_default();
     let changes = variables.get(&table::PRESSURE_SETTINGS).unwrap_or_default();

@@ -9,8 +9,8 @@ use super::variables::EnvironmentError;
 
 /// A function's environment.
 pub trait Environment: Sized {
-    /// Reads it through `read`, which answers the value of a variable. Every variable that the function knows is
-    /// asked for, whatever the others hold.
+    /// Reads it through `read`, which answers the value of a variable. Every variable that the function knows
+    /// is asked for, whatever the others hold.
     fn read(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError>;
 
     /// The part that every function has.
@@ -18,7 +18,8 @@ pub trait Environment: Sized {
 
     /// Reads the environment of this process.
     fn from_env() -> Result<Self, EnvironmentError> {
-        // What is no UTF-8 is read with replacement characters, so that it is refused by its name and not overlooked.
+        // What is no UTF-8 is read with replacement characters, so that it is refused by its name and not
+        // overlooked.
         Self::read(&|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
 

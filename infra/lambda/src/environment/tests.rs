@@ -11,7 +11,7 @@ use posthaste_publish::Tarpit;
 use tracing::level_filters::LevelFilter;
 
 use posthaste_settings::table::{self, Visitor};
-use posthaste_settings::{Function, Given, Setting};
+use posthaste_settings::{Function, Setting, WhenAbsent};
 
 use super::*;
 
@@ -37,7 +37,8 @@ fn read<E: Environment>(changes: &[(&str, &str)]) -> Result<E, EnvironmentError>
     E::read(&|name| all.get(name).map(|value| (*value).to_owned()))
 }
 
-/// How many requests are open at once: in all; to one link at first, for how many waiting one more, and at most.
+/// How many requests are open at once: in all; to one link at first, for how many waiting one more, and at
+/// most.
 fn bounds(settings: &DeliverSettings) -> [usize; 4] {
     [
         settings.requests_max,
@@ -61,7 +62,7 @@ struct Table(Vec<(&'static str, &'static [Function], bool)>);
 impl Visitor for Table {
     fn visit<T>(&mut self, setting: &'static Setting<T>) {
         let variable = setting.variable.as_ref();
-        self.0.extend(variable.map(|it| (it.name, it.readers, it.default != Given::Always)));
+        self.0.extend(variable.map(|it| (it.name, it.readers, it.when_absent != WhenAbsent::Refuse)));
     }
 }
 

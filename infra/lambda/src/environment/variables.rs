@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use posthaste_core::circuit::HealthSettings;
-use posthaste_settings::{Form, Given, Refusal, Setting, Values, Variable, table};
+use posthaste_settings::{Form, Refusal, Setting, Values, Variable, WhenAbsent, table};
 
 /// What is wrong with one variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,8 +59,8 @@ impl fmt::Display for EnvironmentError {
     }
 }
 
-/// Reads variables. A variable that cannot be used is noted, and its reader goes on with a placeholder, so that the
-/// others are read too; [`Variables::finish`] lets no placeholder out.
+/// Reads variables. A variable that cannot be used is noted, and its reader goes on with a placeholder, so
+/// that the others are read too; [`Variables::finish`] lets no placeholder out.
 pub(crate) struct Variables<'a> {
     read: &'a dyn Fn(&str) -> Option<String>,
     problems: Vec<VariableError>,
@@ -119,15 +119,15 @@ impl<'a> Variables<'a> {
         }
     }
 
-    /// The text of a variable, or its default. A template passes on a parameter that was left out as an empty text, so
-    /// empty is not set.
+    /// The text of a variable, or its default. A template passes on a parameter that was left out as an empty
+    /// text, so empty is not set.
     fn text(&mut self, variable: &Variable) -> Option<String> {
         let text = (self.read)(variable.name).filter(|text| !text.is_empty());
-        match (text, variable.default) {
+        match (text, variable.when_absent) {
             (Some(text), _) => Some(text),
-            (None, Given::Default(text)) => Some(text.to_owned()),
-            (None, Given::Seldom) => None,
-            (None, Given::Always) => {
+            (None, WhenAbsent::Default(text)) => Some(text.to_owned()),
+            (None, WhenAbsent::Nothing) => None,
+            (None, WhenAbsent::Refuse) => {
                 let expected = variable.form.expected();
                 self.problems.push(VariableError::NotSet { name: variable.name, expected });
                 None

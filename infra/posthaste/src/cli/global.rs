@@ -13,8 +13,8 @@ pub struct Global {
     /// Where the server is.
     #[arg(long, global = true, env = "POSTHASTE_URL", default_value = "http://127.0.0.1:8080")]
     pub url: String,
-    /// The server's data folder on this machine [default: ./posthaste-data, for demo ./posthaste-data/demo]. The
-    /// admin key is read from it where no key is given.
+    /// The server's data folder on this machine [default: ./posthaste-data, for demo ./posthaste-data/demo].
+    /// The admin key is read from it where no key is given.
     #[arg(long, global = true, env = "POSTHASTE_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Answer in JSON.

@@ -23,7 +23,8 @@ pub struct ReplayArgs {
     /// Only events of this type. May be given more than once.
     #[arg(long = "type", value_name = "TYPE")]
     pub types: Vec<String>,
-    /// Only this object, by its key as `list` shows it. May be given more than once. (--key is the admin key.)
+    /// Only this object, by its key as `list` shows it. May be given more than once. (--key is the admin
+    /// key.)
     #[arg(long = "object", value_name = "OBJECT")]
     pub objects: Vec<String>,
     /// Also what was accepted for an earlier subscription of this name that was deleted and created again.
@@ -35,8 +36,8 @@ pub struct ReplayArgs {
     /// Events per second, 1 to 1000 [default: 100].
     #[arg(long, value_name = "N")]
     pub rate: Option<u32>,
-    /// Wait until everything is queued, and fail if it was cancelled or something could not be queued. What the endpoint
-    /// answers is not waited for.
+    /// Wait until everything is queued, and fail if it was cancelled or something could not be queued. What
+    /// the endpoint answers is not waited for.
     #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
 }

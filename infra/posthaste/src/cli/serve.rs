@@ -110,8 +110,8 @@ struct OutOfBounds {
     greatest: i64,
 }
 
-/// A filter as it is, if it says what is logged. To `tracing` a word that is no level is the name of a target, and a
-/// mistyped level would silence everything else.
+/// A filter as it is, if it says what is logged. To `tracing` a word that is no level is the name of a
+/// target, and a mistyped level would silence everything else.
 fn check_log_filter(text: &str) -> Result<String, LogFilterError> {
     EnvFilter::builder().parse(text)?;
     let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();

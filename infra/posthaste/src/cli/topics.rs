@@ -39,8 +39,8 @@ pub enum TopicsCommand {
         /// The topic.
         topic: String,
     },
-    /// Make a publish key of a topic, or make it anew; the others stay valid. Producers with an internal key may publish
-    /// where back pressure refuses others, those with a bulk key are refused first.
+    /// Make a publish key of a topic, or make it anew; the others stay valid. Producers with an internal key
+    /// may publish where back pressure refuses others, those with a bulk key are refused first.
     RegenerateKey {
         /// The topic.
         topic: String,
@@ -101,7 +101,8 @@ pub enum SubscriptionsCommand {
         topic: String,
         /// The subscription.
         name: String,
-        /// A file with an event in the schema that the subscription receives, or - for standard input [default: a sample].
+        /// A file with an event in the schema that the subscription receives, or - for standard input
+        /// [default: a sample].
         #[arg(short, long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
@@ -111,8 +112,8 @@ pub enum SubscriptionsCommand {
         topic: String,
         /// The subscription.
         name: String,
-        /// How long the old secrets of the same kind go on signing, such as PT12H; PT0S ends them at once [default:
-        /// P1D, at most P7D].
+        /// How long the old secrets of the same kind go on signing, such as PT12H; PT0S ends them at once
+        /// [default: P1D, at most P7D].
         #[arg(long, value_name = "DURATION")]
         overlap: Option<String>,
         /// The kind of secret to make: v1 (HMAC) or v1a (ed25519) [default: that of the first present one].
@@ -132,11 +133,13 @@ pub enum SubscriptionsCommand {
     Pause(SubscriptionArgs),
     /// Deliver the events of a paused subscription again.
     Resume(SubscriptionArgs),
-    /// Deliver the events of a disabled or failed subscription again; its endpoint is asked, where that is set.
+    /// Deliver the events of a disabled or failed subscription again; its endpoint is asked, where that is
+    /// set.
     Enable(SubscriptionArgs),
     /// Let new events pass by a subscription. Events that still wait for it are dead-lettered.
     Disable(SubscriptionArgs),
-    /// Deliver the events of an active subscription now: end the hold of a failing endpoint, and release what waits.
+    /// Deliver the events of an active subscription now: end the hold of a failing endpoint, and release what
+    /// waits.
     Force(SubscriptionArgs),
 }
 

@@ -65,8 +65,8 @@ impl Refusal {
         self.type_uri == ProblemKind::BackPressure.type_uri() || self.status == 429
     }
 
-    /// Whether it is the tarpit's: come again after the delay that another answer would have been held for. The server
-    /// counts it as delayed, and every other refusal for back pressure as refused.
+    /// Whether it is the tarpit's: come again after the delay that another answer would have been held for.
+    /// The server counts it as delayed, and every other refusal for back pressure as refused.
     pub fn is_delay(&self) -> bool {
         self.status == 429
     }

@@ -1,5 +1,5 @@
-//! `apply`: topics and subscriptions declared in YAML, put to a running server. Every file is checked whole before
-//! anything is sent, by the same rules as the server's, so that a typo leaves nothing half done.
+//! `apply`: topics and subscriptions declared in YAML, put to a running server. Every file is checked whole
+//! before anything is sent, by the same rules as the server's, so that a typo leaves nothing half done.
 
 mod changes;
 mod file;
@@ -68,7 +68,8 @@ pub(crate) fn run(session: &Session, files: &[Checked]) -> Result<Reply, Command
     Ok(reply(&applied))
 }
 
-/// Puts a checked file's topics, one request each, and adds what came of it to `applied`, up to the first failure.
+/// Puts a checked file's topics, one request each, and adds what came of it to `applied`, up to the first
+/// failure.
 pub fn put(client: &Client, key: &Secret, file: &Checked, applied: &mut Applied) -> Result<(), ClientError> {
     for (name, settings) in &file.contents.topics {
         let before = current(client, key, name)?;

@@ -1,4 +1,5 @@
-//! `publish`: sends the bytes of a file to a topic as they are, or its events at a pace that obeys back pressure.
+//! `publish`: sends the bytes of a file to a topic as they are, or its events at a pace that obeys back
+//! pressure.
 
 mod batches;
 mod content_type;

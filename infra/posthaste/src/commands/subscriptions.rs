@@ -1,5 +1,5 @@
-//! `subscriptions`: list, show, delete, test, and what is done to one: validate, pause, resume, enable, disable, force,
-//! rotate-secret.
+//! `subscriptions`: list, show, delete, test, and what is done to one: validate, pause, resume, enable,
+//! disable, force, rotate-secret.
 
 mod rotate;
 

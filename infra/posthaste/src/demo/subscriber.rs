@@ -1,5 +1,5 @@
-//! The demo's subscribers: small HTTP servers on loopback that answer as their part says, verify the signature of
-//! every request, and tell the story what they saw.
+//! The demo's subscribers: small HTTP servers on loopback that answer as their part says, verify the
+//! signature of every request, and tell the story what they saw.
 
 use std::collections::HashMap;
 use std::io;
@@ -82,7 +82,8 @@ impl Subscriber {
 
     /// Gives the subscriber the secret its subscription got, so that it can verify.
     pub(super) fn trust(&self, secret: SigningSecret) {
-        // A second secret for one subscription would be a fault of the demo; the first one stays, and shows it.
+        // A second secret for one subscription would be a fault of the demo; the first one stays, and shows
+        // it.
         let _ = self.shared.secret.set(secret);
     }
 }

@@ -28,8 +28,8 @@ const DEAD_LETTERS_DIR: &str = "dead-letters";
 /// The memory that the bodies of requests in progress may take together, in bytes.
 const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// How old a topic may be before it is looked up again: asking the embedded store is cheap, and every change is
-/// visible at once.
+/// How old a topic may be before it is looked up again: asking the embedded store is cheap, and every change
+/// is visible at once.
 const TOPIC_MAX_AGE: Duration = Duration::ZERO;
 
 type Queue = LocalQueue<SystemClock>;
@@ -84,8 +84,8 @@ impl<'a> Adapters<'a> {
         })
     }
 
-    /// What can be forgotten under pressure. Notes of activity and shares of rates are not among it: they are small, and
-    /// to learn them anew costs writes.
+    /// What can be forgotten under pressure. Notes of activity and shares of rates are not among it: they are
+    /// small, and to learn them anew costs writes.
     pub(super) fn reliever(&self) -> Reliever<SystemClock> {
         Reliever::new(SystemClock, resident_bytes)
             .over("topics", self.registry.clone())

@@ -1,4 +1,5 @@
-//! A running server: the whole of `serve` without the process around it. The command, the demo and the tests all run one.
+//! A running server: the whole of `serve` without the process around it. The command, the demo and the tests
+//! all run one.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -70,8 +71,9 @@ impl App {
         &self.admin_key
     }
 
-    /// Completes when a part of the server ends by itself, which only a fault makes it do. The rest goes on, but a server
-    /// without its listener, a poller or its store is none: end the process, so that a supervisor starts it again.
+    /// Completes when a part of the server ends by itself, which only a fault makes it do. The rest goes on,
+    /// but a server without its listener, a poller or its store is none: end the process, so that a
+    /// supervisor starts it again.
     pub async fn failed(&mut self) -> ServeError {
         tokio::select! {
             ended = self.tasks.join_next() => match ended {
@@ -82,8 +84,9 @@ impl App {
         }
     }
 
-    /// Stops accepting and receiving, waits at most `timeout` for what is in flight, and makes everything durable.
-    /// What was cut short is delivered again after the next start. An error where a part of the server panics meanwhile.
+    /// Stops accepting and receiving, waits at most `timeout` for what is in flight, and makes everything
+    /// durable. What was cut short is delivered again after the next start. An error where a part of the
+    /// server panics meanwhile.
     pub async fn drain(mut self, timeout: Duration) -> Result<(), ServeError> {
         self.stage.drain();
         let mut panics = Vec::new();

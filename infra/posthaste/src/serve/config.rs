@@ -1,4 +1,5 @@
-//! `serve --config`: the files of `apply`, put to the server itself through the same code and the same HTTP API.
+//! `serve --config`: the files of `apply`, put to the server itself through the same code and the same HTTP
+//! API.
 
 use posthaste_core::model::secret::Secret;
 use tokio::task::spawn_blocking;
@@ -23,7 +24,8 @@ pub(super) async fn apply(url: &str, key: Secret, files: Vec<Checked>) -> Result
         tracing::info!(topic = what.topic, subscription, change = %what.change, state, "configuration applied");
     }
     if !applied.secrets.is_empty() {
-        // Secrets are never logged. Keys can be asked for; a signing secret that is wanted is written in the file.
+        // Secrets are never logged. Keys can be asked for; a signing secret that is wanted is written in the
+        // file.
         tracing::info!(
             "keys were made: `posthaste topics keys TOPIC` shows them; signing secrets that are not in the file stay unseen"
         );

@@ -23,8 +23,8 @@ use super::schedule::every;
 use super::settings::ServeSettings;
 use super::stage::Stage;
 
-/// How deliveries are polled. An attempt takes up to a minute, and is begun only if its time ends before the deadline.
-/// Measured on two cores: two loops deliver more than one, and four no more than two.
+/// How deliveries are polled. An attempt takes up to a minute, and is begun only if its time ends before the
+/// deadline. Measured on two cores: two loops deliver more than one, and four no more than two.
 const DELIVERIES: PollSettings = PollSettings {
     queue: QueueName::Deliveries,
     batch_max: 10,

@@ -1,4 +1,5 @@
-//! Failing endpoints as a command line sets them: a file of settings over their defaults (`core::api::LinkSettings`).
+//! Failing endpoints as a command line sets them: a file of settings over their defaults
+//! (`core::api::LinkSettings`).
 
 use std::path::Path;
 

@@ -7,8 +7,8 @@ use posthaste_settings::LogFormat;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::JsonFields;
 
-/// Starts the log of this process, by a filter that the command line has checked, with panics in it. A second start, in
-/// tests, changes nothing.
+/// Starts the log of this process, by a filter that the command line has checked, with panics in it. A second
+/// start, in tests, changes nothing.
 pub fn start(format: Option<LogFormat>, filter: &str) {
     let filter = EnvFilter::builder().parse_lossy(filter);
     let is_terminal = io::stderr().is_terminal();
@@ -16,7 +16,8 @@ pub fn start(format: Option<LogFormat>, filter: &str) {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Lossy(io::stderr()))
-        // It would be written to standard error that a line could not be written to standard error, which panics.
+        // It would be written to standard error that a line could not be written to standard error, which
+        // panics.
         .log_internal_errors(false);
     let started = match format {
         LogFormat::Json => subscriber.fmt_fields(JsonFields::new()).event_format(JsonLines).try_init(),

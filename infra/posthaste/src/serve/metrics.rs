@@ -28,8 +28,8 @@ pub fn install() -> Result<Series, BuildError> {
     Ok(SERIES.get().cloned().unwrap_or(series))
 }
 
-/// The text of all series. Those of topics that are not in the state store any more are forgotten; while it does not
-/// answer, none are.
+/// The text of all series. Those of topics that are not in the state store any more are forgotten; while it
+/// does not answer, none are.
 pub async fn text(series: &Series, state: &impl ObjectStore) -> String {
     let topics = topic_names(state).await;
     if let Err(error) = &topics {

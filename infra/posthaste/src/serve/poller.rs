@@ -1,8 +1,9 @@
-//! Pollers: they take messages from a queue and give them to a function, by the rules of Lambda's event source
-//! mapping: a batch, a deadline, batch item failures, and the visibility timeout for everything that went wrong.
+//! Pollers: they take messages from a queue and give them to a function, by the rules of Lambda's event
+//! source mapping: a batch, a deadline, batch item failures, and the visibility timeout for everything that
+//! went wrong.
 //!
-//! A poller does not wait for the function before it receives on. How many messages are in flight is the queue's own
-//! bound: `receive` waits while it is reached.
+//! A poller does not wait for the function before it receives on. How many messages are in flight is the
+//! queue's own bound: `receive` waits while it is reached.
 
 use std::future::Future;
 use std::panic::resume_unwind;
@@ -34,8 +35,8 @@ const BATCH_BYTES_MAX: usize = 6 << 20;
 
 /// A function behind a queue.
 pub trait Handler: Send + Sync + 'static {
-    /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and names the messages for which nothing
-    /// durable was done.
+    /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and names the messages for which
+    /// nothing durable was done.
     fn handle(
         &self,
         batch: Vec<ReceivedMessage>,
@@ -60,8 +61,9 @@ pub struct PollSettings {
     pub invocations_max: usize,
 }
 
-/// Polls until the stage is no longer [`Stage::Run`], then waits for every invocation. Dropping it drops them. Panics
-/// when a loop does: a queue that fewer loops serve, or none, would be noticed by its length alone.
+/// Polls until the stage is no longer [`Stage::Run`], then waits for every invocation. Dropping it drops
+/// them. Panics when a loop does: a queue that fewer loops serve, or none, would be noticed by its length
+/// alone.
 pub async fn poll<Q, H, C>(queue: Q, handler: Arc<H>, clock: C, settings: PollSettings, stage: Stage)
 where
     Q: QueueReceiver + Clone + 'static,

@@ -1,5 +1,5 @@
-//! Back pressure as a command line sets it: the profile, and over its defaults a file of keys under Exchange's names
-//! (`core::pressure::ExchangeSettings`).
+//! Back pressure as a command line sets it: the profile, and over its defaults a file of keys under
+//! Exchange's names (`core::pressure::ExchangeSettings`).
 
 use std::path::Path;
 

@@ -7,8 +7,8 @@ use posthaste_ports::Clock;
 
 use super::stage::Stage;
 
-/// Runs `job` at once and then every `period`, until the stage is over. A job that takes longer delays its next
-/// run; one that panics is logged and runs again. A run that has begun is ended before this completes.
+/// Runs `job` at once and then every `period`, until the stage is over. A job that takes longer delays its
+/// next run; one that panics is logged and runs again. A run that has begun is ended before this completes.
 pub async fn every<C, J, F>(name: &'static str, period: Duration, clock: C, mut stage: Stage, mut job: J)
 where
     C: Clock,

@@ -10,7 +10,7 @@ use posthaste_core::model::name::TopicName;
 use posthaste_core::model::origin;
 use posthaste_core::pressure::PressureSettings;
 use posthaste_deliver::DeliverSettings;
-use posthaste_settings::{deliver_settings, table};
+use posthaste_settings::table::{self, deliver_settings};
 use url::Url;
 
 use super::error::ServeError;
@@ -68,8 +68,8 @@ impl Default for ServeSettings {
 }
 
 impl ServeSettings {
-    /// The settings of a command line, with those of back pressure and of links read from their files. An error where the
-    /// bounds of requests to one link contradict each other.
+    /// The settings of a command line, with those of back pressure and of links read from their files. An
+    /// error where the bounds of requests to one link contradict each other.
     pub fn of(
         global: &Global,
         arguments: &ServeArgs,

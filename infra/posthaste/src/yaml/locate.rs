@@ -1,5 +1,5 @@
-//! Where in a YAML text a member stands. Rules are checked on the parsed settings, which no longer know; so the
-//! text is read once more, as a tree with places, only when there is something to point at.
+//! Where in a YAML text a member stands. Rules are checked on the parsed settings, which no longer know; so
+//! the text is read once more, as a tree with places, only when there is something to point at.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,8 +17,8 @@ pub struct Place {
     pub column: u64,
 }
 
-/// The place of the value at `path`, such as `topics.orders.subscriptions.a.schedule[2]`, or of the deepest value
-/// on the way to it that is there.
+/// The place of the value at `path`, such as `topics.orders.subscriptions.a.schedule[2]`, or of the deepest
+/// value on the way to it that is there.
 pub(super) fn locate(text: &[u8], path: &str) -> Option<Place> {
     let root: Spanned<Node> = serde_saphyr::from_slice(text).ok()?;
     let mut at = &root;

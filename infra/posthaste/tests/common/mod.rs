@@ -1,4 +1,5 @@
-//! What the tests of the program share: the binary, run as a process, and a server of it on a folder of its own.
+//! What the tests of the program share: the binary, run as a process, and a server of it on a folder of its
+//! own.
 
 #![allow(dead_code, unreachable_pub, reason = "every test binary uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
@@ -101,7 +102,8 @@ impl Server {
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
-    /// Waits for the end and answers the exit code. The log is read on, so that the server is never blocked by it.
+    /// Waits for the end and answers the exit code. The log is read on, so that the server is never blocked
+    /// by it.
     pub fn end(mut self) -> Option<i32> {
         while self.log.as_mut().is_some_and(|log| log.next().is_some()) {}
         self.child.wait().unwrap().code()

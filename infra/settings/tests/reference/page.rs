@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use posthaste_settings::{Form, Function, Given, ServeOption};
+use posthaste_settings::{Form, Function, ServeOption, WhenAbsent};
 use serde_json::Value;
 
 use crate::rows::{Row, rows};
@@ -100,10 +100,10 @@ fn variable<'a>(page: &mut String, row: &'a Row, template: &Value, read: &mut BT
         Form::Number(least, greatest) => format!("{least} to {greatest}"),
         form => form.expected(),
     };
-    let default = match variable.default {
-        Given::Default(default) => format!("; default `{default}`"),
-        Given::Seldom => "; may be empty".to_owned(),
-        Given::Always => "; needed".to_owned(),
+    let default = match variable.when_absent {
+        WhenAbsent::Default(default) => format!("; default `{default}`"),
+        WhenAbsent::Nothing => "; may be empty".to_owned(),
+        WhenAbsent::Refuse => "; needed".to_owned(),
     };
     match variable.parameter {
         Some(parameter) => {

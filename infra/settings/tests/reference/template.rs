@@ -1,10 +1,10 @@
-//! The table against `template.yaml`: each function is given its variables, and parameters have the table's defaults and
-//! bounds. That the functions themselves accept these values is tested in `tests/aws`.
+//! The table against `template.yaml`: each function is given its variables, and parameters have the table's
+//! defaults and bounds. That the functions themselves accept these values is tested in `tests/aws`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use posthaste_settings::{Form, Function, Given, Variable};
+use posthaste_settings::{Form, Function, Variable, WhenAbsent};
 use serde_json::{Value, json};
 
 use crate::file;
@@ -38,14 +38,14 @@ fn given(template: &Value) -> BTreeMap<String, BTreeMap<String, String>> {
 /// The members that the template's parameter of a variable must have.
 fn expected(variable: &Variable) -> Value {
     let mut members = json!({});
-    match variable.default {
-        Given::Default(value) => members["Default"] = value.into(),
-        Given::Seldom => members["Default"] = "".into(),
-        Given::Always => {}
+    match variable.when_absent {
+        WhenAbsent::Default(value) => members["Default"] = value.into(),
+        WhenAbsent::Nothing => members["Default"] = "".into(),
+        WhenAbsent::Refuse => {}
     }
     match variable.form {
         // A number that may be left out is a text with a pattern.
-        Form::Number(..) if variable.default == Given::Seldom => members["Type"] = "String".into(),
+        Form::Number(..) if variable.when_absent == WhenAbsent::Nothing => members["Type"] = "String".into(),
         Form::Number(least, greatest) => {
             members["Type"] = "Number".into();
             members["MinValue"] = least.to_string().into();
@@ -101,7 +101,8 @@ fn every_default_and_choice_is_taken_by_its_setting() {
     for row in rows() {
         let option = row.option.map(|option| (option.name, option.form, option.default));
         let variable = row.variable.map(|variable| {
-            let default = if let Given::Default(text) = variable.default { Some(text) } else { None };
+            let default =
+                if let WhenAbsent::Default(text) = variable.when_absent { Some(text) } else { None };
             (variable.name, variable.form, default)
         });
         for (name, form, default) in [option, variable].into_iter().flatten() {

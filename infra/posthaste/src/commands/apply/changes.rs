@@ -131,8 +131,8 @@ fn topic_alone(topic: &Value) -> Value {
     topic
 }
 
-/// A subscription as it is shown: its settings, with the masks that name its secrets, and of its status the state with
-/// its reason. When it was asked, and when it consented, is no change.
+/// A subscription as it is shown: its settings, with the masks that name its secrets, and of its status the
+/// state with its reason. When it was asked, and when it consented, is no change.
 fn shown(subscription: &Value) -> Value {
     let mut subscription = subscription.clone();
     if let Some(status) = subscription.get_mut("status").and_then(Value::as_object_mut) {

@@ -77,7 +77,8 @@ pub(super) fn declared_twice(files: &[Checked], next: &Checked) -> Option<ApplyE
     None
 }
 
-/// The settings with a placeholder for every secret that is masked: whether there is one to keep, the server knows.
+/// The settings with a placeholder for every secret that is masked: whether there is one to keep, the server
+/// knows.
 fn unmasked(settings: &TopicSettings) -> TopicSettings {
     let mut settings = settings.clone();
     for subscription in settings.subscriptions.values_mut() {

@@ -1,6 +1,6 @@
-//! Events in requests. Where each begins and ends depends on the events before it and on nothing else, so that whoever
-//! reads the same file again gets the same requests, which go by the same names. Only a pause of a pipe ends a request early,
-//! and that one's name says so.
+//! Events in requests. Where each begins and ends depends on the events before it and on nothing else, so
+//! that whoever reads the same file again gets the same requests, which go by the same names. Only a pause of
+//! a pipe ends a request early, and that one's name says so.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ pub(super) struct Batch {
     pub(super) content_type: Arc<str>,
     /// The request's body.
     pub(super) body: Vec<u8>,
-    /// Whether a pause ended it. Whoever reads the same events again without that pause gets another batch, which must
-    /// not have the same name.
+    /// Whether a pause ended it. Whoever reads the same events again without that pause gets another batch,
+    /// which must not have the same name.
     pub(super) is_cut: bool,
 }
 
@@ -114,8 +114,8 @@ impl<S: Source> Batches<S> {
         Self { source, packing, count: 0, types: None, next: None }
     }
 
-    /// The next batch; nothing at the end. The events before a broken one wait for it to be mended: they are of its
-    /// batch, and a batch is published as a whole.
+    /// The next batch; nothing at the end. The events before a broken one wait for it to be mended: they are
+    /// of its batch, and a batch is published as a whole.
     pub(super) fn next(&mut self) -> Result<Option<Batch>, EventsError> {
         let (Some(types), Some(event)) = (self.begin()?, self.wait()?) else { return Ok(None) };
         let first = self.count - 1;

@@ -1,11 +1,12 @@
-//! Events out of a file or a pipe, one after the other: an array of them, or one after the other with white space
-//! between (JSON lines are that), whatever the size of the whole. Each is kept as it was written.
+//! Events out of a file or a pipe, one after the other: an array of them, or one after the other with white
+//! space between (JSON lines are that), whatever the size of the whole. Each is kept as it was written.
 
 use std::io::{self, BufRead};
 
 use serde_json::value::RawValue;
 
-/// Longest text of one event. Larger than what any request may carry, so that the server gives the exact reason.
+/// Longest text of one event. Larger than what any request may carry, so that the server gives the exact
+/// reason.
 const EVENT_TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The byte order mark of UTF-8, with which some programs begin a file (PowerShell, Excel).
@@ -188,8 +189,8 @@ impl<R: BufRead> Events<R> {
         Ok(())
     }
 
-    /// Reads an object up to the brace that closes it, the end of the input or the longest text; whether it is closed.
-    /// What lies between is not looked at.
+    /// Reads an object up to the brace that closes it, the end of the input or the longest text; whether it
+    /// is closed. What lies between is not looked at.
     fn object(&mut self) -> Result<(Vec<u8>, bool), EventsError> {
         let (mut text, mut nesting) = (Vec::new(), Nesting::default());
         loop {

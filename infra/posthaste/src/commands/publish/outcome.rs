@@ -33,7 +33,8 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    /// Whether a server has answered, with whatever it was. One that took the request and then fell silent counts.
+    /// Whether a server has answered, with whatever it was. One that took the request and then fell silent
+    /// counts.
     pub(super) fn is_answer(&self) -> bool {
         let Self::Unclear { error: ClientError::Unreachable { source, .. }, .. } = self else { return true };
         matches!(**source, ureq::Error::Timeout(Timeout::Global))

@@ -1,5 +1,6 @@
-//! How fast a stream of requests goes: additive increase, multiplicative decrease (TCP's rule, RFC 5681), of the requests
-//! at once and of the events per second. Pure: time and waits are arguments; nothing here sends or sleeps.
+//! How fast a stream of requests goes: additive increase, multiplicative decrease (TCP's rule, RFC 5681), of
+//! the requests at once and of the events per second. Pure: time and waits are arguments; nothing here sends
+//! or sleeps.
 
 use std::time::Duration;
 
@@ -12,8 +13,8 @@ const GROWTH: f64 = 0.1;
 /// At how many times the pace that was refused the server is no longer what bounds it.
 const RELEASE: f64 = 2.0;
 
-/// What a server tells of its delay is rounded up to seconds, so that an answer that came by less than one too soon may
-/// have been held for the whole of it.
+/// What a server tells of its delay is rounded up to seconds, so that an answer that came by less than one
+/// too soon may have been held for the whole of it.
 const DELAY_ROUNDING: Duration = Duration::from_secs(1);
 
 /// The first wait after an answer that did not come, when the server did not name one …
@@ -56,7 +57,8 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// Whether an answer that came at `now` was held back for the delay that it tells, instead of let through.
+    /// Whether an answer that came at `now` was held back for the delay that it tells, instead of let
+    /// through.
     pub(super) fn was_held(&self, now: Duration, delay: Duration) -> bool {
         now.saturating_sub(self.at).saturating_add(DELAY_ROUNDING) > delay
     }
@@ -87,8 +89,8 @@ impl Pace {
         self.paused_until.max(self.slot_at)
     }
 
-    /// The pace that is kept, in events per second; `None` where only [`requests_at_once`](Self::requests_at_once)
-    /// bounds it.
+    /// The pace that is kept, in events per second; `None` where only
+    /// [`requests_at_once`](Self::requests_at_once) bounds it.
     pub(super) fn rate(&self) -> Option<f64> {
         let limit = self.limit.map(|limit| limit.rate);
         limit.into_iter().chain(self.cap).reduce(f64::min)
@@ -101,9 +103,10 @@ impl Pace {
         self.slot_at = self.slot_at.max(sent.at).saturating_add(takes);
     }
 
-    /// It was acknowledged; under the tarpit with the delay that the server tells. Whoever is delayed keeps to one request
-    /// at once: more of them would undo what the tarpit is for. An answer that came sooner than that was let through
-    /// instead of held (`tarpit: advise`), and the next one would only be sent away before the delay is over.
+    /// It was acknowledged; under the tarpit with the delay that the server tells. Whoever is delayed keeps
+    /// to one request at once: more of them would undo what the tarpit is for. An answer that came sooner
+    /// than that was let through instead of held (`tarpit: advise`), and the next one would only be sent away
+    /// before the delay is over.
     pub(super) fn acknowledged(&mut self, sent: Sent, now: Duration, delay: Option<Duration>) {
         self.failures = 0;
         if let Some(delay) = delay {
@@ -139,8 +142,8 @@ impl Pace {
         self.limit = Some(Limit { refused: refused.max(rate), rate });
     }
 
-    /// It was not answered, or by a server that is not able to now: one request at once, after a wait that doubles
-    /// with every failure unless the server names its own. `stretch`, from 1, makes it longer.
+    /// It was not answered, or by a server that is not able to now: one request at once, after a wait that
+    /// doubles with every failure unless the server names its own. `stretch`, from 1, makes it longer.
     pub(super) fn failed(&mut self, sent: Sent, now: Duration, wait: Option<Duration>, stretch: f64) {
         let backoff = BACKOFF_FIRST.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
         let is_news = self.is_news(sent, now);
@@ -157,8 +160,8 @@ impl Pace {
         self.paused_until = self.paused_until.max(now.saturating_add(wait));
     }
 
-    /// Whether a request tells more than the one that was backed off from last: requests that were on their way
-    /// together are refused together, and that is one refusal.
+    /// Whether a request tells more than the one that was backed off from last: requests that were on their
+    /// way together are refused together, and that is one refusal.
     fn is_news(&mut self, sent: Sent, now: Duration) -> bool {
         let is_news = self.backed_off_at.is_none_or(|last| sent.at >= last);
         if is_news {
@@ -194,8 +197,8 @@ mod tests {
         pace.acknowledged(Sent { at: secs(0.0), events: 100 }, secs(1.0), None);
     }
 
-    /// Requests of 100 events, each sent a second before its answer; after each answer: requests at once, pace rounded,
-    /// pause in seconds.
+    /// Requests of 100 events, each sent a second before its answer; after each answer: requests at once,
+    /// pace rounded, pause in seconds.
     fn check(cap: Option<u32>, trace: &[(Seen, Kept)]) {
         let mut pace = Pace::new(cap);
         for (n, (seen, expected)) in trace.iter().enumerate() {

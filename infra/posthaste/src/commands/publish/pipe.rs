@@ -1,5 +1,5 @@
-//! Events from a pipe: a pause of its writer does not keep what was read from being published, and what was taken from it
-//! is known at every end, because nobody can read it again.
+//! Events from a pipe: a pause of its writer does not keep what was read from being published, and what was
+//! taken from it is known at every end, because nobody can read it again.
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
@@ -63,8 +63,8 @@ impl Pipe {
         self.tap.is_closed.store(true, Ordering::SeqCst);
     }
 
-    /// How many events were taken from it. It was closed, and the [`Piped`] is asked no more: what was taken and not asked
-    /// for counts too.
+    /// How many events were taken from it. It was closed, and the [`Piped`] is asked no more: what was taken
+    /// and not asked for counts too.
     pub(super) fn taken(self) -> u64 {
         // Either it ends at once, or it waits for a pipe that is silent, and everything that came is counted.
         let _ = self.reader.recv_timeout(PAUSE);

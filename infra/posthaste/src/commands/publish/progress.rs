@@ -1,4 +1,5 @@
-//! How far a run is, on standard error while it goes: one line that changes on a terminal, else a line now and then.
+//! How far a run is, on standard error while it goes: one line that changes on a terminal, else a line now
+//! and then.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
@@ -36,8 +37,8 @@ impl Progress {
         Self { is_terminal, next_at: (is_terminal || !is_json).then(|| now + period) }
     }
 
-    /// Says the run's name, before anything is sent: whoever is killed says nothing, and only with the name can the same
-    /// be sent again and not be published again.
+    /// Says the run's name, before anything is sent: whoever is killed says nothing, and only with the name
+    /// can the same be sent again and not be published again.
     pub(super) fn begin(is_json: bool, name: &str) {
         let run = json!({ "run": name });
         say(&if is_json { format!("{run}\n") } else { format!("run {name}\n") });
@@ -84,8 +85,8 @@ fn line(run: &Run, now: Duration) -> String {
     text(summary(run.counts(), run.per_second(now)), run.told(), pause)
 }
 
-/// `12,300 sent · 400/s · 2 delayed · 1 refused · 3 retried · medium submission-queue, 15 s`, and why and for how long
-/// nothing is sent, where that is a second or more.
+/// `12,300 sent · 400/s · 2 delayed · 1 refused · 3 retried · medium submission-queue, 15 s`, and why and for
+/// how long nothing is sent, where that is a second or more.
 fn text(mut text: String, told: Option<&Told>, pause: Option<(&str, Duration)>) -> String {
     if let Some(told) = told {
         let _ = write!(text, " · {told}");

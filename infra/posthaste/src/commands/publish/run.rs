@@ -1,9 +1,9 @@
-//! One run over a file: which request goes next, what its answer changes, and when it is over. Pure: whoever drives it
-//! sends, reads, waits and tells the time.
+//! One run over a file: which request goes next, what its answer changes, and when it is over. Pure: whoever
+//! drives it sends, reads, waits and tells the time.
 //!
-//! Nothing it was given is lost: a batch leaves it only when it was acknowledged, and what it says is the place to go on
-//! from is the first event that was not. What was taken from a pipe is published before a signal ends it, since nobody can
-//! read it again.
+//! Nothing it was given is lost: a batch leaves it only when it was acknowledged, and what it says is the
+//! place to go on from is the first event that was not. What was taken from a pipe is published before a
+//! signal ends it, since nobody can read it again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use super::pace::{Pace, REQUESTS_AT_ONCE_MAX, Sent};
 use super::told::Told;
 use crate::client::ClientError;
 
-/// By how much of itself a wait is drawn out at most, so that producers that were sent away together do not come back
-/// together. Never shortened: the server said when.
+/// By how much of itself a wait is drawn out at most, so that producers that were sent away together do not
+/// come back together. Never shortened: the server said when.
 const STRETCH_MAX: f64 = 0.25;
 
-/// Most batches that are held: those on their way or to be sent again, and one that is read ahead. Each is a request's
-/// size at most, but for single events larger than that.
+/// Most batches that are held: those on their way or to be sent again, and one that is read ahead. Each is a
+/// request's size at most, but for single events larger than that.
 const BATCHES_MAX: usize = REQUESTS_AT_ONCE_MAX as usize + 1;
 
-/// Give up after this where not one request was ever answered: the address or the certificate is wrong, or nothing runs
-/// there, and waiting longer helps nobody. Long enough for a server that is just starting.
+/// Give up after this where not one request was ever answered: the address or the certificate is wrong, or
+/// nothing runs there, and waiting longer helps nobody. Long enough for a server that is just starting.
 const FIRST_ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// What to do next.
@@ -50,8 +50,8 @@ pub(super) struct Counts {
     pub(super) events: u64,
     /// Requests that were acknowledged.
     pub(super) requests: u64,
-    /// Answers that the tarpit delayed: acknowledgements that were held back, and requests that were told to come again
-    /// after the delay. The server's `PublishDelayedCount` counts the same.
+    /// Answers that the tarpit delayed: acknowledgements that were held back, and requests that were told to
+    /// come again after the delay. The server's `PublishDelayedCount` counts the same.
     pub(super) delayed: u64,
     /// Answers that refused a request for back pressure.
     pub(super) refused: u64,
@@ -204,8 +204,8 @@ impl Run {
         }
     }
 
-    /// A signal asks for the end: the first one lets answers come in, and publishes what was taken from a pipe, whose
-    /// driver closes it; the second one waits for nothing.
+    /// A signal asks for the end: the first one lets answers come in, and publishes what was taken from a
+    /// pipe, whose driver closes it; the second one waits for nothing.
     pub(super) fn interrupted(&mut self, exit_code: u8) {
         let is_first = self.ending.is_none() && self.closing.is_none();
         if is_first && self.is_pipe {
@@ -294,7 +294,8 @@ impl Run {
         }
     }
 
-    /// Only while everything that was sent waits to be sent again: an answer that is still to come may be a good one.
+    /// Only while everything that was sent waits to be sent again: an answer that is still to come may be a
+    /// good one.
     fn gives_up_at(&self) -> Option<Duration> {
         let is_stuck = self.trouble.is_some() && self.in_flight() == 0 && !self.tasks.is_empty();
         is_stuck.then(|| self.progress_at.saturating_add(self.patience()))

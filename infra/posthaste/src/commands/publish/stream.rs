@@ -56,8 +56,8 @@ struct Threads {
     read: Sender<()>,
 }
 
-/// Runs to the end, and answers how it stands then. The pipe, if the batches come from one, is closed by a signal and at
-/// the end.
+/// Runs to the end, and answers how it stands then. The pipe, if the batches come from one, is closed by a
+/// signal and at the end.
 pub(super) fn drive<S: Source + Send + 'static>(
     mut run: Run,
     batches: Batches<S>,

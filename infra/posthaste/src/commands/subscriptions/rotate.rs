@@ -1,4 +1,5 @@
-//! `subscriptions rotate-secret`: the new secret, what receivers verify with, and until when the old ones sign.
+//! `subscriptions rotate-secret`: the new secret, what receivers verify with, and until when the old ones
+//! sign.
 
 use posthaste_core::api::{IsoTimestamp, RotatedSecret, SigningSettings};
 use serde::Serialize;

@@ -1,5 +1,5 @@
-//! The head of a request, before any function sees it: what HTTP asks of it, how long its URL may be, and whether it is
-//! one of an operator's.
+//! The head of a request, before any function sees it: what HTTP asks of it, how long its URL may be, and
+//! whether it is one of an operator's.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What is left of a request's body when it is answered: read and forgotten within bounds. A connection that is closed
-//! while its client still sends is reset, and many a client then never sees the answer.
+//! What is left of a request's body when it is answered: read and forgotten within bounds. A connection that
+//! is closed while its client still sends is reset, and many a client then never sees the answer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -73,8 +73,8 @@ impl Drop for Lent {
     }
 }
 
-/// Reads what is left of a body while its answer is on the way. The answer says that the connection closes where the rest
-/// is, or may be, too much to be read.
+/// Reads what is left of a body while its answer is on the way. The answer says that the connection closes
+/// where the rest is, or may be, too much to be read.
 pub(super) fn settle<C: Clock>(left: Leftover, asks_first: bool, response: &mut Response<Body>, clock: &C) {
     let Leftover { body, was_read } = left;
     let is_within = body.size_hint().exact().is_some_and(|bytes| bytes <= LEFTOVER_BYTES_MAX);

@@ -1,6 +1,6 @@
-//! The places that connections take, and which of them goes when there are too many. A connection that has not
-//! sent a request costs its client nothing, and neither does one that does not read its answer, so neither
-//! keeps another one out.
+//! The places that connections take, and which of them goes when there are too many. A connection that has
+//! not sent a request costs its client nothing, and neither does one that does not read its answer, so
+//! neither keeps another one out.
 
 mod table;
 
@@ -17,11 +17,12 @@ use self::table::{Cut, Signals, Table};
 /// Most ordinary requests at once, if nothing else is said.
 const REQUESTS_MAX: usize = 4096;
 
-/// Places beyond those of ordinary requests: for health checks, for metrics, and for whoever has the admin key.
+/// Places beyond those of ordinary requests: for health checks, for metrics, and for whoever has the admin
+/// key.
 pub const OPERATORS_MAX: usize = 64;
 
-/// A connection counts as silent when it has not sent the head of a request for so long. A burst of connections that speak
-/// at once is not cut short, however busy this machine is.
+/// A connection counts as silent when it has not sent the head of a request for so long. A burst of
+/// connections that speak at once is not cut short, however busy this machine is.
 const SILENT_AFTER: Duration = Duration::from_secs(1);
 
 /// How long a connection has for the head of its first request.
@@ -126,8 +127,8 @@ impl Place {
         }
     }
 
-    /// A request that is being answered until what is returned is dropped; nothing where all places for requests are
-    /// taken. Those of operators always have one.
+    /// A request that is being answered until what is returned is dropped; nothing where all places for
+    /// requests are taken. Those of operators always have one.
     pub(super) fn begin(self: &Arc<Self>, is_operators: bool) -> Option<Answering> {
         let (has_place, cut) =
             self.places.table().begin(self.id, is_operators, self.places.limits.requests_max);

@@ -1,5 +1,5 @@
-//! Prometheus texts of several recorders as one: a family of series has one header, and its samples stand together.
-//! <https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>
+//! Prometheus texts of several recorders as one: a family of series has one header, and its samples stand
+//! together. <https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>
 
 use std::collections::BTreeMap;
 

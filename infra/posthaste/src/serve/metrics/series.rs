@@ -1,5 +1,5 @@
-//! The series of the process: those of each topic in a recorder of their own, so that they can be forgotten with it, and no
-//! more in all than [`SERIES_MAX`]. The exporter itself forgets nothing by name.
+//! The series of the process: those of each topic in a recorder of their own, so that they can be forgotten
+//! with it, and no more in all than [`SERIES_MAX`]. The exporter itself forgets nothing by name.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,8 +51,8 @@ impl Series {
         Ok(Self(Arc::new(Shared { series_max, state: Mutex::new(state) })))
     }
 
-    /// The text of all series. Those of a topic that `is_there` denies are forgotten, once everything that was measured
-    /// has been shown: what a deletion ends is counted after it.
+    /// The text of all series. Those of a topic that `is_there` denies are forgotten, once everything that
+    /// was measured has been shown: what a deletion ends is counted after it.
     pub fn render(&self, is_there: impl Fn(&str) -> bool) -> String {
         exposition::merge(self.to_show(is_there).iter().map(PrometheusHandle::render))
     }

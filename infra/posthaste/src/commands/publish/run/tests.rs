@@ -31,7 +31,8 @@ enum Answer {
     Unauthorized,
 }
 
-/// A server that remembers names, as ours does, and answers as a script says: by the number of the request, from 0.
+/// A server that remembers names, as ours does, and answers as a script says: by the number of the request,
+/// from 0.
 struct Sim<F> {
     run: Run,
     batches: Batches<Events<&'static [u8]>>,

@@ -85,9 +85,9 @@ impl Table {
         self.turn
     }
 
-    /// Takes a connection in. With `max` there already the one goes that has been silent for longest, else the
-    /// one that has waited longest for its next request, else the oldest whose answer is not read; none comes
-    /// in where all are being answered and read.
+    /// Takes a connection in. With `max` there already the one goes that has been silent for longest, else
+    /// the one that has waited longest for its next request, else the oldest whose answer is not read; none
+    /// comes in where all are being answered and read.
     pub(super) fn admit(
         &mut self,
         from: Option<IpAddr>,
@@ -128,7 +128,8 @@ impl Table {
         self.free(connection.state);
     }
 
-    /// Notes that a connection has said nothing yet. With too many such of its address the oldest of them goes.
+    /// Notes that a connection has said nothing yet. With too many such of its address the oldest of them
+    /// goes.
     pub(super) fn turn_silent(&mut self, id: u64) -> Option<Cut> {
         let connection = self.connections.get_mut(&id).filter(|it| it.state == State::New)?;
         connection.state = State::Silent;
@@ -143,8 +144,8 @@ impl Table {
         Some(Cut::Address)
     }
 
-    /// Begins to answer a request; whether there is a place for it. With `max` ordinary ones there already the
-    /// oldest goes whose answer is not read.
+    /// Begins to answer a request; whether there is a place for it. With `max` ordinary ones there already
+    /// the oldest goes whose answer is not read.
     pub(super) fn begin(&mut self, id: u64, is_operators: bool, max: usize) -> (bool, Option<Cut>) {
         let since = self.next_turn();
         let Some(connection) = self.connections.get_mut(&id) else { return (false, None) };
