@@ -1,5 +1,5 @@
-//! deadletter's two queues: its own, and the redrive queue of messages that functions failed on again and
-//! again. One Lambda function takes from both, and a batch is always of one of them.
+//! The two queues of deadletter: its own, and the redrive queue of messages that functions failed on many
+//! times. One Lambda function takes from both, and a batch comes from one of them.
 
 use std::future::Future;
 use std::time::Duration;
@@ -38,15 +38,15 @@ impl<H> BothQueues<H> {
     }
 }
 
-/// A queue's URL ends in its name, as its ARN does.
+/// The last part of a queue's URL, which is its name, as in its ARN.
 pub(crate) fn name_of(url: &str) -> &str {
     url.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
 }
 
 impl<H: OneQueue> BatchHandler for BothQueues<H> {
-    /// A batch of another queue means that the function is wired to a queue it does not know. It fails as a
-    /// whole and comes again: to take a delivery for a dead letter, or the other way round, would be worse
-    /// than to wait.
+    /// A batch of another queue means that the function is wired to a queue that it does not know. Such a
+    /// batch fails as a whole and comes again: taking a delivery for a dead letter, or the reverse, would be
+    /// worse than waiting.
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
         let SqsBatch { queue, messages } = batch;
         if let Some(handler) = self.of(&queue) {

@@ -12,7 +12,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::environment::{Environment, EnvironmentError};
 
-/// Why a function does not start.
+/// Error of a function that does not start.
 #[derive(Debug, thiserror::Error)]
 enum StartError {
     #[error("failed to read the environment: {0}")]
@@ -21,8 +21,8 @@ enum StartError {
     Aws(#[from] AwsSettingsError),
 }
 
-/// Reads the environment, starts the log and the metrics, and runs a function on what was read. A function
-/// whose environment cannot be used ends at once, with one line that says why.
+/// Reads the environment, starts log and metrics, and runs a function. A function whose environment cannot be
+/// used ends at once, with one line that says why.
 pub async fn launch<E: Environment>(run: impl AsyncFnOnce(E, Clients) -> Result<(), Error>) -> ExitCode {
     let ended = match start() {
         Ok((environment, clients)) => run(environment, clients).await,
@@ -37,12 +37,12 @@ pub async fn launch<E: Environment>(run: impl AsyncFnOnce(E, Clients) -> Result<
     }
 }
 
-/// A log that is switched off hides what goes on, but not why nothing does.
+/// A log that is switched off still shows why the function ended.
 fn tell(error: &Error) {
     if tracing::enabled!(Level::ERROR) {
         tracing::error!("{error}");
     } else {
-        // Nothing is left to tell it to when standard error is closed.
+        // Nothing can be done when standard error is closed.
         let _ = writeln!(std::io::stderr(), "{error}");
     }
 }
@@ -56,7 +56,7 @@ fn start<E: Environment>() -> Result<(E, Clients), StartError> {
     Ok((environment?, Clients::new(&aws?)))
 }
 
-/// For telling that the environment cannot be used.
+/// The settings for the log line about an environment that cannot be used.
 fn telemetry_default() -> TelemetrySettings {
     TelemetrySettings {
         log_level: LevelFilter::INFO,

@@ -1,5 +1,4 @@
-//! The six functions as Lambda programs: what each reads from its environment, and its wiring over SQS and
-//! S3.
+//! The six functions as Lambda programs: their environment, and their wiring over SQS and S3.
 //!
 //! The programs are in `src/bin`, one per function and named like it. No rule is decided here.
 

@@ -1,14 +1,14 @@
-//! What was handed back rests as long as it does embedded. Lambda's mapping leaves a message that a function
-//! reports as failed to the queue's visibility timeout, which is six times the function's own: a read that
-//! was throttled for a moment would hold healthy events for twelve minutes.
+//! A rest of the messages that are handed back, as long as embedded. Lambda's mapping leaves a message that a
+//! function reports as failed to the queue's visibility timeout, which is six times the function's own: a
+//! read that was throttled for a moment would hold healthy events for twelve minutes.
 //!
 //! An invocation of deliver, backwards from the 120 s after which Lambda ends it:
 //!
 //! | | what | where |
 //! |---|---|---|
 //! | 5 s | metrics, and the answer's way to Lambda | `posthaste_aws::lambda::ANSWER_MARGIN` |
-//! | 3 s | what was handed back is told to rest | [`RESTING_TIME`] |
-//! | 1 s | how fast this process is, is reported | `posthaste_services::drain::DRAIN_POST_TIMEOUT` |
+//! | 3 s | messages that are handed back get their rest | [`RESTING_TIME`] |
+//! | 1 s | the drain rate of this process is reported | `posthaste_services::drain::DRAIN_POST_TIMEOUT` |
 //! | 25 s | messages are settled | `posthaste_deliver::SETTLING_TIME` |
 //! | 60 s | the longest attempt | `posthaste_core::model::limits::ATTEMPT_TIMEOUT_MAX` |
 //! | 15 s | messages are looked up, at the beginning | `posthaste_deliver::TAKING_IN_TIME` |
@@ -27,13 +27,13 @@ use posthaste_services::DRAIN_POST_TIMEOUT;
 
 use crate::both_queues::name_of;
 
-/// How long telling the queue may take. What it was not told by then waits for the visibility timeout.
+/// Longest time for telling the queue to let messages rest. The others wait for the visibility timeout.
 pub const RESTING_TIME: Duration = Duration::from_secs(3);
 
 /// deliver's timeout, as template.yaml has it.
 const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Messages that the queue is told of side by side.
+/// Messages whose rest is asked for at once.
 const TOLD_AT_ONCE_MAX: usize = 32;
 
 /// The least time that the parts of an invocation leave for waiting.
@@ -78,7 +78,7 @@ where
     Q: QueueReceiver,
     C: Clock,
 {
-    /// The handler, and the queues it is fed by.
+    /// A handler, and the queues that feed it.
     pub fn new(handler: H, queues: Vec<Source<Q>>, clock: C) -> Self {
         Self { handler, queues, clock }
     }

@@ -16,7 +16,7 @@ pub(crate) const MINUTE: Duration = Duration::from_mins(1);
 
 /// Takes samples.
 pub trait Sampler: Send + 'static {
-    /// Takes one.
+    /// Takes one sample.
     fn sample(&mut self) -> impl Future<Output = Result<(), MonitorError>> + Send;
 }
 
@@ -57,7 +57,7 @@ impl<M: Sampler, C: Clock> Scheduled for Sampling<M, C> {
                 tracing::error!(error = &**error as &dyn std::error::Error, "resources not sampled");
             }
             outcome = outcome.or(taken);
-            // Samples that were missed are not made up for.
+            // A missed sample is not made up for.
             next = (next + self.interval).max(self.clock.monotonic());
         }
         outcome

@@ -1,6 +1,5 @@
-//! The webhook client, made at the first request. It reads the platform's root certificates, which takes
-//! longer than all the rest of a program's start, and an instance may be started for a batch that posts
-//! nothing.
+//! The webhook client, made at the first request. Reading the platform's root certificates takes longer than
+//! all the rest of a program's start, and an instance may be started for a batch that posts nothing.
 
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ pub struct LazyWebhooks<C> {
 }
 
 impl<C: Clock> LazyWebhooks<C> {
-    /// Reads nothing yet.
+    /// A client that is not made yet.
     pub fn new(settings: ClientSettings, clock: C) -> Self {
         Self { settings, clock, client: OnceCell::new() }
     }
@@ -30,8 +29,7 @@ impl<C: Clock> LazyWebhooks<C> {
 }
 
 impl<C: Clock> WebhookClient for LazyWebhooks<C> {
-    /// Where the client cannot be made, that is no attempt of the endpoint's: the event goes back and is
-    /// tried again.
+    /// A client that cannot be made is no attempt: the event goes back and is tried again.
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
         #[cfg(feature = "panic-probe")]
         assert!(!request.url.as_str().contains("/panic-probe"), "the endpoint asks for a panic");

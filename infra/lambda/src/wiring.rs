@@ -1,5 +1,5 @@
-//! The functions over SQS and S3: who gets which queue, store and client. The counterpart of what `posthaste
-//! serve` does over its embedded adapters. Nothing here waits for the network.
+//! The functions over SQS and S3: each gets its queue, store and client. `posthaste serve` does the same over
+//! the embedded adapters. Nothing here waits for the network.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,12 +38,12 @@ use crate::resting::{Resting, Source};
 use crate::sampling::{MINUTE, Sampling};
 use crate::webhooks::LazyWebhooks;
 
-/// How old the pressure may be before it is read again. The monitor writes every ten seconds here, so that
-/// reading it more often than this would cost requests and tell nothing.
+/// Greatest age of the cached pressure. The monitor writes every ten seconds here, so that more reads would
+/// cost requests and bring no news.
 const PRESSURE_MAX_AGE: Duration = Duration::from_secs(5);
 
-/// wake looks topics up for replays, for what is held and for notices, a few times a minute, and a stale one
-/// would mislead it.
+/// wake looks topics up a few times a minute, for replays, held deliveries and notices; a stale topic would
+/// mislead it.
 const WAKE_TOPIC_MAX_AGE: Duration = Duration::ZERO;
 
 /// monitor looks the topic of its notices up only when there is something to tell.
@@ -69,7 +69,7 @@ pub type AwsDeliver = Deliver<Aws>;
 /// A handler of messages whose failures rest.
 pub type AwsResting<H> = Resting<H, Queue, SystemClock>;
 
-/// What tells the monitor how fast this process of deliver is.
+/// The report of this process's drain rate to the monitor.
 pub type AwsDrainPost = DrainPost<S3Store, SystemClock>;
 
 /// deadletter over one queue.
@@ -87,7 +87,7 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients) -> Router {
         QueueUrls { deliveries: Some(environment.deliveries_queue_url.clone()), ..QueueUrls::default() };
     let state = state(&environment.common, clients);
     let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
-    // Nobody else in this process learns of the pressure. It has no names and connections of endpoints.
+    // No other part of this process learns of the pressure. There are no names and connections of endpoints.
     let reliever = Reliever::new(SystemClock, resident_bytes).over("topics", registry.clone());
     let publish = Publish::<Aws> {
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
@@ -110,7 +110,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
     let client = ClientSettings {
         addresses: addresses(&environment.allow_endpoints),
         dns_server: environment.dns_server,
-        // A handshake comes once; nothing is gained by a connection that stays.
+        // A handshake comes once, so that an idle connection would be of no use.
         idle_max: 0,
         ..ClientSettings::default()
     };
@@ -133,7 +133,8 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
     posthaste_manage::router(Arc::new(manage))
 }
 
-/// deliver with its queue: the handler that `handler` makes of the function and of what tells how fast it is.
+/// deliver with its queue: the handler that `handler` makes of the function and of the report of its drain
+/// rate.
 pub fn deliver<H: BatchHandler>(
     environment: &DeliverEnvironment,
     clients: &Clients,
@@ -171,10 +172,10 @@ pub fn deliver<H: BatchHandler>(
 
 /// deadletter, over both of its queues.
 ///
-/// Its messages carry no trace header. While the bucket refuses, a letter is sent to deadletter's own queue
-/// again and again, at last every 15 minutes, for as long as its subscription allows. Lambda would take that
-/// for a loop after about 16 turns, some hours into an outage, and the letter would end in the redrive queue
-/// under a wrong reason.
+/// Messages carry no trace header here. While the bucket refuses, a letter is sent to deadletter's own queue
+/// many times, at last every 15 minutes, for as long as its subscription allows. Lambda would take that for a
+/// loop after about 16 turns, some hours into an outage, and the letter would end in the redrive queue under
+/// a wrong reason.
 pub fn dead_letters(
     environment: &DeadLetterEnvironment,
     clients: &Clients,
@@ -213,7 +214,7 @@ pub fn dead_letters(
     Resting::new(both, sources, SystemClock)
 }
 
-/// wake. It leaves old payloads to the state bucket's lifecycle, and may not delete them.
+/// wake, without the right to delete old payloads: the state bucket's lifecycle does that.
 pub fn wake(environment: &WakeEnvironment, clients: &Clients) -> AwsWake {
     let urls =
         QueueUrls { deliveries: Some(environment.deliveries_queue_url.clone()), ..QueueUrls::default() };
@@ -255,7 +256,7 @@ pub fn monitor(
     };
     let pressure = &environment.pressure;
     let monitor = Monitor::new(ports, pressure.clone())?.telling(environment.notices_topic.clone());
-    // Where nothing is sampled, once is enough to say so.
+    // With nothing to sample, one look per invocation is enough.
     let interval = if pressure.enable_resource_monitoring { pressure.interval } else { MINUTE };
     Ok(Sampling::new(monitor, interval, SystemClock))
 }
@@ -273,7 +274,7 @@ fn addresses(allowed: &[IpNet]) -> AddressPolicy {
     AddressPolicy { allowed: allowed.to_vec(), ..AddressPolicy::default() }
 }
 
-/// What publish answers elsewhere. In `posthaste serve` manage's routes end with the same.
+/// The answer of publish to any other path. In `posthaste serve` manage's routes end with the same.
 async fn not_found() -> Response<Body> {
     Problem::new(ProblemKind::NotFound).into_response().map(Body::from)
 }

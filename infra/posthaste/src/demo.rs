@@ -42,28 +42,28 @@ use crate::serve::{App, ServeSettings, log};
 /// The folder that is used where none is named.
 const DATA_DIR: &str = "./posthaste-data/demo";
 
-/// What is logged beside the story: what should never happen.
+/// Log filter beside the story: only errors.
 const LOG_FILTER: &str = "error";
 
-/// How long the story may take. It takes some six seconds.
+/// Longest time of the story, which takes about six seconds.
 const STORY_MAX: Duration = Duration::from_mins(1);
 
-/// How often the dead letters are looked for.
+/// Time between two looks for dead letters.
 const LOOK_PERIOD: Duration = Duration::from_millis(200);
 
-/// How long the server's end may take.
+/// Longest time of the server's drain.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why there was no demo.
+/// Error of the demo.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
-    /// There is no place for it.
+    /// The data folder cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// Its own parts cannot be started.
+    /// The subscribers cannot be started.
     #[error("failed to start the demo's subscribers")]
     Start(#[source] io::Error),
-    /// Its own declaration is not accepted: a fault of the program.
+    /// The declaration is not accepted: a fault of the program.
     #[error("failed to declare the demo's topics")]
     Declaration(#[source] serde_json::Error),
     /// Something did not end as it should.
@@ -108,7 +108,7 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
 }
 
 fn loopback() -> IpNet {
-    // All of 127.0.0.0/8; the prefix length is in range by its looks.
+    // 127.0.0.0/8, whose prefix length is in range.
     Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8).into()
 }
 
@@ -166,7 +166,7 @@ impl Demo {
         Ok(())
     }
 
-    /// Tells every attempt of the next moment.
+    /// Prints every attempt of the next moment.
     fn watch(&mut self, story: &mut Story) {
         let (seen, teller) = (&mut self.seen, &self.teller);
         self.runtime.block_on(async {
@@ -183,7 +183,7 @@ impl Demo {
         });
     }
 
-    /// Whether every request was made and every dead letter lies where it should.
+    /// True once every request was made and every dead letter is in its place.
     fn is_over(&self, story: &mut Story) -> Result<bool, ClientError> {
         if !story.is_all_seen() {
             return Ok(false);

@@ -20,18 +20,18 @@ pub trait Failure: Error + Send + Sync + 'static {
         self.client().map_or(1, client_exit_code)
     }
 
-    /// What to do about it.
+    /// Advice on what to do.
     fn hint(&self) -> Option<String> {
         self.client().and_then(client_hint)
     }
 
-    /// What was done before it failed, to be shown all the same.
+    /// What was done before the failure, to be shown too.
     fn done(&self) -> Option<&Reply> {
         None
     }
 }
 
-/// Why a command failed.
+/// Error of a command.
 #[derive(Debug)]
 pub struct CommandError(Box<dyn Failure>);
 
@@ -53,7 +53,7 @@ impl CommandError {
         self.0.exit_code()
     }
 
-    /// What was done before it failed.
+    /// What was done before the failure.
     pub fn done(&self) -> Option<&Reply> {
         self.0.done()
     }
@@ -64,7 +64,7 @@ impl CommandError {
         let mut cause = self.0.source();
         while let Some(error) = cause {
             let because = error.to_string();
-            // Some errors say their cause's text in their own.
+            // Some errors contain their cause's text.
             if !text.ends_with(&because) {
                 let _ = write!(text, "\n  because: {because}");
             }

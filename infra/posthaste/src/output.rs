@@ -1,4 +1,4 @@
-//! What a command has to say, and how it is shown: a table on a terminal, aligned text in a pipe, or JSON.
+//! Replies of commands, and how they are shown: a table on a terminal, aligned text in a pipe, or JSON.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
@@ -6,14 +6,13 @@ use std::io::{self, IsTerminal};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
 
-/// How replies are shown.
+/// The style of replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Tables with lines, for people.
     Terminal,
     /// Aligned columns without lines, for `grep` and `awk`.
     Plain,
-    /// The JSON.
     Json,
 }
 
@@ -28,7 +27,7 @@ impl Style {
     }
 }
 
-/// What a command answers: the whole of it as JSON, and the same for people.
+/// The reply of a command: as JSON, and the same for people.
 #[derive(Debug)]
 pub struct Reply {
     json: Value,
@@ -47,7 +46,7 @@ impl Reply {
         Self { json, parts: Vec::new() }
     }
 
-    /// A reply that is shown as JSON in every style, because it is what was asked for.
+    /// A reply that is shown as JSON in every style, because JSON was asked for.
     pub fn verbatim(json: Value) -> Self {
         let text = pretty(&json);
         Self::new(json).line(text)
@@ -59,7 +58,7 @@ impl Reply {
         Self { json: Value::Null, parts: vec![Part::Line(indent(text))] }
     }
 
-    /// Nothing to say.
+    /// An empty reply.
     pub fn silent() -> Self {
         Self::new(Value::Null)
     }

@@ -1,5 +1,5 @@
-//! SIGTERM and SIGINT, and for those who ask for it SIGHUP: the first asks for an orderly end, the second
-//! ends at once.
+//! SIGTERM and SIGINT, and SIGHUP for commands that ask for it: the first signal asks for an orderly end, the
+//! second ends the process at once.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ const EXIT_CODE_BASE: i32 = 128;
 /// Where Linux tells, in `SigIgn`, which signals the process ignores (`proc_pid_status(5)`).
 const STATUS_FILE: &str = "/proc/self/status";
 
-/// Listens for them.
+/// A listener for signals.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Signal,
@@ -27,10 +27,10 @@ impl Signals {
         Ok(Self { interrupt, terminate, hangup: None })
     }
 
-    /// The same, and for SIGHUP, which comes when the terminal is closed or its connection is lost. Not where
-    /// it is ignored already: whoever starts a command with `nohup` wants it to go on.
+    /// The same, and for SIGHUP, which comes when the terminal is closed or its connection is lost. Where
+    /// SIGHUP is ignored already, as under `nohup`, it stays ignored.
     pub(crate) fn listen_with_hangup() -> io::Result<Self> {
-        // Without that file nothing is known, and the signal is taken as what it says.
+        // Without that file the signal is not taken to be ignored.
         let is_ignored = fs::read_to_string(STATUS_FILE).is_ok_and(|status| ignores_hangup(&status));
         let hangup = (!is_ignored).then(|| signal(SignalKind::hangup())).transpose()?;
         Ok(Self { hangup, ..Self::listen()? })
@@ -53,7 +53,7 @@ impl Signals {
     }
 }
 
-/// Whether a process with this status ignores SIGHUP: the lowest bit of the set is the first signal's.
+/// True if a process with this status ignores SIGHUP: the lowest bit of the set is the first signal's.
 fn ignores_hangup(status: &str) -> bool {
     let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let set = set.and_then(|set| u128::from_str_radix(set.trim(), 16).ok());

@@ -18,35 +18,33 @@ pub use locate::Place;
 /// Error of a YAML file; `R` is what its rules say.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError<R> {
-    /// It is not the YAML that is expected: its form, an unknown member, a wrong type.
+    /// The text is not the expected YAML: its form, an unknown member, a wrong type.
     #[error("{}", At { path, place })]
     Yaml {
-        /// The file.
         path: PathBuf,
-        /// Where in it.
+        /// Place in the file.
         place: Option<Place>,
-        /// What is wrong there.
+        /// The error there.
         #[source]
         source: Box<YamlError>,
     },
-    /// It breaks a rule.
+    /// The content breaks a rule.
     #[error("{}", At { path, place })]
     Refused {
-        /// The file.
         path: PathBuf,
-        /// Where the member at fault stands, if it does.
+        /// Place of the member at fault, if it is in the file.
         place: Option<Place>,
-        /// Which rule.
+        /// The rule.
         #[source]
         source: R,
     },
 }
 
-/// What is wrong with a YAML text, without the place, which [`FileError`] says as editors understand it.
+/// Error of a YAML text, without the place, which [`FileError`] shows in the form that editors understand.
 #[derive(Debug)]
 pub struct YamlError(serde_saphyr::Error);
 
-/// Says no places.
+/// A formatter that leaves places out.
 struct Placeless;
 
 /// A file, and a place in it: `topics.yaml:3:7`.

@@ -11,7 +11,7 @@ use super::variables::Variables;
 pub struct CommonEnvironment {
     /// The state bucket.
     pub state_bucket: String,
-    /// What is logged, and how metrics are named.
+    /// Log level, and names of metrics.
     pub telemetry: TelemetrySettings,
 }
 

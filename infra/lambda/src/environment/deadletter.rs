@@ -19,9 +19,9 @@ pub struct DeadLetterEnvironment {
     pub deliveries_queue_url: String,
     /// The URL of the dead-letter queue.
     pub dead_letters_queue_url: String,
-    /// The URL of the queue of messages that functions failed on again and again.
+    /// URL of the queue of messages that functions failed on many times.
     pub redrive_queue_url: String,
-    /// How old a topic may be before it is looked up again.
+    /// Greatest age of a cached topic.
     pub registry_max_age: Duration,
 }
 

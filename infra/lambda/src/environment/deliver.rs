@@ -31,15 +31,15 @@ pub struct DeliverEnvironment {
     pub deliveries_queue_url: String,
     /// The URL of the dead-letter queue.
     pub dead_letters_queue_url: String,
-    /// How old a topic may be before it is looked up again.
+    /// Greatest age of a cached topic.
     pub registry_max_age: Duration,
-    /// The bounds on requests, and who asks.
+    /// Bounds of requests, and their origin.
     pub settings: DeliverSettings,
     /// Addresses that endpoints may have although they are not public.
     pub allow_endpoints: Vec<IpNet>,
     /// The only name server that is asked for endpoints' names; `None` for the system's.
     pub dns_server: Option<SocketAddr>,
-    /// When endpoints that fail are left alone, and for how long.
+    /// When endpoints that fail get no requests, and for how long.
     pub links: HealthSettings,
 }
 

@@ -23,17 +23,17 @@ pub struct ManageEnvironment {
     pub dead_letter_bucket: String,
     /// The digest of the key of the management API.
     pub admin_key: KeyDigest,
-    /// Where events are published, as a topic's `endpoint` shows it.
+    /// URL of publish, as a topic's `endpoint` shows it.
     pub publish_url: Option<Url>,
-    /// Where manage itself is reached from outside. A function cannot be told its own URL when it is made.
+    /// URL of manage itself. A template cannot give a function its own URL when it makes the function.
     pub public_url: Option<Url>,
-    /// Who asks endpoints for their consent: the same as in deliver.
+    /// Origin of handshakes: the same as in deliver.
     pub origin: HeaderValue,
     /// Addresses that endpoints may have although they are not public.
     pub allow_endpoints: Vec<IpNet>,
     /// The only name server that is asked for endpoints' names; `None` for the system's.
     pub dns_server: Option<SocketAddr>,
-    /// When endpoints that fail are left alone, and for how long.
+    /// When endpoints that fail get no requests, and for how long.
     pub links: HealthSettings,
 }
 

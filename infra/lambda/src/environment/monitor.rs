@@ -17,7 +17,7 @@ const INTERVAL_DEFAULT: Duration = Duration::from_secs(10);
 /// The times between two samples that the settings under Exchange's names may ask for.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_mins(1);
 
-/// From when a state is stale: after two starts of the function that did not happen.
+/// Age at which a state is stale: two starts of the function did not happen.
 const STALE_AFTER: Duration = Duration::from_secs(150);
 
 /// The environment of monitor.
@@ -31,7 +31,7 @@ pub struct MonitorEnvironment {
     pub dead_letters_queue_url: String,
     /// When producers are slowed and refused.
     pub pressure: PressureSettings,
-    /// The topic that is told of changes of the pressure.
+    /// Topic for notices about changes of the pressure.
     pub notices_topic: Option<TopicName>,
 }
 

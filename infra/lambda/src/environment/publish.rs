@@ -16,9 +16,9 @@ pub struct PublishEnvironment {
     pub common: CommonEnvironment,
     /// The URL of the delivery queue.
     pub deliveries_queue_url: String,
-    /// How old a topic may be before it is looked up again.
+    /// Greatest age of a cached topic.
     pub registry_max_age: Duration,
-    /// How producers are slowed.
+    /// The way in which producers are slowed.
     pub tarpit: Tarpit,
 }
 

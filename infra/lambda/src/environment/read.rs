@@ -9,8 +9,8 @@ use super::variables::EnvironmentError;
 
 /// A function's environment.
 pub trait Environment: Sized {
-    /// Reads it through `read`, which answers the value of a variable. Every variable that the function knows
-    /// is asked for, whatever the others hold.
+    /// Reads the environment through `read`, which returns the value of a variable. Every variable of the
+    /// function is read, whatever the others hold.
     fn read(read: &impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError>;
 
     /// The part that every function has.
@@ -18,15 +18,15 @@ pub trait Environment: Sized {
 
     /// Reads the environment of this process.
     fn from_env() -> Result<Self, EnvironmentError> {
-        // What is no UTF-8 is read with replacement characters, so that it is refused by its name and not
-        // overlooked.
+        // Text that is no UTF-8 is read with replacement characters, so that it is refused by its name and
+        // not overlooked.
         Self::read(&|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
 
-    /// The names of all variables it reads, for holding a template against it.
+    /// Names of all variables of this environment, to compare a template with.
     fn variables() -> BTreeSet<String> {
         let asked = RefCell::new(BTreeSet::new());
-        // What is read from an empty environment is of no interest here, only what was asked for.
+        // Only the names that were asked for matter here.
         let _ = Self::read(&|name| {
             asked.borrow_mut().insert(name.to_owned());
             None

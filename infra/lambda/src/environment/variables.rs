@@ -6,46 +6,28 @@ use std::time::Duration;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_settings::{Form, Refusal, Setting, Values, Variable, WhenAbsent, table};
 
-/// What is wrong with one variable.
+/// Error of one variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VariableError {
-    /// It is needed, and absent or empty.
+    /// A needed variable is absent or empty.
     #[error("{name} is not set, expected {expected}")]
-    NotSet {
-        /// The variable.
-        name: &'static str,
-        /// What it should be.
-        expected: String,
-    },
-    /// Its value means nothing.
+    NotSet { name: &'static str, expected: String },
+    /// A value means nothing.
     #[error("{name} is {value:?}, expected {expected}")]
-    Unusable {
-        /// The variable.
-        name: &'static str,
-        /// Its value.
-        value: String,
-        /// What it should be.
-        expected: String,
-    },
-    /// It holds several settings, and one of them is refused.
+    Unusable { name: &'static str, value: String, expected: String },
+    /// One of several settings in a variable is refused.
     #[error("{name}: {problem}")]
     Refused {
-        /// The variable.
         name: &'static str,
-        /// Which of them, and why.
+        /// Name of the setting, and the reason.
         problem: String,
     },
-    /// Its value means nothing, and is kept to itself because it may be a secret.
+    /// A value means nothing; it may be a secret, and is not shown.
     #[error("{name} is not usable, expected {expected}")]
-    UnusableSecret {
-        /// The variable.
-        name: &'static str,
-        /// What it should be.
-        expected: String,
-    },
+    UnusableSecret { name: &'static str, expected: String },
 }
 
-/// A function's environment cannot be used: everything that is wrong with it.
+/// Error of an environment: all its problems.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct EnvironmentError {
     /// The problems, in the order in which the variables are read; at least one.
@@ -89,7 +71,7 @@ impl<'a> Variables<'a> {
         values.map_err(|error| self.problems.push(problem(variable, text, error))).unwrap_or_default()
     }
 
-    /// Notes that what a variable says is refused.
+    /// Records that the content of a variable is refused.
     pub(crate) fn refuse<T>(&mut self, setting: &Setting<T>, error: &dyn std::error::Error) {
         if let Some(Variable { name, .. }) = setting.variable {
             self.problems.push(VariableError::Refused { name, problem: error.to_string() });
@@ -105,7 +87,7 @@ impl<'a> Variables<'a> {
         })
     }
 
-    /// How old a topic may be before it is looked up again.
+    /// Greatest age of a cached topic.
     pub(crate) fn registry_max_age(&mut self) -> Duration {
         Duration::from_secs(self.get(&table::REGISTRY_MAX_AGE_SECONDS).unwrap_or_default().into())
     }

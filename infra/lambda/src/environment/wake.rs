@@ -17,9 +17,9 @@ pub struct WakeEnvironment {
     pub dead_letter_bucket: String,
     /// The URL of the delivery queue.
     pub deliveries_queue_url: String,
-    /// When endpoints that fail are left alone, and for how long.
+    /// When endpoints that fail get no requests, and for how long.
     pub links: HealthSettings,
-    /// The topic that is told of links that are down or up again.
+    /// Topic for notices about links that are down or up again.
     pub notices_topic: Option<TopicName>,
 }
 

@@ -61,14 +61,14 @@ pub(crate) fn run(session: &Session, files: &[Checked]) -> Result<Reply, Command
             if applied.whats.is_empty() {
                 return Err(source.into());
             }
-            // Secrets that were made are shown this once, so they are not to be lost with the error.
+            // New secrets are shown only once, so they must not be lost with the error.
             return Err(PartlyApplied { done: reply(&applied), source }.into());
         }
     }
     Ok(reply(&applied))
 }
 
-/// Puts a checked file's topics, one request each, and adds what came of it to `applied`, up to the first
+/// Puts a checked file's topics, one request each, and adds the results to `applied`, up to the first
 /// failure.
 pub fn put(client: &Client, key: &Secret, file: &Checked, applied: &mut Applied) -> Result<(), ClientError> {
     for (name, settings) in &file.contents.topics {
@@ -88,7 +88,7 @@ pub fn put(client: &Client, key: &Secret, file: &Checked, applied: &mut Applied)
     Ok(())
 }
 
-/// The topic as the server shows it now, or nothing if it is not there.
+/// The topic as the server shows it now; `None` if it does not exist.
 fn current(client: &Client, key: &Secret, name: &TopicName) -> Result<Option<Value>, ClientError> {
     match client.json(Call::new(Method::GET, &["topics", name.as_str()]).key(key)) {
         Ok(topic) => Ok(Some(topic)),

@@ -22,7 +22,7 @@ struct CheckError {
 struct Damaged {
     folder: PathBuf,
     damages: u64,
-    /// What was read, to be shown all the same.
+    /// The report, to be shown too.
     done: Reply,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn run(data_dir: &Path) -> Result<Reply, CommandError> {
     Err(Damaged { folder: data_dir.to_owned(), damages: report.damages, done }.into())
 }
 
-/// Keeps off standard error how the engine panics on a damaged page: what is caught is in the report.
+/// Keeps the engine's panics on damaged pages off standard error: they are caught and in the report.
 fn without_panics<T>(work: impl FnOnce() -> T) -> T {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));

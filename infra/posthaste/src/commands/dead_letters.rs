@@ -60,6 +60,6 @@ fn show(session: &Session, object: &str) -> Result<Reply, CommandError> {
     if serde_json::from_slice::<&RawValue>(&answer.body).is_ok() {
         return Ok(Reply::json_text(&text));
     }
-    // What could not be read as a message is kept byte for byte, and need not be JSON.
+    // A message that could not be read is kept byte for byte, and need not be JSON.
     Ok(Reply::new(json!({ "bytes": answer.body.len(), "text": text })).line(text))
 }

@@ -9,7 +9,7 @@ use crate::client::Call;
 use crate::error::CommandError;
 use crate::output::Reply;
 
-/// What the list shows.
+/// Columns of the list.
 const HEADER: [&str; 9] = [
     "link",
     "subscription",
@@ -56,7 +56,7 @@ fn row(view: &LinkView) -> [String; 9] {
     ]
 }
 
-/// What stands for the link of a subscription that has none.
+/// Placeholder for the link of a subscription that has none.
 fn nowhere(state: LinkState) -> &'static str {
     if state == LinkState::Unknown { "(unknown)" } else { "(deleted)" }
 }

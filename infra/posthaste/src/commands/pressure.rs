@@ -57,7 +57,7 @@ fn headline(view: &PressureView) -> String {
     }
 }
 
-/// What producers get, in words.
+/// The treatment of producers, in words.
 fn treatment(view: &PressureView) -> String {
     let refused = match &*view.refused_tiers {
         [] => "nobody is refused".to_owned(),
@@ -72,7 +72,7 @@ fn tarpit(view: &PressureView) -> String {
     if view.tarpit.0.is_zero() {
         return format!("acknowledgements do not wait{next}");
     }
-    // Who is refused does not wait, and whoever does is named only where that says more.
+    // Refused producers do not wait; delayed ones are named only where that says more.
     let all = view.delayed_tiers.len() + view.refused_tiers.len() >= Tier::ALL.len();
     let whose = if all { String::new() } else { format!(" of {}", listed(&view.delayed_tiers)) };
     format!("acknowledgements{whose} wait {}{next}", seconds(view.tarpit.0))
@@ -102,7 +102,7 @@ fn row(resource: &PressureResource) -> [String; 10] {
 }
 
 fn level(resource: &PressureResource) -> String {
-    // At normal it makes no difference.
+    // At normal there is no difference.
     if resource.acts || resource.level == Level::Normal {
         return resource.level.to_string();
     }
@@ -116,7 +116,7 @@ fn history(resource: &PressureResource) -> String {
     }
 }
 
-/// What else is done, in the words of the API.
+/// Further actions, in the words of the API.
 fn besides(resource: &PressureResource) -> String {
     let names = resource.measures.iter().filter_map(|measure| json!(measure).as_str().map(str::to_owned));
     names.collect::<Vec<_>>().join(", ")

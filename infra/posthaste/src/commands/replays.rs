@@ -13,7 +13,7 @@ use crate::client::{Call, ClientError};
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
-/// How often `--wait` looks. A replay makes progress once a minute.
+/// Time between two looks of `--wait`. A replay makes progress once a minute.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 const HEADER: [&str; 7] = ["replay", "topic", "subscription", "state", "found", "queued", "not-queued"];
@@ -26,7 +26,7 @@ struct NotReplayed {
     /// How many events or objects could not be queued.
     failed: u64,
     state: ReplayState,
-    /// How it stands, to be shown all the same.
+    /// The state of the run, to be shown too.
     done: Reply,
 }
 
@@ -103,7 +103,7 @@ fn list(session: &Session) -> Result<Reply, CommandError> {
     Ok(Reply::new(json!({ "replays": replays })).table(HEADER, rows))
 }
 
-/// How a replay ended that was waited for, and what that means.
+/// The end of a replay that was waited for, and its meaning.
 fn waited(replay: &ReplayView) -> Reply {
     shown(replay).line("Waited until everything was queued, not until it was delivered.")
 }
@@ -119,7 +119,7 @@ fn shown(replay: &ReplayView) -> Reply {
     failures(answer, &replay.failures)
 }
 
-/// What is known of events that were queued, and where to look for the rest.
+/// What is known of queued events, and where to look for the rest.
 fn outcome_unknown(replay: &ReplayView) -> String {
     let ReplayView { topic, subscription, created_at, .. } = replay;
     format!(

@@ -15,9 +15,7 @@ pub const ADMIN_KEY_FILE: &str = "admin.key";
 /// A server and the key to manage it.
 #[derive(Debug)]
 pub struct Session {
-    /// The server.
     pub client: Client,
-    /// Its admin key.
     pub key: Secret,
 }
 

@@ -14,7 +14,7 @@ use crate::client::Call;
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
-/// What a list shows of a subscription.
+/// Columns of a list of subscriptions.
 pub(super) const HEADER: [&str; 5] = ["subscription", "endpoint", "event types", "state", "reason"];
 
 /// The actions that ask the endpoint, where it must consent.
@@ -26,7 +26,7 @@ const ASKING: [&str; 3] = ["validate", "resume", "enable"];
 struct NotConsented {
     /// Why not, as the subscription's status says it.
     reason: String,
-    /// The state, to be shown all the same.
+    /// The state, to be shown too.
     done: Reply,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn run(session: &Session, command: &SubscriptionsCommand) -> Result<R
         SubscriptionsCommand::List { topic } => list(session, topic),
         SubscriptionsCommand::Show { topic, name } => {
             let call = Call::new(Method::GET, &["topics", topic, "subscriptions", name]).key(&session.key);
-            // It has too many members for a table, and as JSON it can be written back.
+            // Too many members for a table; and JSON can be written back.
             Ok(Reply::verbatim(session.client.json::<Value>(call)?))
         }
         SubscriptionsCommand::Test { topic, name, file } => {
@@ -70,7 +70,7 @@ pub(crate) fn run(session: &Session, command: &SubscriptionsCommand) -> Result<R
     }
 }
 
-/// Does something to a subscription, and tells the state it is in then.
+/// Acts on a subscription, and shows its state then.
 fn act(session: &Session, of: &SubscriptionArgs, action: &str) -> Result<Reply, CommandError> {
     let SubscriptionArgs { topic, name } = of;
     let path = ["topics", topic, "subscriptions", name, action];
@@ -87,7 +87,7 @@ fn act(session: &Session, of: &SubscriptionArgs, action: &str) -> Result<Reply, 
     }
 }
 
-/// Ends a subscription's holds, and tells which there were.
+/// Ends a subscription's holds, and shows them.
 fn force(session: &Session, of: &SubscriptionArgs) -> Result<Reply, CommandError> {
     let SubscriptionArgs { topic, name } = of;
     let path = ["topics", topic, "subscriptions", name, "force"];

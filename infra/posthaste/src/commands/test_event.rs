@@ -17,9 +17,9 @@ use crate::output::Reply;
 #[derive(Debug, thiserror::Error)]
 #[error("the endpoint did not take the event: {outcome}")]
 struct NotTaken {
-    /// What a dead letter would call it.
+    /// Outcome, as a dead letter would name it.
     outcome: String,
-    /// The attempt, to be shown all the same.
+    /// The attempt, to be shown too.
     done: Reply,
 }
 

@@ -1,4 +1,4 @@
-//! The demo's data folder: fresh every time, and never anybody else's.
+//! The demo's data folder: new every time, and never a folder that holds something else.
 
 use std::fs;
 use std::io;
@@ -9,27 +9,22 @@ use posthaste_local::private;
 /// The file that says that a folder was made by the demo, and may be removed by the next one.
 const MARKER: &str = ".posthaste-demo";
 
-/// Why there is no folder for the demo.
+/// Error of the demo's folder.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// There is something else in its place.
+    /// The folder holds something else.
     #[error("{} holds something that no demo has made; name another folder with --data-dir", path.display())]
-    NotOurs {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// It cannot be made, or what an earlier demo left cannot be removed.
+    NotOurs { path: PathBuf },
+    /// The folder cannot be made, or an earlier demo's cannot be removed.
     #[error("failed to prepare the folder {}", path.display())]
     Io {
-        /// The folder.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: io::Error,
     },
 }
 
-/// Makes the folder, in the place of what an earlier demo left there.
+/// Makes the folder, and removes an earlier demo's.
 pub(super) fn prepare(path: &Path) -> Result<(), FolderError> {
     let failed = |source| FolderError::Io { path: path.to_owned(), source };
     if !is_ours(path).map_err(failed)? {
@@ -44,7 +39,7 @@ pub(super) fn prepare(path: &Path) -> Result<(), FolderError> {
         .map_err(failed)
 }
 
-/// Whether nothing is lost when the folder goes: it is not there, is empty, or bears the marker.
+/// True if nothing is lost with the folder: it does not exist, is empty, or has the marker.
 fn is_ours(path: &Path) -> io::Result<bool> {
     match fs::read_dir(path) {
         Ok(mut entries) => Ok(entries.next().is_none() || path.join(MARKER).is_file()),

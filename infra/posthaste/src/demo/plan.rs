@@ -12,19 +12,17 @@ use crate::commands::Checked;
 /// A subscription of the demo and what is expected of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Role {
-    /// The topic.
     pub topic: &'static str,
-    /// The subscription.
     pub subscription: &'static str,
-    /// How its endpoint answers.
+    /// Answers of its endpoint.
     pub part: Part,
-    /// The event types it wants; all if there are none.
+    /// Event types that it takes; all if there are none.
     pub event_types: &'static [&'static str],
-    /// How many of the published events it gets.
+    /// Number of published events that it gets.
     pub events: usize,
-    /// How many attempts each takes.
+    /// Attempts that each takes.
     pub attempts: u32,
-    /// Why each becomes a dead letter, if it does.
+    /// Reason for each dead letter, if there is one.
     pub dead_letter_reason: Option<&'static str>,
 }
 
@@ -33,11 +31,8 @@ pub(super) struct Role {
 pub(super) struct Sample {
     /// Its name in the repository.
     pub path: &'static str,
-    /// The topic.
     pub topic: &'static str,
-    /// The content type.
     pub content_type: &'static str,
-    /// The bytes.
     pub bytes: &'static str,
 }
 
@@ -99,7 +94,7 @@ const fn role(
 }
 
 impl Role {
-    /// What the role's endpoint does, in words.
+    /// The behaviour of the role's endpoint, in words.
     pub(super) fn part_in_words(&self) -> &'static str {
         match self.part {
             Part::Healthy => "answers 200",
@@ -109,12 +104,12 @@ impl Role {
         }
     }
 
-    /// How many requests the role's endpoint gets in all.
+    /// Number of requests that the role's endpoint gets.
     pub(super) fn requests(&self) -> usize {
         self.events * self.attempts as usize
     }
 
-    /// The subscription's settings: short waits, so that nobody has to wait for the demo.
+    /// The subscription's settings, with short waits to keep the demo short.
     fn settings(&self, url: &str) -> Value {
         json!({
             "endpoint": { "url": url },
@@ -129,7 +124,7 @@ impl Role {
     }
 }
 
-/// The topics and subscriptions as `apply` takes them; `url_of` says where a subscription's endpoint is.
+/// Topics and subscriptions as `apply` takes them; `url_of` returns the URL of a subscription's endpoint.
 pub(super) fn declaration(url_of: impl Fn(&str) -> String) -> Result<Checked, serde_json::Error> {
     let mut topics = json!({
         "shop": { "inputSchema": "CloudEvents", "subscriptions": {} },

@@ -1,4 +1,4 @@
-//! What happened, and whether it is what should have happened.
+//! The course of the demo, compared with the expected one.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(super) struct DeadLetter {
     pub text: String,
 }
 
-/// How a role ended.
+/// Result of a role.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ending {
     /// Requests that its endpoint got.
@@ -37,7 +37,7 @@ pub(super) struct Ending {
     pub retried: usize,
     /// Events that are dead letters.
     pub dead_lettered: usize,
-    /// What is not as it should be.
+    /// Deviations from the plan.
     pub faults: Vec<String>,
 }
 
@@ -57,12 +57,12 @@ impl Story {
         self.dead.get(subscription).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Whether every request that is expected was made.
+    /// True once every expected request was made.
     pub(super) fn is_all_seen(&self) -> bool {
         ROLES.iter().all(|role| self.of(role).count() >= role.requests())
     }
 
-    /// How a role ended.
+    /// Result of a role.
     pub(super) fn ending(&self, role: &Role) -> Ending {
         let mut by_event: BTreeMap<&str, Vec<&Seen>> = BTreeMap::new();
         for seen in self.of(role) {

@@ -1,5 +1,5 @@
 //! The demo's subscribers: small HTTP servers on loopback that answer as their part says, verify the
-//! signature of every request, and tell the story what they saw.
+//! signature of every request, and report what they saw.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-/// How a subscriber answers.
+/// Answers of a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     /// 200, always.
@@ -33,24 +33,23 @@ pub(super) enum Part {
 /// One request, as the subscriber saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// The subscription.
     pub subscription: &'static str,
     /// The event's id.
     pub event: String,
     /// The event's type.
     pub event_type: String,
-    /// Which attempt of it this was, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// What the subscriber answered.
+    /// The subscriber's answer.
     pub answer: u16,
-    /// Whether the request's signature is its own secret's.
+    /// True if the signature is right.
     pub is_signed: bool,
 }
 
 /// A subscriber that listens.
 #[derive(Debug, Clone)]
 pub(super) struct Subscriber {
-    /// Where it listens.
+    /// The URL of the server.
     pub url: String,
     shared: Arc<Shared>,
 }
@@ -105,7 +104,7 @@ async fn receive(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: By
         answer: answer.as_u16(),
         is_signed: shared.is_signed(&headers, &body),
     };
-    // Nobody listens any more once the demo is over.
+    // The receiver is gone once the demo is over.
     let _ = shared.story.send(seen);
     answer
 }

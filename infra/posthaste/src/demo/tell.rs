@@ -1,4 +1,4 @@
-//! How the demo tells its story: a line for each attempt as it happens, and the summary.
+//! The demo's output: a line for each attempt as it happens, and the summary.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::output::{Reply, indent};
 /// The folder of dead letters within the data folder.
 const DEAD_LETTERS: &str = "dead-letters";
 
-/// Tells what happens while it happens.
+/// Prints what happens while it happens.
 #[derive(Debug)]
 pub(super) struct Teller {
     to_stderr: bool,

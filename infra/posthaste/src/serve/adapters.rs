@@ -1,4 +1,4 @@
-//! The functions over their embedded adapters: who gets which queue, store and client.
+//! The functions over the embedded adapters: each gets its queue, store and client.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -43,9 +43,9 @@ pub(super) type EmbeddedWake = Wake<Embedded>;
 pub(super) type EmbeddedPublish = Publish<Embedded>;
 pub(super) type EmbeddedManage = Manage<Embedded>;
 
-/// What the functions share.
+/// Adapters and caches that the functions share.
 pub(super) struct Adapters<'a> {
-    /// Where deliver notes what it settles.
+    /// The meter of what deliver settles.
     pub(super) drain: DrainMeter,
     local: &'a Local<SystemClock>,
     bucket: FileStore,
@@ -59,7 +59,7 @@ pub(super) struct Adapters<'a> {
 }
 
 impl<'a> Adapters<'a> {
-    /// Opens what is not open yet: the folder of dead letters.
+    /// Opens the folder of dead letters and the webhook client.
     pub(super) fn open(settings: &ServeSettings, local: &'a Local<SystemClock>) -> Result<Self, ServeError> {
         let folder = settings.data_dir.join(DEAD_LETTERS_DIR);
         let addresses =
@@ -70,7 +70,7 @@ impl<'a> Adapters<'a> {
             dns_server: settings.dns_server,
             ..ClientSettings::default()
         };
-        // Whoever polls more often wants producers to learn it as soon.
+        // With a shorter poll, producers learn of it as soon.
         let pressure_max_age = PRESSURE_MAX_AGE.min(settings.pressure.interval);
         Ok(Self {
             drain: DrainMeter::default(),
@@ -84,8 +84,8 @@ impl<'a> Adapters<'a> {
         })
     }
 
-    /// What can be forgotten under pressure. Notes of activity and shares of rates are not among it: they are
-    /// small, and to learn them anew costs writes.
+    /// Caches that can be trimmed under memory pressure. Notes of activity and slices of rate limits stay:
+    /// they are small, and learning them again costs writes.
     pub(super) fn reliever(&self) -> Reliever<SystemClock> {
         Reliever::new(SystemClock, resident_bytes)
             .over("topics", self.registry.clone())

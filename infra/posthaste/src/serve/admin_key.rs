@@ -15,42 +15,33 @@ use crate::commands::ADMIN_KEY_FILE;
 /// Random bytes in a key that is made here.
 const KEY_BYTES: usize = 32;
 
-/// Why there is no admin key.
+/// Error of a server without an admin key.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminKeyError {
     /// The file cannot be read.
     #[error("failed to read {}", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: io::Error,
     },
     /// The file cannot be written.
     #[error("failed to write {}", path.display())]
     Write {
-        /// The file.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: io::Error,
     },
     /// The file is open to others and cannot be narrowed.
     #[error("failed to take others' rights away from {}", path.display())]
     Narrow {
-        /// The file.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: io::Error,
     },
-    /// The file holds something else.
+    /// The content is no key.
     #[error("{} holds no key: expected one line of {ADMIN_KEY_CHARS_MIN} or more visible ASCII characters", path.display())]
-    NotAKey {
-        /// The file.
-        path: PathBuf,
-    },
+    NotAKey { path: PathBuf },
 }
 
 /// Reads the key of a data folder, or makes it. The caller holds the folder's lock.

@@ -17,7 +17,7 @@ use super::settings::ServeSettings;
 use super::stage::StageControl;
 use super::{admin_key, http, metrics, schedule};
 
-/// How often the metrics recorder puts its samples away.
+/// Time between two clean-ups of the metrics recorder.
 const METRICS_UPKEEP_PERIOD: Duration = Duration::from_secs(5);
 
 /// A running server.
@@ -61,7 +61,7 @@ impl App {
         Ok(Self { address, admin_key, stage, tasks, local })
     }
 
-    /// Where it listens.
+    /// The URL of the server.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -71,9 +71,9 @@ impl App {
         &self.admin_key
     }
 
-    /// Completes when a part of the server ends by itself, which only a fault makes it do. The rest goes on,
-    /// but a server without its listener, a poller or its store is none: end the process, so that a
-    /// supervisor starts it again.
+    /// Completes when a part of the server ends by itself, which only a fault causes. The other parts go on,
+    /// but a server without its listener, a poller or its store is of no use: end the process, so that a
+    /// supervisor restarts it.
     pub async fn failed(&mut self) -> ServeError {
         tokio::select! {
             ended = self.tasks.join_next() => match ended {
@@ -85,8 +85,8 @@ impl App {
     }
 
     /// Stops accepting and receiving, waits at most `timeout` for what is in flight, and makes everything
-    /// durable. What was cut short is delivered again after the next start. An error where a part of the
-    /// server panics meanwhile.
+    /// durable. A delivery that was cut short is made again after the next start. An error where a part of
+    /// the server panics meanwhile.
     pub async fn drain(mut self, timeout: Duration) -> Result<(), ServeError> {
         self.stage.drain();
         let mut panics = Vec::new();
@@ -104,7 +104,7 @@ impl App {
     }
 }
 
-/// Opening reads what waits in the queues, which may take a while, so it has a thread of its own.
+/// Opens the data folder on a thread of its own: reading the queues may take a while.
 async fn open(settings: &ServeSettings) -> Result<Local<SystemClock>, ServeError> {
     let data_dir = settings.data_dir.clone();
     let options = LocalOptions { batch_points: settings.pressure.batch_points, ..LocalOptions::default() };

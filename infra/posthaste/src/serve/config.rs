@@ -24,7 +24,7 @@ pub(super) async fn apply(url: &str, key: Secret, files: Vec<Checked>) -> Result
         tracing::info!(topic = what.topic, subscription, change = %what.change, state, "configuration applied");
     }
     if !applied.secrets.is_empty() {
-        // Secrets are never logged. Keys can be asked for; a signing secret that is wanted is written in the
+        // Secrets are never logged. Keys can be asked for; a signing secret that is needed is written in the
         // file.
         tracing::info!(
             "keys were made: `posthaste topics keys TOPIC` shows them; signing secrets that are not in the file stay unseen"

@@ -1,4 +1,4 @@
-//! Why a server does not start, or does not end well.
+//! Error of a server that does not start, or does not end well.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use super::admin_key::AdminKeyError;
 use crate::client::ClientError;
 use crate::error::Failure;
 
-/// Why a server does not start, or does not end well.
+/// Error of a server that does not start, or does not end well.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The data folder cannot be opened: another process has it, or it cannot be used.
@@ -38,9 +38,7 @@ pub enum ServeError {
     /// The address cannot be listened on.
     #[error("failed to listen on {address}")]
     Listen {
-        /// The address.
         address: SocketAddr,
-        /// Why not.
         #[source]
         source: io::Error,
     },

@@ -23,7 +23,7 @@ use super::schedule::every;
 use super::settings::ServeSettings;
 use super::stage::Stage;
 
-/// How deliveries are polled. An attempt takes up to a minute, and is begun only if its time ends before the
+/// Polling of deliveries. An attempt takes up to a minute, and starts only if its time ends before the
 /// deadline. Measured on two cores: two loops deliver more than one, and four no more than two.
 const DELIVERIES: PollSettings = PollSettings {
     queue: QueueName::Deliveries,
@@ -31,11 +31,11 @@ const DELIVERIES: PollSettings = PollSettings {
     window: Duration::ZERO,
     timeout: Duration::from_mins(2),
     loops: 2,
-    // The queue's own bound on what is in flight is the smaller one.
+    // The queue's own bound on messages in flight is smaller.
     invocations_max: 1000,
 };
 
-/// How dead letters are polled: many at once, so that they are gathered into few objects.
+/// Polling of dead letters: many at once, so that they become few objects.
 const DEAD_LETTERS: PollSettings = PollSettings {
     queue: QueueName::DeadLetters,
     batch_max: 1000,
@@ -45,7 +45,7 @@ const DEAD_LETTERS: PollSettings = PollSettings {
     invocations_max: 1,
 };
 
-/// How what failed again and again is polled.
+/// Polling of messages that functions failed on many times.
 const REDRIVE: PollSettings = PollSettings {
     queue: QueueName::Redrive,
     batch_max: 10,
@@ -55,7 +55,7 @@ const REDRIVE: PollSettings = PollSettings {
     invocations_max: 1,
 };
 
-/// How often parked and held deliveries are looked at (DESIGN: once a minute).
+/// Time between two runs of wake, as on AWS.
 const WAKE_PERIOD: Duration = Duration::from_mins(1);
 
 /// Every function, wired.
@@ -91,7 +91,7 @@ impl Functions {
         })
     }
 
-    /// What producers and operators reach.
+    /// The routes for producers and operators.
     pub(super) fn router(&self) -> Router {
         let publish = posthaste_publish::router(Arc::clone(&self.publish));
         publish.merge(posthaste_manage::router(Arc::clone(&self.manage)))

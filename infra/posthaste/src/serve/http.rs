@@ -1,4 +1,4 @@
-//! The HTTP server: connections, their limits, and their end. What is answered is the functions' own.
+//! The HTTP server: connections, their limits, and their end. The functions give the answers.
 
 mod answering;
 mod head;
@@ -34,7 +34,7 @@ use super::stage::Stage;
 
 pub use places::{ConnectionLimits, OPERATORS_MAX};
 
-/// How long a client has to send the head of its next request, from its last answer on.
+/// Longest wait for the head of a client's next request, from its last answer on.
 const NEXT_HEAD_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Largest head of a request, and largest piece in which a body is read, in bytes.
@@ -49,8 +49,7 @@ const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Counts requests that found no place.
 const TURNED_AWAY_COUNT: &str = "RequestTurnedAwayCount";
 
-/// How long accepting rests after it failed. For want of file descriptors it goes on when a connection has
-/// gone.
+/// Pause after accepting failed. Without file descriptors it goes on as soon as a connection has gone.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 /// `GET /metrics`, to be merged with the functions' routes. `state` knows which topics there are.
@@ -71,14 +70,14 @@ fn answered(problem: Problem) -> Response<Body> {
     problem.into_response().map(Body::from)
 }
 
-/// What stands between the connections and the functions.
+/// The layer between the connections and the functions.
 #[derive(Debug)]
 pub struct Front {
     /// The functions.
     pub router: Router,
-    /// Whoever has it is answered also when the server is crowded.
+    /// Requests with this key are answered also when all other places are taken.
     pub admin_key: Secret,
-    /// How many connections there may be.
+    /// Bounds of connections.
     pub limits: ConnectionLimits,
 }
 
@@ -99,7 +98,7 @@ impl Front {
     }
 }
 
-/// Accepts connections until the stage is over, then ends each after the request it is at.
+/// Accepts connections until the stage is over, then ends each after its current request.
 pub async fn serve<C: Clock>(listener: TcpListener, front: Front, clock: C, mut stage: Stage) {
     let places = Places::new(front.limits.clone());
     let front = Arc::new(front);
@@ -129,7 +128,7 @@ pub async fn serve<C: Clock>(listener: TcpListener, front: Front, clock: C, mut 
             note_panic(ended);
         }
     }
-    // Whoever connects from now on is refused, instead of waiting for an answer that never comes.
+    // New connections are refused from now on, instead of waiting for an answer that never comes.
     drop(listener);
     while let Some(ended) = connections.join_next().await {
         note_panic(ended);
@@ -200,7 +199,7 @@ async fn connection<C: Clock>(
     }
 }
 
-/// Answers one request, and sees to what it leaves of its body.
+/// Answers one request, and reads the rest of its body.
 async fn answer<C: Clock>(
     front: &Front,
     place: &Arc<Place>,
@@ -218,7 +217,7 @@ async fn answer<C: Clock>(
     response
 }
 
-/// A fault of ours takes its own connection with it, and no other.
+/// A fault of ours ends its own connection, and no other.
 fn note_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended {
         tracing::error!(%error, "a request failed inside");

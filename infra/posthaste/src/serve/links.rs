@@ -19,7 +19,7 @@ pub(super) fn read(file: Option<&Path>) -> Result<HealthSettings, CommandError> 
 }
 
 fn check(path: &Path, text: &[u8]) -> Result<HealthSettings, FileError<HealthSettingsError>> {
-    // A file in which nothing stands yet is none.
+    // An empty file changes nothing.
     let written: Option<LinkSettings> = parse(path, text)?;
     let applied = written.unwrap_or_default().applied();
     applied.map_err(|error| refused(path, text, Some(error.member()), error))

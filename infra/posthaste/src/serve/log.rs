@@ -16,7 +16,7 @@ pub fn start(format: Option<LogFormat>, filter: &str) {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Lossy(io::stderr()))
-        // It would be written to standard error that a line could not be written to standard error, which
+        // Otherwise a line about a failed write to standard error would be written to standard error, which
         // panics.
         .log_internal_errors(false);
     let started = match format {

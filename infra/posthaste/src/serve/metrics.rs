@@ -12,7 +12,7 @@ use posthaste_services::topics::topic_names;
 
 pub use series::{SERIES_MAX, Series};
 
-/// There is one recorder in a process, whatever runs in it.
+/// One recorder per process, whatever runs in it.
 static SERIES: OnceLock<Series> = OnceLock::new();
 
 /// Installs the recorder, the first time, and answers its series.
@@ -24,7 +24,7 @@ pub fn install() -> Result<Series, BuildError> {
     if metrics::set_global_recorder(series.clone()).is_ok() {
         return Ok(SERIES.get_or_init(|| series).clone());
     }
-    // Somebody else was first, in this process's tests for example: theirs is the one that counts.
+    // Another recorder was first, such as that of another test: it is the one that counts.
     Ok(SERIES.get().cloned().unwrap_or(series))
 }
 

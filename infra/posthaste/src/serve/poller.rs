@@ -1,9 +1,8 @@
-//! Pollers: they take messages from a queue and give them to a function, by the rules of Lambda's event
-//! source mapping: a batch, a deadline, batch item failures, and the visibility timeout for everything that
-//! went wrong.
+//! Pollers take messages from a queue and give them to a function, by the rules of Lambda's event source
+//! mapping: a batch, a deadline, batch item failures, and the visibility timeout for everything that failed.
 //!
-//! A poller does not wait for the function before it receives on. How many messages are in flight is the
-//! queue's own bound: `receive` waits while it is reached.
+//! A poller does not wait for the function before it receives again. The queue itself bounds the messages in
+//! flight: `receive` waits while the bound is reached.
 
 use std::future::Future;
 use std::panic::resume_unwind;
@@ -23,10 +22,10 @@ use super::stage::Stage;
 /// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html>
 const VISIBILITY_PER_TIMEOUT: u32 = 6;
 
-/// How long one receive waits for a message. A stop is noticed between receives, so it is short.
+/// Longest wait of one receive for a message. A stop is noticed between receives, so it is short.
 const RECEIVE_WAIT: Duration = Duration::from_secs(1);
 
-/// How long a poller rests after the queue failed.
+/// Rest of a poller after the queue failed.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// Largest batch an event source mapping gives to a function, in bytes.
@@ -44,26 +43,26 @@ pub trait Handler: Send + Sync + 'static {
     ) -> impl Future<Output = BatchResponse> + Send;
 }
 
-/// How a function is fed.
+/// Settings of a poller.
 #[derive(Debug, Clone, Copy)]
 pub struct PollSettings {
     /// The queue's name, for the log.
     pub queue: QueueName,
     /// Most messages in one batch.
     pub batch_max: usize,
-    /// How long a batch that is not full is waited for. Not at all with zero.
+    /// Longest wait for a fuller batch. Zero: no wait.
     pub window: Duration,
     /// The function's timeout.
     pub timeout: Duration,
-    /// How many loops receive.
+    /// Number of loops that receive.
     pub loops: usize,
     /// Most invocations of one loop at once; the loop waits for one to end before it receives on.
     pub invocations_max: usize,
 }
 
-/// Polls until the stage is no longer [`Stage::Run`], then waits for every invocation. Dropping it drops
-/// them. Panics when a loop does: a queue that fewer loops serve, or none, would be noticed by its length
-/// alone.
+/// Polls until the stage is no longer [`Stage::Run`], then waits for every invocation. Dropping the future
+/// drops the invocations. Panics when a loop does: a queue that fewer loops serve, or none, would be noticed
+/// by its length alone.
 pub async fn poll<Q, H, C>(queue: Q, handler: Arc<H>, clock: C, settings: PollSettings, stage: Stage)
 where
     Q: QueueReceiver + Clone + 'static,
@@ -82,7 +81,7 @@ where
     }
 }
 
-/// What is needed to settle a message that was given to a function.
+/// The data that settles a message that was given to a function.
 struct Taken {
     id: MessageId,
     receipt: Receipt,
@@ -172,7 +171,7 @@ where
         let received: Vec<_> = batch.iter().map(Taken::of).collect();
         let BatchResponse { failures } = handler.handle(batch, deadline).await;
         for Taken { id, receipt, receive_count } in received {
-            // A message that the function has settled itself has a stale receipt by now, which is no error.
+            // The receipt of a message that the function has settled itself is stale, which is no error.
             let settled = if failures.contains(&id) {
                 let rest = failure_rest(receive_count, self.settings.timeout * VISIBILITY_PER_TIMEOUT);
                 self.queue.change_visibility(&receipt, rest).await
@@ -186,7 +185,7 @@ where
         }
     }
 
-    /// A panic has taken its batch with it: the messages come back after their visibility timeout.
+    /// A panic loses its batch: the messages come back after their visibility timeout.
     fn note(&self, ended: Result<(), tokio::task::JoinError>) {
         if let Err(error) = ended {
             tracing::error!(queue = %self.settings.queue, %error, "an invocation failed, its messages come back");

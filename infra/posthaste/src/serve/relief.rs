@@ -1,4 +1,4 @@
-//! Relief after each poll of the monitor: what the state asks of this process is done over all its caches.
+//! Memory pressure: after each poll of the monitor, caches are trimmed as the state asks.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use posthaste_services::Reliever;
 use posthaste_system::SystemClock;
 use tokio::task::spawn_blocking;
 
-/// Does what is due, if anything is.
+/// Trims the caches if the state asks for it.
 pub(super) async fn relieve(reliever: &Arc<Reliever<SystemClock>>, state: &PressureState) {
     let due = reliever.due(state);
     if !due.is_any() {
         return;
     }
     let reliever = Arc::clone(reliever);
-    // Beside the async threads: giving ten thousand topics back to the allocator takes a while.
+    // On a blocking thread: giving ten thousand topics back to the allocator takes a while.
     if let Err(error) = spawn_blocking(move || reliever.relieve(due)).await {
         tracing::error!(%error, "caches not trimmed, the next time is in half a minute");
     }

@@ -21,7 +21,7 @@ use crate::commands::data_dir;
 /// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct ServeSettings {
-    /// Where it listens; a free port with port 0.
+    /// Address to listen on; port 0 takes a free port.
     pub listen: SocketAddr,
     /// The data folder.
     pub data_dir: PathBuf,

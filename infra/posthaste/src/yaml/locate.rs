@@ -1,5 +1,5 @@
-//! Where in a YAML text a member stands. Rules are checked on the parsed settings, which no longer know; so
-//! the text is read once more, as a tree with places, only when there is something to point at.
+//! The place of a member in a YAML text. Rules are checked on parsed settings, which have no places; so the
+//! text is parsed again, as a tree with places, when an error needs one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,6 @@ use serde_saphyr::Spanned;
 /// A place in a file, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The line.
     pub line: u64,
     /// The column, in characters.
     pub column: u64,
@@ -48,7 +47,7 @@ impl<'de> Deserialize<'de> for Node {
 
 struct NodeVisitor;
 
-/// Every kind of scalar is the same to us: only its place matters.
+/// All scalars are treated alike: only their place matters.
 macro_rules! scalars {
     ($($visit:ident: $type:ty),*) => {
         $(fn $visit<E>(self, _: $type) -> Result<Node, E> {

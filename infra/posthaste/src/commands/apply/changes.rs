@@ -1,4 +1,4 @@
-//! What applying a file did, told from the server's views before and after.
+//! The effect of applying a file, by comparing the server's views before and after.
 
 use std::fmt;
 
@@ -7,27 +7,26 @@ use posthaste_core::model::name::TopicName;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What became of an entity.
+/// Change of an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
-    /// It was not there before.
+    /// The entity is new.
     Created,
-    /// It was there, with other settings or in another state.
+    /// The settings or the state are different.
     Changed,
-    /// It is as it was.
+    /// No change.
     Unchanged,
 }
 
-/// An entity and what became of it.
+/// An entity and its change.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct What {
-    /// The topic.
     pub topic: String,
     /// The subscription, or nothing for the topic itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscription: Option<String>,
-    /// What became of it.
+    /// Its change.
     pub change: Change,
     /// A subscription's state, with its reason.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,20 +36,20 @@ pub struct What {
 /// A key or secret that the server has made.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct NewSecret {
-    /// Whose it is: a topic, or `topic/subscription`.
+    /// Owner: a topic, or `topic/subscription`.
     pub of: String,
-    /// What it is for.
+    /// Its use.
     pub kind: &'static str,
     /// The secret itself.
     pub value: String,
 }
 
-/// What applying files did.
+/// The effect of applying files.
 #[derive(Debug, Default)]
 pub struct Applied {
     /// Every entity the files declare.
     pub whats: Vec<What>,
-    /// What the server has made for them.
+    /// Keys and secrets that the server has made.
     pub secrets: Vec<NewSecret>,
 }
 

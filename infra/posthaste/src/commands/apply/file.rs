@@ -11,28 +11,27 @@ use posthaste_core::model::topic::TopicKeys;
 use crate::error::Failure;
 use crate::yaml::{FileError, parse, refused};
 
-/// Stands for a secret that the server has, while a file is checked without the server.
+/// Placeholder for a secret that the server has, while a file is checked without the server.
 const PLACEHOLDER: &str = "whsec_cG9zdGhhc3RlLXBsYWNlaG9sZGVyLXNlY3JldA==";
 
 /// A file that passed every check that can be made without the server.
 #[derive(Debug)]
 pub struct Checked {
-    /// Where it was read.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What it declares.
+    /// Declared topics.
     pub contents: ApplyFile,
 }
 
-/// Why a file cannot be applied. Nothing was sent.
+/// Error of a file that cannot be applied. Nothing was sent.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// It is not the YAML that is expected, or it breaks a rule.
+    /// The file is not the expected YAML, or breaks a rule.
     #[error(transparent)]
     File(#[from] FileError<SettingsError>),
     /// A topic is declared in two places, and which of them is meant cannot be told.
     #[error("the topic {topic} is declared twice, in {} and in {}", first.display(), second.display())]
     Twice {
-        /// The topic.
         topic: TopicName,
         /// One place.
         first: PathBuf,
@@ -77,8 +76,8 @@ pub(super) fn declared_twice(files: &[Checked], next: &Checked) -> Option<ApplyE
     None
 }
 
-/// The settings with a placeholder for every secret that is masked: whether there is one to keep, the server
-/// knows.
+/// The settings with a placeholder for every secret that is masked: only the server knows whether there is
+/// one to keep.
 fn unmasked(settings: &TopicSettings) -> TopicSettings {
     let mut settings = settings.clone();
     for subscription in settings.subscriptions.values_mut() {

@@ -1,6 +1,6 @@
-//! Events in requests. Where each begins and ends depends on the events before it and on nothing else, so
-//! that whoever reads the same file again gets the same requests, which go by the same names. Only a pause of
-//! a pipe ends a request early, and that one's name says so.
+//! Events in requests. The borders of a request depend on the events before it and on nothing else, so that a
+//! second run over the same file makes the same requests with the same names. Only a pause of a pipe ends a
+//! request early, and the name of that one says so.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use serde_json::Value;
 use super::content_type::{EVENT, EVENT_BATCH, JSON};
 use super::events::{Event, Events, EventsError};
 
-/// What an array of events takes besides them.
+/// Bytes of an array besides its events.
 const BRACKETS: usize = 2;
 
 /// The events of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Batch {
-    /// The number of its first event in the file, from 0. It names the batch.
+    /// Number of its first event in the file, from 0. The batch is named after it.
     pub(super) first: u64,
     /// The line in which each event begins, from 1.
     pub(super) lines: Vec<u64>,
@@ -25,25 +25,25 @@ pub(super) struct Batch {
     pub(super) content_type: Arc<str>,
     /// The request's body.
     pub(super) body: Vec<u8>,
-    /// Whether a pause ended it. Whoever reads the same events again without that pause gets another batch,
-    /// which must not have the same name.
+    /// True if a pause ended the batch. The same events without that pause make another batch, which must not
+    /// have the same name.
     pub(super) is_cut: bool,
 }
 
-/// What a source of events has next.
+/// The next item of a source of events.
 #[derive(Debug)]
 pub(super) enum Next {
     /// An event.
     Event(Event),
-    /// Nothing for now: what was read should not wait for more.
+    /// A pause: what was read should not wait for more.
     Pause,
     /// Nothing more.
     End,
 }
 
-/// Where events come from.
+/// A source of events.
 pub(super) trait Source {
-    /// What is next.
+    /// The next item.
     fn next(&mut self) -> Result<Next, EventsError>;
 }
 
@@ -59,12 +59,12 @@ impl<S: Source + ?Sized> Source for Box<S> {
     }
 }
 
-/// How events are put together.
+/// Settings of batches.
 #[derive(Debug, Clone)]
 pub(super) struct Packing {
     /// Most events in one request.
     pub(super) events_max: u32,
-    /// As many events of the file are left out.
+    /// Number of events to skip.
     pub(super) from: u64,
     /// The content type of every request; otherwise it follows from the first event.
     pub(super) content_type: Option<String>,
@@ -75,7 +75,7 @@ pub(super) struct Packing {
 pub(super) struct Batches<S> {
     source: S,
     packing: Packing,
-    /// How many events were taken from the source.
+    /// Number of events that were taken from the source.
     count: u64,
     types: Option<Types>,
     /// The first event of the next batch.
@@ -90,13 +90,13 @@ struct Types {
 }
 
 impl Batch {
-    /// How many events it has.
+    /// Number of its events.
     pub(super) fn events(&self) -> u32 {
         // `--batch` bounds it.
         u32::try_from(self.lines.len()).unwrap_or(u32::MAX)
     }
 
-    /// Its name in a run: the same for the same events, and another one for others.
+    /// Name in a run: the same for the same events, and a different one for others.
     pub(super) fn name(&self, run: &str) -> String {
         let first = self.first;
         if self.is_cut { format!("{run}-{first}-{}", self.lines.len()) } else { format!("{run}-{first}") }
@@ -114,13 +114,13 @@ impl<S: Source> Batches<S> {
         Self { source, packing, count: 0, types: None, next: None }
     }
 
-    /// The next batch; nothing at the end. The events before a broken one wait for it to be mended: they are
+    /// The next batch; `None` at the end. Events before a broken one are not published without it: they are
     /// of its batch, and a batch is published as a whole.
     pub(super) fn next(&mut self) -> Result<Option<Batch>, EventsError> {
         let (Some(types), Some(event)) = (self.begin()?, self.wait()?) else { return Ok(None) };
         let first = self.count - 1;
         if event.json.len() + BRACKETS > REQUEST_BYTES_MAX {
-            // Without brackets it may just fit. If not, the server says so.
+            // Without brackets it may fit. If not, the server says so.
             let body = event.json.into_bytes();
             let (lines, content_type) = (vec![event.line], types.one);
             return Ok(Some(Batch { first, lines, content_type, body, is_cut: false }));
@@ -149,7 +149,7 @@ impl<S: Source> Batches<S> {
         Ok(Some(batch))
     }
 
-    /// Before the first batch: looks what the file's first event is, and skips those that are to be left out.
+    /// Before the first batch: reads the file's first event, and skips the events that are to be left out.
     fn begin(&mut self) -> Result<Option<Types>, EventsError> {
         if self.types.is_none() {
             let from = self.packing.from;
@@ -168,7 +168,7 @@ impl<S: Source> Batches<S> {
         Ok(self.types.clone())
     }
 
-    /// The next event, however long it takes to come; nothing at the end.
+    /// The next event, however long it takes; `None` at the end.
     fn wait(&mut self) -> Result<Option<Event>, EventsError> {
         loop {
             match self.take()? {
@@ -190,7 +190,7 @@ impl<S: Source> Batches<S> {
 }
 
 impl Types {
-    /// What was asked for; otherwise, only CloudEvents have content types of their own.
+    /// The content type that was asked for. Otherwise only CloudEvents have one of their own.
     fn of(first: &str, wanted: Option<&str>) -> Self {
         let is_cloud_event =
             || serde_json::from_str::<Value>(first).is_ok_and(|event| event.get("specversion").is_some());

@@ -1,4 +1,4 @@
-//! Where a topic's events are taken, and the key to it.
+//! The place where a topic's events are taken, and the key to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::error::CommandError;
 pub(super) struct Door {
     client: Client,
     topic: String,
-    /// Whether the client's address is the topic's endpoint already, and not a server's.
+    /// True if the client's address is the topic's endpoint, and not a server's.
     is_endpoint: bool,
     key: Arc<Secret>,
     tier: Option<Tier>,

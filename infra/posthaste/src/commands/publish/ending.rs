@@ -1,4 +1,4 @@
-//! Why a run ended.
+//! The end of a run.
 
 use std::time::Duration;
 
@@ -10,27 +10,27 @@ use crate::client::ClientError;
 use crate::error::Failure;
 use crate::output::Reply;
 
-/// Why a run ended.
+/// The end of a run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ending {
-    /// Every event was acknowledged. No error, and never shown as one.
+    /// Every event was acknowledged. This is no error, and never shown as one.
     #[error("every event was acknowledged")]
     Done,
     /// The server refused a request, and would again.
     #[error("{place} was refused")]
     Refused {
-        /// Which event or events, for people.
+        /// The event or events, for people.
         place: String,
-        /// What the server said. An event that it names has its number in the file.
+        /// The server's answer. An event that it names has its number in the file.
         #[source]
         source: ClientError,
     },
     /// Nothing was acknowledged for too long.
     #[error("nothing was acknowledged for {}", format_duration(*length))]
     GaveUp {
-        /// For so long.
+        /// The time without an acknowledgement.
         length: Duration,
-        /// What was answered last, or why there was no answer.
+        /// The last answer, or the reason for none.
         #[source]
         source: ClientError,
     },
@@ -40,7 +40,7 @@ pub(super) enum Ending {
     /// A signal asked for it.
     #[error("it was interrupted")]
     Interrupted {
-        /// What shells expect of a process that a signal ends.
+        /// The code that shells expect of a process that a signal ends.
         exit_code: u8,
     },
     /// A thread or the handler of signals could not be started.
@@ -57,9 +57,9 @@ pub(super) enum Ending {
 pub(super) struct Unfinished {
     #[source]
     pub(super) ending: Ending,
-    /// How to go on.
+    /// Advice on how to go on.
     pub(super) resume: String,
-    /// How it stands, to be shown all the same.
+    /// The state of the run, to be shown too.
     pub(super) done: Reply,
 }
 
@@ -127,7 +127,7 @@ impl Ending {
         Self::GaveUp { length, source }
     }
 
-    /// What the server said, or why it did not.
+    /// The server's answer, or the reason for none.
     pub(super) fn client(&self) -> Option<&ClientError> {
         match self {
             Self::Refused { source, .. } | Self::GaveUp { source, .. } => Some(source),

@@ -1,5 +1,5 @@
 //! Events out of a file or a pipe, one after the other: an array of them, or one after the other with white
-//! space between (JSON lines are that), whatever the size of the whole. Each is kept as it was written.
+//! space between (JSON lines are that), whatever the size of the whole. Each keeps its bytes.
 
 use std::io::{self, BufRead};
 
@@ -15,13 +15,13 @@ const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 /// An event of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Event {
-    /// Its text: one JSON object.
+    /// The text: one JSON object.
     pub(super) json: String,
-    /// The line it begins in, from 1.
+    /// The line in which it begins, from 1.
     pub(super) line: u64,
 }
 
-/// Why there is no next event.
+/// Error of a source of events.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EventsError {
     /// The file cannot be read.
@@ -29,9 +29,7 @@ pub(super) enum EventsError {
     Read {
         /// The next event's number, from 0.
         index: u64,
-        /// The line, from 1.
         line: u64,
-        /// Why not.
         #[source]
         source: io::Error,
     },
@@ -41,9 +39,8 @@ pub(super) enum EventsError {
     /// There is something else where an event should be.
     #[error("line {line}: expected {expected}")]
     Unexpected {
-        /// The line, from 1.
         line: u64,
-        /// What may be there.
+        /// What was expected.
         expected: &'static str,
     },
     /// An event is no JSON.
@@ -51,9 +48,9 @@ pub(super) enum EventsError {
     Syntax {
         /// The event's number, from 0.
         index: u64,
-        /// The line it begins in, from 1.
+        /// The line in which it begins, from 1.
         line: u64,
-        /// What is wrong; its line and column count from where the event begins.
+        /// The error; its line and column count from the beginning of the event.
         #[source]
         source: serde_json::Error,
     },
@@ -62,7 +59,7 @@ pub(super) enum EventsError {
     Utf8 {
         /// The event's number, from 0.
         index: u64,
-        /// The line it begins in, from 1.
+        /// The line in which it begins, from 1.
         line: u64,
     },
     /// An event is larger than anything a server takes.
@@ -72,15 +69,15 @@ pub(super) enum EventsError {
     TooLarge {
         /// The event's number, from 0.
         index: u64,
-        /// The line it begins in, from 1.
+        /// The line in which it begins, from 1.
         line: u64,
     },
     /// The file has not as many events as were to be skipped.
     #[error("--from {from}: there are only {events} events")]
     TooFew {
-        /// As many were to be skipped.
+        /// Events to skip.
         from: u64,
-        /// As many there are.
+        /// Events in the file.
         events: u64,
     },
 }
@@ -94,13 +91,13 @@ pub(super) struct Events<R> {
     line: u64,
     /// How many events were read.
     count: u64,
-    /// Whether the input has ended. A terminal would be asked for more, were it read again.
+    /// True once the input has ended. Reading a terminal again would ask for more.
     is_over: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Nothing was read yet.
+    /// At the beginning.
     Unknown,
     /// Before the first event, after a byte order mark.
     Begun,
@@ -122,7 +119,7 @@ impl<R: BufRead> Events<R> {
         Self { input, form: Form::Unknown, line: 1, count: 0, is_over: false }
     }
 
-    /// How many were read so far.
+    /// Number of events that were read.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -134,7 +131,7 @@ impl<R: BufRead> Events<R> {
         }
         let (index, line) = (self.count, self.line);
         let (text, is_whole) = self.object()?;
-        // Before anything else: it may have been cut inside a character.
+        // Checked first: the text may have been cut inside a character.
         if !is_whole && text.len() >= EVENT_TEXT_BYTES_MAX {
             return Err(EventsError::TooLarge { index, line });
         }
@@ -148,7 +145,7 @@ impl<R: BufRead> Events<R> {
         Ok(Some(Event { json: text, line }))
     }
 
-    /// Goes to where the next event begins. Whether there is one.
+    /// Goes to the beginning of the next event; false if there is none.
     fn seek(&mut self) -> Result<bool, EventsError> {
         loop {
             let byte = self.peek()?;
@@ -216,7 +213,7 @@ impl<R: BufRead> Events<R> {
         self.fill().map(|piece| piece.first().copied())
     }
 
-    /// What is buffered, or else the next piece of the input; nothing at its end.
+    /// The buffered bytes, or the next piece of the input; empty at its end.
     fn fill(&mut self) -> Result<&[u8], EventsError> {
         // Asked twice, because a borrow that is answered in one arm of a loop lasts through all of them.
         while !self.is_over {
@@ -251,7 +248,7 @@ fn expected(form: Form) -> &'static str {
     }
 }
 
-/// How deep a text is inside objects and arrays.
+/// Depth inside objects and arrays.
 #[derive(Debug, Default)]
 struct Nesting {
     depth: u64,
@@ -260,7 +257,7 @@ struct Nesting {
 }
 
 impl Nesting {
-    /// Whether this byte, the next one, closes what the first one opened.
+    /// Takes the next byte; true if it closes what the first one opened.
     fn is_closed_by(&mut self, byte: u8) -> bool {
         if self.in_string {
             self.in_string = self.is_escaped || byte != b'"';

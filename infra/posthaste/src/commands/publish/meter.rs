@@ -1,9 +1,9 @@
-//! How many events a second were acknowledged of late. Pure: time is an argument.
+//! Events per second that were acknowledged in the last seconds. Pure: time is an argument.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// As far back as is looked, in seconds.
+/// Longest look back, in seconds.
 const SECS_MAX: u64 = 10;
 
 /// Counts events by the second.

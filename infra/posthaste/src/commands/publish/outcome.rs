@@ -1,4 +1,4 @@
-//! What the answer to a request means for its events. Pure.
+//! The meaning of an answer for the events of its request. Pure.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use ureq::Timeout;
 use super::told::Told;
 use crate::client::{Answer, ClientError, Refusal};
 
-/// How long to wait where an answer names no time: publish's own.
+/// Wait where an answer names no time: publish's own.
 const WAIT_DEFAULT: Duration = posthaste_publish::RETRY_AFTER_DEFAULT;
 
-/// The longest wait that is kept: for longer than a day no key is remembered, and nobody waits.
+/// Longest wait that is kept: after a day no key is remembered.
 const WAIT_MAX: Duration = posthaste_core::model::limits::IDEMPOTENCY_KEPT;
 
-/// What became of a request.
+/// Result of a request.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// Every delivery of its events is durable.
@@ -26,14 +26,14 @@ pub(super) enum Outcome {
     Refused { wait: Duration, told: Option<Told>, error: ClientError },
     /// The same request is still being published; its own wait, and no sign of pressure.
     InUse { wait: Duration, error: ClientError },
-    /// Whether it was published is not known, or a server is not able to now. Its key lets it be sent again.
+    /// Unknown, or the server is not able to publish now. The key lets the request be sent again.
     Unclear { wait: Option<Duration>, error: ClientError },
-    /// No, and it would be no again.
+    /// Refused for good.
     Final(ClientError),
 }
 
 impl Outcome {
-    /// Whether a server has answered, with whatever it was. One that took the request and then fell silent
+    /// True if a server has answered, whatever it said. A server that took the request and then fell silent
     /// counts.
     pub(super) fn is_answer(&self) -> bool {
         let Self::Unclear { error: ClientError::Unreachable { source, .. }, .. } = self else { return true };

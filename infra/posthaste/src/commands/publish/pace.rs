@@ -1,4 +1,4 @@
-//! How fast a stream of requests goes: additive increase, multiplicative decrease (TCP's rule, RFC 5681), of
+//! The pace of a stream of requests: additive increase, multiplicative decrease (TCP's rule, RFC 5681), of
 //! the requests at once and of the events per second. Pure: time and waits are arguments; nothing here sends
 //! or sleeps.
 
@@ -7,14 +7,15 @@ use std::time::Duration;
 /// Most requests at once. Each holds a connection here and, under the tarpit, one there.
 pub(super) const REQUESTS_AT_ONCE_MAX: u32 = 16;
 
-/// By how much of the pace that was refused the pace grows with each second's worth of acknowledged events.
+/// Growth of the pace with each second's worth of acknowledged events, as a share of the pace that was
+/// refused.
 const GROWTH: f64 = 0.1;
 
-/// At how many times the pace that was refused the server is no longer what bounds it.
+/// Multiple of the refused pace at which the server no longer bounds the pace.
 const RELEASE: f64 = 2.0;
 
-/// What a server tells of its delay is rounded up to seconds, so that an answer that came by less than one
-/// too soon may have been held for the whole of it.
+/// A server's delay is rounded up to seconds, so that an answer that came less than a second too soon may
+/// have been held for the whole of it.
 const DELAY_ROUNDING: Duration = Duration::from_secs(1);
 
 /// The first wait after an answer that did not come, when the server did not name one …
@@ -23,10 +24,10 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 /// … and the longest.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-/// How fast to go.
+/// The pace.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pace {
-    /// What the caller wants at most, in events per second.
+    /// The caller's bound, in events per second.
     cap: Option<f64>,
     requests_at_once: u32,
     /// Acknowledgements since the last increase.
@@ -38,27 +39,26 @@ pub(super) struct Pace {
     failures: u32,
 }
 
-/// In events per second.
+/// A bound by refusals, in events per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Limit {
-    /// At this pace the server refused.
+    /// The pace at which the server refused.
     refused: f64,
-    /// This is kept since.
+    /// The pace that is kept since.
     rate: f64,
 }
 
 /// A request that was answered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sent {
-    /// When it was sent.
+    /// Time of sending.
     pub(super) at: Duration,
-    /// How many events it carried.
+    /// Number of its events.
     pub(super) events: u32,
 }
 
 impl Sent {
-    /// Whether an answer that came at `now` was held back for the delay that it tells, instead of let
-    /// through.
+    /// True if an answer that came at `now` was held for the delay that it names, and not let through.
     pub(super) fn was_held(&self, now: Duration, delay: Duration) -> bool {
         now.saturating_sub(self.at).saturating_add(DELAY_ROUNDING) > delay
     }
@@ -79,12 +79,12 @@ impl Pace {
         }
     }
 
-    /// So many requests may be on their way, 1 to [`REQUESTS_AT_ONCE_MAX`].
+    /// Number of requests that may be on their way, 1 to [`REQUESTS_AT_ONCE_MAX`].
     pub(super) fn requests_at_once(&self) -> u32 {
         self.requests_at_once
     }
 
-    /// No request may be sent earlier than this.
+    /// Earliest time of the next request.
     pub(super) fn next_at(&self) -> Duration {
         self.paused_until.max(self.slot_at)
     }
@@ -103,10 +103,10 @@ impl Pace {
         self.slot_at = self.slot_at.max(sent.at).saturating_add(takes);
     }
 
-    /// It was acknowledged; under the tarpit with the delay that the server tells. Whoever is delayed keeps
-    /// to one request at once: more of them would undo what the tarpit is for. An answer that came sooner
-    /// than that was let through instead of held (`tarpit: advise`), and the next one would only be sent away
-    /// before the delay is over.
+    /// A request was acknowledged; under the tarpit with the delay that the server names. A delayed producer
+    /// keeps to one request at once: more of them would undo the tarpit. An answer that came sooner than that
+    /// was let through instead of held (`tarpit: advise`), and the next one would only be sent away before
+    /// the delay is over.
     pub(super) fn acknowledged(&mut self, sent: Sent, now: Duration, delay: Option<Duration>) {
         self.failures = 0;
         if let Some(delay) = delay {
@@ -127,8 +127,8 @@ impl Pace {
         self.limit = self.limit.filter(|limit| limit.rate < limit.refused * RELEASE);
     }
 
-    /// Back pressure refused it: nothing is sent for `wait`, and then at half the pace, which was `measured`
-    /// events per second. What the server's own wait allows is the least.
+    /// Back pressure refused a request: nothing is sent for `wait`, and then at half the pace, which was
+    /// `measured` events per second. The server's own wait gives the least pace.
     pub(super) fn pushed_back(&mut self, sent: Sent, now: Duration, wait: Duration, measured: f64) {
         self.failures = 0;
         self.pause(now, wait);
@@ -142,8 +142,8 @@ impl Pace {
         self.limit = Some(Limit { refused: refused.max(rate), rate });
     }
 
-    /// It was not answered, or by a server that is not able to now: one request at once, after a wait that
-    /// doubles with every failure unless the server names its own. `stretch`, from 1, makes it longer.
+    /// A request was not answered, or the server is not able to now: one request at once, after a wait that
+    /// doubles with every failure unless the server names one. `stretch`, from 1, makes the wait longer.
     pub(super) fn failed(&mut self, sent: Sent, now: Duration, wait: Option<Duration>, stretch: f64) {
         let backoff = BACKOFF_FIRST.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
         let is_news = self.is_news(sent, now);
@@ -160,8 +160,8 @@ impl Pace {
         self.paused_until = self.paused_until.max(now.saturating_add(wait));
     }
 
-    /// Whether a request tells more than the one that was backed off from last: requests that were on their
-    /// way together are refused together, and that is one refusal.
+    /// True if a refusal counts beside the last one: requests that were on their way together are refused
+    /// together, and that is one refusal.
     fn is_news(&mut self, sent: Sent, now: Duration) -> bool {
         let is_news = self.backed_off_at.is_none_or(|last| sent.at >= last);
         if is_news {

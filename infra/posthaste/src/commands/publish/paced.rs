@@ -62,7 +62,7 @@ pub(super) fn run(global: &Global, arguments: PublishArgs, rate: Rate) -> Result
     Err(Unfinished { ending, resume, done }.into())
 }
 
-/// What nobody can read from the pipe again, and how to go on with the same events from elsewhere.
+/// The events that cannot be read from the pipe again, and how to go on with the same events from elsewhere.
 fn resume_pipe(next: u64, taken: u64, again: &str) -> String {
     let lost = match taken.saturating_sub(next) {
         0 => "every event that was taken from the pipe was published".to_owned(),
@@ -82,7 +82,7 @@ fn resume_pipe(next: u64, taken: u64, again: &str) -> String {
     )
 }
 
-/// Whether this is the content type of a single event, which no request of many can have.
+/// True for the content type of a single event, which no request of many can have.
 fn is_of_one(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default();
     essence.trim().eq_ignore_ascii_case(EVENT)
@@ -100,7 +100,7 @@ fn open(path: &Path) -> Result<Input, InputError> {
     Ok((Box::new(Events::of(BufReader::new(file))), None))
 }
 
-/// How it stands.
+/// The state of the run.
 fn told(run: &Run, topic: &str, name: &str, took: Duration) -> Reply {
     let counts = run.counts();
     let json = json!({ "published": {
@@ -114,7 +114,7 @@ fn told(run: &Run, topic: &str, name: &str, took: Duration) -> Reply {
         "nextEvent": run.resume_at(),
         "seconds": took.as_secs_f64(),
     } });
-    // As many events as a double is exact for take longer than anybody waits.
+    // A double is exact for more events than a run can have.
     let per_second =
         u32::try_from(counts.events).map_or(f64::INFINITY, f64::from) / took.as_secs_f64().max(1.0);
     let text =

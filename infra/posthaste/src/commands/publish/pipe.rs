@@ -1,5 +1,5 @@
-//! Events from a pipe: a pause of its writer does not keep what was read from being published, and what was
-//! taken from it is known at every end, because nobody can read it again.
+//! Events from a pipe. A pause of the writer does not hold up what was read. The number of events that were
+//! taken is known at every end, because they cannot be read again.
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use super::batches::{Next, Source};
 use super::events::{Event, Events, EventsError};
 
-/// After so long without an event, what was read is published without waiting for more.
+/// Pause after which the events that were read are published without waiting for more.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
-/// What was taken from it.
+/// Events that were taken from the pipe.
 type Taken = Result<Option<Event>, EventsError>;
 
 /// The events of a pipe. A thread of its own reads them, one ahead: the pipe may be silent for ever.
@@ -25,11 +25,11 @@ pub(super) struct Piped {
     is_over: bool,
 }
 
-/// What closes a pipe, and knows what was taken from it.
+/// A handle that closes a pipe, and knows what was taken from it.
 #[derive(Debug)]
 pub(super) struct Pipe {
     tap: Arc<Tap>,
-    /// Nothing is ever said here: it ends with the thread that reads.
+    /// No message is ever sent here: the channel ends with the thread that reads.
     reader: Receiver<()>,
 }
 
@@ -58,13 +58,13 @@ impl Pipe {
         Ok((Self { tap: Arc::clone(&tap), reader }, Piped { events, tap, is_over: false }))
     }
 
-    /// Takes no more from the pipe. What was taken still comes out.
+    /// Takes no more from the pipe. Events that were taken still come out.
     pub(super) fn close(&self) {
         self.tap.is_closed.store(true, Ordering::SeqCst);
     }
 
-    /// How many events were taken from it. It was closed, and the [`Piped`] is asked no more: what was taken
-    /// and not asked for counts too.
+    /// Number of events that were taken from a closed pipe. Events that were taken and never asked for count
+    /// too.
     pub(super) fn taken(self) -> u64 {
         // Either it ends at once, or it waits for a pipe that is silent, and everything that came is counted.
         let _ = self.reader.recv_timeout(PAUSE);
@@ -96,7 +96,7 @@ impl Source for Piped {
             return Ok(Next::End);
         }
         let next = self.events.recv_timeout(PAUSE);
-        // Asked after that: an event that is cut off is no mistake of a pipe that was closed here.
+        // Checked afterwards: an event that is cut off is no fault of a pipe that was closed here.
         let is_closed = self.tap.is_closed.load(Ordering::SeqCst);
         self.is_over =
             !matches!(next, Ok(Ok(Some(_))) | Err(RecvTimeoutError::Timeout)) || is_closed && next.is_err();

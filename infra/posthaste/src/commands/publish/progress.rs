@@ -1,5 +1,4 @@
-//! How far a run is, on standard error while it goes: one line that changes on a terminal, else a line now
-//! and then.
+//! Progress of a run on standard error: one line that changes on a terminal, else a line from time to time.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
@@ -10,10 +9,10 @@ use serde_json::json;
 use super::run::{Counts, Run};
 use super::told::Told;
 
-/// How often the line on a terminal changes.
+/// Time between two changes of the line on a terminal.
 const TERMINAL_PERIOD: Duration = Duration::from_millis(200);
 
-/// How often a line is written elsewhere.
+/// Time between two lines elsewhere.
 const LINE_PERIOD: Duration = Duration::from_secs(10);
 
 /// Clears a terminal's line and goes to its beginning.
@@ -30,26 +29,26 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// On standard error, from `now` on. Whoever reads JSON there gets the run's name alone.
+    /// Progress on standard error, from `now` on. With JSON only the run's name is written.
     pub(super) fn on_stderr(is_json: bool, now: Duration) -> Self {
         let is_terminal = io::stderr().is_terminal();
         let period = if is_terminal { TERMINAL_PERIOD } else { LINE_PERIOD };
         Self { is_terminal, next_at: (is_terminal || !is_json).then(|| now + period) }
     }
 
-    /// Says the run's name, before anything is sent: whoever is killed says nothing, and only with the name
-    /// can the same be sent again and not be published again.
+    /// Prints the run's name before anything is sent. A process that is killed prints nothing, and only with
+    /// the name can the same events be sent again without a second publication.
     pub(super) fn begin(is_json: bool, name: &str) {
         let run = json!({ "run": name });
         say(&if is_json { format!("{run}\n") } else { format!("run {name}\n") });
     }
 
-    /// When there is something to show again.
+    /// Time of the next line.
     pub(super) fn next_at(&self) -> Option<Duration> {
         self.next_at
     }
 
-    /// Shows how far it is, if it is time to.
+    /// Shows the progress, if it is time.
     pub(super) fn show(&mut self, run: &Run, now: Duration) {
         let Some(at) = self.next_at.filter(|at| *at <= now) else { return };
         let period = if self.is_terminal { TERMINAL_PERIOD } else { LINE_PERIOD };
@@ -58,14 +57,14 @@ impl Progress {
         say(&if self.is_terminal { format!("{CLEAR}{text}") } else { text + "\n" });
     }
 
-    /// Says something besides.
+    /// Prints a message beside the progress.
     pub(super) fn note(&self, text: &str) {
         if self.next_at.is_some() {
             say(&format!("{}{text}\n", if self.is_terminal { CLEAR } else { "" }));
         }
     }
 
-    /// Leaves the terminal's line to what comes after.
+    /// Ends the terminal's line.
     pub(super) fn end(&self) {
         if self.is_terminal {
             say(CLEAR);
@@ -74,11 +73,11 @@ impl Progress {
 }
 
 fn say(text: &str) {
-    // Nobody reads it, and nothing depends on it.
+    // A reader that is gone does no harm.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// How far a run is.
+/// Progress of a run.
 fn line(run: &Run, now: Duration) -> String {
     let pause = run.pause(now).map(|(trouble, wait)| (trouble.to_string(), wait));
     let pause = pause.as_ref().map(|(trouble, wait)| (trouble.as_str(), *wait));
@@ -100,7 +99,7 @@ fn text(mut text: String, told: Option<&Told>, pause: Option<(&str, Duration)>) 
     text
 }
 
-/// What was counted, and how fast it went. What never happened is left out.
+/// The counts, and the speed. Counts of zero are left out.
 pub(super) fn summary(counts: Counts, per_second: f64) -> String {
     let mut text = format!("{} sent · {per_second:.0}/s", grouped(counts.events));
     for (count, what) in

@@ -1,9 +1,9 @@
-//! One run over a file: which request goes next, what its answer changes, and when it is over. Pure: whoever
-//! drives it sends, reads, waits and tells the time.
+//! One run over a file: the next request, the effect of its answer, and the end. Pure: the driver sends,
+//! reads, waits and has the clock.
 //!
-//! Nothing it was given is lost: a batch leaves it only when it was acknowledged, and what it says is the
-//! place to go on from is the first event that was not. What was taken from a pipe is published before a
-//! signal ends it, since nobody can read it again.
+//! No batch is lost: it leaves the run only when it was acknowledged, and the place to go on from is the
+//! first event that was not. Events that were taken from a pipe are published before a signal ends the run,
+//! since they cannot be read again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use super::pace::{Pace, REQUESTS_AT_ONCE_MAX, Sent};
 use super::told::Told;
 use crate::client::ClientError;
 
-/// By how much of itself a wait is drawn out at most, so that producers that were sent away together do not
-/// come back together. Never shortened: the server said when.
+/// Greatest stretch of a wait, as a share of it, so that producers that were refused together do not come
+/// back together. A wait is never shortened: the server named it.
 const STRETCH_MAX: f64 = 0.25;
 
 /// Most batches that are held: those on their way or to be sent again, and one that is read ahead. Each is a
 /// request's size at most, but for single events larger than that.
 const BATCHES_MAX: usize = REQUESTS_AT_ONCE_MAX as usize + 1;
 
-/// Give up after this where not one request was ever answered: the address or the certificate is wrong, or
-/// nothing runs there, and waiting longer helps nobody. Long enough for a server that is just starting.
+/// Time after which a run gives up where no request was ever answered: the address or the certificate is
+/// wrong, or no server runs there. Long enough for a server that is just starting.
 const FIRST_ANSWER_MAX: Duration = Duration::from_secs(30);
 
-/// What to do next.
+/// The next step of the driver.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Send this batch, and say how it was answered.
@@ -39,11 +39,11 @@ pub(super) enum Step {
     Read,
     /// Wait for an answer, a batch or a signal, and at most until this time.
     Wait(Option<Duration>),
-    /// It is over.
+    /// The run is over.
     Over,
 }
 
-/// What happened so far.
+/// Counts of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     /// Events that were acknowledged.
@@ -66,25 +66,25 @@ pub(super) struct Run {
     meter: Meter,
     give_up_after: Duration,
     is_pipe: bool,
-    /// What is not acknowledged, by the number of its first event.
+    /// Batches that are not acknowledged, by the number of their first event.
     tasks: BTreeMap<u64, Task>,
     input: Input,
     /// The first event that was not read.
     unread: u64,
-    /// Why it cannot be read on. What was read is published before that is said.
+    /// The error of the source. Events that were read are published before it is reported.
     broken: Option<EventsError>,
     ending: Option<Ending>,
-    /// The signal's exit code, while what was taken from a pipe is still being published.
+    /// Exit code of the signal, while events that were taken from a pipe are still being published.
     closing: Option<u8>,
-    /// Whether answers are not waited for any more.
+    /// True once answers are no longer waited for.
     is_abandoned: bool,
     counts: Counts,
     told: Option<Told>,
     /// The last reason to send something again.
     trouble: Option<ClientError>,
-    /// Whether any request was ever answered.
+    /// True once any request was answered.
     is_met: bool,
-    /// When something was last acknowledged, or first sent.
+    /// Time of the last acknowledgement, or of the first request.
     progress_at: Duration,
 }
 
@@ -136,7 +136,7 @@ impl Run {
         Self { is_pipe: true, ..self }
     }
 
-    /// What to do now.
+    /// The next step.
     pub(super) fn next(&mut self, now: Duration) -> Step {
         self.look_for_an_end(now);
         if self.ending.is_some() {
@@ -153,7 +153,7 @@ impl Run {
         }
     }
 
-    /// What came of a [`Step::Read`].
+    /// Takes the result of a [`Step::Read`].
     pub(super) fn read(&mut self, batch: Result<Option<Batch>, EventsError>) {
         self.input = Input::Over;
         match batch {
@@ -167,7 +167,7 @@ impl Run {
         }
     }
 
-    /// What came of a [`Step::Send`], by the number of its first event. `chance` is uniform in 0 to 1.
+    /// Takes the result of a [`Step::Send`], by the number of its first event. `chance` is uniform in 0 to 1.
     pub(super) fn answered(&mut self, now: Duration, first: u64, outcome: Outcome, chance: f64) {
         let Some(task) = self.tasks.get_mut(&first) else { return };
         let State::InFlight { since } = task.state else { return };
@@ -204,8 +204,8 @@ impl Run {
         }
     }
 
-    /// A signal asks for the end: the first one lets answers come in, and publishes what was taken from a
-    /// pipe, whose driver closes it; the second one waits for nothing.
+    /// Takes a signal. The first one lets answers come in, and publishes the events that were taken from a
+    /// pipe, which the driver closes; the second one waits for nothing.
     pub(super) fn interrupted(&mut self, exit_code: u8) {
         let is_first = self.ending.is_none() && self.closing.is_none();
         if is_first && self.is_pipe {
@@ -216,7 +216,7 @@ impl Run {
         self.ending.get_or_insert(Ending::Interrupted { exit_code });
     }
 
-    /// What is waited for since a signal came, if anything is.
+    /// What the run still waits for after a signal, if anything.
     pub(super) fn waits_for(&self) -> Option<&'static str> {
         let is_open = self.input != Input::Over || !self.tasks.is_empty();
         if self.is_abandoned {
@@ -228,29 +228,29 @@ impl Run {
         }
     }
 
-    /// What happened so far.
+    /// Counts of the run.
     pub(super) fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Events per second, of late.
+    /// Events per second, in the last seconds.
     pub(super) fn per_second(&self, now: Duration) -> f64 {
         self.meter.per_second(now)
     }
 
-    /// What the server last told of its pressure, if it is under any.
+    /// The pressure that the server last named, if any.
     pub(super) fn told(&self) -> Option<&Told> {
         self.told.as_ref()
     }
 
-    /// Why and until when nothing is sent at all.
+    /// The reason why nothing is sent, and until when.
     pub(super) fn pause(&self, now: Duration) -> Option<(&ClientError, Duration)> {
         let is_idle = self.in_flight() == 0 && !self.tasks.is_empty();
         let until = self.wake_at().filter(|until| is_idle && *until > now)?;
         self.trouble.as_ref().map(|trouble| (trouble, until.saturating_sub(now)))
     }
 
-    /// How many requests are on their way.
+    /// Number of requests on their way.
     pub(super) fn in_flight(&self) -> usize {
         self.tasks.values().filter(|task| matches!(task.state, State::InFlight { .. })).count()
     }
@@ -260,13 +260,13 @@ impl Run {
         self.tasks.keys().next().copied().unwrap_or(self.unread)
     }
 
-    /// Ends it for a reason of the driver's own, which waits for no more answers.
+    /// Ends the run for a reason of the driver's own. No more answers are waited for.
     pub(super) fn abandon(&mut self, ending: Ending) {
         self.ending.get_or_insert(ending);
         self.is_abandoned = true;
     }
 
-    /// Why it ended before the end of the file, if it did.
+    /// The reason for an end before the end of the file, if there is one.
     pub(super) fn into_ending(self) -> Option<Ending> {
         self.ending.filter(|ending| !matches!(ending, Ending::Done))
     }
@@ -294,8 +294,7 @@ impl Run {
         }
     }
 
-    /// Only while everything that was sent waits to be sent again: an answer that is still to come may be a
-    /// good one.
+    /// Only while every request waits to be sent again: an answer that is still to come may be a good one.
     fn gives_up_at(&self) -> Option<Duration> {
         let is_stuck = self.trouble.is_some() && self.in_flight() == 0 && !self.tasks.is_empty();
         is_stuck.then(|| self.progress_at.saturating_add(self.patience()))
@@ -321,7 +320,7 @@ impl Run {
         self.waiting().find(|(_, not_before)| *not_before <= now).map(|(first, _)| first)
     }
 
-    /// When there is something to do, if nothing happens before.
+    /// Time of the next step, if nothing happens before.
     fn wake_at(&self) -> Option<Duration> {
         let first = self.waiting().map(|(_, not_before)| not_before).min().filter(|_| self.has_room());
         let first = first.map(|not_before| not_before.max(self.pace.next_at()));

@@ -19,7 +19,7 @@ use super::progress::Progress;
 use super::run::{Run, Step};
 use crate::signals::Signals;
 
-/// What a thread has to say.
+/// Message of a thread.
 enum Said {
     Read(Result<Option<Batch>, EventsError>),
     Answered { first: u64, outcome: Outcome },
@@ -27,19 +27,19 @@ enum Said {
     Panicked,
 }
 
-/// Says so if its thread panics: what was asked of it is never answered then.
+/// Reports a panic of its thread, which otherwise would never be answered.
 struct Alarm(Sender<Said>);
 
 impl Drop for Alarm {
     fn drop(&mut self) {
         if thread::panicking() {
-            // The run is over if nobody listens.
+            // Without a receiver the run is over.
             let _ = self.0.send(Said::Panicked);
         }
     }
 }
 
-/// Where the run's requests go, and under which names.
+/// The target of the run's requests, and their names.
 #[derive(Debug, Clone)]
 pub(super) struct Sending {
     /// The topic's door.
@@ -48,7 +48,7 @@ pub(super) struct Sending {
     pub(super) name: Arc<str>,
 }
 
-/// The threads of a run, and what they say.
+/// The threads of a run, and their messages.
 struct Threads {
     sending: Sending,
     said: Receiver<Said>,
@@ -56,7 +56,7 @@ struct Threads {
     read: Sender<()>,
 }
 
-/// Runs to the end, and answers how it stands then. The pipe, if the batches come from one, is closed by a
+/// Runs to the end, and returns the run. The pipe, if the batches come from one, is closed by a
 /// signal and at the end.
 pub(super) fn drive<S: Source + Send + 'static>(
     mut run: Run,
@@ -77,7 +77,7 @@ pub(super) fn drive<S: Source + Send + 'static>(
         progress.show(&run, now);
         match run.next(now) {
             Step::Over => break,
-            // Its receiver ends when the batch was read that is the last.
+            // The receiver ends after the last batch.
             Step::Read => drop(threads.read.send(())),
             Step::Send(batch) => {
                 if let Err(error) = threads.send(batch) {
@@ -133,16 +133,16 @@ impl Threads {
         let send = move || {
             let answer = door.post(&batch.content_type, Some(batch.name(&name)), batch.body.clone());
             let outcome = Outcome::read(answer, SystemClock.now());
-            // The run is over if nobody listens.
+            // Without a receiver the run is over.
             let _ = alarm.0.send(Said::Answered { first: batch.first, outcome });
         };
         thread::Builder::new().spawn(send).map(drop)
     }
 
-    /// The next thing that a thread says, if it does so in time.
+    /// The next message of a thread, if it comes in time.
     fn wait(&self, length: Option<Duration>) -> Option<Said> {
         match length {
-            // Never without a sender: this one's own is there.
+            // There is always a sender: this one's own.
             Some(length) => self.said.recv_timeout(length).ok(),
             None => self.said.recv().ok(),
         }

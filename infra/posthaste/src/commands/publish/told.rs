@@ -1,4 +1,4 @@
-//! What a server tells of its pressure in the header `Posthaste-Pressure`, as far as a producer needs it.
+//! The header `Posthaste-Pressure`, as far as a producer needs it.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,12 +11,12 @@ const DELAY_MAX: Duration = Duration::from_mins(15);
 pub(super) struct Told {
     level: String,
     resource: Option<String>,
-    /// By how long acknowledgements are delayed, in seconds.
+    /// Delay of acknowledgements, in seconds.
     delay_secs: u64,
 }
 
 impl Told {
-    /// Reads the header. What it does not know in it is left out.
+    /// Reads the header. Unknown parts are left out.
     pub(super) fn read(header: &str) -> Self {
         let mut parts = header.split(';').map(str::trim);
         let level = parts.next().unwrap_or_default().to_owned();
@@ -31,7 +31,7 @@ impl Told {
         Self { level, resource, delay_secs }
     }
 
-    /// By how long acknowledgements are delayed, if they are.
+    /// Delay of acknowledgements, if there is one.
     pub(super) fn delay(&self) -> Option<Duration> {
         (self.delay_secs > 0).then(|| Duration::from_secs(self.delay_secs).min(DELAY_MAX))
     }

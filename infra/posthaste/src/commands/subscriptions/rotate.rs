@@ -11,7 +11,7 @@ use crate::commands::Session;
 use crate::error::CommandError;
 use crate::output::Reply;
 
-/// What the command line says. The server checks it: it knows the limits.
+/// Arguments of the command line. The server checks them, because it knows the limits.
 #[derive(Debug, Serialize)]
 pub(super) struct Asked<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

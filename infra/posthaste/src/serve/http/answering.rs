@@ -15,7 +15,7 @@ struct Sending {
     body: Body,
     /// Ends with this.
     _answering: Answering,
-    /// Whether any of the body was asked for.
+    /// True once any of the body was asked for.
     was_read: bool,
 }
 

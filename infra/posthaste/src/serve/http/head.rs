@@ -1,5 +1,5 @@
-//! The head of a request, before any function sees it: what HTTP asks of it, how long its URL may be, and
-//! whether it is one of an operator's.
+//! The head of a request, before any function sees it: HTTP's rules, the length of its URL, and requests of
+//! operators.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::limits::URL_BYTES_MAX;
 use posthaste_core::model::secret::Secret;
 
-/// When a request that found no place may come again.
+/// Wait that is asked of a request that found no place.
 const CROWDED_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Paths that are answered whatever else is going on.
+/// Paths that are always answered.
 const OPERATORS_PATHS: [&str; 2] = ["/health", "/metrics"];
 
-/// What is wrong with a head, if anything is.
+/// Problem of a head, if it has one.
 pub(super) fn check(head: &Parts) -> Option<Problem> {
     let url_bytes = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
     if url_bytes > URL_BYTES_MAX {
@@ -31,7 +31,7 @@ pub(super) fn check(head: &Parts) -> Option<Problem> {
     None
 }
 
-/// Whether somebody asks who operates the server: for its health or metrics, or with the admin key.
+/// True for a request of an operator: for health or metrics, or with the admin key.
 pub(super) fn is_operators(head: &Parts, admin_key: &Secret) -> bool {
     OPERATORS_PATHS.contains(&head.uri.path())
         || bearer(&head.headers).is_some_and(|offered| admin_key.matches(offered))

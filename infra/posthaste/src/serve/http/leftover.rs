@@ -1,4 +1,4 @@
-//! What is left of a request's body when it is answered: read and forgotten within bounds. A connection that
+//! The rest of a request's body when it is answered: read and dropped, within bounds. A connection that
 //! is closed while its client still sends is reset, and many a client then never sees the answer.
 
 use std::pin::Pin;
@@ -28,15 +28,15 @@ pub(super) struct Lent {
     was_read: bool,
 }
 
-/// What a reader left of a body.
+/// The rest of a body.
 #[derive(Debug)]
 pub(super) struct Leftover {
     body: Incoming,
-    /// Whether any of it was asked for: until then a client that expects `100 Continue` has not sent it.
+    /// True once any of it was asked for: until then a client that expects `100 Continue` has not sent it.
     was_read: bool,
 }
 
-/// Lends a body, and says where it comes back.
+/// Lends a body, and returns the way on which it comes back.
 pub(super) fn lend(body: Incoming) -> (Lent, oneshot::Receiver<Leftover>) {
     let (owner, back) = oneshot::channel();
     (Lent { body: Some(body), owner: Some(owner), was_read: false }, back)
@@ -73,8 +73,8 @@ impl Drop for Lent {
     }
 }
 
-/// Reads what is left of a body while its answer is on the way. The answer says that the connection closes
-/// where the rest is, or may be, too much to be read.
+/// Reads the rest of a body while its answer is on the way. The answer says that the connection closes where
+/// the rest is, or may be, too much to read.
 pub(super) fn settle<C: Clock>(left: Leftover, asks_first: bool, response: &mut Response<Body>, clock: &C) {
     let Leftover { body, was_read } = left;
     let is_within = body.size_hint().exact().is_some_and(|bytes| bytes <= LEFTOVER_BYTES_MAX);

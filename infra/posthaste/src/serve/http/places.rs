@@ -1,6 +1,6 @@
-//! The places that connections take, and which of them goes when there are too many. A connection that has
-//! not sent a request costs its client nothing, and neither does one that does not read its answer, so
-//! neither keeps another one out.
+//! The places that connections take, and the choice of the one to close when there are too many. A connection
+//! that has not sent a request costs its client nothing, and neither does one that does not read its answer,
+//! so neither keeps another one out.
 
 mod table;
 
@@ -14,26 +14,25 @@ use tokio::sync::Notify;
 
 use self::table::{Cut, Signals, Table};
 
-/// Most ordinary requests at once, if nothing else is said.
+/// Most ordinary requests at once, by default.
 const REQUESTS_MAX: usize = 4096;
 
-/// Places beyond those of ordinary requests: for health checks, for metrics, and for whoever has the admin
-/// key.
+/// Places beyond those of ordinary requests: for health checks, metrics, and requests with the admin key.
 pub const OPERATORS_MAX: usize = 64;
 
 /// A connection counts as silent when it has not sent the head of a request for so long. A burst of
 /// connections that speak at once is not cut short, however busy this machine is.
 const SILENT_AFTER: Duration = Duration::from_secs(1);
 
-/// How long a connection has for the head of its first request.
+/// Longest wait for the head of a connection's first request.
 pub(super) const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many connections there may be.
+/// Bounds of connections.
 #[derive(Debug, Clone)]
 pub struct ConnectionLimits {
-    /// Most ordinary requests at once. There may be a few more connections, for those who operate the server.
+    /// Most ordinary requests at once. A few more connections are kept for operators.
     pub requests_max: usize,
-    /// Addresses of proxies: they have the connections of many clients.
+    /// Addresses of proxies, which hold the connections of many clients.
     pub trusted_proxies: Vec<IpNet>,
 }
 
@@ -71,7 +70,7 @@ impl Places {
         }
     }
 
-    /// Closes a connection because there are no file descriptors left. Whether there was one that can go.
+    /// Closes a connection because there are no file descriptors left. False if there was none to close.
     pub(super) fn make_room(&self) -> bool {
         let cut = self.table().make_room();
         cut.inspect(|cut| cut.count()).is_some()
@@ -82,12 +81,12 @@ impl Places {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        // Nothing panics while it holds the lock.
+        // No code panics while it holds the lock.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What counts as one address: with IPv6 a whole /64, which is what one subscriber has.
+/// The address that counts: with IPv6 a whole /64, which is what one subscriber has.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

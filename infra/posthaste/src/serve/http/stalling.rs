@@ -13,10 +13,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::places::Place;
 
-/// A client that has taken nothing for so long counts as one that does not read.
+/// Time after which a client that has taken nothing counts as one that does not read.
 const STALLED_AFTER: Duration = Duration::from_secs(1);
 
-/// How long a client may read nothing of an answer. Long enough for a network that is gone for a while.
+/// Longest time in which a client may read nothing of an answer. Long enough for a network that is gone for a
+/// while.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A stream that fails when its other end takes nothing for too long.
@@ -35,7 +36,7 @@ impl<S, C: Clock> Writing<S, C> {
         Self { stream, place, clock, stall: None }
     }
 
-    /// The same result, but an error once writes have waited for too long.
+    /// The same result, or an error once writes have waited for too long.
     fn in_time(&mut self, written: Poll<Result<usize>>, context: &mut Context<'_>) -> Poll<Result<usize>> {
         if written.is_ready() {
             self.stall = None;
@@ -49,7 +50,7 @@ impl<S, C: Clock> Writing<S, C> {
     }
 }
 
-/// Completes when nothing was read for too long. Before that, others may have the place.
+/// Completes when nothing was read for too long. Before that, the place may go to others.
 async fn stall<C: Clock>(place: Arc<Place>, clock: C) {
     clock.sleep(STALLED_AFTER).await;
     let _stalled = place.stall();

@@ -13,10 +13,10 @@ use super::recorder::recorder;
 /// Most series at once; a histogram is one. At about a kilobyte of text each that is a scrape of 20 MB.
 pub const SERIES_MAX: usize = 20_000;
 
-/// The label that says whose a series is.
+/// The label that says of which topic a series is.
 const TOPIC: &str = "topic";
 
-/// How many measurements had no place because there were too many series.
+/// Counts measurements that had no place because there were too many series.
 const REFUSED: &str = "MetricSeriesRefusedCount";
 
 /// All series of the process; clones share them.
@@ -40,25 +40,25 @@ struct State {
 struct Part {
     recorder: PrometheusRecorder,
     keys: HashSet<Key>,
-    /// Whether something was measured since they were shown last.
+    /// True if something was measured since the series were shown last.
     is_touched: bool,
 }
 
 impl Series {
-    /// None yet, and at most so many.
+    /// An empty set for at most so many series.
     pub(super) fn new(series_max: usize) -> Result<Self, BuildError> {
         let state = State { others: Part::new()?, topics: HashMap::new(), count: 0 };
         Ok(Self(Arc::new(Shared { series_max, state: Mutex::new(state) })))
     }
 
-    /// The text of all series. Those of a topic that `is_there` denies are forgotten, once everything that
-    /// was measured has been shown: what a deletion ends is counted after it.
+    /// The text of all series. The series of a topic that `is_there` denies are forgotten once they were
+    /// shown a last time, because what a deletion ends is counted after it.
     pub fn render(&self, is_there: impl Fn(&str) -> bool) -> String {
         exposition::merge(self.to_show(is_there).iter().map(PrometheusHandle::render))
     }
 
-    /// Forgets what is to be forgotten. What is left is shown without the lock, for which everything that
-    /// counts waits.
+    /// Forgets the series of deleted topics. The others are shown without the lock, because every measurement
+    /// waits for it.
     fn to_show(&self, is_there: impl Fn(&str) -> bool) -> Vec<PrometheusHandle> {
         let mut state = self.lock();
         state.topics.retain(|topic, part| part.is_touched || is_there(topic));
@@ -73,7 +73,7 @@ impl Series {
         parts.map(show).collect()
     }
 
-    /// Keeps histograms small. To be called now and then.
+    /// Keeps histograms small. Call it from time to time.
     pub fn run_upkeep(&self) {
         let state = self.lock();
         let parts = std::iter::once(&state.others).chain(state.topics.values());
@@ -115,7 +115,7 @@ impl Series {
     }
 }
 
-/// What the exporter wants to know of the one series made here; it looks at nothing of it.
+/// Metadata that the exporter's interface needs and its code does not read.
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), metrics::Level::INFO, Some(module_path!()));
 
 impl Part {

@@ -1,4 +1,4 @@
-//! Every connection and how far it is: who comes in, and who goes for that.
+//! Every connection and its state: which one is accepted, and which one is closed for it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,10 +9,10 @@ use tokio::sync::Notify;
 /// Most silent connections of one address, but for proxies that are trusted.
 pub(super) const SILENT_PER_ADDRESS_MAX: usize = 64;
 
-/// Counts connections that were closed for the sake of others, or because they said or read nothing.
+/// Counts connections that were closed for others, or because they sent or read nothing.
 const CUT_COUNT: &str = "ConnectionCutCount";
 
-/// Why a connection is closed.
+/// Reason for closing a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
     /// All places are taken, or all file descriptors.
@@ -37,16 +37,16 @@ impl Cut {
     }
 }
 
-/// How far a connection is.
+/// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// It has just come, and has sent no request.
+    /// New, without a request.
     New,
-    /// It still has sent none.
+    /// Silent: no request in time.
     Silent,
-    /// It has sent a request, and it is being answered.
+    /// Being answered.
     Busy { is_operators: bool },
-    /// It may send another one.
+    /// Answered; another request may come.
     Idle,
 }
 
@@ -54,18 +54,18 @@ pub(super) enum State {
 #[derive(Debug, Default)]
 pub(super) struct Signals {
     pub(super) cut: Notify,
-    /// Its first request has come.
+    /// The first request has come.
     pub(super) spoke: Notify,
 }
 
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// Where it comes from, or nowhere for a trusted proxy.
+    /// Source address; `None` for a trusted proxy.
     pub(super) from: Option<IpAddr>,
     pub(super) state: State,
-    /// Whether its client does not read what is written.
+    /// True while the client does not read what is written.
     is_stalled: bool,
-    /// When it came to this state, in turns of the table.
+    /// Time of the last change of state, in turns of the table.
     since: u64,
     signals: Arc<Signals>,
 }
@@ -85,9 +85,9 @@ impl Table {
         self.turn
     }
 
-    /// Takes a connection in. With `max` there already the one goes that has been silent for longest, else
-    /// the one that has waited longest for its next request, else the oldest whose answer is not read; none
-    /// comes in where all are being answered and read.
+    /// Accepts a connection. With `max` there already, the one that has been silent for longest is closed,
+    /// else the one that has waited longest for its next request, else the oldest whose answer is not read.
+    /// None is accepted while all are being answered and read.
     pub(super) fn admit(
         &mut self,
         from: Option<IpAddr>,
@@ -109,7 +109,7 @@ impl Table {
         Some((id, signals, is_full.then_some(Cut::Full)))
     }
 
-    /// Closes the connection that can go best; `None` where all are being answered and read.
+    /// Closes the connection that is missed least; `None` where all are being answered and read.
     pub(super) fn make_room(&mut self) -> Option<Cut> {
         let waiting = |it: &Connection| match it.state {
             State::New | State::Silent => Some(0),
@@ -128,8 +128,8 @@ impl Table {
         self.free(connection.state);
     }
 
-    /// Notes that a connection has said nothing yet. With too many such of its address the oldest of them
-    /// goes.
+    /// Records that a connection has sent nothing yet. With too many such of its address, the oldest of them
+    /// is closed.
     pub(super) fn turn_silent(&mut self, id: u64) -> Option<Cut> {
         let connection = self.connections.get_mut(&id).filter(|it| it.state == State::New)?;
         connection.state = State::Silent;
@@ -144,8 +144,8 @@ impl Table {
         Some(Cut::Address)
     }
 
-    /// Begins to answer a request; whether there is a place for it. With `max` ordinary ones there already
-    /// the oldest goes whose answer is not read.
+    /// Starts to answer a request; false if there is no place for it. With `max` ordinary ones there already,
+    /// the oldest whose answer is not read is closed.
     pub(super) fn begin(&mut self, id: u64, is_operators: bool, max: usize) -> (bool, Option<Cut>) {
         let since = self.next_turn();
         let Some(connection) = self.connections.get_mut(&id) else { return (false, None) };
@@ -154,7 +154,7 @@ impl Table {
         let is_crowded = !is_operators && self.ordinary >= max;
         let cut = if is_crowded { self.end_unread() } else { None };
         let has_place = !is_crowded || cut.is_some();
-        // The one that went is another one: this is not `Busy` yet.
+        // The connection that was closed is another one: this one is not `Busy` yet.
         if let Some(connection) = self.connections.get_mut(&id).filter(|_| has_place) {
             connection.state = State::Busy { is_operators };
             self.ordinary += usize::from(!is_operators);

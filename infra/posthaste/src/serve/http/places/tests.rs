@@ -1,4 +1,4 @@
-//! Which connection goes when there are too many, on a clock that is moved by hand.
+//! The connection that is closed when there are too many, on a clock that is moved by hand.
 
 use super::table::{SILENT_PER_ADDRESS_MAX, State};
 use super::*;
