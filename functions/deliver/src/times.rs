@@ -1,7 +1,7 @@
 //! Until when each part of an invocation may go on, so that its answer goes out before the invocation is ended from
 //! outside: what that cuts off answers nothing, and everything it delivered is posted again.
 //!
-//! Backwards from the deadline, in the two minutes that an invocation has on AWS and embedded (`posthaste_lambda::resting`
+//! Backwards from the deadline, in the two minutes that an invocation has on AWS and embedded (`posthaste_lambda::redelivery_backoff`
 //! and `posthaste_aws::lambda` have what comes after):
 //!
 //! | at least | what |

@@ -31,14 +31,14 @@ pub async fn launch<E: Environment>(run: impl AsyncFnOnce(E, Clients) -> Result<
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tell(&error);
+            report(&error);
             ExitCode::FAILURE
         }
     }
 }
 
 /// A log that is switched off still shows why the function ended.
-fn tell(error: &Error) {
+fn report(error: &Error) {
     if tracing::enabled!(Level::ERROR) {
         tracing::error!("{error}");
     } else {

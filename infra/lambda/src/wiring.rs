@@ -34,7 +34,7 @@ use crate::environment::{
     CommonEnvironment, DeadLetterEnvironment, DeliverEnvironment, ManageEnvironment, MonitorEnvironment,
     PublishEnvironment, WakeEnvironment,
 };
-use crate::resting::{Resting, Source};
+use crate::redelivery_backoff::{RedeliveryBackoff, Source};
 use crate::sampling::{MINUTE, Sampling};
 use crate::webhooks::LazyWebhooks;
 
@@ -67,7 +67,7 @@ type Aws = Bundle<Queue, S3Store, S3Store, Webhooks, SystemClock, SystemEntropy>
 pub type AwsDeliver = Deliver<Aws>;
 
 /// A handler of messages whose failures rest.
-pub type AwsResting<H> = Resting<H, Queue, SystemClock>;
+pub type AwsBackoff<H> = RedeliveryBackoff<H, Queue, SystemClock>;
 
 /// The report of this process's drain rate to the monitor.
 pub type AwsDrainPost = DrainPost<S3Store, SystemClock>;
@@ -139,7 +139,7 @@ pub fn deliver<H: BatchHandler>(
     environment: &DeliverEnvironment,
     clients: &Clients,
     handler: impl FnOnce(AwsDeliver, AwsDrainPost) -> H,
-) -> AwsResting<H> {
+) -> AwsBackoff<H> {
     let urls = QueueUrls {
         deliveries: Some(environment.deliveries_queue_url.clone()),
         dead_letters: Some(environment.dead_letters_queue_url.clone()),
@@ -167,7 +167,7 @@ pub fn deliver<H: BatchHandler>(
     };
     let deliver = Deliver::new(ports, environment.settings.clone());
     let post = DrainPost::new(drain, state, SystemClock, &instance);
-    Resting::new(handler(deliver, post), vec![source], SystemClock)
+    RedeliveryBackoff::new(handler(deliver, post), vec![source], SystemClock)
 }
 
 /// deadletter, over both of its queues.
@@ -179,7 +179,7 @@ pub fn deliver<H: BatchHandler>(
 pub fn dead_letters(
     environment: &DeadLetterEnvironment,
     clients: &Clients,
-) -> AwsResting<BothQueues<AwsDeadLetters>> {
+) -> AwsBackoff<BothQueues<AwsDeadLetters>> {
     let urls = QueueUrls {
         deliveries: Some(environment.deliveries_queue_url.clone()),
         dead_letters: Some(environment.dead_letters_queue_url.clone()),
@@ -211,7 +211,7 @@ pub fn dead_letters(
         Source::new(&environment.dead_letters_queue_url, dead_letters, DEAD_LETTERS_VISIBILITY),
         Source::new(&environment.redrive_queue_url, redrive, REDRIVE_VISIBILITY),
     ];
-    Resting::new(both, sources, SystemClock)
+    RedeliveryBackoff::new(both, sources, SystemClock)
 }
 
 /// wake, without the right to delete old payloads: the state bucket's lifecycle does that.

@@ -4,9 +4,9 @@
 
 mod folder;
 mod plan;
+mod printer;
 mod story;
 mod subscriber;
-mod tell;
 
 use std::collections::HashMap;
 use std::io;
@@ -29,9 +29,9 @@ use ureq::http::Method;
 
 pub use self::folder::FolderError;
 use self::plan::{ROLES, Role, SAMPLES};
+use self::printer::Printer;
 use self::story::{DeadLetter, Story};
 use self::subscriber::{Seen, Subscriber};
-use self::tell::Teller;
 use crate::cli::Global;
 use crate::client::{Call, Client, ClientError};
 use crate::commands::{Applied, Session, put};
@@ -79,7 +79,7 @@ struct Demo {
     session: Session,
     subscribers: HashMap<&'static str, Subscriber>,
     seen: mpsc::UnboundedReceiver<Seen>,
-    teller: Teller,
+    printer: Printer,
     data_dir: PathBuf,
 }
 
@@ -99,7 +99,7 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
     let (story, seen) = mpsc::unbounded_channel();
     let subscribers = runtime.block_on(start_subscribers(&story)).map_err(DemoError::Start)?;
     let session = Session { client: Client::new(&app.url())?, key: app.admin_key().clone() };
-    let mut demo = Demo { runtime, session, subscribers, seen, teller: Teller::new(global.json), data_dir };
+    let mut demo = Demo { runtime, session, subscribers, seen, printer: Printer::new(global.json), data_dir };
     let story = demo.play();
     let drained = demo.runtime.block_on(app.drain(DRAIN_TIMEOUT));
     let story = story?;
@@ -125,7 +125,7 @@ async fn start_subscribers(
 
 impl Demo {
     fn play(&mut self) -> Result<Story, CommandError> {
-        self.teller.opening(&self.session, &self.data_dir);
+        self.printer.opening(&self.session, &self.data_dir);
         self.subscribe()?;
         self.publish()?;
         let mut story = Story::default();
@@ -161,20 +161,20 @@ impl Demo {
             let path = ["topics", sample.topic, "events"];
             let call = Call::new(Method::POST, &path).key(&key);
             client.send(call.body(sample.content_type, sample.bytes.as_bytes().to_vec()))?;
-            self.teller.published(sample);
+            self.printer.published(sample);
         }
         Ok(())
     }
 
     /// Prints every attempt of the next moment.
     fn watch(&mut self, story: &mut Story) {
-        let (seen, teller) = (&mut self.seen, &self.teller);
+        let (seen, printer) = (&mut self.seen, &self.printer);
         self.runtime.block_on(async {
             let mut moment = std::pin::pin!(SystemClock.sleep(LOOK_PERIOD));
             loop {
                 tokio::select! {
                     Some(request) = seen.recv() => {
-                        teller.attempt(&request);
+                        printer.attempt(&request);
                         story.see(request);
                     }
                     () = moment.as_mut() => return,
@@ -192,7 +192,7 @@ impl Demo {
         for role in &ROLES {
             let dead = self.dead_letters(role)?;
             is_over &= role.dead_letter_reason.is_none() || dead.len() >= role.events;
-            story.bury(role.subscription, dead);
+            story.set_dead_letters(role.subscription, dead);
         }
         Ok(is_over)
     }
@@ -224,6 +224,6 @@ impl Demo {
         if !faults.is_empty() {
             return Err(DemoError::Faults(faults).into());
         }
-        Ok(tell::summary(story, &self.data_dir))
+        Ok(printer::summary(story, &self.data_dir))
     }
 }

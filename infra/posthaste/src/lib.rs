@@ -1,6 +1,4 @@
-//! The `posthaste` program: `serve` runs every function in one process on the embedded queue and store, the
-//! other commands talk to a running one over its HTTP API, and `demo` does both. Only this crate names the
-//! adapters.
+#![doc = include_str!("../README.md")]
 
 pub mod cli;
 pub mod client;

@@ -15,9 +15,10 @@ mod descriptors;
 mod error;
 mod functions;
 mod links;
+mod memory_pressure;
 mod monitor;
 mod pressure;
-mod relief;
+
 mod run;
 mod settings;
 

@@ -19,7 +19,7 @@ use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
 pub use changes::Applied;
-use changes::What;
+use changes::AppliedEntity;
 pub(crate) use file::check;
 pub use file::{ApplyError, Checked};
 
@@ -58,7 +58,7 @@ pub(crate) fn run(session: &Session, files: &[Checked]) -> Result<Reply, Command
     let mut applied = Applied::default();
     for file in files {
         if let Err(source) = put(&session.client, &session.key, file, &mut applied) {
-            if applied.whats.is_empty() {
+            if applied.entities.is_empty() {
                 return Err(source.into());
             }
             // New secrets are shown only once, so they must not be lost with the error.
@@ -98,14 +98,14 @@ fn current(client: &Client, key: &Secret, name: &TopicName) -> Result<Option<Val
 }
 
 fn reply(applied: &Applied) -> Reply {
-    let row = |what: &What| {
-        let subscription = what.subscription.clone().unwrap_or_default();
-        let state = what.status.as_ref().map(subscriptions::state).unwrap_or_default();
-        [what.topic.clone(), subscription, what.change.to_string(), state]
+    let row = |entity: &AppliedEntity| {
+        let subscription = entity.subscription.clone().unwrap_or_default();
+        let state = entity.status.as_ref().map(subscriptions::state).unwrap_or_default();
+        [entity.topic.clone(), subscription, entity.change.to_string(), state]
     };
-    let json = json!({ "applied": applied.whats, "new": applied.secrets });
+    let json = json!({ "applied": applied.entities, "new": applied.secrets });
     let mut reply = Reply::new(json)
-        .table(["topic", "subscription", "result", "state"], applied.whats.iter().map(row).collect());
+        .table(["topic", "subscription", "result", "state"], applied.entities.iter().map(row).collect());
     if !applied.secrets.is_empty() {
         reply = reply.line("\nNew keys and secrets. Signing secrets are shown this once; keep them:");
         let rows = applied.secrets.iter().map(|new| [new.of.clone(), new.kind.to_owned(), new.value.clone()]);

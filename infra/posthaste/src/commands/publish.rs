@@ -3,7 +3,6 @@
 
 mod batches;
 mod content_type;
-mod door;
 mod ending;
 mod events;
 mod meter;
@@ -11,10 +10,13 @@ mod outcome;
 mod pace;
 mod paced;
 mod pipe;
+mod pressure_header;
 mod progress;
 mod run;
+mod step;
 mod stream;
-mod told;
+mod target;
+mod unacknowledged;
 
 use serde_json::json;
 
@@ -23,7 +25,7 @@ use crate::cli::{Global, PublishArgs};
 use crate::error::CommandError;
 use crate::output::Reply;
 use content_type::content_type_of;
-use door::Door;
+use target::Target;
 
 pub(crate) fn run(global: &Global, arguments: PublishArgs) -> Result<Reply, CommandError> {
     match arguments.pace.rate {
@@ -35,10 +37,10 @@ pub(crate) fn run(global: &Global, arguments: PublishArgs) -> Result<Reply, Comm
 /// The file as it is.
 fn whole(global: &Global, arguments: PublishArgs) -> Result<Reply, CommandError> {
     let bytes = source::read(&arguments.file)?;
-    let door = Door::find(global, &arguments)?;
+    let target = Target::find(global, &arguments)?;
     let content_type = arguments.content_type.unwrap_or_else(|| content_type_of(&bytes).to_owned());
     let size = bytes.len();
-    door.post(&content_type, None, bytes)?;
+    target.post(&content_type, None, bytes)?;
     let json =
         json!({ "published": { "topic": arguments.topic, "bytes": size, "contentType": content_type } });
     Ok(Reply::new(json).line(format!("published {size} bytes to {} as {content_type}", arguments.topic)))

@@ -52,7 +52,7 @@ pub(crate) fn run(session: &Session, command: &SubscriptionsCommand) -> Result<R
             test_event::run(session, topic, name, file.as_deref())
         }
         SubscriptionsCommand::RotateSecret { topic, name, overlap, kind } => {
-            let asked = rotate::Asked { overlap: overlap.as_deref(), kind: kind.as_deref() };
+            let asked = rotate::RotateRequest { overlap: overlap.as_deref(), kind: kind.as_deref() };
             rotate::run(session, topic, name, &asked)
         }
         SubscriptionsCommand::Delete { topic, name } => {

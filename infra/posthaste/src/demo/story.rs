@@ -48,7 +48,7 @@ impl Story {
     }
 
     /// Sets a subscription's dead letters.
-    pub(super) fn bury(&mut self, subscription: &'static str, dead: Vec<DeadLetter>) {
+    pub(super) fn set_dead_letters(&mut self, subscription: &'static str, dead: Vec<DeadLetter>) {
         self.dead.insert(subscription, dead);
     }
 
@@ -134,7 +134,7 @@ mod tests {
             reason: (*reason).to_owned(),
             text: String::new(),
         };
-        story.bury("warehouse", reasons.iter().map(dead).collect());
+        story.set_dead_letters("warehouse", reasons.iter().map(dead).collect());
         story.ending(&ROLES[3])
     }
 

@@ -18,10 +18,10 @@ pub(super) async fn apply(url: &str, key: Secret, files: Vec<Checked>) -> Result
         Ok(applied)
     };
     let applied = spawn_blocking(put_all).await.map_err(ServeError::Task)?.map_err(ServeError::Config)?;
-    for what in &applied.whats {
-        let subscription = what.subscription.as_deref().unwrap_or_default();
-        let state = what.status.as_ref().map(|status| format!("{:?}", status.state)).unwrap_or_default();
-        tracing::info!(topic = what.topic, subscription, change = %what.change, state, "configuration applied");
+    for entity in &applied.entities {
+        let subscription = entity.subscription.as_deref().unwrap_or_default();
+        let state = entity.status.as_ref().map(|status| format!("{:?}", status.state)).unwrap_or_default();
+        tracing::info!(topic = entity.topic, subscription, change = %entity.change, state, "configuration applied");
     }
     if !applied.secrets.is_empty() {
         // Secrets are never logged. Keys can be asked for; a signing secret that is needed is written in the

@@ -1,8 +1,8 @@
 //! The HTTP server: connections, their limits, and their end. The functions give the answers.
 
 mod answering;
+mod body_rest;
 mod head;
-mod leftover;
 mod places;
 mod stalling;
 
@@ -26,7 +26,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinError, JoinSet};
 use tower::ServiceExt;
 
-use self::leftover::Lent;
+use self::body_rest::LentBody;
 use self::places::{Place, Places};
 use self::stalling::Writing;
 use super::metrics::{self, Series};
@@ -83,7 +83,7 @@ pub struct Front {
 
 impl Front {
     /// Answers a request, if there is a place for it.
-    async fn respond(&self, place: &Arc<Place>, request: Request<Lent>) -> Response<Body> {
+    async fn respond(&self, place: &Arc<Place>, request: Request<LentBody>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let Some(answering) = place.begin(head::is_operators(&head, &self.admin_key)) else {
             ::metrics::counter!(TURNED_AWAY_COUNT).increment(1);
@@ -208,11 +208,11 @@ async fn answer<C: Clock>(
 ) -> Response<Body> {
     let asks_first = request.headers().contains_key(header::EXPECT);
     let (head, body) = request.into_parts();
-    let (lent, mut back) = leftover::lend(body);
+    let (lent, mut back) = body_rest::lend(body);
     let mut response = front.respond(place, Request::from_parts(head, lent)).await;
     // An error means that the body was read to its end.
     if let Ok(left) = back.try_recv() {
-        leftover::settle(left, asks_first, &mut response, clock);
+        body_rest::settle(left, asks_first, &mut response, clock);
     }
     response
 }

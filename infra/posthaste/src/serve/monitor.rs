@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::adapters::{self, Adapters};
 use super::error::ServeError;
-use super::relief::relieve;
+use super::memory_pressure::relieve;
 use super::schedule::every;
 use super::settings::ServeSettings;
 use super::stage::Stage;

@@ -21,7 +21,7 @@ pub enum Change {
 
 /// An entity and its change.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct What {
+pub struct AppliedEntity {
     pub topic: String,
     /// The subscription, or nothing for the topic itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ pub struct NewSecret {
 #[derive(Debug, Default)]
 pub struct Applied {
     /// Every entity the files declare.
-    pub whats: Vec<What>,
+    pub entities: Vec<AppliedEntity>,
     /// Keys and secrets that the server has made.
     pub secrets: Vec<NewSecret>,
 }
@@ -74,13 +74,13 @@ impl Applied {
     ) {
         let topic = name.to_string();
         let change = compare(before.map(topic_alone), &topic_alone(after));
-        self.whats.push(What { topic: topic.clone(), subscription: None, change, status: None });
+        self.entities.push(AppliedEntity { topic: topic.clone(), subscription: None, change, status: None });
         for (subscription, settings) in &written.subscriptions {
             let before = before.and_then(|topic| subscription_of(topic, subscription.as_str()));
             let after = subscription_of(after, subscription.as_str()).unwrap_or(&Value::Null);
             let own = settings.signing.secrets.as_deref().unwrap_or_default();
             let change = compare(before.map(shown), &shown(after));
-            self.whats.push(What {
+            self.entities.push(AppliedEntity {
                 topic: topic.clone(),
                 subscription: Some(subscription.to_string()),
                 change,
@@ -174,7 +174,7 @@ mod tests {
         let before = view(&["(masked:0a1b2c3d)"], "Active", "2026-11-21T10:00:00.000Z");
         let name = TopicName::parse("orders").unwrap();
         applied.add(&name, &serde_json::from_value(written).unwrap(), Some(&before), after);
-        let changes: Vec<_> = applied.whats.iter().map(|what| what.change).collect();
+        let changes: Vec<_> = applied.entities.iter().map(|entity| entity.change).collect();
         assert_eq!((changes, applied.secrets), (vec![Change::Unchanged, expected], vec![]), "{after}");
     }
 

@@ -8,7 +8,7 @@ use posthaste_core::model::time::Timestamp;
 use posthaste_publish::PRESSURE_HEADER;
 use ureq::Timeout;
 
-use super::told::Told;
+use super::pressure_header::PressureHeader;
 use crate::client::{Answer, ClientError, Refusal};
 
 /// Wait where an answer names no time: publish's own.
@@ -21,9 +21,9 @@ const WAIT_MAX: Duration = posthaste_core::model::limits::IDEMPOTENCY_KEPT;
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// Every delivery of its events is durable.
-    Acknowledged(Option<Told>),
+    Acknowledged(Option<PressureHeader>),
     /// Back pressure: nothing of it was accepted, come again after the wait.
-    Refused { wait: Duration, told: Option<Told>, error: ClientError },
+    Refused { wait: Duration, pressure: Option<PressureHeader>, error: ClientError },
     /// The same request is still being published; its own wait, and no sign of pressure.
     InUse { wait: Duration, error: ClientError },
     /// Unknown, or the server is not able to publish now. The key lets the request be sent again.
@@ -44,8 +44,8 @@ impl Outcome {
     pub(super) fn read(answer: Result<Answer, ClientError>, now: Timestamp) -> Self {
         let error = match answer {
             Ok(answer) => {
-                let told = answer.headers.get(PRESSURE_HEADER).and_then(|value| value.to_str().ok());
-                return Self::Acknowledged(told.map(Told::read));
+                let pressure = answer.headers.get(PRESSURE_HEADER).and_then(|value| value.to_str().ok());
+                return Self::Acknowledged(pressure.map(PressureHeader::read));
             }
             Err(error) => error,
         };
@@ -58,8 +58,8 @@ impl Outcome {
         let wait = wait(refusal, now);
         match refusal.status {
             _ if refusal.is_back_pressure() => {
-                let told = refusal.pressure.as_deref().map(Told::read);
-                Self::Refused { wait: wait.unwrap_or(WAIT_DEFAULT), told, error }
+                let pressure = refusal.pressure.as_deref().map(PressureHeader::read);
+                Self::Refused { wait: wait.unwrap_or(WAIT_DEFAULT), pressure, error }
             }
             409 if refusal.type_uri == ProblemKind::IdempotencyKeyInUse.type_uri() => {
                 Self::InUse { wait: wait.unwrap_or(WAIT_DEFAULT), error }
@@ -83,12 +83,12 @@ mod tests {
 
     fn shown(outcome: &Outcome) -> String {
         match outcome {
-            Outcome::Acknowledged(told) => {
-                told.as_ref().map_or("acknowledged".to_owned(), |told| format!("acknowledged: {told}"))
-            }
-            Outcome::Refused { wait, told, .. } => {
-                let told = told.as_ref().map(ToString::to_string).unwrap_or_default();
-                format!("refused {} {told}", wait.as_secs())
+            Outcome::Acknowledged(pressure) => pressure
+                .as_ref()
+                .map_or("acknowledged".to_owned(), |pressure| format!("acknowledged: {pressure}")),
+            Outcome::Refused { wait, pressure, .. } => {
+                let pressure = pressure.as_ref().map(ToString::to_string).unwrap_or_default();
+                format!("refused {} {pressure}", wait.as_secs())
             }
             Outcome::InUse { wait, .. } => format!("in use {}", wait.as_secs()),
             Outcome::Unclear { wait, .. } => format!("unclear {:?}", wait.map(|wait| wait.as_secs())),

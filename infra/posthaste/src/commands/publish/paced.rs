@@ -11,7 +11,6 @@ use serde_json::json;
 
 use super::batches::{Batches, Packing, Source};
 use super::content_type::EVENT;
-use super::door::Door;
 use super::ending::{ManyOfOne, Unfinished};
 use super::events::Events;
 use super::pace::Pace;
@@ -19,6 +18,7 @@ use super::pipe::Pipe;
 use super::progress::{Progress, grouped, summary};
 use super::run::Run;
 use super::stream::{Sending, drive};
+use super::target::Target;
 use crate::cli::{Global, PublishArgs, Rate};
 use crate::commands::InputError;
 use crate::error::CommandError;
@@ -29,7 +29,7 @@ pub(super) fn run(global: &Global, arguments: PublishArgs, rate: Rate) -> Result
         return Err(ManyOfOne { found: content_type.to_owned() }.into());
     }
     let (source, pipe) = open(&arguments.file)?;
-    let door = Door::find(global, &arguments)?;
+    let target = Target::find(global, &arguments)?;
     let pace = arguments.pace;
     let name = pace.run.unwrap_or_else(|| SystemEntropy.uuid().to_string());
     let packing = Packing { events_max: pace.batch, from: pace.from, content_type: arguments.content_type };
@@ -44,11 +44,11 @@ pub(super) fn run(global: &Global, arguments: PublishArgs, rate: Rate) -> Result
         if pipe.is_some() { run.of_pipe() } else { run },
         Batches::of(source, packing),
         pipe.as_ref(),
-        Sending { door, name: name.as_str().into() },
+        Sending { target, name: name.as_str().into() },
         Progress::on_stderr(global.json, began),
     );
     let took = SystemClock.monotonic().saturating_sub(began);
-    let (done, next) = (told(&run, &arguments.topic, &name, took), run.resume_at());
+    let (done, next) = (reply(&run, &arguments.topic, &name, took), run.resume_at());
     let Some(ending) = run.into_ending() else { return Ok(done) };
     let done =
         done.line(format!("event {next} (the first is 0) is the first that is not known to be published"));
@@ -101,7 +101,7 @@ fn open(path: &Path) -> Result<Input, InputError> {
 }
 
 /// The state of the run.
-fn told(run: &Run, topic: &str, name: &str, took: Duration) -> Reply {
+fn reply(run: &Run, topic: &str, name: &str, took: Duration) -> Reply {
     let counts = run.counts();
     let json = json!({ "published": {
         "topic": topic,

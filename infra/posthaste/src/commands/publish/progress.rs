@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::run::{Counts, Run};
-use super::told::Told;
+use super::pressure_header::PressureHeader;
+use super::run::Run;
+use super::step::Counts;
 
 /// Time between two changes of the line on a terminal.
 const TERMINAL_PERIOD: Duration = Duration::from_millis(200);
@@ -81,14 +82,14 @@ fn say(text: &str) {
 fn line(run: &Run, now: Duration) -> String {
     let pause = run.pause(now).map(|(trouble, wait)| (trouble.to_string(), wait));
     let pause = pause.as_ref().map(|(trouble, wait)| (trouble.as_str(), *wait));
-    text(summary(run.counts(), run.per_second(now)), run.told(), pause)
+    text(summary(run.counts(), run.per_second(now)), run.pressure(), pause)
 }
 
 /// `12,300 sent · 400/s · 2 delayed · 1 refused · 3 retried · medium submission-queue, 15 s`, and why and for
 /// how long nothing is sent, where that is a second or more.
-fn text(mut text: String, told: Option<&Told>, pause: Option<(&str, Duration)>) -> String {
-    if let Some(told) = told {
-        let _ = write!(text, " · {told}");
+fn text(mut text: String, pressure: Option<&PressureHeader>, pause: Option<(&str, Duration)>) -> String {
+    if let Some(pressure) = pressure {
+        let _ = write!(text, " · {pressure}");
     }
     if let Some((trouble, wait)) = pause.filter(|(_, wait)| *wait >= Duration::from_secs(1)) {
         // The text may be from outside, and must not steer the terminal.
@@ -150,9 +151,12 @@ mod tests {
 
     #[test]
     fn a_line_says_what_is_scarce_and_why_nothing_is_sent() {
-        let check = |told: Option<&str>, pause: Option<(&str, u64)>, expected: &str| {
+        let check = |pressure: Option<&str>, pause: Option<(&str, u64)>, expected: &str| {
             let pause = pause.map(|(trouble, ms)| (trouble, Duration::from_millis(ms)));
-            assert_eq!(text("5 sent".to_owned(), told.map(Told::read).as_ref(), pause), expected);
+            assert_eq!(
+                text("5 sent".to_owned(), pressure.map(PressureHeader::read).as_ref(), pause),
+                expected
+            );
         };
         let queue = "medium; resource=submission-queue; delay=15";
         check(None, None, "5 sent");

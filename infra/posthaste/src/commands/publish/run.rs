@@ -5,7 +5,6 @@
 //! first event that was not. Events that were taken from a pipe are published before a signal ends the run,
 //! since they cannot be read again.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,9 @@ use super::events::EventsError;
 use super::meter::Meter;
 use super::outcome::Outcome;
 use super::pace::{Pace, REQUESTS_AT_ONCE_MAX, Sent};
-use super::told::Told;
+use super::pressure_header::PressureHeader;
+use super::step::{Counts, Step};
+use super::unacknowledged::{State, Unacknowledged};
 use crate::client::ClientError;
 
 /// Greatest stretch of a wait, as a share of it, so that producers that were refused together do not come
@@ -30,35 +31,6 @@ const BATCHES_MAX: usize = REQUESTS_AT_ONCE_MAX as usize + 1;
 /// wrong, or no server runs there. Long enough for a server that is just starting.
 const FIRST_ANSWER_MAX: Duration = Duration::from_secs(30);
 
-/// The next step of the driver.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// Send this batch, and say how it was answered.
-    Send(Arc<Batch>),
-    /// Read a batch, and say what came.
-    Read,
-    /// Wait for an answer, a batch or a signal, and at most until this time.
-    Wait(Option<Duration>),
-    /// The run is over.
-    Over,
-}
-
-/// Counts of the run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    /// Events that were acknowledged.
-    pub(super) events: u64,
-    /// Requests that were acknowledged.
-    pub(super) requests: u64,
-    /// Answers that the tarpit delayed: acknowledgements that were held back, and requests that were told to
-    /// come again after the delay. The server's `PublishDelayedCount` counts the same.
-    pub(super) delayed: u64,
-    /// Answers that refused a request for back pressure.
-    pub(super) refused: u64,
-    /// Requests that were sent again.
-    pub(super) retried: u64,
-}
-
 /// A run.
 #[derive(Debug)]
 pub(super) struct Run {
@@ -66,8 +38,7 @@ pub(super) struct Run {
     meter: Meter,
     give_up_after: Duration,
     is_pipe: bool,
-    /// Batches that are not acknowledged, by the number of their first event.
-    tasks: BTreeMap<u64, Task>,
+    tasks: Unacknowledged,
     input: Input,
     /// The first event that was not read.
     unread: u64,
@@ -79,26 +50,13 @@ pub(super) struct Run {
     /// True once answers are no longer waited for.
     is_abandoned: bool,
     counts: Counts,
-    told: Option<Told>,
+    pressure: Option<PressureHeader>,
     /// The last reason to send something again.
     trouble: Option<ClientError>,
     /// True once any request was answered.
     is_met: bool,
     /// Time of the last acknowledgement, or of the first request.
     progress_at: Duration,
-}
-
-#[derive(Debug)]
-struct Task {
-    batch: Arc<Batch>,
-    attempts: u32,
-    state: State,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Waiting { not_before: Duration },
-    InFlight { since: Duration },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +74,7 @@ impl Run {
             meter: Meter::default(),
             give_up_after,
             is_pipe: false,
-            tasks: BTreeMap::new(),
+            tasks: Unacknowledged::default(),
             input: Input::Idle,
             unread: from,
             broken: None,
@@ -124,7 +82,7 @@ impl Run {
             closing: None,
             is_abandoned: false,
             counts: Counts::default(),
-            told: None,
+            pressure: None,
             trouble: None,
             is_met: false,
             progress_at: Duration::ZERO,
@@ -143,7 +101,7 @@ impl Run {
             let is_over = self.is_abandoned || self.in_flight() == 0;
             return if is_over { Step::Over } else { Step::Wait(None) };
         }
-        if self.input == Input::Idle && self.tasks.len() < BATCHES_MAX && !self.has_fresh() {
+        if self.input == Input::Idle && self.tasks.len() < BATCHES_MAX && !self.tasks.has_fresh() {
             self.input = Input::Asked;
             return Step::Read;
         }
@@ -159,8 +117,7 @@ impl Run {
         match batch {
             Ok(Some(batch)) => {
                 (self.input, self.unread) = (Input::Idle, batch.end());
-                let state = State::Waiting { not_before: Duration::ZERO };
-                self.tasks.insert(batch.first, Task { batch: Arc::new(batch), attempts: 0, state });
+                self.tasks.add(batch);
             }
             Ok(None) => {}
             Err(error) => self.broken = Some(error),
@@ -176,17 +133,17 @@ impl Run {
         task.state = State::Waiting { not_before: Duration::ZERO };
         self.is_met |= outcome.is_answer();
         match outcome {
-            Outcome::Acknowledged(told) => {
+            Outcome::Acknowledged(pressure) => {
                 self.tasks.remove(&first);
-                self.acknowledged(now, sent, told);
+                self.acknowledged(now, sent, pressure);
             }
-            Outcome::Refused { wait, told, error } => {
+            Outcome::Refused { wait, pressure, error } => {
                 let measured = self.meter.per_second(now);
                 self.pace.pushed_back(sent, now, wait.mul_f64(stretch), measured);
                 let is_delay = matches!(&error, ClientError::Refused(refusal) if refusal.is_delay());
                 self.counts.delayed += u64::from(is_delay);
                 self.counts.refused += u64::from(!is_delay);
-                (self.told, self.trouble) = (told, Some(error));
+                (self.pressure, self.trouble) = (pressure, Some(error));
             }
             Outcome::InUse { wait, error } => {
                 let not_before = now.saturating_add(wait.mul_f64(stretch));
@@ -239,8 +196,8 @@ impl Run {
     }
 
     /// The pressure that the server last named, if any.
-    pub(super) fn told(&self) -> Option<&Told> {
-        self.told.as_ref()
+    pub(super) fn pressure(&self) -> Option<&PressureHeader> {
+        self.pressure.as_ref()
     }
 
     /// The reason why nothing is sent, and until when.
@@ -252,12 +209,12 @@ impl Run {
 
     /// Number of requests on their way.
     pub(super) fn in_flight(&self) -> usize {
-        self.tasks.values().filter(|task| matches!(task.state, State::InFlight { .. })).count()
+        self.tasks.in_flight()
     }
 
     /// The first event that is not known to be published: the place to go on from.
     pub(super) fn resume_at(&self) -> u64 {
-        self.tasks.keys().next().copied().unwrap_or(self.unread)
+        self.tasks.first().unwrap_or(self.unread)
     }
 
     /// Ends the run for a reason of the driver's own. No more answers are waited for.
@@ -271,14 +228,14 @@ impl Run {
         self.ending.filter(|ending| !matches!(ending, Ending::Done))
     }
 
-    fn acknowledged(&mut self, now: Duration, sent: Sent, told: Option<Told>) {
-        let delay = told.as_ref().and_then(Told::delay);
+    fn acknowledged(&mut self, now: Duration, sent: Sent, pressure: Option<PressureHeader>) {
+        let delay = pressure.as_ref().and_then(PressureHeader::delay);
         self.pace.acknowledged(sent, now, delay);
         self.meter.count(now, sent.events);
         self.counts.events += u64::from(sent.events);
         self.counts.requests += 1;
         self.counts.delayed += u64::from(delay.is_some_and(|delay| sent.was_held(now, delay)));
-        (self.progress_at, self.told, self.trouble) = (now, told, None);
+        (self.progress_at, self.pressure, self.trouble) = (now, pressure, None);
     }
 
     fn look_for_an_end(&mut self, now: Duration) {
@@ -304,10 +261,6 @@ impl Run {
         if self.is_met { self.give_up_after } else { self.give_up_after.min(FIRST_ANSWER_MAX) }
     }
 
-    fn has_fresh(&self) -> bool {
-        self.tasks.values().any(|task| task.attempts == 0)
-    }
-
     fn has_room(&self) -> bool {
         self.in_flight() < self.pace.requests_at_once() as usize
     }
@@ -317,26 +270,19 @@ impl Run {
         if !self.has_room() || self.pace.next_at() > now {
             return None;
         }
-        self.waiting().find(|(_, not_before)| *not_before <= now).map(|(first, _)| first)
+        self.tasks.waiting().find(|(_, not_before)| *not_before <= now).map(|(first, _)| first)
     }
 
     /// Time of the next step, if nothing happens before.
     fn wake_at(&self) -> Option<Duration> {
-        let first = self.waiting().map(|(_, not_before)| not_before).min().filter(|_| self.has_room());
+        let first = self.tasks.waiting().map(|(_, not_before)| not_before).min().filter(|_| self.has_room());
         let first = first.map(|not_before| not_before.max(self.pace.next_at()));
         first.into_iter().chain(self.gives_up_at()).min()
     }
 
-    fn waiting(&self) -> impl Iterator<Item = (u64, Duration)> {
-        self.tasks.iter().filter_map(|(first, task)| match task.state {
-            State::Waiting { not_before } => Some((*first, not_before)),
-            State::InFlight { .. } => None,
-        })
-    }
-
     fn send(&mut self, first: u64, now: Duration) -> Step {
         self.meter.begin(now);
-        if self.tasks.values().all(|task| task.attempts == 0) {
+        if self.tasks.is_all_fresh() {
             self.progress_at = now;
         }
         let Some(task) = self.tasks.get_mut(&first) else { return Step::Wait(None) };

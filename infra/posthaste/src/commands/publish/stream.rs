@@ -10,13 +10,14 @@ use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::runtime;
 
 use super::batches::{Batch, Batches, Source};
-use super::door::Door;
 use super::ending::Ending;
 use super::events::EventsError;
 use super::outcome::Outcome;
 use super::pipe::Pipe;
 use super::progress::Progress;
-use super::run::{Run, Step};
+use super::run::Run;
+use super::step::Step;
+use super::target::Target;
 use crate::signals::Signals;
 
 /// Message of a thread.
@@ -42,8 +43,8 @@ impl Drop for Alarm {
 /// The target of the run's requests, and their names.
 #[derive(Debug, Clone)]
 pub(super) struct Sending {
-    /// The topic's door.
-    pub(super) door: Door,
+    /// The topic's endpoint.
+    pub(super) target: Target,
     /// The name of the run.
     pub(super) name: Arc<str>,
 }
@@ -129,9 +130,9 @@ impl Threads {
 
     /// Sends a batch on a thread of its own; the run bounds how many there are.
     fn send(&self, batch: Arc<Batch>) -> std::io::Result<()> {
-        let (alarm, Sending { door, name }) = (Alarm(self.say.clone()), self.sending.clone());
+        let (alarm, Sending { target, name }) = (Alarm(self.say.clone()), self.sending.clone());
         let send = move || {
-            let answer = door.post(&batch.content_type, Some(batch.name(&name)), batch.body.clone());
+            let answer = target.post(&batch.content_type, Some(batch.name(&name)), batch.body.clone());
             let outcome = Outcome::read(answer, SystemClock.now());
             // Without a receiver the run is over.
             let _ = alarm.0.send(Said::Answered { first: batch.first, outcome });

@@ -13,7 +13,7 @@ use crate::output::Reply;
 
 /// Arguments of the command line. The server checks them, because it knows the limits.
 #[derive(Debug, Serialize)]
-pub(super) struct Asked<'a> {
+pub(super) struct RotateRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) overlap: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,7 +24,7 @@ pub(super) fn run(
     session: &Session,
     topic: &str,
     name: &str,
-    asked: &Asked<'_>,
+    asked: &RotateRequest<'_>,
 ) -> Result<Reply, CommandError> {
     let path = ["topics", topic, "subscriptions", name, "rotate-secret"];
     let body = json!(asked).to_string().into_bytes();

@@ -5,6 +5,7 @@ use super::super::batches::Packing;
 use super::super::events::Events;
 use super::*;
 use crate::client::Refusal;
+use std::collections::BTreeMap;
 use ureq::http::HeaderMap;
 use url::Url;
 
@@ -102,13 +103,15 @@ impl<F: Fn(usize, u64) -> Answer> Sim<F> {
             Answer::Ok => Outcome::Acknowledged(None),
             Answer::Held(delay) => {
                 latency += secs(delay);
-                Outcome::Acknowledged(Some(Told::read(&format!("medium; delay={delay}"))))
+                Outcome::Acknowledged(Some(PressureHeader::read(&format!("medium; delay={delay}"))))
             }
             Answer::LetThrough(delay) => {
-                Outcome::Acknowledged(Some(Told::read(&format!("medium; delay={delay}"))))
+                Outcome::Acknowledged(Some(PressureHeader::read(&format!("medium; delay={delay}"))))
             }
-            Answer::Refused(wait) => Outcome::Refused { wait: secs(wait), told: None, error: error(503) },
-            Answer::SentAway(wait) => Outcome::Refused { wait: secs(wait), told: None, error: error(429) },
+            Answer::Refused(wait) => Outcome::Refused { wait: secs(wait), pressure: None, error: error(503) },
+            Answer::SentAway(wait) => {
+                Outcome::Refused { wait: secs(wait), pressure: None, error: error(429) }
+            }
             Answer::InUse(wait) => Outcome::InUse { wait: secs(wait), error: error(409) },
             Answer::Unavailable => Outcome::Unclear { wait: Some(secs(5)), error: error(503) },
             Answer::Lost | Answer::Dropped => Outcome::Unclear { wait: None, error: unreachable() },

@@ -22,27 +22,27 @@ const LEFTOVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A body that comes back when its reader is done with it.
 #[derive(Debug)]
-pub(super) struct Lent {
+pub(super) struct LentBody {
     body: Option<Incoming>,
-    owner: Option<oneshot::Sender<Leftover>>,
+    owner: Option<oneshot::Sender<BodyRest>>,
     was_read: bool,
 }
 
 /// The rest of a body.
 #[derive(Debug)]
-pub(super) struct Leftover {
+pub(super) struct BodyRest {
     body: Incoming,
     /// True once any of it was asked for: until then a client that expects `100 Continue` has not sent it.
     was_read: bool,
 }
 
 /// Lends a body, and returns the way on which it comes back.
-pub(super) fn lend(body: Incoming) -> (Lent, oneshot::Receiver<Leftover>) {
+pub(super) fn lend(body: Incoming) -> (LentBody, oneshot::Receiver<BodyRest>) {
     let (owner, back) = oneshot::channel();
-    (Lent { body: Some(body), owner: Some(owner), was_read: false }, back)
+    (LentBody { body: Some(body), owner: Some(owner), was_read: false }, back)
 }
 
-impl HttpBody for Lent {
+impl HttpBody for LentBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -63,20 +63,20 @@ impl HttpBody for Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for LentBody {
     fn drop(&mut self) {
         let body = self.body.take().filter(|body| !body.is_end_stream());
         if let (Some(body), Some(owner)) = (body, self.owner.take()) {
             // An error means that the connection is gone, and the rest of the body with it.
-            let _ = owner.send(Leftover { body, was_read: self.was_read });
+            let _ = owner.send(BodyRest { body, was_read: self.was_read });
         }
     }
 }
 
 /// Reads the rest of a body while its answer is on the way. The answer says that the connection closes where
 /// the rest is, or may be, too much to read.
-pub(super) fn settle<C: Clock>(left: Leftover, asks_first: bool, response: &mut Response<Body>, clock: &C) {
-    let Leftover { body, was_read } = left;
+pub(super) fn settle<C: Clock>(left: BodyRest, asks_first: bool, response: &mut Response<Body>, clock: &C) {
+    let BodyRest { body, was_read } = left;
     let is_within = body.size_hint().exact().is_some_and(|bytes| bytes <= LEFTOVER_BYTES_MAX);
     // A client that asked before it sends, and was not told to go on, may send its body or its next request.
     let is_unsent = asks_first && !was_read;

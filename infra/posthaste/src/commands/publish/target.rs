@@ -13,10 +13,10 @@ use crate::client::{Answer, Call, Client, ClientError, PUBLISH_TIMEOUT};
 use crate::commands::Session;
 use crate::error::CommandError;
 
-/// The door of one topic. A server that manages topics need not be the one that takes their events: deployed
+/// The endpoint of one topic and its key. A server that manages topics need not be the one that takes their events: deployed
 /// on AWS, each of the two functions has a URL of its own. Clones are cheap.
 #[derive(Debug, Clone)]
-pub(super) struct Door {
+pub(super) struct Target {
     client: Client,
     topic: String,
     /// True if the client's address is the topic's endpoint, and not a server's.
@@ -26,8 +26,8 @@ pub(super) struct Door {
     time_to_live: Option<Duration>,
 }
 
-impl Door {
-    /// The door that these arguments name: the server itself where they hold the topic's key alone (an admin
+impl Target {
+    /// The target that these arguments name: the server itself where they hold the topic's key alone (an admin
     /// key of the environment does not count beside it). Otherwise the server is asked for the endpoint that
     /// the topic is shown with, and for the first of its two keys if none was given.
     pub(super) fn find(global: &Global, arguments: &PublishArgs) -> Result<Self, CommandError> {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn whoever_publishes_waits_longer_than_any_tarpit_may_hold_the_answer() {
-        let door = Door {
+        let target = Target {
             client: Client::new("http://127.0.0.1:1").unwrap(),
             topic: "orders".to_owned(),
             is_endpoint: false,
@@ -95,7 +95,7 @@ mod tests {
             tier: None,
             time_to_live: None,
         };
-        let timeout = door.call("application/json", None, Vec::new()).longest();
+        let timeout = target.call("application/json", None, Vec::new()).longest();
         assert!(timeout > TARPIT_LIMIT, "{timeout:?} for {TARPIT_LIMIT:?}");
     }
 }

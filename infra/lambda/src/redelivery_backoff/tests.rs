@@ -20,7 +20,7 @@ struct Fails(ManualClock, &'static str);
 
 impl BatchHandler for Fails {
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
-        assert_eq!(deadline + RESTING_TIME, self.0.monotonic() + INVOCATION);
+        assert_eq!(deadline + BACKOFF_TIME, self.0.monotonic() + INVOCATION);
         let failed = batch.messages.into_iter().filter(|message| message.body == self.1);
         BatchResponse { failures: failed.map(|message| message.id).collect() }
     }
@@ -29,7 +29,7 @@ impl BatchHandler for Fails {
 struct World {
     clock: ManualClock,
     queue: LocalQueue<ManualClock>,
-    resting: Resting<Fails, Faulty<LocalQueue<ManualClock>>, ManualClock>,
+    resting: RedeliveryBackoff<Fails, Faulty<LocalQueue<ManualClock>>, ManualClock>,
     _folder: tempfile::TempDir,
 }
 
@@ -45,7 +45,7 @@ impl World {
             assert!(queue.send_batch(vec![message]).await.unwrap()[0].is_ok());
         }
         let source = Source::new(URL, Faulty::new(queue.clone(), "queue", plan), VISIBILITY);
-        let resting = Resting::new(Fails(clock.clone(), "bad"), vec![source], clock.clone());
+        let resting = RedeliveryBackoff::new(Fails(clock.clone(), "bad"), vec![source], clock.clone());
         Self { clock, queue, resting, _folder: folder }
     }
 
@@ -101,7 +101,7 @@ async fn a_queue_that_hangs_does_not_keep_the_answer() {
         world.clock.advance_to_next();
     };
     assert_eq!(tokio::join!(world.invoke(batch), ticks), (1, ()));
-    assert_eq!(world.clock.monotonic(), began + RESTING_TIME);
+    assert_eq!(world.clock.monotonic(), began + BACKOFF_TIME);
     assert_eq!(world.visible_after(60).await, 0);
 }
 

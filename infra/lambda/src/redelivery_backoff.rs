@@ -7,7 +7,7 @@
 //! | | what | where |
 //! |---|---|---|
 //! | 5 s | metrics, and the answer's way to Lambda | `posthaste_aws::lambda::ANSWER_MARGIN` |
-//! | 3 s | messages that are handed back get their rest | [`RESTING_TIME`] |
+//! | 3 s | messages that are handed back get their rest | [`BACKOFF_TIME`] |
 //! | 1 s | the drain rate of this process is reported | `posthaste_services::drain::DRAIN_POST_TIMEOUT` |
 //! | 25 s | messages are settled | `posthaste_deliver::SETTLING_TIME` |
 //! | 60 s | the longest attempt | `posthaste_core::model::limits::ATTEMPT_TIMEOUT_MAX` |
@@ -28,7 +28,7 @@ use posthaste_services::DRAIN_POST_TIMEOUT;
 use crate::both_queues::name_of;
 
 /// Longest time for telling the queue to let messages rest. The others wait for the visibility timeout.
-pub const RESTING_TIME: Duration = Duration::from_secs(3);
+pub const BACKOFF_TIME: Duration = Duration::from_secs(3);
 
 /// deliver's timeout, as template.yaml has it.
 const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
@@ -41,7 +41,7 @@ const WAITING_TIME_MIN: Duration = Duration::from_secs(10);
 
 const _: () = assert!(
     ANSWER_MARGIN.as_secs()
-        + RESTING_TIME.as_secs()
+        + BACKOFF_TIME.as_secs()
         + DRAIN_POST_TIMEOUT.as_secs()
         + SETTLING_TIME.as_secs()
         + ATTEMPT_TIMEOUT_MAX.as_secs()
@@ -52,7 +52,7 @@ const _: () = assert!(
 
 /// A handler of messages whose failures rest.
 #[derive(Debug)]
-pub struct Resting<H, Q, C> {
+pub struct RedeliveryBackoff<H, Q, C> {
     handler: H,
     queues: Vec<Source<Q>>,
     clock: C,
@@ -73,7 +73,7 @@ impl<Q> Source<Q> {
     }
 }
 
-impl<H, Q, C> Resting<H, Q, C>
+impl<H, Q, C> RedeliveryBackoff<H, Q, C>
 where
     Q: QueueReceiver,
     C: Clock,
@@ -84,7 +84,7 @@ where
     }
 
     async fn rest(&self, source: &Source<Q>, failed: Vec<(Receipt, u32)>, deadline: Duration) {
-        let left = deadline.saturating_sub(self.clock.monotonic()).min(RESTING_TIME);
+        let left = deadline.saturating_sub(self.clock.monotonic()).min(BACKOFF_TIME);
         let tell = |(receipt, receive_count): (Receipt, u32)| async move {
             source.tell(&receipt, receive_count).await;
         };
@@ -116,7 +116,7 @@ impl<Q: QueueReceiver> Source<Q> {
     }
 }
 
-impl<H, Q, C> BatchHandler for Resting<H, Q, C>
+impl<H, Q, C> BatchHandler for RedeliveryBackoff<H, Q, C>
 where
     H: BatchHandler,
     Q: QueueReceiver + 'static,
@@ -128,7 +128,7 @@ where
             batch.messages.iter().map(|m| (m.id.clone(), m.receipt.clone(), m.receive_count)).collect();
         // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends
         // the depth.
-        let response = Box::pin(self.handler.handle(batch, deadline.saturating_sub(RESTING_TIME))).await;
+        let response = Box::pin(self.handler.handle(batch, deadline.saturating_sub(BACKOFF_TIME))).await;
         let named: HashSet<_> = response.failures.iter().collect();
         let failed = received.into_iter().filter(|(id, ..)| named.contains(id));
         let failed: Vec<_> = failed.map(|(_, receipt, receive_count)| (receipt, receive_count)).collect();

@@ -8,14 +8,14 @@ const DELAY_MAX: Duration = Duration::from_mins(15);
 
 /// `medium; resource=submission-queue; delay=15`, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct PressureHeader {
     level: String,
     resource: Option<String>,
     /// Delay of acknowledgements, in seconds.
     delay_secs: u64,
 }
 
-impl Told {
+impl PressureHeader {
     /// Reads the header. Unknown parts are left out.
     pub(super) fn read(header: &str) -> Self {
         let mut parts = header.split(';').map(str::trim);
@@ -38,7 +38,7 @@ impl Told {
 }
 
 /// For people: `medium submission-queue, 15 s`.
-impl fmt::Display for Told {
+impl fmt::Display for PressureHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.level)?;
         if let Some(resource) = &self.resource {
@@ -58,9 +58,9 @@ mod tests {
     #[test]
     fn the_header_is_read_as_far_as_it_is_known() {
         let check = |header: &str, shown: &str, delay: Option<u64>| {
-            let told = Told::read(header);
+            let pressure = PressureHeader::read(header);
             assert_eq!(
-                (told.to_string().as_str(), told.delay().map(|it| it.as_secs())),
+                (pressure.to_string().as_str(), pressure.delay().map(|it| it.as_secs())),
                 (shown, delay),
                 "{header}"
             );

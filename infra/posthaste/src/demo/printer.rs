@@ -19,12 +19,12 @@ const DEAD_LETTERS: &str = "dead-letters";
 
 /// Prints what happens while it happens.
 #[derive(Debug)]
-pub(super) struct Teller {
+pub(super) struct Printer {
     to_stderr: bool,
     began: Duration,
 }
 
-impl Teller {
+impl Printer {
     /// With `json`, standard output belongs to the summary, and the story goes to standard error.
     pub(super) fn new(json: bool) -> Self {
         Self { to_stderr: json, began: SystemClock.monotonic() }
