@@ -31,7 +31,7 @@ pub(crate) struct Budget<'a> {
 }
 
 impl<'a> Budget<'a> {
-    /// That of a run that must have ended by `deadline`. Once `is_stopped` is set no held delivery is
+    /// The budget of a run that must have ended by `deadline`. Once `is_stopped` is set no held delivery is
     /// released.
     pub(crate) fn until(deadline: Duration, is_stopped: &'a AtomicBool) -> Self {
         Self {
@@ -50,12 +50,12 @@ impl<'a> Budget<'a> {
         Self { begin: now + self.begin.saturating_sub(now) / 2, ..self }
     }
 
-    /// Whether there is time to begin something.
+    /// Tells whether there is time to begin something.
     pub(crate) fn has_time(self, clock: &impl Clock) -> bool {
         clock.monotonic() < self.begin
     }
 
-    /// Whether there is time to begin something that a process which is to end leaves to the next.
+    /// Tells whether there is time to begin something that a process which is to end leaves to the next.
     pub(crate) fn may_begin(self, clock: &impl Clock) -> bool {
         self.has_time(clock) && !self.is_stopped.load(Ordering::Relaxed)
     }

@@ -17,7 +17,7 @@ const LEASE_LENGTH: Duration = Duration::from_secs(90);
 pub(crate) struct Lease {
     etag: ETag,
     holder: String,
-    /// What the last run left.
+    /// The checkpoint of the last run.
     pub(crate) checkpoint: Checkpoint,
 }
 

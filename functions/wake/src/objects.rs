@@ -33,7 +33,7 @@ const WAVE: Pack = Pack {
 pub(crate) enum ReleaseError {
     #[error("failed to read or delete the object")]
     Store(#[source] PortError),
-    /// It holds what was sent as well, which goes once more in the next run, and must not before.
+    /// The object holds what was sent as well, which goes once more in the next run, and must not before.
     #[error("failed to shorten the object")]
     Shorten(#[source] PortError),
     #[error("failed to understand the object")]
@@ -54,9 +54,9 @@ pub(crate) enum ReleaseError {
 /// An object that was read.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// Its key.
+    /// Key of the object.
     pub(crate) key: String,
-    /// Its messages, in order.
+    /// Messages, in order.
     pub(crate) messages: Vec<Bytes>,
     pub(crate) etag: ETag,
 }
@@ -155,8 +155,8 @@ impl<'a, P: Ports> Objects<'a, P> {
 }
 
 impl ReleaseError {
-    /// Whether the object will be no better in a minute. It is then tried again with what was written late:
-    /// if the next lists began at it, they would walk for days past everything that was released since.
+    /// Tells whether the object will be no better in a minute. It is then tried again with what was written
+    /// late: if the next lists began at it, they would walk for days past everything that was released since.
     pub(crate) fn is_lasting(&self) -> bool {
         // A newer program can read what is merely newer.
         match self {
@@ -166,7 +166,7 @@ impl ReleaseError {
         }
     }
 
-    /// Whether the queue did not take something, or not in time: it will not take anything else either.
+    /// Tells whether the queue did not take something, or not in time: it will not take anything else either.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Send { .. } | Self::OutOfTime { .. })
     }

@@ -3,7 +3,7 @@
 use posthaste_ports::Ports;
 use posthaste_services::{FanOut, LinkHealth, Notifier, PressureReader, Registry};
 
-/// What wake needs from outside.
+/// The adapters and services of one wake.
 pub struct WakePorts<P: Ports> {
     /// The delivery queue.
     pub deliveries: P::Queue,

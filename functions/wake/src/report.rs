@@ -2,7 +2,7 @@
 
 use posthaste_ports::PortError;
 
-/// What a run did.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WakeReport {
     /// Objects whose deliveries were all sent.
@@ -23,9 +23,9 @@ pub struct WakeReport {
     pub deleted_subscriptions: usize,
     /// Parked objects that a clock wrote that was ahead, and whose minute was moved nearer.
     pub pulled_in: usize,
-    /// Whether another run was going on.
+    /// True if another run was going on.
     pub was_busy: bool,
-    /// Whether pressure slowed the release of what is parked.
+    /// True if pressure slowed the release of what is parked.
     pub was_slowed: bool,
 }
 

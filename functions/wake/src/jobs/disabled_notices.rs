@@ -59,7 +59,8 @@ impl<'a, P: Ports> DisabledNotices<'a, P> {
                 }
                 Err(error) => {
                     let error = &error as &dyn Error;
-                    tracing::error!(key = %listed.key, error, "no notice of a disabled subscription: its mark cannot be read");
+                    let key = &listed.key;
+                    tracing::error!(%key, error, "mark of a disabled subscription not read, no notice sent");
                 }
             }
             self.store.delete(&listed.key).await?;

@@ -112,7 +112,7 @@ impl<'a, P: Ports> Forced<'a, P> {
 }
 
 impl ForcedRun {
-    /// Whether there may be more to send in this run.
+    /// Tells whether there may be more to send in this run.
     pub(crate) fn is_open(&self) -> bool {
         self.walk.is_open()
     }

@@ -46,7 +46,7 @@ pub(crate) struct ParkedRun<'a> {
     pub(crate) sent: usize,
     /// Objects that are tried again in the next run.
     pub(crate) left: usize,
-    /// Whether pressure slowed it.
+    /// True if pressure slowed it.
     pub(crate) was_slowed: bool,
 }
 

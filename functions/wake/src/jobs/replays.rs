@@ -1,5 +1,5 @@
 //! Replays: dead letters that were asked for go back into the delivery queue, at the rate of each replay.
-//! What may be asked for, and when which event may be sent, is decided in
+//! Rules of what may be asked for, and when which event may be sent, are in
 //! [`posthaste_core::release::replay`].
 
 mod error;

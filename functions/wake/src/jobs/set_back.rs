@@ -111,7 +111,7 @@ impl<'a, P: Ports> SetBack<'a, P> {
         Ok(Page::Through { next_after: page.next_after, left_after })
     }
 
-    /// Whether the object is under its new key. A crash in between leaves it under both.
+    /// Tells whether the object is under its new key. A crash in between leaves it under both.
     async fn move_object(&self, (key, new_key): &Move) -> bool {
         let moved = catch_panic(self.try_move(key, new_key)).await;
         let moved = moved.map_err(ReleaseError::Panicked).flatten();

@@ -38,7 +38,7 @@ pub(crate) struct Temporary<'a, P: Ports> {
 pub(crate) struct TemporaryRun {
     /// The last topic that was looked at; `None` at the start, and when all were.
     pub(crate) swept_to: Option<String>,
-    /// What was deleted.
+    /// Entities that were deleted.
     pub(crate) swept: Swept,
 }
 
@@ -83,7 +83,7 @@ impl<'a, P: Ports> Temporary<'a, P> {
         }
     }
 
-    /// Whether all of the page was looked at. In its order, so that one key says how far a run came.
+    /// Tells whether all of the page was looked at. In its order, so that one key says how far a run came.
     async fn sweep_page(&self, page: Vec<ObjectMeta>, run: &mut TemporaryRun, budget: Budget<'_>) -> bool {
         let sweep = |key: String| async move { (self.sweep_key(&key, budget).await, key) };
         let mut sweeps = stream::iter(page).map(|object| sweep(object.key)).buffered(TOPICS_AT_ONCE);

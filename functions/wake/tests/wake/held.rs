@@ -1,4 +1,5 @@
-//! What is held: in passes, in turn over the subscriptions, with the room there is, and by the state of its link.
+//! What is held: in passes, in turn over the subscriptions, with the room there is, and by the state of its
+//! link.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! Under pressure: what waits goes on, slower where the queue itself is under pressure, and what has expired always goes.
+//! Under pressure: what waits goes on, slower where the queue itself is under pressure, and what has expired
+//! always goes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -55,7 +56,8 @@ fn message(expires_at: Timestamp) -> Bytes {
     render_delivery(&delivery)
 }
 
-/// Puts an object of these messages where they wait since a minute ago: due, or with something that has expired.
+/// Puts an object of these messages where they wait since a minute ago: due, or with something that has
+/// expired.
 async fn wait(world: &World, place: Place, subscription: &str, id: &str, messages: &[Bytes]) -> String {
     let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse(subscription).unwrap());
     let key = match place {

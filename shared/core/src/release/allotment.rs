@@ -37,7 +37,7 @@ pub struct Allotment {
     permission: Permission,
 }
 
-/// Whether a folder has another turn in this run.
+/// True if a folder has another turn in this run.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NextTurn {
     /// It has.
@@ -79,7 +79,7 @@ impl Allotment {
         Self { folder, room, allowed, expired_by, permission }
     }
 
-    /// Whether one delivery goes as a probe.
+    /// Tells whether one delivery goes as a probe.
     pub fn is_probe(&self) -> bool {
         matches!(self.permission.release, Release::Probe(_))
     }

@@ -10,10 +10,10 @@ use crate::stored::layout;
 /// Most keys of a folder that are kept until its turn comes; the others are listed then.
 const KEYS_KEPT_MAX: usize = 50;
 
-/// What is held for one subscription.
+/// The held objects of one subscription.
 #[derive(Debug)]
 pub struct HeldFolder {
-    /// Its name, `topic.subscription`.
+    /// Name of the folder, `topic.subscription`.
     pub name: String,
     /// The next keys, in order.
     pub keys: VecDeque<String>,
@@ -48,12 +48,12 @@ impl HeldFolder {
         Some(name)
     }
 
-    /// Whether nothing is left in it, as far as is known.
+    /// Tells whether nothing is left in it, as far as is known.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.more_after.is_none()
     }
 
-    /// Whether something in it has expired, as far as is known.
+    /// Tells whether something in it has expired, as far as is known.
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.keys.front().map_or(self.more_after.is_some(), |key| is_expired(key, now))
     }
@@ -98,8 +98,8 @@ pub fn rotate(folders: &mut VecDeque<HeldFolder>, turn: u64) {
     folders.rotate_left(usize::try_from(turn % count).unwrap_or(0));
 }
 
-/// Whether the first event of a held object has expired. A key that is none of ours counts as expired, so
-/// that its object is looked at and reported.
+/// Tells whether the first event of a held object has expired. A key that is none of ours counts as expired,
+/// so that its object is looked at and reported.
 fn is_expired(key: &str, now: Timestamp) -> bool {
     layout::held_expiry_minute(key).is_none_or(|minute| minute <= now.minute())
 }

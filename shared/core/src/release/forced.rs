@@ -16,7 +16,7 @@ const LEFT_BEFORE_DUE_MINUTES: u64 = 1;
 /// A subscription whose parked deliveries are to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForcedFolder {
-    /// Its name, `topic.subscription`.
+    /// Name of the folder, `topic.subscription`.
     pub name: String,
     /// The last key that was looked at for it.
     pub after: Option<String>,
@@ -55,7 +55,7 @@ impl ForcedWalk {
         Self { folders, next_after: reached.clone(), reached, end, ..Self::default() }
     }
 
-    /// Whether there may be more to send in this run.
+    /// Tells whether there may be more to send in this run.
     pub fn is_open(&self) -> bool {
         self.end.is_none()
     }
@@ -96,7 +96,7 @@ impl ForcedWalk {
         self.end = Some(End::Left(Some(key)));
     }
 
-    /// Whether everything was looked at.
+    /// Tells whether everything was looked at.
     pub fn is_through(&self) -> bool {
         matches!(self.end, Some(End::Through))
     }
@@ -114,7 +114,7 @@ impl ForcedWalk {
 }
 
 impl ForcedFolder {
-    /// Whether an object is of this subscription, and was not looked at for it.
+    /// Tells whether an object is of this subscription, and was not looked at for it.
     fn asks_for(&self, key: &str) -> bool {
         let is_new = self.after.as_deref().is_none_or(|after| key > after);
         is_new && layout::parked_folder(key) == Some(self.name.as_str())

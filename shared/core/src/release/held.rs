@@ -13,8 +13,8 @@ use crate::model::topic::Status;
 /// So often what goes in a pass doubles; then it is more than a pass has.
 const DOUBLINGS_MAX: u32 = 10;
 
-/// Which of a subscription's held deliveries go. Those whose time is over go whatever it says: deliver gives
-/// them up.
+/// The held deliveries of a subscription that are released. Those whose time is over go whatever it says:
+/// deliver gives them up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
     /// All of them, as fast as passes go.
@@ -30,7 +30,7 @@ pub enum Release {
 /// How an endpoint stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// What becomes of a delivery to it now.
+    /// The treatment of a delivery to it now.
     pub gate: Gate,
     /// Since when it, or its link, has been recovering, if so.
     pub recovering_since: Option<Timestamp>,
@@ -75,14 +75,14 @@ pub fn at_rate(rate: Option<Rate>, batching: Batching) -> usize {
     rate.map_or(usize::MAX, |rate| requests(rate).saturating_mul(events))
 }
 
-/// Whether an endpoint recovered a moment ago: what is held for it begins to go one by one in every run,
-/// because the ramp of its first seconds may be over before wake looks.
+/// Tells whether an endpoint recovered a moment ago: what is held for it begins to go one by one in every
+/// run, because the ramp of its first seconds may be over before wake looks.
 fn is_new(standing: Standing, now: Timestamp) -> bool {
     standing.recovering_since.is_some_and(|since| now < since + RECOVERED_KNOWN_FOR)
 }
 
 impl Standing {
-    /// That of an endpoint that is well, or does not matter.
+    /// The standing of an endpoint that is well, or does not matter.
     pub const WELL: Self = Self { gate: Gate::Open, recovering_since: None, passes: 0 };
 }
 

@@ -57,8 +57,8 @@ impl ParkedWalk {
         self.reached.map(|minute| layout::parked_before(minute.saturating_sub(STEP_BACK_MINUTES)))
     }
 
-    /// Whether what lies before the beginning must be scanned. A time that is further off than any that is
-    /// ever set is from a clock that was ahead.
+    /// Tells whether what lies before the beginning must be scanned. A time that is further off than any that
+    /// is ever set is from a clock that was ahead.
     pub fn is_scan_due(&self) -> bool {
         self.scan_at.is_none_or(|at| at <= self.began || at > self.began + SCAN_EVERY)
     }
@@ -102,13 +102,13 @@ impl ParkedWalk {
     }
 }
 
-/// Whether the minute of a parked object has come. A key that is none of ours counts as due, so that its
-/// object is looked at and reported instead of holding up the list.
+/// Tells whether the minute of a parked object has come. A key that is none of ours counts as due, so that
+/// its object is looked at and reported instead of holding up the list.
 pub fn is_due(key: &str, now: Timestamp) -> bool {
     layout::parked_due_minute(key).is_none_or(|minute| minute <= now.minute())
 }
 
-/// Whether a parked object is released so late that the note which deliver made of its wait is old.
+/// Tells whether a parked object is released so late that the note which deliver made of its wait is old.
 pub fn is_late(key: &str, now: Timestamp) -> bool {
     layout::parked_due_minute(key).is_some_and(|due| now.minute() >= due + LATE_MINUTES)
 }

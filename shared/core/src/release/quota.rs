@@ -11,7 +11,7 @@ pub struct Released {
     pub objects: usize,
     /// Objects that are tried again in the next run.
     pub left: usize,
-    /// Whether the queue did not take something, or not in time.
+    /// True if the queue did not take something, or not in time.
     pub is_refused: bool,
 }
 
@@ -53,7 +53,7 @@ impl Quota {
         Self { max: self.max.minus(released.amount()), ..self }
     }
 
-    /// Whether more may be released after this.
+    /// Tells whether more may be released after this.
     pub fn is_open(self, released: &Released) -> bool {
         !self.after(released).max.is_nothing() && !released.is_refused
     }

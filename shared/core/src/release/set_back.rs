@@ -23,9 +23,9 @@ pub fn later_minute(now: Timestamp) -> u64 {
     now.minute() + SET_BACK_MIN_MINUTES
 }
 
-/// Whether everything that is parked must be scanned, by a run that begins `now` after one that began at
-/// `last`: the clock was set back since, or it is another day. That finds what a clock wrote that was ahead
-/// for less than a minute.
+/// Tells whether everything that is parked must be scanned, by a run that begins `now` after one that began
+/// at `last`: the clock was set back since, or it is another day. That finds what a clock wrote that was
+/// ahead for less than a minute.
 pub fn is_scan_due(last: Timestamp, now: Timestamp) -> bool {
     let is_set_back = last.minute() >= now.minute() + SET_BACK_MIN_MINUTES;
     is_set_back || last.minute() / MINUTES_A_DAY < now.minute() / MINUTES_A_DAY

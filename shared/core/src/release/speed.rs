@@ -31,7 +31,7 @@ pub enum Speed {
     OneObject,
 }
 
-/// Where deliveries wait.
+/// A place where deliveries wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
     /// Under the minute in which they fall due.
@@ -86,8 +86,8 @@ impl Speed {
         }
     }
 
-    /// Whether forced deliveries come before held ones where there is one object for both. In turn, by pairs
-    /// of minutes, so that both come first in minutes in which they are before the parked ones.
+    /// Tells whether forced deliveries come before held ones where there is one object for both. In turn, by
+    /// pairs of minutes, so that both come first in minutes in which they are before the parked ones.
     pub const fn forced_first(minute: u64) -> bool {
         (minute / 2).is_multiple_of(2)
     }
@@ -110,7 +110,7 @@ impl Amount {
     /// One object, of which no more goes than a held one has.
     const ONE_OBJECT: Self = Self { deliveries: HELD_PER_OBJECT_MAX, objects: 1 };
 
-    /// Whether nothing fits.
+    /// Tells whether nothing fits.
     pub const fn is_nothing(self) -> bool {
         self.deliveries == 0 || self.objects == 0
     }

@@ -18,7 +18,7 @@ pub struct WakeLease {
     /// recognizes its own write by them would let both in.
     #[serde(default)]
     pub holder: String,
-    /// What the last run left.
+    /// The checkpoint of the last run.
     #[serde(flatten)]
     pub checkpoint: Checkpoint,
 }

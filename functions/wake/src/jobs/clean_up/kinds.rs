@@ -12,7 +12,7 @@ use posthaste_ports::ObjectMeta;
 
 /// Objects of one kind.
 pub(super) struct Kind {
-    /// What they are, for the log.
+    /// A name for the log.
     pub(super) name: &'static str,
     pub(super) prefix: &'static str,
     /// The minute of the hour in which they are looked for.
@@ -22,13 +22,13 @@ pub(super) struct Kind {
     /// How long they are kept.
     kept: Duration,
     age: Age,
-    /// Whether one that was listed as old, by what it says, is of no use to anybody.
+    /// True, by its content, of one that was listed as old and is of no use any more.
     pub(super) is_over: Option<fn(&[u8], Timestamp) -> bool>,
 }
 
-/// What tells how old an object is.
+/// Source of an object's age.
 enum Age {
-    /// Its key, so that they are listed in the order of their age: this is the first key of one from that
+    /// The key, so that they are listed in the order of their age: this is the first key of one from that
     /// time.
     InKey(fn(Timestamp) -> String),
     /// When it was written.
@@ -75,13 +75,13 @@ pub(super) const KINDS: [Kind; 4] = [
         pages_max: 1000,
         kept: IDEMPOTENCY_KEPT.saturating_add(IDEMPOTENCY_SWEPT_AFTER),
         age: Age::Written,
-        // What cannot be read is over; another may have been claimed anew since it was listed.
+        // What cannot be read is over; another may have been claimed again since it was listed.
         is_over: Some(|bytes, now| IdempotencyRecord::parse(bytes).is_none_or(|key| key.is_forgotten(now))),
     },
 ];
 
 impl Kind {
-    /// What tells the old objects from the others.
+    /// Distinguishes the old objects from the others.
     pub(super) fn is_old(&self, now: Timestamp) -> impl Fn(&ObjectMeta) -> bool + Send + Sync + use<> {
         let kept_ms = u64::try_from(self.kept.as_millis()).unwrap_or(u64::MAX);
         let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(kept_ms));
@@ -95,7 +95,7 @@ impl Kind {
         }
     }
 
-    /// Whether what comes after an object that is kept is kept too.
+    /// Tells whether what comes after an object that is kept is kept too.
     pub(super) fn is_in_order(&self) -> bool {
         matches!(self.age, Age::InKey(_))
     }

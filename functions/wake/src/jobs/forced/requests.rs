@@ -53,16 +53,17 @@ impl<P: Ports> Requests<'_, P> {
                 Ok(true) => self.end(&[request]).await?,
                 Err(error) => {
                     let error = &error as &dyn Error;
-                    tracing::error!(key = %request.key, error, "not forced, the next run looks again for whom it is");
+                    let key = &request.key;
+                    tracing::error!(%key, error, "not forced, the next run looks again for whom it is");
                 }
             }
         }
         Ok(requests)
     }
 
-    /// Whether the subscription that was forced is another one than is there now: what is parked for this one
-    /// waits for its own minute. What waits for one that is gone may go. Before a request is deleted the
-    /// store is read past every cache.
+    /// Tells whether the subscription that was forced is another one than is there now: what is parked for
+    /// this one waits for its own minute. What waits for one that is gone may go. Before a request is deleted
+    /// the store is read past every cache.
     async fn is_of_another(&self, request: &Request) -> Result<bool, RegistryError> {
         let Some((topic, subscription)) = layout::folder_owner(request.name()) else { return Ok(false) };
         let Some(identity) = request.object.identity else { return Ok(false) };

@@ -55,7 +55,8 @@ impl<P: Ports> Folders<'_, P> {
                 }
                 Err(error) => {
                     let error = &error as &dyn Error;
-                    tracing::error!(folder = %folder.name, error, "held deliveries not listed, the next run goes on");
+                    let folder = &folder.name;
+                    tracing::error!(%folder, error, "held deliveries not listed, the next run goes on");
                 }
             }
             if !folder.keys.is_empty() {

@@ -1,5 +1,5 @@
-//! Which of a folder's deliveries may be released now: by the state of its subscription, of the links of its
-//! endpoints, and by its rate. The rules are [`posthaste_core::release::held`]'s.
+//! Permissions: which of a folder's deliveries may be released now, by the state of its subscription, of the
+//! links of its endpoints, and by its rate. The rules are [`posthaste_core::release::held`]'s.
 
 use std::error::Error;
 
@@ -25,14 +25,14 @@ pub(super) struct Permissions<'a, P: Ports> {
 }
 
 impl<P: Ports> Permissions<'_, P> {
-    /// What may be released of a folder: nothing, where that cannot be found out.
+    /// Permission for a folder: nothing, where it cannot be found out.
     pub(super) async fn of(&self, folder: &HeldFolder, now: Timestamp, links: &LinkShares) -> Permission {
         let folder_name = &folder.name;
         match catch_panic(self.find(folder, now, links)).await {
             Ok(Ok(permission)) => return permission,
             Ok(Err(error)) => {
                 let error = &error as &dyn Error;
-                tracing::error!(folder = %folder_name, error, "held deliveries left, their topic cannot be read");
+                tracing::error!(folder = %folder_name, error, "held deliveries left, topic not read");
             }
             Err(_) => tracing::error!(folder = %folder_name, "held deliveries left, it panicked"),
         }
@@ -67,8 +67,8 @@ impl<P: Ports> Permissions<'_, P> {
         Ok(Permission { release, target: Some(target), in_run_max: at_rate(found.rate, found.batching) })
     }
 
-    /// Where deliver would send a subscription's deliveries: to the first of its endpoints that does not have
-    /// them held.
+    /// The target to which deliver would send a subscription's deliveries: to the first of its endpoints that
+    /// does not have them held.
     async fn route(&self, subscription: &Subscription) -> (Target, Gate) {
         for endpoint in subscription.endpoints() {
             let target = Target::on(endpoint.link(), subscription);

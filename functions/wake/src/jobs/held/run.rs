@@ -69,12 +69,13 @@ impl<'a> HeldRun<'a> {
         self.room.take(released.sent);
     }
 
-    /// Whether what has expired goes in the turns of its folder. Under pressure it has gone before them.
+    /// Tells whether what has expired goes in the turns of its folder. Under pressure it has gone before
+    /// them.
     pub(super) fn releases_expired_in_turns(&self) -> bool {
         self.speed == Speed::Full
     }
 
-    /// Whether something may be left to release.
+    /// Tells whether something may be left to release.
     pub(super) fn has_more(&self) -> bool {
         !self.folders.is_empty() || self.forced.is_open()
     }

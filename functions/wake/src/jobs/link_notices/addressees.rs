@@ -36,7 +36,7 @@ pub(super) struct Addressees<'a, P: Ports> {
     pub(super) notices_topic: Option<&'a TopicName>,
 }
 
-/// What a topic has to do with a change.
+/// A topic's part in a change.
 #[derive(Debug)]
 struct Concern {
     /// The change's place among all.

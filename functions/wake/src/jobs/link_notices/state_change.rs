@@ -28,7 +28,7 @@ pub(super) struct Addressed {
     pub(super) change: StateChange,
     /// By folded name, so that none is notified twice.
     pub(super) to: BTreeMap<String, TopicName>,
-    /// Whether it is of a subscription that is not there any more: no topic is notified, and it is forgotten.
+    /// True if it is of a subscription that is not there any more: no topic is notified, and it is forgotten.
     pub(super) is_gone: bool,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn together(changes: &[Addressed]) -> usize {
 
 impl Addressed {
     /// Marks that it was sent; the condition of a subscription that is not there any more is forgotten.
-    /// Whether anything changed.
+    /// Tells whether anything changed.
     pub(super) fn mark(&self, shard: &mut Shard) -> bool {
         if self.is_gone {
             return shard.forget([&self.change.target]);
@@ -90,7 +90,8 @@ impl StateChange {
         match self.news {
             News::Down => {
                 let Condition { failures, last, failing_since, .. } = &self.condition;
-                tracing::warn!(link = %target, %since, %failing_since, failures, last = ?last.outcome, status = last.status, "link down");
+                let (status, last) = (last.status, last.outcome);
+                tracing::warn!(link = %target, %since, %failing_since, failures, ?last, status, "link down");
             }
             News::Up => tracing::info!(link = %target, %since, "link up again"),
         }

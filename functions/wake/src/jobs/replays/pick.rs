@@ -1,4 +1,4 @@
-//! Which events of an object are sent now, and what became of them.
+//! Selection of the events of an object that are sent now, and their results.
 
 use std::error::Error;
 
@@ -18,7 +18,7 @@ pub(super) struct Picked {
     broken: Vec<(usize, String)>,
     /// The place after the last that was looked at.
     end: usize,
-    /// Whether that is the object's end.
+    /// True if that is the object's end.
     is_whole: bool,
 }
 

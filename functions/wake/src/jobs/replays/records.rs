@@ -52,8 +52,9 @@ impl<P: Ports> Records<'_, P> {
         }
         let progress = &job.record.progress;
         tracing::info!(
-            replay = job.record.id, topic = %job.record.topic, subscription = %job.record.subscription, ?state, ?reason,
-            found = progress.found, queued = progress.queued, failed = progress.failed, "a replay turned"
+            replay = job.record.id, topic = %job.record.topic, subscription = %job.record.subscription,
+            ?state, ?reason, found = progress.found, queued = progress.queued, failed = progress.failed,
+            "a replay turned"
         );
         (job.record.state, job.record.reason) = (state, reason);
         self.save(job).await

@@ -52,7 +52,7 @@ struct Walk<'a> {
     budget: Budget<'a>,
 }
 
-/// Whether this run goes on with the replay.
+/// The next step of a replay in this run.
 #[derive(PartialEq, Eq)]
 enum Next {
     Object,
@@ -132,7 +132,7 @@ impl<P: Ports> Walks<'_, P> {
         }
     }
 
-    /// Whether back pressure lets replays through: they are the first that it holds back.
+    /// Tells whether back pressure lets replays through: they are the first that it holds back.
     async fn takes_bulk(&self) -> bool {
         let admitted = self.pressure.admit(Tier::Bulk).await;
         let is_pressed = async || self.pressure.state().await.is_some_and(|it| it.level() != Level::Normal);
@@ -194,7 +194,7 @@ fn fail(progress: &mut ReplayProgress, key: &str, why: String) {
     progress.finish(key);
 }
 
-/// Whether a store will answer no better in a minute.
+/// Tells whether a store will answer no better in a minute.
 fn is_lasting(error: &PortError) -> bool {
     matches!(error.kind, ErrorKind::Denied | ErrorKind::Invalid | ErrorKind::NotFound)
 }

@@ -167,7 +167,8 @@ impl<P: Ports> TopicSweep<'_, P> {
         let topic = &record.name;
         self.store.put(&layout::topic(topic), record.render(), PutCondition::IfMatch(etag)).await?;
         for name in &names {
-            tracing::info!(%topic, subscription = %name, "subscription deleted: its time was over, or it was idle");
+            let subscription = name;
+            tracing::info!(%topic, %subscription, "subscription deleted: its time was over, or it was idle");
             // The note of a subscription that is created again is written again.
             let _ = self.store.delete(&layout::subscription_activity(topic, name)).await;
         }

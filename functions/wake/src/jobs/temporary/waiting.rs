@@ -1,4 +1,4 @@
-//! Whether events of a subscription wait in the object store. What is held lies by subscription; what is
+//! Events that wait for a subscription in the object store. What is held lies by subscription; what is
 //! parked lies by minute, so its owners are looked for once in a run, and only where a subscription is idle
 //! by its notes.
 
@@ -39,7 +39,7 @@ impl<'a, P: Ports> Waiting<'a, P> {
         Self { store, parked_from, parked: Mutex::default() }
     }
 
-    /// Whether something is held or parked for a subscription.
+    /// Tells whether something is held or parked for a subscription.
     pub(super) async fn is_for(
         &self,
         topic: &TopicName,
@@ -61,7 +61,7 @@ impl<'a, P: Ports> Waiting<'a, P> {
         Ok(is_parked)
     }
 
-    /// Whether an object lies under this prefix. A page may be empty and yet not the last.
+    /// Tells whether an object lies under this prefix. A page may be empty and yet not the last.
     async fn has_any(&self, prefix: &str) -> Result<bool, PortError> {
         let mut after = None;
         loop {
