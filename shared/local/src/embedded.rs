@@ -11,126 +11,48 @@ mod damage;
 mod disk;
 mod engine;
 mod failure;
+mod folder;
 mod gauges;
 mod inbox;
 mod index;
 mod lock;
+mod open_error;
+mod options;
 mod queue;
+mod queue_state;
 mod record;
 mod scan;
+mod shared;
 mod store;
+mod tables;
 mod unwritten;
 mod versions;
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
-use posthaste_core::model::limits::{MAX_RECEIVE_COUNT, SQS_IN_FLIGHT_MAX};
-use posthaste_core::pressure::BatchPointSettings;
-use posthaste_ports::validate::RECEIVE_WAIT_MAX;
 use posthaste_ports::{Clock, Entropy, Evict, Evicted, QueueName};
-use tokio::sync::{Notify, watch};
 
 use bodies::Bodies;
 pub use check::{CheckReport, check};
 use commit::Committer;
 use disk::{Disk, FolderDisk};
-use engine::{Engine, EngineError};
+use engine::Engine;
+use failure::EngineError;
 use gauges::Counters;
 pub use gauges::Gauges;
 use inbox::Inbox;
-use index::{Now, QueueIndex};
 use lock::FolderLock;
+pub use open_error::OpenError;
+pub use options::LocalOptions;
 pub use queue::LocalQueue;
+use queue_state::QueueState;
+use record::QUEUES;
+use shared::{Handle, Shared, now_of};
 pub use store::StateStore;
 use versions::Versions;
 
 use crate::private;
-
-/// Names the lock file inside the data folder.
-const LOCK_FILE: &str = "lock";
-
-/// Names the engine's file inside the data folder.
-const ENGINE_FILE: &str = "posthaste.redb";
-
-/// All queues, in the order of their numbers on disk.
-const QUEUES: [QueueName; 3] = [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive];
-
-/// What can be set about the embedded store.
-#[derive(Debug, Clone)]
-pub struct LocalOptions {
-    /// How often a message may be received before it moves to the redrive queue.
-    pub max_receive_count: u32,
-    /// Most messages of the delivery queue in flight at once. One group never takes the last free ones: it gets
-    /// another only while it has fewer in flight than are free.
-    pub deliveries_in_flight_max: usize,
-    /// Bytes of recently sent bodies kept in memory, so that the healthy path does not read the engine.
-    pub body_cache_bytes: usize,
-    /// Bytes of pages the engine keeps in memory.
-    pub engine_cache_bytes: usize,
-    /// Sends are refused as `Full` while less than this is free on the device and in the store's own file. The rest
-    /// is kept for what empties the queues: acknowledgements, replacements and state.
-    pub disk_reserve_bytes: u64,
-    /// How batch points are counted.
-    pub batch_points: BatchPointSettings,
-}
-
-impl Default for LocalOptions {
-    fn default() -> Self {
-        Self {
-            max_receive_count: MAX_RECEIVE_COUNT,
-            deliveries_in_flight_max: 1000,
-            body_cache_bytes: 64 << 20,
-            engine_cache_bytes: 64 << 20,
-            disk_reserve_bytes: 32 << 20,
-            batch_points: BatchPointSettings::default(),
-        }
-    }
-}
-
-/// Why a data folder could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The folder or its lock file cannot be made or opened.
-    #[error("the data folder {path} cannot be used")]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// Another process has the folder open.
-    #[error("the data folder {path} is open in another posthaste{}", in_process(*pid))]
-    Locked {
-        /// The folder.
-        path: PathBuf,
-        /// The other process, where it could be read from the lock file.
-        pid: Option<u32>,
-    },
-    /// The engine's file cannot be opened or read.
-    #[error("the store {} cannot be opened and is left where it is: {advice}", file.display())]
-    Engine {
-        /// The file.
-        file: PathBuf,
-        /// What to do.
-        advice: &'static str,
-        /// Why.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-}
-
-impl OpenError {
-    fn of(dir: &Path, source: EngineError) -> Self {
-        Self::Engine { file: dir.join(ENGINE_FILE), advice: source.advice(), source: Box::new(source) }
-    }
-}
-
-fn in_process(pid: Option<u32>) -> String {
-    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
-}
 
 /// The embedded store of one data folder. Clones, queues and the state store share it.
 ///
@@ -173,7 +95,7 @@ impl<C: Clock> Local<C> {
         entropy: &impl Entropy,
     ) -> Result<Self, EngineError> {
         let (engine, begin) = Engine::open(disk, options.engine_cache_bytes, new_folder_id(entropy))?;
-        let queues = QUEUES.map(|name| Queue::new(name, options));
+        let queues = QUEUES.map(|name| QueueState::new(name, options));
         let now = clock.now();
         let visit = |sequence, header: Option<record::Header<'_>>| match header {
             Some(header) => queues[usize::from(record::number_of(header.queue))].lock().insert(
@@ -190,7 +112,7 @@ impl<C: Clock> Local<C> {
             engine,
             folder_id: begin.folder_id,
             // Receipts name the opening they come from: receive counts start again with each.
-            opening: begin.first_sequence >> engine::SEQUENCES_PER_OPENING_BITS,
+            opening: begin.first_sequence >> tables::SEQUENCES_PER_OPENING_BITS,
             inbox: Inbox::new(),
             queues,
             bodies: Mutex::new(Bodies::new(options.body_cache_bytes)),
@@ -246,98 +168,6 @@ fn new_folder_id(entropy: &impl Entropy) -> u64 {
     let mut id = [0; 8];
     entropy.fill(&mut id);
     u64::from_le_bytes(id)
-}
-
-fn now_of(clock: &impl Clock) -> Now {
-    // In this order: time that passes in between must not look as if the clock had been set back.
-    let monotonic = clock.monotonic();
-    Now { wall: clock.now(), monotonic }
-}
-
-/// What all users of a store hold; dropping the last one ends the commit thread.
-#[derive(Debug)]
-struct Handle {
-    shared: Arc<Shared>,
-    ended: watch::Receiver<()>,
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.shared.inbox.close();
-    }
-}
-
-/// What the callers and the commit thread share.
-struct Shared {
-    engine: Engine,
-    folder_id: u64,
-    opening: u64,
-    inbox: Inbox,
-    queues: [Queue; 3],
-    bodies: Mutex<Bodies>,
-    versions: Versions,
-    counters: Arc<Counters>,
-    now: Box<dyn Fn() -> Now + Send + Sync>,
-    disk_reserve_bytes: u64,
-}
-
-impl Shared {
-    fn queue(&self, name: QueueName) -> &Queue {
-        &self.queues[usize::from(record::number_of(name))]
-    }
-
-    fn bodies(&self) -> MutexGuard<'_, Bodies> {
-        // Nothing panics while it holds the lock.
-        self.bodies.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("opening", &self.opening).finish_non_exhaustive()
-    }
-}
-
-/// The memory of one queue, and who waits for a change of it.
-struct Queue {
-    index: Mutex<QueueIndex>,
-    changed: Notify,
-}
-
-impl Queue {
-    fn new(name: QueueName, options: &LocalOptions) -> Self {
-        let in_flight_max = match name {
-            QueueName::Deliveries => options.deliveries_in_flight_max,
-            _ => usize::try_from(SQS_IN_FLIGHT_MAX).unwrap_or(usize::MAX),
-        };
-        let receives_max = match name {
-            QueueName::Redrive => u32::MAX,
-            _ => options.max_receive_count,
-        };
-        Self { index: Mutex::new(QueueIndex::new(in_flight_max, receives_max)), changed: Notify::new() }
-    }
-
-    /// Changes the index, and wakes who waits for what the change brings: one receiver for visible messages, which
-    /// passes it on if it leaves some, and all for an end of a delay that is sooner than the one they sleep until.
-    fn update<R>(&self, now: Now, change: impl FnOnce(&mut QueueIndex) -> R) -> R {
-        let mut index = self.lock();
-        let before = index.until_next(now).unwrap_or(RECEIVE_WAIT_MAX);
-        let result = change(&mut index);
-        let (has_next, after) = (index.has_next(), index.until_next(now));
-        drop(index);
-        if has_next {
-            self.changed.notify_one();
-        }
-        if after.is_some_and(|after| after < before) {
-            self.changed.notify_waiters();
-        }
-        result
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueueIndex> {
-        // Nothing panics while it holds the lock.
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[cfg(test)]

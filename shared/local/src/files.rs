@@ -21,10 +21,8 @@ use sha2::{Digest, Sha256};
 
 use self::disk::Temporary;
 use self::folders::Folders;
+use self::listing::HIDDEN_PREFIX;
 use crate::private;
-
-/// Names that begin so are the store's own: no key has such a segment and no listing shows one.
-const HIDDEN_PREFIX: &str = ".posthaste-";
 
 /// Where objects are written before they are moved into place; on the same file system, emptied at start.
 const TEMPORARY_FOLDER: &str = ".posthaste-tmp";

@@ -5,15 +5,16 @@ use std::path::Path;
 
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
-use super::damage::guarded;
-use super::engine::{
-    EngineError, MESSAGES, OBJECT_BYTES, OBJECTS, ObjectFacts, begin_opening, failed, on_backend,
-};
+use super::damage::catch_panic;
+use super::engine::{begin_opening, on_backend};
+use super::failure::{EngineError, failed};
+use super::folder::ENGINE_FILE;
+use super::open_error::OpenError;
 use super::record::{self, Header};
-use super::scan::{scan, vet};
+use super::scan::{scan, validate};
 use super::store::is_as_written;
+use super::tables::{MESSAGES, OBJECT_BYTES, OBJECTS, ObjectFacts};
 use super::unwritten::Unwritten;
-use super::{ENGINE_FILE, OpenError};
 
 /// Most damages that are named one by one.
 const NAMED_MAX: usize = 1000;
@@ -70,7 +71,7 @@ pub fn check(dir: &Path) -> Result<CheckReport, OpenError> {
         report.damaged("the store: the file is empty".to_owned());
         return Ok(report);
     }
-    if let Err(error) = guarded(|| check_file(file, &mut report)) {
+    if let Err(error) = catch_panic(|| check_file(file, &mut report)) {
         report.failed("the store", &error);
     }
     Ok(report)
@@ -79,11 +80,11 @@ pub fn check(dir: &Path) -> Result<CheckReport, OpenError> {
 fn check_file(file: File, report: &mut CheckReport) -> Result<(), EngineError> {
     let backend = Unwritten::new(file).map_err(EngineError::Disk)?;
     let mut database = on_backend(Box::new(backend), CACHE_BYTES, &std::sync::Arc::default())?;
-    vet(&database)?;
+    validate(&database)?;
     // As a start does it, but in memory alone; a folder of an older version gets its new table.
     let begin = begin_opening(&database, 0)?;
     read_all(&database, begin.first_sequence, report)?;
-    match guarded(|| database.check_integrity().map_err(failed)) {
+    match catch_panic(|| database.check_integrity().map_err(failed)) {
         Ok(true) => {}
         Ok(false) => report.damaged("the store: its pages and its list of free pages disagree".to_owned()),
         Err(error) => report.failed("the store's pages", &error),
@@ -93,14 +94,14 @@ fn check_file(file: File, report: &mut CheckReport) -> Result<(), EngineError> {
 
 fn read_all(database: &Database, next: u64, report: &mut CheckReport) -> Result<(), EngineError> {
     let transaction = database.begin_read().map_err(failed)?;
-    if let Err(error) = guarded(|| scan(&transaction, next, |_, _| {}).map(drop)) {
+    if let Err(error) = catch_panic(|| scan(&transaction, next, |_, _| {}).map(drop)) {
         report.failed("the store", &error);
     }
-    if let Err(error) = guarded(|| read_messages(&transaction, report)) {
+    if let Err(error) = catch_panic(|| read_messages(&transaction, report)) {
         let doing = format!("the messages after the first {}", report.messages);
         report.failed(&doing, &error);
     }
-    if let Err(error) = guarded(|| read_objects(&transaction, report)) {
+    if let Err(error) = catch_panic(|| read_objects(&transaction, report)) {
         let doing = format!("the objects after the first {}", report.objects);
         report.failed(&doing, &error);
     }
@@ -126,7 +127,7 @@ fn read_objects(transaction: &ReadTransaction, report: &mut CheckReport) -> Resu
         let (key, facts) = row.map_err(failed)?;
         let (key, facts) = (key.value(), ObjectFacts::from(facts.value()));
         report.objects += 1;
-        let is_whole = guarded(|| match contents.get(key).map_err(failed)? {
+        let is_whole = catch_panic(|| match contents.get(key).map_err(failed)? {
             Some(bytes) => is_as_written(transaction, key, facts, bytes.value()),
             None => Ok(false),
         });

@@ -9,10 +9,11 @@ use posthaste_core::stored::layout::PAYLOADS;
 use posthaste_ports::ErrorKind;
 use tokio::sync::watch;
 
-use super::Shared;
-use super::engine::{Begin, EngineError};
+use super::engine::Begin;
+use super::failure::EngineError;
 use super::inbox::{Batch, Done, Failed, Job, Work};
 use super::lock::FolderLock;
+use super::shared::Shared;
 
 /// Most commits of one batch that may end by damage before the rest of it is given up: each costs an opening of the
 /// file.

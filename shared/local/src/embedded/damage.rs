@@ -7,8 +7,8 @@ use bytes::Bytes;
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::QueueName;
 
-use super::Queue;
-use super::engine::EngineError;
+use super::failure::EngineError;
+use super::queue_state::QueueState;
 use super::record::number_of;
 
 /// Stands before a damaged record where it is kept. No message begins so, so nothing takes it for one.
@@ -16,7 +16,7 @@ const NOTE: &str =
     "posthaste: this message was damaged on disk and not sent; its record follows byte for byte\n";
 
 /// Runs what reads or writes the engine's file. In places the engine panics on a damaged page.
-pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
+pub(super) fn catch_panic<T>(work: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(EngineError::Panicked(text_of(&*panic))))
 }
 
@@ -26,7 +26,7 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
 }
 
 /// Puts a damaged message where it is kept as it is, instead of where it would be sent from.
-pub(super) fn set_aside(queues: &[Queue; 3], sequence: u64, now: Timestamp) {
+pub(super) fn set_aside(queues: &[QueueState; 3], sequence: u64, now: Timestamp) {
     tracing::error!(sequence, "a message is damaged on disk: it is not sent but kept as a dead letter");
     let redrive = usize::from(number_of(QueueName::Redrive));
     queues[redrive].lock().insert(sequence, "", Timestamp::EPOCH, now);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 
-use super::ENGINE_FILE;
+use super::folder::ENGINE_FILE;
 use crate::private;
 
 /// Names the engine's file while a new folder is made.

@@ -4,50 +4,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use posthaste_core::model::time::Timestamp;
-use redb::{
-    Database, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
-    WriteTransaction,
-};
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend, WriteTransaction};
 
 use super::bodies::Content;
-use super::damage::guarded;
+use super::damage::catch_panic;
 use super::disk::{AnyBackend, Disk, FolderDisk};
-pub(super) use super::failure::{EngineError, failed};
+use super::failure::{EngineError, failed};
 use super::record::Header;
-use super::scan::vet;
-
-/// Messages of all queues by sequence number: [`Header`] and body.
-pub(super) const MESSAGES: TableDefinition<u64, &[u8]> = TableDefinition::new("messages");
-
-/// The state objects' version, time of writing in milliseconds, and size. Apart from their bytes, so that a listing
-/// does not read those.
-pub(super) const OBJECTS: TableDefinition<&str, (u64, u64, u64)> = TableDefinition::new("objects");
-
-/// The state objects' bytes.
-pub(super) const OBJECT_BYTES: TableDefinition<&str, &[u8]> = TableDefinition::new("object_bytes");
-
-/// For each state object the version that was written last by a program that knows digests, and the CRC-32 of its key
-/// and bytes. It says nothing of an object that has another version by now.
-pub(super) const OBJECT_DIGESTS: TableDefinition<&str, (u64, u32)> = TableDefinition::new("object_digests");
-
-/// Numbers about the folder itself.
-pub(super) const FOLDER: TableDefinition<&str, u64> = TableDefinition::new("folder");
-
-pub(super) const FORMAT: &str = "format";
-const FOLDER_ID: &str = "id";
-const NEXT_SEQUENCE: &str = "next_sequence";
-/// Counts commits, so that after a failed one it can be told whether it took effect.
-pub(super) const COMMIT: &str = "commit";
-
-/// The layout this code reads and writes.
-///
-/// 2: records and objects carry digests. What has none was written by version 1.
-pub(super) const FORMAT_VERSION: u64 = 2;
-
-/// Every opening takes 2^40 sequence numbers, so that no number comes twice: enough for 317 days at 40,000 messages
-/// a second, and for 16 million openings.
-pub(super) const SEQUENCES_PER_OPENING_BITS: u32 = 40;
+use super::scan::validate;
+use super::tables::{
+    COMMIT, FOLDER, FOLDER_ID, FORMAT, FORMAT_VERSION, MESSAGES, NEXT_SEQUENCE, OBJECT_BYTES, OBJECT_DIGESTS,
+    OBJECTS, SEQUENCES_PER_OPENING_BITS,
+};
 
 /// Where an opening begins to count.
 #[derive(Debug, Clone, Copy)]
@@ -85,13 +53,13 @@ impl Engine {
         new_folder_id: u64,
     ) -> Result<(Self, Begin), EngineError> {
         let syncs = Arc::default();
-        let (database, begin) = guarded(|| {
+        let (database, begin) = catch_panic(|| {
             let backend = disk.open().map_err(EngineError::Disk)?;
             // Only a disk of a test can be empty here.
             let is_new = backend.len().map_err(EngineError::Disk)? == 0;
             let database = on_backend(backend, cache_bytes, &syncs)?;
             if !is_new {
-                vet(&database)?;
+                validate(&database)?;
             }
             let begin = begin_opening(&database, new_folder_id)?;
             Ok((database, begin))
@@ -104,7 +72,7 @@ impl Engine {
     pub(super) fn make(disk: &FolderDisk, folder_id: u64) -> Result<(), EngineError> {
         /// Enough for what a new file holds.
         const CACHE_BYTES: usize = 1 << 20;
-        guarded(|| {
+        catch_panic(|| {
             let backend = disk.begin().map_err(EngineError::Disk)?;
             let database = on_backend(backend, CACHE_BYTES, &Arc::default())?;
             begin_opening(&database, folder_id).map(drop)
@@ -133,7 +101,7 @@ impl Engine {
         &self,
         read: impl FnOnce(&ReadTransaction) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
-        let result = guarded(|| {
+        let result = catch_panic(|| {
             let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
             let transaction = database.as_ref().ok_or(EngineError::Closed)?.begin_read().map_err(failed)?;
             drop(database);
@@ -164,7 +132,7 @@ impl Engine {
     /// the last commit that took effect.
     pub(super) fn reopen(&self) -> Result<u64, EngineError> {
         self.close();
-        let (database, commit) = guarded(|| {
+        let (database, commit) = catch_panic(|| {
             let backend = self.disk.open().map_err(EngineError::Disk)?;
             let database = on_backend(backend, self.cache_bytes, &self.syncs)?;
             let folder = database.begin_read().map_err(failed)?.open_table(FOLDER).map_err(failed)?;
@@ -185,7 +153,7 @@ impl Engine {
     /// Closes the file; everything fails from now on.
     pub(super) fn close(&self) {
         let database = self.database.write().unwrap_or_else(PoisonError::into_inner).take();
-        let closed = guarded(|| {
+        let closed = catch_panic(|| {
             drop(database);
             Ok(())
         });
@@ -241,18 +209,4 @@ pub(super) fn begin_opening(database: &Database, new_folder_id: u64) -> Result<B
     transaction.open_table(OBJECT_DIGESTS).map_err(failed)?;
     transaction.commit().map_err(failed)?;
     Ok(begin)
-}
-
-/// An object's version, time of writing and size, as [`OBJECTS`] keeps them.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ObjectFacts {
-    pub(super) version: u64,
-    pub(super) modified_at: Timestamp,
-    pub(super) bytes: u64,
-}
-
-impl From<(u64, u64, u64)> for ObjectFacts {
-    fn from((version, modified_ms, bytes): (u64, u64, u64)) -> Self {
-        Self { version, modified_at: Timestamp::from_millis(modified_ms), bytes }
-    }
 }

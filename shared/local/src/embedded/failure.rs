@@ -4,7 +4,7 @@ use std::io;
 
 use posthaste_ports::ErrorKind;
 
-use super::engine::FORMAT_VERSION;
+use super::tables::FORMAT_VERSION;
 
 /// Why the engine could not do something.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{ErrorKind, PutCondition, QueueName};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::engine::EngineError;
+use super::failure::EngineError;
 
 /// Most bytes of jobs that wait; further callers wait to get in.
 const WAITING_KIB_MAX: u32 = 256 * 1024;

@@ -4,7 +4,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 
-use super::{ENGINE_FILE, LOCK_FILE, OpenError};
+use super::folder::{ENGINE_FILE, LOCK_FILE};
+use super::open_error::OpenError;
 use crate::private;
 
 /// The locks, held until this is dropped.

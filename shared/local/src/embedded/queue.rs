@@ -16,8 +16,9 @@ use posthaste_ports::{
 
 use super::inbox::{NewMessage, Work};
 use super::index::{ChangeRefused, Now, Received};
+use super::queue_state::QueueState;
+use super::shared::{Handle, Shared, now_of};
 use super::store::answer;
-use super::{Handle, Queue, Shared, now_of};
 
 /// Longest time a message is hidden in all since it was received.
 const HIDDEN_MAX: Duration = Duration::from_secs(SQS_VISIBILITY_SECS_MAX as u64);
@@ -45,7 +46,7 @@ impl<C: Clock> LocalQueue<C> {
         &self.handle.shared
     }
 
-    fn queue(&self) -> &Queue {
+    fn queue(&self) -> &QueueState {
         self.shared().queue(self.name)
     }
 
@@ -85,13 +86,13 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
         const DOING: &str = "send messages";
         validate::batch(&entries).map_err(|refusal| refusal.at(DOING))?;
         let now = self.now();
-        let vetted =
+        let checks =
             entries.iter().map(|entry| validate::message(entry).map_err(|refusal| refusal.at(DOING)));
-        let vetted: Vec<Result<(), PortError>> = vetted.collect();
-        let good = entries.into_iter().zip(&vetted).filter(|(_, vetted)| vetted.is_ok());
+        let checks: Vec<Result<(), PortError>> = checks.collect();
+        let good = entries.into_iter().zip(&checks).filter(|(_, check)| check.is_ok());
         let messages: Vec<_> = good.map(|(entry, _)| new_message(self.name, entry, now)).collect();
         if messages.is_empty() {
-            return Ok(vetted
+            return Ok(checks
                 .into_iter()
                 .map(|refused| refused.map(|()| MessageId(String::new())))
                 .collect());
@@ -101,14 +102,13 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
             sequence += 1;
             text::message_id(self.shared().folder_id, sequence - 1)
         };
-        Ok(vetted.into_iter().map(|vetted| vetted.map(&mut next_id)).collect())
+        Ok(checks.into_iter().map(|check| check.map(&mut next_id)).collect())
     }
 }
 
 impl<C: Clock> QueueReceiver for LocalQueue<C> {
     async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
-        validate::receive(&request).map_err(|refusal| refusal.at(receive::DOING))?;
-        self.receive_until(request).await
+        self.long_poll(request).await
     }
 
     async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {

@@ -3,7 +3,8 @@
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::QueueName;
 
-use super::QUEUES;
+/// All queues, in the order of their numbers on disk.
+pub(super) const QUEUES: [QueueName; 3] = [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive];
 
 /// The layout this code writes.
 const VERSION: u8 = 2;

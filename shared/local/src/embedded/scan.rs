@@ -6,15 +6,16 @@ use redb::{
     Database, Range, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableHandle,
 };
 
-use super::engine::{EngineError, FOLDER, FORMAT, MESSAGES, OBJECT_DIGESTS, OBJECTS, ObjectFacts, failed};
+use super::failure::{EngineError, failed};
 use super::record::Header;
+use super::tables::{FOLDER, FORMAT, MESSAGES, OBJECT_DIGESTS, OBJECTS, ObjectFacts};
 
 /// The first format whose objects have digests, and the table that holds them.
 const FORMAT_WITH_DIGESTS: u64 = 2;
 const DIGESTS: &str = "object_digests";
 
 /// Refuses a file that another program made, or of which a table is gone: the engine would make a new one.
-pub(super) fn vet(database: &Database) -> Result<(), EngineError> {
+pub(super) fn validate(database: &Database) -> Result<(), EngineError> {
     let transaction = database.begin_read().map_err(failed)?;
     let tables = transaction.list_tables().map_err(failed)?;
     let names: Vec<String> = tables.map(|table| table.name().to_owned()).collect();

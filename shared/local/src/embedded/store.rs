@@ -11,13 +11,14 @@ use posthaste_ports::validate;
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition, Revalidated,
 };
-
 use redb::ReadTransaction;
 
-use super::Handle;
-use super::engine::{Engine, EngineError, OBJECT_BYTES, OBJECT_DIGESTS, OBJECTS, ObjectFacts, failed};
+use super::engine::Engine;
+use super::failure::{EngineError, failed};
 use super::inbox::{Done, Failed, Work};
 use super::record;
+use super::shared::Handle;
+use super::tables::{OBJECT_BYTES, OBJECT_DIGESTS, OBJECTS, ObjectFacts};
 
 /// Largest state object. State objects are small; parked ones are gathered to 4 MiB.
 const OBJECT_BYTES_MAX: usize = 256 << 20;

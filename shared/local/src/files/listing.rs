@@ -9,7 +9,10 @@ use std::time::SystemTime;
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{ListPage, ObjectMeta, validate};
 
-use super::{HIDDEN_PREFIX, disk};
+use super::disk;
+
+/// Names that begin so are the store's own: no key has such a segment and no listing shows one.
+pub(super) const HIDDEN_PREFIX: &str = ".posthaste-";
 
 /// The first `max` objects whose keys start with `prefix` and are greater than `after`.
 pub(super) fn page(root: &Path, prefix: &str, after: &str, max: usize) -> io::Result<ListPage> {

@@ -6,7 +6,7 @@ use posthaste_ports::QueueName;
 use super::Committer;
 use crate::embedded::bodies::{Bodies, Content};
 use crate::embedded::inbox::{Done, NewMessage, Work};
-use crate::embedded::{QUEUES, record};
+use crate::embedded::record::{self, QUEUES};
 
 /// A message that one of the queues now holds.
 struct Arrival {

@@ -4,13 +4,12 @@ use posthaste_ports::{ErrorKind, PutCondition, QueueName};
 use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::{Committer, Outcome};
-use crate::embedded::damage::guarded;
-use crate::embedded::engine::{
-    COMMIT, EngineError, FOLDER, MESSAGES, OBJECT_BYTES, OBJECT_DIGESTS, OBJECTS, ObjectFacts, failed,
-};
+use crate::embedded::damage::catch_panic;
+use crate::embedded::failure::{EngineError, failed};
 use crate::embedded::inbox::{Batch, Failed, NewMessage, Work};
 use crate::embedded::record::{self, Header};
 use crate::embedded::store::version_of;
+use crate::embedded::tables::{COMMIT, FOLDER, MESSAGES, OBJECT_BYTES, OBJECT_DIGESTS, OBJECTS, ObjectFacts};
 
 type Messages<'t> = Table<'t, u64, &'static [u8]>;
 
@@ -19,7 +18,7 @@ impl Committer {
     /// that the transaction took effect all the same.
     pub(super) fn write(&mut self, batch: &Batch) -> Result<Vec<Outcome>, (EngineError, Vec<Outcome>)> {
         let mut outcomes = Vec::with_capacity(batch.jobs.len());
-        match guarded(|| self.try_write(batch, &mut outcomes)) {
+        match catch_panic(|| self.try_write(batch, &mut outcomes)) {
             Ok(()) => Ok(outcomes),
             Err(error) => Err((error, outcomes)),
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::model::time::Timestamp;
-use posthaste_ports::{Clock, ErrorKind, PortError, QueueName, ReceiveRequest, ReceivedMessage};
+use posthaste_ports::{Clock, ErrorKind, PortError, QueueName, ReceiveRequest, ReceivedMessage, validate};
 
 use super::{LocalQueue, text};
 use crate::embedded::bodies::Content;
@@ -15,13 +15,15 @@ use crate::embedded::inbox::Work;
 use crate::embedded::index::{Now, QueueIndex, Received, Taken};
 use crate::embedded::store::answer;
 
-pub(super) const DOING: &str = "receive messages";
+const DOING: &str = "receive messages";
 
 /// Sleeps are no shorter: the wall clock counts whole milliseconds, and waking up within one would only spin.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 
 impl<C: Clock> LocalQueue<C> {
-    pub(super) async fn receive_until(&self, ask: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
+    /// Receives messages, and waits for them as long as the request says.
+    pub(super) async fn long_poll(&self, ask: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
+        validate::receive(&ask).map_err(|refusal| refusal.at(DOING))?;
         let end = self.clock.monotonic().saturating_add(ask.wait);
         loop {
             let mut changed = pin!(self.queue().changed.notified());

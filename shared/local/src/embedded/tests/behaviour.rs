@@ -12,7 +12,8 @@ use posthaste_ports::{
 
 use super::device::Device;
 use super::{ask, clock, drain, message, open, open_with, text, to};
-use crate::embedded::{Gauges, LOCK_FILE};
+use crate::embedded::Gauges;
+use crate::embedded::folder::LOCK_FILE;
 use crate::{Local, LocalOptions, OpenError};
 use posthaste_system::{SystemClock, SystemEntropy};
 use posthaste_testkit::{ManualClock, SeededEntropy};

@@ -9,9 +9,9 @@ use posthaste_ports::{Entropy, ErrorKind, ObjectStore, PutCondition, QueueName, 
 
 use super::device::Device;
 use super::{ask, message, open, to};
-use crate::embedded::ENGINE_FILE;
-use crate::embedded::engine::{FOLDER, FORMAT, FORMAT_VERSION, MESSAGES};
+use crate::embedded::folder::ENGINE_FILE;
 use crate::embedded::record::Header;
+use crate::embedded::tables::{FOLDER, FORMAT, FORMAT_VERSION, MESSAGES};
 use crate::{Local, LocalOptions, OpenError, check};
 use posthaste_system::{SystemClock, SystemEntropy};
 use posthaste_testkit::SeededEntropy;

@@ -1,0 +1,53 @@
+//! The memory of one queue.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use posthaste_core::model::limits::SQS_IN_FLIGHT_MAX;
+use posthaste_ports::QueueName;
+use posthaste_ports::validate::RECEIVE_WAIT_MAX;
+use tokio::sync::Notify;
+
+use super::index::{Now, QueueIndex};
+use super::options::LocalOptions;
+
+/// The memory of one queue, and who waits for a change of it.
+pub(super) struct QueueState {
+    index: Mutex<QueueIndex>,
+    pub(super) changed: Notify,
+}
+
+impl QueueState {
+    pub(super) fn new(name: QueueName, options: &LocalOptions) -> Self {
+        let in_flight_max = match name {
+            QueueName::Deliveries => options.deliveries_in_flight_max,
+            _ => usize::try_from(SQS_IN_FLIGHT_MAX).unwrap_or(usize::MAX),
+        };
+        let receives_max = match name {
+            QueueName::Redrive => u32::MAX,
+            _ => options.max_receive_count,
+        };
+        Self { index: Mutex::new(QueueIndex::new(in_flight_max, receives_max)), changed: Notify::new() }
+    }
+
+    /// Changes the index, and wakes who waits for what the change brings: one receiver for visible messages, which
+    /// passes it on if it leaves some, and all for an end of a delay that is sooner than the one they sleep until.
+    pub(super) fn update<R>(&self, now: Now, change: impl FnOnce(&mut QueueIndex) -> R) -> R {
+        let mut index = self.lock();
+        let before = index.until_next(now).unwrap_or(RECEIVE_WAIT_MAX);
+        let result = change(&mut index);
+        let (has_next, after) = (index.has_next(), index.until_next(now));
+        drop(index);
+        if has_next {
+            self.changed.notify_one();
+        }
+        if after.is_some_and(|after| after < before) {
+            self.changed.notify_waiters();
+        }
+        result
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, QueueIndex> {
+        // Nothing panics while it holds the lock.
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,66 @@
+//! State that the callers and the commit thread share.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use posthaste_ports::{Clock, QueueName};
+use tokio::sync::watch;
+
+use super::bodies::Bodies;
+use super::engine::Engine;
+use super::gauges::Counters;
+use super::inbox::Inbox;
+use super::index::Now;
+use super::queue_state::QueueState;
+use super::record::number_of;
+use super::versions::Versions;
+
+/// What all users of a store hold; dropping the last one ends the commit thread.
+#[derive(Debug)]
+pub(super) struct Handle {
+    pub(super) shared: Arc<Shared>,
+    pub(super) ended: watch::Receiver<()>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.inbox.close();
+    }
+}
+
+/// What the callers and the commit thread share.
+pub(super) struct Shared {
+    pub(super) engine: Engine,
+    pub(super) folder_id: u64,
+    pub(super) opening: u64,
+    pub(super) inbox: Inbox,
+    pub(super) queues: [QueueState; 3],
+    pub(super) bodies: Mutex<Bodies>,
+    pub(super) versions: Versions,
+    pub(super) counters: Arc<Counters>,
+    pub(super) now: Box<dyn Fn() -> Now + Send + Sync>,
+    pub(super) disk_reserve_bytes: u64,
+}
+
+impl Shared {
+    pub(super) fn queue(&self, name: QueueName) -> &QueueState {
+        &self.queues[usize::from(number_of(name))]
+    }
+
+    pub(super) fn bodies(&self) -> MutexGuard<'_, Bodies> {
+        // Nothing panics while it holds the lock.
+        self.bodies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("opening", &self.opening).finish_non_exhaustive()
+    }
+}
+
+pub(super) fn now_of(clock: &impl Clock) -> Now {
+    // In this order: time that passes in between must not look as if the clock had been set back.
+    let monotonic = clock.monotonic();
+    Now { wall: clock.now(), monotonic }
+}
