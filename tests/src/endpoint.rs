@@ -4,70 +4,21 @@
 
 mod connection;
 mod received;
+mod script;
 
-use std::collections::HashMap;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 pub use received::Received;
-
-use crate::seen::Seen;
-
-/// An answer with everything in it.
-#[derive(Debug, Clone, Default)]
-pub struct Reply {
-    /// Its status.
-    pub status: u16,
-    /// Its headers besides `content-length`.
-    pub headers: Vec<(&'static str, String)>,
-    /// Its body.
-    pub body: String,
-}
-
-/// How the endpoint behaves once it has read a request.
-#[derive(Debug, Clone)]
-pub enum Answer {
-    /// Answers with a status and no body.
-    Status(u16),
-    /// Answers with a status and one header more.
-    With(u16, &'static str, String),
-    /// Answers with the status this function chooses.
-    Judge(fn(&Received) -> u16),
-    /// Answers with what this function makes of the request.
-    Reply(fn(&Received) -> Reply),
-    /// Answers with a status once [`Endpoint::open`] was called.
-    Held(u16),
-    /// Answers with a status and a body that never ends.
-    Endless(u16),
-    /// Closes the connection without a word.
-    Close,
-    /// Closes the connection in the middle of the head.
-    CloseInHead,
-    /// Answers with something that is not HTTP.
-    Garbage,
-    /// Reads on and says nothing.
-    Never,
-}
+use script::Shared;
+pub use script::{Answer, Reply};
 
 /// An endpoint on a free port of 127.0.0.1. Its threads end with the test process.
 #[derive(Debug)]
 pub struct Endpoint {
     address: SocketAddr,
     shared: Arc<Shared>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    scripts: Mutex<HashMap<String, Script>>,
-    received: Seen<Received>,
-    opened: Seen<()>,
-}
-
-#[derive(Debug)]
-struct Script {
-    answers: Vec<Answer>,
-    next: usize,
 }
 
 impl Endpoint {
@@ -94,9 +45,7 @@ impl Endpoint {
 
     /// Scripts a path: one answer per request, and the last one for all that follow.
     pub fn script(&self, path: &str, answers: impl IntoIterator<Item = Answer>) {
-        let answers: Vec<_> = answers.into_iter().collect();
-        assert!(!answers.is_empty(), "a script has an answer");
-        self.shared.scripts().insert(path.to_owned(), Script { answers, next: 0 });
+        self.shared.script(path, answers);
     }
 
     /// Scripts a path with statuses, and answers its URL.
@@ -136,21 +85,6 @@ impl Endpoint {
     /// Waits for the first request to a path.
     pub fn wait_for_one(&self, path: &str) -> Received {
         self.wait_for(path, 1).swap_remove(0)
-    }
-}
-
-impl Shared {
-    fn scripts(&self) -> std::sync::MutexGuard<'_, HashMap<String, Script>> {
-        self.scripts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The next answer of a path.
-    fn answer(&self, path: &str) -> Answer {
-        let mut scripts = self.scripts();
-        let Some(script) = scripts.get_mut(path) else { return Answer::Status(204) };
-        let at = script.next.min(script.answers.len() - 1);
-        script.next += 1;
-        script.answers[at].clone()
     }
 }
 

@@ -13,16 +13,16 @@ mod call;
 mod digest;
 mod s3;
 mod server;
+mod shared;
 mod sqs;
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use posthaste_ports::Clock;
 use posthaste_testkit::ManualClock;
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 pub use journal::{Action, Journal, Seen};
@@ -30,38 +30,14 @@ pub use s3::Access;
 pub use script::{EntryFault, Fault, Refusal, Shown};
 pub use sqs::Redrive;
 
-use s3::Buckets;
 use script::Script;
-use sqs::Queues;
-
-/// The account number in the URLs of the queues.
-const ACCOUNT: &str = "000000000000";
+use shared::Shared;
 
 /// A running double. Clones share it; it stops with the last of them.
 #[derive(Debug, Clone)]
 pub struct Double {
     shared: Arc<Shared>,
     _server: Arc<Server>,
-}
-
-/// What the connections share.
-#[derive(Debug)]
-struct Shared {
-    address: SocketAddr,
-    clock: ManualClock,
-    state: Mutex<State>,
-    /// Something may have become visible.
-    changed: Notify,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    queues: Queues,
-    buckets: Buckets,
-    script: Script,
-    journal: Journal,
-    waiting: usize,
-    answers: u64,
 }
 
 /// The task that accepts connections; it takes them with it.
@@ -79,8 +55,7 @@ impl Double {
     pub async fn start(clock: ManualClock) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port on 127.0.0.1");
         let address = listener.local_addr().expect("the listener is bound");
-        let (state, changed) = (Mutex::default(), Notify::new());
-        let shared = Arc::new(Shared { address, clock, state, changed });
+        let shared = Arc::new(Shared::new(address, clock));
         let server = tokio::spawn(server::serve(listener, shared.clone()));
         Self { shared, _server: Arc::new(Server(server)) }
     }
@@ -92,8 +67,9 @@ impl Double {
 
     /// Makes an empty queue, or empties the one there is, and answers its URL.
     pub fn queue(&self, name: &str, redrive: Option<Redrive>) -> String {
-        self.shared.lock().queues.make(name, redrive);
-        self.shared.queue_url(name)
+        let url = self.shared.queue_url(name);
+        self.shared.lock().queues.make(name, &url, redrive);
+        url
     }
 
     /// Lets at most so many messages of a queue be in flight at once, instead of 120,000.
@@ -163,24 +139,5 @@ impl Double {
     /// How many receives wait for a message or for their time to pass.
     pub fn waiting(&self) -> usize {
         self.shared.lock().waiting
-    }
-}
-
-impl State {
-    /// The number of an answer.
-    fn number(&mut self) -> u64 {
-        self.answers += 1;
-        self.answers
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic in a request must not hide behind the panics of all later ones.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn queue_url(&self, name: &str) -> String {
-        format!("http://{}/{ACCOUNT}/{name}", self.address)
     }
 }

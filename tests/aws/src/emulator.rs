@@ -17,16 +17,10 @@ use std::thread;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
-pub use tool::Tool;
+pub use tool::{ACCESS_KEY, REGION, Tool};
 
 /// The variable that names the folder of the installed tools.
 pub const TOOLS: &str = "POSTHASTE_AWS_TOOLS";
-
-/// The access key and the secret key that every client of an emulator shows.
-pub const ACCESS_KEY: &str = "test";
-
-/// The region of everything on an emulator.
-pub const REGION: &str = "us-east-1";
 
 /// Runs a program, and kills it with all that it started once standard input ends. That is a pipe from the test, so
 /// an interrupted or killed test leaves nothing behind. The watcher reads a copy of it, because a shell gives what it

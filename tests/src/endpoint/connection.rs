@@ -4,7 +4,8 @@ use std::io::{self, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 
-use super::{Answer, Received, Reply, Shared};
+use super::received::Received;
+use super::script::{Answer, Reply, Shared};
 
 /// One piece of a body that never ends.
 const PIECE: [u8; 8192] = [b'x'; 8192];

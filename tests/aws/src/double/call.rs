@@ -7,7 +7,8 @@ use http::request::Parts;
 use super::answer::Answer;
 use super::journal::{Action, Seen};
 use super::script::{EntryFault, Refusal};
-use super::{Shared, s3, sqs};
+use super::shared::Shared;
+use super::{s3, sqs};
 
 /// A request to either service.
 #[derive(Debug)]

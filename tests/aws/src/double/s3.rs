@@ -3,14 +3,16 @@
 mod bucket;
 mod error;
 mod list;
+mod object;
 mod request;
 mod xml;
 
 use http::StatusCode;
+use posthaste_ports::Clock;
 
-use super::Shared;
 use super::answer::Answer;
 use super::journal::Seen;
+use super::shared::Shared;
 
 pub use bucket::Access;
 pub(super) use bucket::Buckets;
@@ -33,7 +35,7 @@ fn effect(call: &Call, buckets: &mut Buckets, shared: &Shared) -> Result<Answer,
     match &call.request {
         Request::Get { key, if_none_match } => bucket.get(key, if_none_match.as_deref()),
         Request::Put { key, bytes, condition } => {
-            bucket.put(key, bytes, condition.as_ref(), posthaste_ports::Clock::now(&shared.clock))
+            bucket.put(key, bytes, condition.as_ref(), shared.clock.now())
         }
         Request::Delete { key } => {
             bucket.delete(key);

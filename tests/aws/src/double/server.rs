@@ -14,11 +14,11 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::Shared;
 use super::answer::{Answer, AnswerBody};
 use super::call::Call;
 use super::journal::NO_ANSWER;
 use super::script::Fault;
+use super::shared::Shared;
 
 /// Largest request: the largest object a test puts, with room for JSON's escapes of the largest message.
 const REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -10,43 +10,41 @@ mod receive;
 mod request;
 mod rules;
 
-use http::StatusCode;
 use serde_json::Value;
 
-use super::Shared;
 use super::answer::Answer;
 use super::journal::Seen;
 use super::script::EntryFault;
+use super::shared::Shared;
 
 pub(super) use error::Error;
+use error::to_answer;
+pub(super) use queue::ACCOUNT;
 pub use queue::Redrive;
 pub(super) use queues::Queues;
 pub(super) use request::{Call, TARGET};
 
 use request::Request;
 
-/// What AWS JSON 1.0 is sent as.
-const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
-
 /// Does what is asked and writes it down.
 pub(super) async fn perform(call: &Call, faults: &[EntryFault], shared: &Shared) -> Answer {
     match &call.request {
         Request::Send(batch) => at_once(call, shared, |queues| {
-            let queue = queues.named(&call.queue_url, shared)?;
+            let queue = queues.named(&call.queue_url)?;
             batch::check_size(&call.request)?;
             batch::answer(batch, faults, |outgoing| queue.send(outgoing, &shared.clock))
         }),
         Request::Delete(batch) => at_once(call, shared, |queues| {
-            let queue = queues.named(&call.queue_url, shared)?;
+            let queue = queues.named(&call.queue_url)?;
             batch::answer(batch, faults, |deletion| queue.delete(deletion))
         }),
         Request::Change(batch) => at_once(call, shared, |queues| {
-            let queue = queues.named(&call.queue_url, shared)?;
+            let queue = queues.named(&call.queue_url)?;
             batch::answer(batch, faults, |change| queue.change_visibility(change, &shared.clock))
         }),
-        Request::Attributes(names) => at_once(call, shared, |queues| {
-            queues.named(&call.queue_url, shared)?.attributes(names, &shared.clock)
-        }),
+        Request::Attributes(names) => {
+            at_once(call, shared, |queues| queues.named(&call.queue_url)?.attributes(names, &shared.clock))
+        }
         Request::Receive(receive) => receive::perform(call, receive, shared).await,
     }
 }
@@ -59,14 +57,6 @@ fn at_once(call: &Call, shared: &Shared, effect: impl FnOnce(&mut Queues) -> Res
     drop(state);
     shared.changed.notify_waiters();
     answer
-}
-
-fn to_answer(result: Result<Value, Error>) -> Answer {
-    match result {
-        Ok(Value::Null) => Answer::new(StatusCode::OK).body(CONTENT_TYPE, ""),
-        Ok(body) => Answer::new(StatusCode::OK).body(CONTENT_TYPE, body.to_string()),
-        Err(error) => error.answer(),
-    }
 }
 
 impl Call {

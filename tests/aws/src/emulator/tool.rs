@@ -3,7 +3,11 @@
 use std::fmt;
 use std::path::Path;
 
-use super::{ACCESS_KEY, REGION};
+/// The access key and the secret key that every client of an emulator shows.
+pub const ACCESS_KEY: &str = "test";
+
+/// The region of everything on an emulator.
+pub const REGION: &str = "us-east-1";
 
 /// An emulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use super::super::answer::Answer;
 use super::super::digest::md5_of;
 use super::error::Error;
 use super::list::{self, Page};
+use super::object::Stored;
 use super::request::Condition;
 
 /// What the caller may do with a bucket.
@@ -26,7 +27,7 @@ pub enum Access {
 
 /// All buckets, by name.
 #[derive(Debug, Default)]
-pub(in super::super) struct Buckets(BTreeMap<String, Bucket>);
+pub(crate) struct Buckets(BTreeMap<String, Bucket>);
 
 /// One bucket.
 #[derive(Debug)]
@@ -36,24 +37,16 @@ pub(super) struct Bucket {
     objects: BTreeMap<String, Stored>,
 }
 
-/// An object.
-#[derive(Debug)]
-pub(super) struct Stored {
-    pub(super) bytes: Bytes,
-    pub(super) etag: String,
-    pub(super) modified_at: Timestamp,
-}
-
 impl Buckets {
-    pub(in super::super) fn make(&mut self, name: &str, access: Access) {
+    pub(crate) fn make(&mut self, name: &str, access: Access) {
         self.0.insert(name.to_owned(), Bucket { access, objects: BTreeMap::new() });
     }
 
-    pub(in super::super) fn insert(&mut self, bucket: &str, key: &str, bytes: Bytes, now: Timestamp) {
+    pub(crate) fn insert(&mut self, bucket: &str, key: &str, bytes: Bytes, now: Timestamp) {
         self.0.get_mut(bucket).expect("the bucket was made").insert(key, bytes, now);
     }
 
-    pub(in super::super) fn object(&self, bucket: &str, key: &str) -> Option<Bytes> {
+    pub(crate) fn object(&self, bucket: &str, key: &str) -> Option<Bytes> {
         self.0.get(bucket)?.objects.get(key).map(|object| object.bytes.clone())
     }
 

@@ -8,7 +8,7 @@ use super::xml::{CONTENT_TYPE, Xml};
 
 /// An error. Not modified (304) is one too: it has no body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Error {
+pub(crate) struct Error {
     status: StatusCode,
     code: &'static str,
     message: &'static str,
@@ -26,7 +26,7 @@ impl Error {
         Self { detail: Some((name, text.into())), ..self }
     }
 
-    pub(in super::super) fn denied() -> Self {
+    pub(crate) fn denied() -> Self {
         Self::new(StatusCode::FORBIDDEN, "AccessDenied", "Access Denied")
     }
 
@@ -73,7 +73,7 @@ impl Error {
     }
 
     /// An error of the script.
-    pub(in super::super) fn scripted(refusal: Refusal) -> Self {
+    pub(crate) fn scripted(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Throttled => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", "Please reduce your request rate.")
@@ -95,7 +95,7 @@ impl Error {
         }
     }
 
-    pub(in super::super) fn answer(&self) -> Answer {
+    pub(crate) fn answer(&self) -> Answer {
         let answer = Answer::new(self.status);
         if let Some(etag) = &self.etag {
             return answer.header("etag", etag.as_str());

@@ -9,8 +9,8 @@ use http::StatusCode;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::super::answer::Answer;
-use super::bucket::Stored;
 use super::error::Error;
+use super::object::Stored;
 use super::xml::{CONTENT_TYPE, Xml};
 
 /// Most keys on a page; more may be asked for, but no more are given.

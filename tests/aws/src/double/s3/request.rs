@@ -20,7 +20,7 @@ const CONTENT_SHA256: &str = "x-amz-content-sha256";
 
 /// A request to S3.
 #[derive(Debug)]
-pub(in super::super) struct Call {
+pub(crate) struct Call {
     pub(super) bucket: String,
     pub(super) request: Request,
 }
@@ -42,7 +42,7 @@ pub(super) enum Condition {
 }
 
 impl Call {
-    pub(in super::super) fn parse(parts: &Parts, body: Bytes) -> Result<Self, Error> {
+    pub(crate) fn parse(parts: &Parts, body: Bytes) -> Result<Self, Error> {
         let path = percent_decode_str(parts.uri.path()).decode_utf8();
         let path = path.map_err(|_| Error::invalid_argument("key"))?;
         let path = path.strip_prefix('/').unwrap_or_default();
@@ -54,7 +54,7 @@ impl Call {
         Ok(Self { bucket: bucket.to_owned(), request })
     }
 
-    pub(in super::super) fn action(&self) -> Action {
+    pub(crate) fn action(&self) -> Action {
         match self.request {
             Request::Get { .. } => Action::GetObject,
             Request::Put { .. } => Action::PutObject,

@@ -2,11 +2,13 @@
 
 use http::StatusCode;
 use posthaste_core::model::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX, SQS_VISIBILITY_SECS_MAX};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::answer::Answer;
 use super::super::script::Refusal;
-use super::CONTENT_TYPE;
+
+/// The content type of AWS JSON 1.0.
+const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
 
 /// The namespace of the errors that the service's model names.
 const MODELED: &str = "com.amazonaws.sqs";
@@ -16,7 +18,7 @@ const COMMON: &str = "com.amazon.coral.service";
 
 /// An error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Error {
+pub(crate) struct Error {
     status: StatusCode,
     namespace: &'static str,
     name: &'static str,
@@ -140,13 +142,13 @@ impl Error {
         Self::common("UnknownOperationException", "InvalidAction", format!("unknown operation {target}"))
     }
 
-    pub(in super::super) fn unsigned() -> Self {
+    pub(crate) fn unsigned() -> Self {
         let message = "Access to the resource is denied.";
         Self::common("AccessDeniedException", "AccessDenied", message).with_status(StatusCode::FORBIDDEN)
     }
 
     /// An error of the script.
-    pub(in super::super) fn scripted(refusal: Refusal) -> Self {
+    pub(crate) fn scripted(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Throttled => {
                 Self::modeled("RequestThrottled", "The request was denied due to throttling.")
@@ -169,11 +171,20 @@ impl Error {
         !self.status.is_server_error()
     }
 
-    pub(in super::super) fn answer(&self) -> Answer {
+    pub(crate) fn answer(&self) -> Answer {
         let body = json!({ "__type": format!("{}#{}", self.namespace, self.name), "message": self.message });
         let side = if self.is_senders_fault() { "Sender" } else { "Receiver" };
         Answer::new(self.status)
             .header("x-amzn-query-error", format!("{};{side}", self.code))
             .body(CONTENT_TYPE, body.to_string())
+    }
+}
+
+/// The HTTP answer of a result.
+pub(super) fn to_answer(result: Result<Value, Error>) -> Answer {
+    match result {
+        Ok(Value::Null) => Answer::new(StatusCode::OK).body(CONTENT_TYPE, ""),
+        Ok(body) => Answer::new(StatusCode::OK).body(CONTENT_TYPE, body.to_string()),
+        Err(error) => error.answer(),
     }
 }

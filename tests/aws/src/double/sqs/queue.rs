@@ -15,8 +15,8 @@ use super::handle::Handle;
 use super::request::{Change, Deletion, Outgoing};
 use super::rules;
 
-/// The visibility timeout of a receive that names none, in seconds.
-pub(super) const VISIBILITY_SECS_DEFAULT: i64 = 30;
+/// The account number in the URLs of the queues.
+pub(crate) const ACCOUNT: &str = "000000000000";
 
 /// Where a queue's messages go that were received too often.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +31,7 @@ pub struct Redrive {
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) name: String,
+    pub(super) url: String,
     pub(super) redrive: Option<Redrive>,
     /// In the order in which they came.
     messages: Vec<Stored>,
@@ -60,10 +61,16 @@ pub(super) struct Stored {
 }
 
 impl Queue {
-    pub(super) fn new(name: &str, redrive: Option<Redrive>) -> Self {
-        let in_flight_max = usize::try_from(SQS_IN_FLIGHT_MAX).unwrap_or(usize::MAX);
-        let (messages, deleted) = (vec![], vec![]);
-        Self { name: name.to_owned(), redrive, messages, deleted, numbers: 0, in_flight_max }
+    pub(super) fn new(name: &str, url: &str, redrive: Option<Redrive>) -> Self {
+        Self {
+            name: name.to_owned(),
+            url: url.to_owned(),
+            redrive,
+            messages: vec![],
+            deleted: vec![],
+            numbers: 0,
+            in_flight_max: usize::try_from(SQS_IN_FLIGHT_MAX).unwrap_or(usize::MAX),
+        }
     }
 
     pub(super) fn bodies(&self) -> Vec<String> {
@@ -168,7 +175,7 @@ impl Queue {
 
 /// The ARN of a queue.
 pub(super) fn arn(name: &str) -> String {
-    format!("arn:aws:sqs:us-east-1:{}:{name}", super::super::ACCOUNT)
+    format!("arn:aws:sqs:us-east-1:{}:{name}", ACCOUNT)
 }
 
 /// Tells the ids of different queues apart.

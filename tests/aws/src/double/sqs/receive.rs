@@ -6,14 +6,13 @@ use futures_util::future::select;
 use posthaste_ports::Clock;
 use serde_json::{Map, Value, json};
 
-use super::super::Shared;
-use super::super::State;
 use super::super::answer::Answer;
 use super::super::digest::md5_of;
-use super::error::Error;
+use super::super::shared::{Shared, State};
+use super::error::{Error, to_answer};
 use super::queue::{Stored, arn};
 use super::request::{Call, Receive};
-use super::{rules, to_answer};
+use super::rules;
 
 /// Takes messages, waiting for one if asked to.
 pub(super) async fn perform(call: &Call, receive: &Receive, shared: &Shared) -> Answer {
@@ -48,7 +47,7 @@ fn attempt(call: &Call, receive: &Receive, is_last: bool, shared: &Shared) -> At
     let mut state = shared.lock();
     let result = take(call, receive, &mut state, shared);
     if !is_last && matches!(&result, Ok(messages) if messages.is_empty()) {
-        let queue = state.queues.named(&call.queue_url, shared);
+        let queue = state.queues.named(&call.queue_url);
         let next = queue.ok().and_then(|queue| queue.next_visible_from(shared.clock.monotonic()));
         return Attempt::Waits(next);
     }
@@ -63,7 +62,7 @@ fn attempt(call: &Call, receive: &Receive, is_last: bool, shared: &Shared) -> At
 
 fn take(call: &Call, receive: &Receive, state: &mut State, shared: &Shared) -> Result<Vec<Value>, Error> {
     rules::receive(receive)?;
-    let queue = state.queues.named(&call.queue_url, shared)?;
+    let queue = state.queues.named(&call.queue_url)?;
     // A long poll waits instead, and gets nothing in the end, which is no error.
     // <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html>
     if receive.wait_secs == 0 && queue.is_full(&shared.clock) {
@@ -71,7 +70,7 @@ fn take(call: &Call, receive: &Receive, state: &mut State, shared: &Shared) -> R
     }
     let max = usize::try_from(receive.max).unwrap_or(0);
     let visibility = Duration::from_secs(receive.visibility_secs.unsigned_abs());
-    let taken = state.queues.receive(&call.queue_url, max, visibility, shared)?;
+    let taken = state.queues.receive(&call.queue_url, max, visibility, &shared.clock)?;
     taken.into_iter().map(|(handle, message)| show(&handle, message, &receive.attributes)).collect()
 }
 

@@ -7,12 +7,15 @@ use super::error::Error;
 use super::fields::Fields;
 
 /// The header that names the operation.
-pub(in super::super) const TARGET: &str = "x-amz-target";
+pub(crate) const TARGET: &str = "x-amz-target";
+
+/// The visibility timeout of a receive that names none, in seconds.
+const VISIBILITY_SECS_DEFAULT: i64 = 30;
 
 /// A request to SQS.
 #[derive(Debug)]
-pub(in super::super) struct Call {
-    pub(in super::super) action: Action,
+pub(crate) struct Call {
+    pub(crate) action: Action,
     pub(super) queue_url: String,
     pub(super) request: Request,
 }
@@ -95,7 +98,7 @@ impl Item for Change {
 }
 
 impl Call {
-    pub(in super::super) fn parse(parts: &Parts, body: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn parse(parts: &Parts, body: &[u8]) -> Result<Self, Error> {
         let target = parts.headers.get(TARGET).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let action = action(target).ok_or_else(|| Error::unknown_operation(target))?;
         let mut fields = Fields::parse(body)?;
@@ -178,9 +181,7 @@ impl Receive {
         attributes.extend(fields.texts("MessageSystemAttributeNames")?);
         Ok(Self {
             max: fields.number("MaxNumberOfMessages")?.unwrap_or(1),
-            visibility_secs: fields
-                .number("VisibilityTimeout")?
-                .unwrap_or(super::queue::VISIBILITY_SECS_DEFAULT),
+            visibility_secs: fields.number("VisibilityTimeout")?.unwrap_or(VISIBILITY_SECS_DEFAULT),
             wait_secs: fields.number("WaitTimeSeconds")?.unwrap_or(0),
             attributes,
         })

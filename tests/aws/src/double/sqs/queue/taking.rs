@@ -10,13 +10,13 @@ use super::{Queue, Stored};
 
 impl Queue {
     /// Removes the visible messages that were received too often.
-    pub(in super::super) fn worn_out(&mut self, clock: &impl Clock) -> Vec<Stored> {
+    pub(crate) fn worn_out(&mut self, clock: &impl Clock) -> Vec<Stored> {
         let Some(redrive) = &self.redrive else { return vec![] };
         let (now, max) = (clock.monotonic(), redrive.max_receive_count);
         self.messages.extract_if(.., |m| m.visible_from <= now && m.receive_count >= max).collect()
     }
 
-    pub(in super::super) fn adopt(&mut self, messages: Vec<Stored>, from: &str) {
+    pub(crate) fn adopt(&mut self, messages: Vec<Stored>, from: &str) {
         for message in messages {
             let (number, moved_from) = (self.number(), Some(from.to_owned()));
             self.messages.push(Stored { number, moved_from, receive: None, ..message });
@@ -24,12 +24,12 @@ impl Queue {
     }
 
     /// Whether as many messages are in flight as may be.
-    pub(in super::super) fn is_full(&self, clock: &impl Clock) -> bool {
+    pub(crate) fn is_full(&self, clock: &impl Clock) -> bool {
         self.in_flight(clock.monotonic()) >= self.in_flight_max
     }
 
     /// Makes everything visible that was received and is in flight, or was deleted.
-    pub(in super::super) fn show_copies(&mut self, clock: &impl Clock) {
+    pub(crate) fn show_copies(&mut self, clock: &impl Clock) {
         self.messages.append(&mut self.deleted);
         for message in self.messages.iter_mut().filter(|message| message.receive.is_some()) {
             message.visible_from = clock.monotonic();
@@ -41,7 +41,7 @@ impl Queue {
     }
 
     /// Takes visible messages, those of groups with few in flight first.
-    pub(in super::super) fn take(
+    pub(crate) fn take(
         &mut self,
         max: usize,
         visibility: Duration,
