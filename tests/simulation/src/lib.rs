@@ -2,12 +2,16 @@
 
 mod chance;
 mod endpoint;
+mod names;
+mod ports;
 mod waiting;
 mod worker;
 mod world;
 
 pub use chance::Chance;
 pub use endpoint::{Answer, Request, ScriptedEndpoint};
+pub use names::{event, start};
+pub use ports::{Faults, State};
 pub use waiting::Letter;
 pub use worker::{VISIBILITY, Worker};
-pub use world::{Faults, State, World, event, start};
+pub use world::World;

@@ -11,7 +11,7 @@ use posthaste_services::LinkHealth;
 use posthaste_testkit::ManualClock;
 use posthaste_testkit::recorded::Calls;
 
-use crate::world::{Queue, State};
+use crate::ports::{Queue, State};
 use crate::{Chance, ScriptedEndpoint};
 
 /// How long a message is hidden that a worker has received.

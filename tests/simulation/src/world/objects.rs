@@ -1,0 +1,86 @@
+//! Contents of the world's queues and buckets.
+
+use bytes::Bytes;
+use posthaste_core::stored::layout;
+use posthaste_core::stored::replay::ReplayRecord;
+use posthaste_ports::{Clock, ObjectStore, PutCondition, QueueName, QueueReceiver};
+use serde_json::Value;
+
+use super::World;
+use crate::names::{subscription_name, topic_name};
+
+impl World {
+    /// How many messages of a queue are due and not in flight.
+    pub async fn visible(&self, queue: QueueName) -> u64 {
+        self.calls.unnoted(self.local.queue(queue).counts()).await.expect("counts").visible
+    }
+
+    /// How many messages of a queue are not due yet.
+    pub async fn delayed(&self, queue: QueueName) -> u64 {
+        self.local.queue(queue).counts().await.expect("counts").delayed
+    }
+
+    /// The dead-letter objects, by key.
+    pub async fn buried(&self) -> Vec<(String, Bytes)> {
+        let page = self.bucket.list("", None, 1000).await.expect("a listing");
+        let mut objects = Vec::new();
+        for meta in page.objects {
+            let object = self.bucket.get(&meta.key).await.expect("a read").expect("an object");
+            objects.push((meta.key, object.bytes));
+        }
+        objects
+    }
+
+    /// Writes an object into the state bucket.
+    pub async fn write_state(&self, key: &str, text: String) {
+        let put = self.local.state().put(key, Bytes::from(text), PutCondition::Always).await;
+        put.expect("a write");
+    }
+
+    /// The keys of the notes of late answers.
+    pub async fn late_notes(&self) -> Vec<String> {
+        let page = self.local.state().list(layout::LATE, None, 1000).await.expect("a listing");
+        page.objects.into_iter().map(|object| object.key).collect()
+    }
+
+    /// Asks for a replay of the subscription's dead letters, as manage does, and answers its id.
+    pub async fn replay(&self, request: Value) -> String {
+        let request = serde_json::from_value(request).expect("a request to replay");
+        let (now, state) = (self.clock.now(), self.local.state());
+        let id = layout::replay_id(now, "0b8b9c5e-6a0c");
+        let subscription = (subscription_name(), &self.record().await.created(&subscription_name()));
+        let record = ReplayRecord::new(id.clone(), topic_name(), subscription, request, now);
+        for (key, bytes) in [(layout::replaying(&id), Bytes::new()), (layout::replay(&id), record.render())] {
+            state.put(&key, bytes, PutCondition::Always).await.expect("a write");
+        }
+        id
+    }
+
+    /// A replay, as it stands.
+    pub async fn replayed(&self, id: &str) -> ReplayRecord {
+        let object = self.local.state().get(&layout::replay(id)).await.expect("a read");
+        ReplayRecord::parse(&object.expect("the replay").bytes).expect("a record")
+    }
+
+    /// The markers of the replays that have not ended.
+    pub async fn replaying(&self) -> Vec<String> {
+        let page = self.local.state().list(layout::REPLAYING, None, 1000).await.expect("a listing");
+        page.objects.into_iter().map(|object| object.key).collect()
+    }
+
+    /// The keys of what is parked.
+    pub async fn parked(&self) -> Vec<String> {
+        self.keys(layout::PARKED).await
+    }
+
+    /// The keys of what is held.
+    pub async fn held(&self) -> Vec<String> {
+        self.keys(layout::HELD).await
+    }
+
+    /// The first keys in the state bucket that begin like this.
+    pub async fn keys(&self, prefix: &str) -> Vec<String> {
+        let page = self.local.state().list(prefix, None, 1000).await.expect("a listing");
+        page.objects.into_iter().map(|object| object.key).collect()
+    }
+}

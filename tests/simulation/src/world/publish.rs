@@ -1,0 +1,87 @@
+//! Publishing into the world's queues.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::model::delivery::{Delivery, Entry, Marks, Payload, PayloadDigest, group};
+use posthaste_core::model::hops::Hops;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::schema::Schema;
+use posthaste_core::stored::delivery::render_delivery;
+use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};
+
+use super::World;
+use crate::names::{subscription_name, topic_name};
+
+impl World {
+    /// Puts one delivery of these events into the queue, as publish does.
+    pub async fn publish(&self, events: &[String], time_to_live: Duration) {
+        let payloads = events.iter().map(|json| Payload::Inline(Bytes::from(json.clone())));
+        self.publish_payloads(payloads.collect(), time_to_live).await;
+    }
+
+    /// Puts one delivery of these events into the queue for `pager` of the topic `ops`, as publish does.
+    pub async fn publish_to_ops(&self, events: &[String], time_to_live: Duration) {
+        let payloads = events.iter().map(|json| Payload::Inline(Bytes::from(json.clone())));
+        let delivery = Delivery {
+            topic: TopicName::parse("ops").expect("a name"),
+            subscription: SubscriptionName::parse("pager").expect("a name"),
+            ..self.delivery(payloads.collect(), time_to_live)
+        };
+        self.send(QueueName::Deliveries, render_delivery(&delivery)).await;
+    }
+
+    /// Puts one delivery into the queue whose event is, or was, in the state bucket under this key: this text.
+    pub async fn publish_stored(&self, key: &str, json: &str) {
+        let digest = Some(PayloadDigest::of(json.as_bytes()));
+        let payload = Payload::Stored { key: key.to_owned(), bytes: json.len(), digest };
+        self.publish_payloads(vec![payload], Duration::from_hours(24)).await;
+    }
+
+    async fn publish_payloads(&self, payloads: Vec<Payload>, time_to_live: Duration) {
+        self.send(QueueName::Deliveries, render_delivery(&self.delivery(payloads, time_to_live))).await;
+    }
+
+    /// One delivery of these events, as a message that publish would send.
+    pub fn message(&self, events: &[String], time_to_live: Duration) -> OutgoingMessage {
+        let payloads = events.iter().map(|json| Payload::Inline(Bytes::from(json.clone())));
+        message(render_delivery(&self.delivery(payloads.collect(), time_to_live)))
+    }
+
+    fn delivery(&self, payloads: Vec<Payload>, time_to_live: Duration) -> Delivery {
+        let now = self.clock.now();
+        let entry = |(index, payload): (usize, Payload)| Entry {
+            key: format!("k{}-{index}", now.as_millis()),
+            expires_at: now + time_to_live,
+            traceparent: None,
+            marks: Marks::default(),
+            envelope: None,
+            payload,
+        };
+        Delivery {
+            topic: topic_name(),
+            subscription: subscription_name(),
+            schema: Schema::CloudEvents,
+            published_at: now,
+            not_before: now,
+            attempts: 0,
+            last: None,
+            timed_out: false,
+            identity: Some(self.identity()),
+            hops: Hops::default(),
+            events: payloads.into_iter().enumerate().map(entry).collect(),
+        }
+    }
+
+    /// Puts a body into a queue as it is.
+    pub async fn send(&self, queue: QueueName, body: Bytes) {
+        let queue = self.local.queue(queue);
+        let sent = self.calls.unnoted(queue.send_batch(vec![message(body)])).await.expect("a batch");
+        assert!(sent.iter().all(Result::is_ok), "{sent:?}");
+    }
+}
+
+fn message(body: Bytes) -> OutgoingMessage {
+    let group = Some(group(&topic_name(), &subscription_name()));
+    OutgoingMessage { body, group, delay_secs: 0 }
+}

@@ -1,0 +1,112 @@
+//! Invocations of the world's functions, and time that passes during them.
+
+use std::time::Duration;
+
+use posthaste_core::pressure::Drained;
+use posthaste_ports::{BatchResponse, Clock, DrainSource, QueueName, ReceivedMessage};
+use posthaste_wake::{WakeError, WakeReport};
+
+use super::World;
+use crate::worker::{MESSAGES_MAX, receive};
+
+/// The longest that is waited for: wake's pauses, and answers that take a moment. Limits are further off.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// As many turns as others need to go on with what needs no port.
+const TURNS: usize = 100;
+
+impl World {
+    /// Receives what is visible in a queue, without waiting.
+    pub async fn receive(&self, queue: QueueName) -> Vec<ReceivedMessage> {
+        receive(&self.local, queue, MESSAGES_MAX).await
+    }
+
+    /// One invocation of deliver with what is visible, a minute before its deadline.
+    pub async fn deliver(&self) -> BatchResponse {
+        self.deliver_within(Duration::from_mins(1)).await
+    }
+
+    /// One invocation of deliver with what is visible, as the event source mapping makes it.
+    pub async fn deliver_within(&self, left: Duration) -> BatchResponse {
+        Box::pin(self.worker.deliver_within(left)).await
+    }
+
+    /// Runs deliver until nothing is visible.
+    pub async fn deliver_all(&self) {
+        while self.visible(QueueName::Deliveries).await > 0 {
+            self.deliver().await;
+        }
+    }
+
+    /// Listens for late answers, until deliver is stopped.
+    pub async fn hear_late_answers(&self) {
+        self.worker.deliver.hear_late_answers().await;
+    }
+
+    /// Stops deliver, as a process does that is to end.
+    pub fn stop(&self) {
+        self.worker.deliver.stop();
+    }
+
+    /// What deliver told of the drain since the last time.
+    pub async fn drained(&self) -> Drained {
+        let told = self.drain.drained(0, Duration::ZERO).await.expect("a meter");
+        told.expect("a meter always tells")
+    }
+
+    /// One invocation of deadletter with what is visible, a minute before its deadline.
+    pub async fn bury(&self) -> BatchResponse {
+        self.bury_within(Duration::from_mins(1)).await
+    }
+
+    /// One invocation of deadletter with what is visible.
+    pub async fn bury_within(&self, left: Duration) -> BatchResponse {
+        let batch = self.receive(QueueName::DeadLetters).await;
+        self.dead_letters.handle(batch, self.clock.monotonic() + left).await
+    }
+
+    /// One invocation of deadletter for the redrive queue, a minute before its deadline.
+    pub async fn bury_redriven(&self) -> BatchResponse {
+        let deadline = self.clock.monotonic() + Duration::from_mins(1);
+        self.redrive.handle(self.receive(QueueName::Redrive).await, deadline).await
+    }
+
+    /// One run of wake, in which time passes whenever it pauses.
+    pub async fn wake(&self) -> WakeReport {
+        self.try_wake().await.expect("a run of wake")
+    }
+
+    /// The same, which may fail.
+    pub async fn try_wake(&self) -> Result<WakeReport, WakeError> {
+        self.in_time(Box::pin(self.wake.run())).await
+    }
+
+    /// Lets others do what can be done without time: they have had their turns since a call of a port was under
+    /// way, and since time passed.
+    pub async fn rest(&self) {
+        let (mut turns, mut now) = (0, self.clock.monotonic());
+        while turns < TURNS {
+            tokio::task::yield_now().await;
+            let is_still = self.calls.under_way() == 0 && self.clock.monotonic() == now;
+            (turns, now) = (if is_still { turns + 1 } else { 0 }, self.clock.monotonic());
+        }
+    }
+
+    /// Works, and whenever that waits for a second or less, so much time passes.
+    pub async fn in_time<F: Future>(&self, work: F) -> F::Output {
+        let pauses = async {
+            loop {
+                self.rest().await;
+                let soon = self.clock.now() + PAUSE_MAX;
+                if self.clock.next_due().is_some_and(|due| due <= soon) {
+                    self.clock.advance_to_next();
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            output = work => output,
+            () = pauses => unreachable!("pauses never end"),
+        }
+    }
+}
