@@ -9,6 +9,7 @@ pub mod faulty;
 pub mod memory;
 mod memory_store;
 pub mod recorded;
+pub mod records;
 
 use posthaste_ports::Bundle;
 

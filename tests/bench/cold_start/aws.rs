@@ -1,13 +1,12 @@
-//! As much of S3 and SQS as one publish and one delivery need. It checks nothing: the strict double does, in the tests.
+//! As much of S3 and SQS as one publish and one delivery need. It checks nothing: the strict double does, in
+//! the tests.
 
 use std::sync::Arc;
 
-use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
-use posthaste_core::model::identity::Creations;
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
+use posthaste_testkit::records;
 use rustls::ServerConfig;
 use serde_json::{Value, json};
 
@@ -16,11 +15,10 @@ use crate::http::{Request, Response, Server};
 /// The topic there is.
 pub(crate) const TOPIC: &str = "orders";
 
-/// Its subscription.
 pub(crate) const SUBSCRIPTION: &str = "billing";
 
-/// Its publish key.
-pub(crate) const KEY: &str = "the-key";
+/// The publish key.
+pub(crate) const KEY: &str = records::TOPIC_KEY;
 
 /// Starts it. The one subscription goes to `endpoint`.
 pub(crate) fn start(tls: Option<Arc<ServerConfig>>, endpoint: &str) -> Server {
@@ -36,24 +34,12 @@ pub(crate) fn start(tls: Option<Arc<ServerConfig>>, endpoint: &str) -> Server {
 
 /// The topic's name.
 pub(crate) fn topic_name() -> TopicName {
-    TopicName::parse(TOPIC).expect("a name")
+    records::topic_name(TOPIC)
 }
 
 fn record(endpoint: &str) -> Vec<u8> {
     let settings = json!({ "subscriptions": { SUBSCRIPTION: { "endpoint": { "url": endpoint } } } });
-    let settings: TopicSettings = serde_json::from_value(settings).expect("settings of a topic");
-    let record = TopicRecord {
-        v: RECORD_VERSION,
-        name: topic_name(),
-        key1: SecretText::new(KEY),
-        key2: SecretText::new("another"),
-        tier_keys: TierKeys::default(),
-        created_at: Timestamp::EPOCH,
-        updated_at: Timestamp::EPOCH,
-        deleted_at: None,
-        creations: Creations::default(),
-        settings,
-    };
+    let record = records::topic_record(topic_name(), records::topic_settings(settings), Timestamp::EPOCH);
     record.render().to_vec()
 }
 

@@ -1,15 +1,10 @@
 //! The events that the programs are given, as Lambda writes them.
 
-use std::time::Duration;
-
 use bytes::Bytes;
-use posthaste_core::model::delivery::{Delivery, Entry, Marks};
-use posthaste_core::model::hops::Hops;
-use posthaste_core::model::name::SubscriptionName;
-use posthaste_core::model::payload::Payload;
-use posthaste_core::model::schema::Schema;
+use posthaste_core::model::delivery::Payload;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::delivery::render_delivery;
+use posthaste_testkit::records;
 use serde_json::{Value, json};
 
 use crate::aws::{KEY, SUBSCRIPTION, TOPIC, topic_name};
@@ -23,27 +18,8 @@ pub(crate) fn empty_batch() -> Vec<u8> {
 
 /// A batch of one delivery of one event that is due since `now`.
 pub(crate) fn delivery(now: Timestamp) -> Vec<u8> {
-    let entry = Entry {
-        key: "k-0".to_owned(),
-        expires_at: now + Duration::from_hours(24),
-        traceparent: None,
-        marks: Marks::default(),
-        envelope: None,
-        payload: Payload::Inline(Bytes::from(EVENT)),
-    };
-    let delivery = Delivery {
-        topic: topic_name(),
-        subscription: SubscriptionName::parse(SUBSCRIPTION).expect("a name"),
-        schema: Schema::CloudEvents,
-        published_at: now,
-        not_before: now,
-        attempts: 0,
-        last: None,
-        timed_out: false,
-        identity: None,
-        hops: Hops::default(),
-        events: vec![entry],
-    };
+    let to = (topic_name(), records::subscription_name(SUBSCRIPTION));
+    let delivery = records::delivery(to, "k", [Payload::Inline(Bytes::from(EVENT))], now);
     let record = json!({
         "messageId": "059f36b4-87a3-44ab-83d2-661975830a7d",
         "receiptHandle": "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a",

@@ -1,19 +1,17 @@
-//! Custom events from the queue to the endpoint and to their dead letter: sent as their producer wrote them, kept in
-//! Event Grid's envelope.
+//! Custom events from the queue to the endpoint and to their dead letter: sent as their producer wrote them,
+//! kept in Event Grid's envelope.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::events::Envelope;
-use posthaste_core::model::delivery::{Delivery, Entry, Marks};
-use posthaste_core::model::hops::Hops;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::payload::Payload;
+use posthaste_core::model::delivery::{Delivery, Payload};
 use posthaste_core::model::schema::Schema;
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World};
+use posthaste_testkit::records;
 use serde_json::{Value, json};
 
 const EVENT: &str = r#"{ "prop1":"my property","n": 12345678901234567890 }"#;
@@ -42,27 +40,12 @@ async fn world(settings: Value) -> World {
 /// Puts one delivery of these texts into the queue, as publish does.
 async fn publish(world: &World, texts: &[&'static str]) {
     let now = world.clock.now();
-    let entry = |(index, text): (usize, &&'static str)| Entry {
-        key: format!("k-{index}"),
-        expires_at: now + Duration::from_hours(24),
-        traceparent: None,
-        marks: Marks::default(),
-        envelope: Some(Arc::new(envelope())),
-        payload: Payload::Inline(Bytes::from_static(text.as_bytes())),
-    };
-    let delivery = Delivery {
-        topic: TopicName::parse("orders").expect("a name"),
-        subscription: SubscriptionName::parse("billing").expect("a name"),
-        schema: Schema::Custom,
-        published_at: now,
-        not_before: now,
-        attempts: 0,
-        last: None,
-        timed_out: false,
-        identity: None,
-        hops: Hops::default(),
-        events: texts.iter().enumerate().map(entry).collect(),
-    };
+    let payloads = texts.iter().map(|text| Payload::Inline(Bytes::from_static(text.as_bytes())));
+    let to = (records::topic_name("orders"), records::subscription_name("billing"));
+    let mut delivery = Delivery { schema: Schema::Custom, ..records::delivery(to, "k", payloads, now) };
+    for entry in &mut delivery.events {
+        entry.envelope = Some(Arc::new(envelope()));
+    }
     world.send(QueueName::Deliveries, render_delivery(&delivery)).await;
 }
 
@@ -100,7 +83,13 @@ async fn a_custom_event_s_dead_letter_is_in_event_grid_s_envelope_also_after_ret
     assert_eq!(world.bury().await.failures, []);
     let [(_, object)] = world.buried().await.try_into().expect("one object");
     let text = String::from_utf8(object.to_vec()).expect("text");
-    let head = r#"[{"id":"8bc07e6f","eventTime":"2020-08-13T18:11:29.4121391Z","eventType":"myEventType","dataVersion":"1.0","metadataVersion":"1","topic":"/topics/orders","subject":"subjectDefault","deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":2,"lastDeliveryOutcome":"GenericError","lastHttpStatusCode":500,"publishTime":"2023-11-14T22:13:20.0000000Z","#;
+    let head = concat!(
+        r#"[{"id":"8bc07e6f","eventTime":"2020-08-13T18:11:29.4121391Z","eventType":"myEventType","#,
+        r#""dataVersion":"1.0","metadataVersion":"1","topic":"/topics/orders","subject":"subjectDefault","#,
+        r#""deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":2,"#,
+        r#""lastDeliveryOutcome":"GenericError","lastHttpStatusCode":500,"#,
+        r#""publishTime":"2023-11-14T22:13:20.0000000Z","#,
+    );
     assert!(text.starts_with(head), "{text}");
     assert!(text.ends_with(&format!(",\"data\":{EVENT}}}]")), "{text}");
 }

@@ -6,18 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{Either, join_all, select};
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
-use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::delivery::{Delivery, Entry, Marks, group};
-use posthaste_core::model::hops::Hops;
-use posthaste_core::model::identity::Creations;
+use posthaste_core::model::delivery::{Delivery, Payload, group};
 use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::payload::Payload;
-use posthaste_core::model::schema::Schema;
 use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_ports::{
     BatchResponse, Bundle, Clock, OutgoingMessage, PortError, QueueName, QueueReceiver, QueueSender,
@@ -25,7 +20,7 @@ use posthaste_ports::{
 };
 use posthaste_services::{DrainMeter, LinkHealth, Registry};
 use posthaste_simulation::{ScriptedEndpoint, event, start};
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::{ManualClock, SeededEntropy, records};
 use posthaste_tests_aws::double::{Access, Action, Double};
 use serde_json::json;
 
@@ -122,8 +117,8 @@ impl World {
         self.in_time(Box::pin(worker.handle(batch.to_vec(), deadline))).await
     }
 
-    /// An invocation that is killed when SQS has taken a message from it, and before it deletes the one that is
-    /// replaced by it.
+    /// An invocation that is killed when SQS has taken a message from it, and before it deletes the one that
+    /// is replaced by it.
     pub(crate) async fn invoke_and_kill(&self, worker: &Worker, batch: &[ReceivedMessage]) {
         self.double.take_journal();
         let has_sent = async {
@@ -138,7 +133,7 @@ impl World {
         }
     }
 
-    /// What the mapping does after an invocation: it deletes what was not reported as failed.
+    /// Deletes the messages that were not reported as failed, as the mapping does after an invocation.
     pub(crate) async fn settle(&self, batch: &[ReceivedMessage], response: &BatchResponse) {
         let done = batch.iter().filter(|message| !response.failures.contains(&message.id));
         let deleting = done.map(|message| self.mapping.replace(&message.receipt, vec![]));
@@ -189,53 +184,20 @@ impl World {
 }
 
 fn delivery(id: &str, clock: &ManualClock) -> Delivery {
-    let now = clock.now();
-    let entry = Entry {
-        key: format!("key-{id}"),
-        expires_at: now + Duration::from_hours(24),
-        traceparent: None,
-        marks: Marks::default(),
-        envelope: None,
-        payload: Payload::Inline(Bytes::from(event(id))),
-    };
-    Delivery {
-        topic: topic(),
-        subscription: subscription(),
-        schema: Schema::CloudEvents,
-        published_at: now,
-        not_before: now,
-        attempts: 0,
-        last: None,
-        timed_out: false,
-        identity: None,
-        hops: Hops::default(),
-        events: vec![entry],
-    }
+    let payload = Payload::Inline(Bytes::from(event(id)));
+    records::delivery((topic(), subscription()), &format!("key-{id}"), [payload], clock.now())
 }
 
 fn record(clock: &ManualClock) -> TopicRecord {
-    let settings: TopicSettings = serde_json::from_value(json!({ "subscriptions": { "billing": {
-        "endpoint": { "url": "https://billing.example.com/hooks" },
-    } } }))
-    .unwrap();
-    TopicRecord {
-        v: RECORD_VERSION,
-        name: topic(),
-        key1: SecretText::new("k1"),
-        key2: SecretText::new("k2"),
-        tier_keys: TierKeys::default(),
-        created_at: clock.now(),
-        updated_at: clock.now(),
-        deleted_at: None,
-        creations: Creations::default(),
-        settings,
-    }
+    let billing = json!({ "endpoint": { "url": "https://billing.example.com/hooks" } });
+    let settings = records::topic_settings(json!({ "subscriptions": { "billing": billing } }));
+    records::topic_record(topic(), settings, clock.now())
 }
 
 fn topic() -> TopicName {
-    TopicName::parse("orders").unwrap()
+    records::topic_name("orders")
 }
 
 fn subscription() -> SubscriptionName {
-    SubscriptionName::parse("billing").unwrap()
+    records::subscription_name("billing")
 }

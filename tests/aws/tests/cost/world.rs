@@ -1,5 +1,5 @@
-//! The functions over the AWS adapters and the strict double, the event source mapping between them, and what each of
-//! them asks of SQS and S3.
+//! The functions over the AWS adapters and the strict double, the event source mapping between them, and what
+//! each of them asks of SQS and S3.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,15 +10,14 @@ use bytes::Bytes;
 use futures_util::future::{Either, join_all, select};
 use http::Request;
 use posthaste_aws::{AwsSettings, Clients, QueueUrls, S3Store, SqsQueue};
-use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::identity::{CREATION_ID_BYTES, CreationId, Creations};
+use posthaste_core::model::identity::{CREATION_ID_BYTES, CreationId};
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::pressure::PressureSettings;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Bundle, Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage};
@@ -28,7 +27,7 @@ use posthaste_services::{
 };
 use posthaste_simulation::{Answer, ScriptedEndpoint};
 use posthaste_testkit::recorded::{Calls, Operation};
-use posthaste_testkit::{ManualClock, Recorded, SeededEntropy, TestPorts};
+use posthaste_testkit::{ManualClock, Recorded, SeededEntropy, records};
 use posthaste_tests_aws::double::{Access, Double};
 use posthaste_wake::{Wake, WakePorts};
 use serde_json::{Value, json};
@@ -54,13 +53,13 @@ const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
 /// Sleeps up to so long are waited out while a function runs: nothing else can happen meanwhile.
 const LINGER_MAX: Duration = Duration::from_secs(1);
 
-/// What a run of wake asks that finds nothing: the lease is read, taken and given back, the pressure read; what is
-/// parked, forced, held, temporary, to be replayed and to be told, and links that are not well, are listed.
+/// Requests of a run of wake that finds nothing: the lease is read, taken and given back, the pressure read;
+/// what is parked, forced, held, temporary, to be replayed and to be told, and links that are not well, are
+/// listed.
 pub(crate) const IDLE_WAKE: Requests =
     Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 9, gets: 2 };
 
 const TOPIC: &str = "orders";
-const KEY: &str = "the-key";
 const STATE: &str = "state";
 const DELIVERIES: &str = "deliveries";
 
@@ -71,7 +70,7 @@ type Store = Recorded<S3Store>;
 pub(crate) struct World {
     /// The time.
     pub(crate) clock: ManualClock,
-    /// What was asked until now, by whom.
+    /// The requests until now, by function.
     pub(crate) bill: Bill,
     /// Every call of a port.
     pub(crate) calls: Calls,
@@ -175,7 +174,7 @@ impl World {
     pub(crate) async fn publish(&mut self, events: &[String]) {
         let body = format!("[{}]", events.join(","));
         let request = Request::post("/")
-            .header("aeg-sas-key", KEY)
+            .header("aeg-sas-key", records::TOPIC_KEY)
             .header("content-type", "application/cloudevents-batch+json")
             .body(Body::from(body))
             .expect("a request");
@@ -184,8 +183,8 @@ impl World {
         self.bill.publish_invocations += 1;
     }
 
-    /// What the event source mapping does while there are messages: receives a batch, invokes deliver, and deletes what
-    /// was not reported as failed.
+    /// Works as the event source mapping while there are messages: receives a batch, invokes deliver, and
+    /// deletes what was not reported as failed.
     pub(crate) async fn deliver_all(&mut self) {
         loop {
             let batch = self.receive().await;
@@ -288,23 +287,11 @@ fn settings(endpoint: &str) -> AwsSettings {
 }
 
 fn record(subscriptions: &Value) -> TopicRecord {
-    let settings = json!({ "subscriptions": subscriptions });
-    let settings: TopicSettings = serde_json::from_value(settings).expect("settings of a topic");
-    let record = TopicRecord {
-        v: RECORD_VERSION,
-        name: topic_name(),
-        key1: SecretText::new(KEY),
-        key2: SecretText::new("another"),
-        tier_keys: TierKeys::default(),
-        created_at: START,
-        updated_at: START,
-        deleted_at: None,
-        creations: Creations::default(),
-        settings,
-    };
+    let settings = records::topic_settings(json!({ "subscriptions": subscriptions }));
+    let record = records::topic_record(topic_name(), settings, START);
     record.identified(None, START, || CreationId::new([7; CREATION_ID_BYTES]))
 }
 
 fn topic_name() -> TopicName {
-    TopicName::parse(TOPIC).expect("a name")
+    records::topic_name(TOPIC)
 }

@@ -4,17 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
-use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::delivery::{Delivery, Entry, Marks, group};
-use posthaste_core::model::hops::Hops;
-use posthaste_core::model::identity::Creations;
+use posthaste_core::model::delivery::{Payload, group};
 use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::payload::Payload;
-use posthaste_core::model::schema::Schema;
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_ports::{
     Bundle, Clock, ErrorKind, ObjectStore, OutgoingMessage, PutCondition, QueueName, QueueReceiver,
@@ -23,7 +18,7 @@ use posthaste_ports::{
 use posthaste_services::{DrainMeter, LinkHealth, PressureReader, Registry};
 use posthaste_simulation::{ScriptedEndpoint, event, start};
 use posthaste_system::{SystemClock, SystemEntropy};
-use posthaste_testkit::ManualClock;
+use posthaste_testkit::{ManualClock, records};
 use posthaste_tests_aws::emulator::{Emulator, Tool};
 use posthaste_wake::{Wake, WakePorts};
 use serde_json::json;
@@ -159,34 +154,15 @@ impl World {
 
     /// Puts a delivery of one event of this id into the queue, as publish does.
     pub(crate) async fn publish(&self, id: &str) {
-        let now = SystemClock.now();
-        let entry = Entry {
-            key: format!("key-{id}"),
-            expires_at: now + Duration::from_hours(24),
-            traceparent: None,
-            marks: Marks::default(),
-            envelope: None,
-            payload: Payload::Inline(Bytes::from(event(id))),
-        };
-        let delivery = Delivery {
-            topic: topic(),
-            subscription: subscription(),
-            schema: Schema::CloudEvents,
-            published_at: now,
-            not_before: now,
-            attempts: 0,
-            last: None,
-            timed_out: false,
-            identity: None,
-            hops: Hops::default(),
-            events: vec![entry],
-        };
+        let payload = Payload::Inline(Bytes::from(event(id)));
+        let to = (topic(), subscription());
+        let delivery = records::delivery(to, &format!("key-{id}"), [payload], SystemClock.now());
         let (body, group) = (render_delivery(&delivery), Some(group(&topic(), &subscription())));
         let sent = self.queue.send_batch(vec![OutgoingMessage { body, group, delay_secs: 0 }]).await.unwrap();
         assert!(sent.iter().all(Result::is_ok), "{sent:?}");
     }
 
-    /// What the event source mapping does while messages are visible.
+    /// Works as the event source mapping while messages are visible.
     pub(crate) async fn deliver(&self) {
         loop {
             let request = ReceiveRequest { max: BATCH_MAX, visibility: VISIBILITY, wait: Duration::ZERO };
@@ -199,7 +175,8 @@ impl World {
             let response = Box::pin(self.deliver.handle(batch, deadline)).await;
             assert_eq!(response.failures, []);
             for receipt in receipts {
-                // The mapping cannot know which of them the function has deleted already, and AWS does not mind.
+                // The mapping cannot know which of them the function has deleted already, and AWS does not
+                // mind.
                 let deleted = self.queue.replace(&receipt, vec![]).await;
                 let is_done = deleted.as_ref().err().is_none_or(|error| error.kind == ErrorKind::NotFound);
                 assert!(is_done, "{deleted:?}");
@@ -231,30 +208,20 @@ impl World {
 }
 
 fn record() -> TopicRecord {
-    let settings: TopicSettings = serde_json::from_value(json!({ "subscriptions": { "billing": {
+    let billing = json!({
         "endpoint": { "url": "https://billing.example.com/hooks" },
-        "retryPolicy": { "schedule": ["PT1S"], "waitFloors": { "503": "PT0S" }, "maxDeliveryAttempts": 30 },
-    } } }))
-    .unwrap();
-    let now = SystemClock.now();
-    TopicRecord {
-        v: RECORD_VERSION,
-        name: topic(),
-        key1: SecretText::new("k1"),
-        key2: SecretText::new("k2"),
-        tier_keys: TierKeys::default(),
-        created_at: now,
-        updated_at: now,
-        deleted_at: None,
-        creations: Creations::default(),
-        settings,
-    }
+        "retryPolicy": {
+            "schedule": ["PT1S"], "waitFloors": { "503": "PT0S" }, "maxDeliveryAttempts": 30,
+        },
+    });
+    let settings = records::topic_settings(json!({ "subscriptions": { "billing": billing } }));
+    records::topic_record(topic(), settings, SystemClock.now())
 }
 
 fn topic() -> TopicName {
-    TopicName::parse("orders").unwrap()
+    records::topic_name("orders")
 }
 
 fn subscription() -> SubscriptionName {
-    SubscriptionName::parse("billing").unwrap()
+    records::subscription_name("billing")
 }

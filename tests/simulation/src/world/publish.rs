@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::delivery::{Delivery, Entry, Marks, Payload, PayloadDigest, group};
-use posthaste_core::model::hops::Hops;
+use posthaste_core::model::delivery::{Delivery, Payload, PayloadDigest, group};
 use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::schema::Schema;
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};
+use posthaste_testkit::records;
 
 use super::World;
 use crate::names::{subscription_name, topic_name};
@@ -31,7 +30,8 @@ impl World {
         self.send(QueueName::Deliveries, render_delivery(&delivery)).await;
     }
 
-    /// Puts one delivery into the queue whose event is, or was, in the state bucket under this key: this text.
+    /// Puts one delivery into the queue whose event is, or was, in the state bucket under this key: this
+    /// text.
     pub async fn publish_stored(&self, key: &str, json: &str) {
         let digest = Some(PayloadDigest::of(json.as_bytes()));
         let payload = Payload::Stored { key: key.to_owned(), bytes: json.len(), digest };
@@ -50,27 +50,13 @@ impl World {
 
     fn delivery(&self, payloads: Vec<Payload>, time_to_live: Duration) -> Delivery {
         let now = self.clock.now();
-        let entry = |(index, payload): (usize, Payload)| Entry {
-            key: format!("k{}-{index}", now.as_millis()),
-            expires_at: now + time_to_live,
-            traceparent: None,
-            marks: Marks::default(),
-            envelope: None,
-            payload,
-        };
-        Delivery {
-            topic: topic_name(),
-            subscription: subscription_name(),
-            schema: Schema::CloudEvents,
-            published_at: now,
-            not_before: now,
-            attempts: 0,
-            last: None,
-            timed_out: false,
-            identity: Some(self.identity()),
-            hops: Hops::default(),
-            events: payloads.into_iter().enumerate().map(entry).collect(),
+        let (to, key) = ((topic_name(), subscription_name()), format!("k{}", now.as_millis()));
+        let mut delivery =
+            Delivery { identity: Some(self.identity()), ..records::delivery(to, &key, payloads, now) };
+        for entry in &mut delivery.events {
+            entry.expires_at = now + time_to_live;
         }
+        delivery
     }
 
     /// Puts a body into a queue as it is.

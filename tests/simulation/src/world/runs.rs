@@ -48,7 +48,7 @@ impl World {
         self.worker.deliver.stop();
     }
 
-    /// What deliver told of the drain since the last time.
+    /// Deliver's report of the drain since the last time.
     pub async fn drained(&self) -> Drained {
         let told = self.drain.drained(0, Duration::ZERO).await.expect("a meter");
         told.expect("a meter always tells")
@@ -81,8 +81,8 @@ impl World {
         self.in_time(Box::pin(self.wake.run())).await
     }
 
-    /// Lets others do what can be done without time: they have had their turns since a call of a port was under
-    /// way, and since time passed.
+    /// Lets others do what can be done without time: they have had their turns since a call of a port was
+    /// under way, and since time passed.
     pub async fn rest(&self) {
         let (mut turns, mut now) = (0, self.clock.monotonic());
         while turns < TURNS {

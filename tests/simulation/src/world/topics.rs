@@ -1,13 +1,14 @@
 //! The world's topics and subscriptions.
 
 use bytes::Bytes;
-use posthaste_core::api::{SecretText, SubscriptionSettings, TierKeys, TopicSettings};
+use posthaste_core::api::{SubscriptionSettings, TopicSettings};
 use posthaste_core::model::identity::{Creation, Creations, Identity};
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
+use posthaste_core::stored::topic::TopicRecord;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
+use posthaste_testkit::records;
 use serde_json::Value;
 
 use super::{Created, World};
@@ -27,8 +28,8 @@ impl World {
         self.write_topic(topic).await;
     }
 
-    /// Has notices about `orders` go to the topic `ops`, whose one subscription, `pager`, has these settings (an endpoint
-    /// is added).
+    /// Has notices about `orders` go to the topic `ops`, whose one subscription, `pager`, has these settings
+    /// (an endpoint is added).
     pub async fn tell_ops(&self, pager: Value) {
         let orders = TopicRecord { settings: TopicSettings::default(), ..self.record().await };
         let ops = TopicName::parse("ops").expect("a name");
@@ -63,7 +64,7 @@ impl World {
         Identity { topic: creation_id(topic), subscription: creation_id(subscription) }
     }
 
-    /// What a record says of it when it was created at this time.
+    /// The creations in a record that was written at this time.
     fn creations(&self, at: Timestamp) -> Creations {
         let Identity { topic, subscription } = self.identity();
         let [topic, subscription] = [topic, subscription].map(|id| Creation { id, at: Some(at) });
@@ -89,18 +90,7 @@ impl World {
 
     async fn write_topic(&self, settings: TopicSettings) {
         let now = self.clock.now();
-        let record = TopicRecord {
-            v: RECORD_VERSION,
-            name: topic_name(),
-            key1: SecretText::new("k1"),
-            key2: SecretText::new("k2"),
-            tier_keys: TierKeys::default(),
-            created_at: now,
-            updated_at: now,
-            deleted_at: None,
-            creations: Creations::default(),
-            settings,
-        };
+        let record = records::topic_record(topic_name(), settings, now);
         self.write_record(TopicRecord { creations: self.creations(now), ..record }.render()).await;
     }
 }
