@@ -1,7 +1,8 @@
 //! The series of the process: those of each topic in a recorder of their own, so that they can be forgotten
 //! with it, and no more in all than [`SERIES_MAX`]. The exporter itself forgets nothing by name.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
@@ -32,7 +33,7 @@ struct State {
     /// Series of no topic.
     others: Part,
     /// Series by topic, in lower case.
-    topics: HashMap<String, Part>,
+    topics: BTreeMap<String, Part>,
     count: usize,
 }
 
@@ -47,7 +48,7 @@ struct Part {
 impl Series {
     /// An empty set for at most so many series.
     pub(super) fn new(series_max: usize) -> Result<Self, BuildError> {
-        let state = State { others: Part::new()?, topics: HashMap::new(), count: 0 };
+        let state = State { others: Part::new()?, topics: BTreeMap::new(), count: 0 };
         Ok(Self(Arc::new(Shared { series_max, state: Mutex::new(state) })))
     }
 
@@ -99,8 +100,8 @@ impl Series {
         let part = match topic {
             None => others,
             Some(topic) => match topics.entry(topic) {
-                std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-                std::collections::hash_map::Entry::Vacant(entry) => entry.insert(Part::new().ok()?),
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => entry.insert(Part::new().ok()?),
             },
         };
         part.is_touched = true;
