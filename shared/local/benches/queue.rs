@@ -1,7 +1,7 @@
 //! The embedded queue by itself: send, receive and acknowledge in one process, durable, and a large backlog.
 //!
-//! `cargo bench -p posthaste-local --bench queue -- [DIR] [stream|backlog|reopen]`. Prints one line per run. `reopen`
-//! opens what an earlier run left in DIR, for example one that was killed.
+//! `cargo bench -p posthaste-local --bench queue -- [DIR] [stream|backlog|reopen]`. Prints one line per run.
+//! `reopen` opens what an earlier run left in DIR, for example one that was killed.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 #![expect(clippy::unwrap_used, reason = "a bench that fails panics")]
@@ -93,7 +93,7 @@ async fn stream(dir: &Path, batch: u64) {
     local.close().await;
 }
 
-/// A million messages that nobody receives, a restart, and their way out.
+/// A million messages without a receiver, a restart, and their way out.
 async fn backlog(dir: &Path) {
     let local = fresh(dir);
     let start = Meter::start();

@@ -1,8 +1,8 @@
 //! The embedded durable queues and state objects: one data folder, one engine (redb), one commit thread.
 //!
-//! What is answered `Ok` was fsynced. Everything else about a message (visible, in flight, how often received) lives
-//! in memory and is rebuilt on open: a restart ends every visibility timeout and starts the receive counts again,
-//! while delays go on.
+//! Work that is answered `Ok` was fsynced. Everything else about a message (visible, in flight, how often
+//! received) lives in memory and is rebuilt on open: a restart ends every visibility timeout and starts the
+//! receive counts again, while delays go on.
 
 mod bodies;
 mod check;
@@ -56,8 +56,8 @@ use crate::private;
 
 /// The embedded store of one data folder. Clones, queues and the state store share it.
 ///
-/// It needs a tokio runtime around its calls. When the last of them is dropped, what waits is still written, in the
-/// background; [`close`](Self::close) waits for that.
+/// Its calls need a tokio runtime. When the last of them is dropped, what waits is still written,
+/// in the background; [`close`](Self::close) waits for that.
 #[derive(Debug, Clone)]
 pub struct Local<C> {
     handle: Arc<Handle>,
@@ -65,8 +65,8 @@ pub struct Local<C> {
 }
 
 impl<C: Clock> Local<C> {
-    /// Opens the data folder, making it if need be, and takes its lock. `entropy` names a new folder, so that message
-    /// ids differ between folders.
+    /// Opens the data folder, making it if need be, and takes its lock. `entropy` names a new folder, so that
+    /// message ids differ between folders.
     #[expect(clippy::needless_pass_by_value, reason = "options and entropy are built for this one call")]
     pub fn open(
         dir: &Path,
@@ -135,19 +135,20 @@ impl<C: Clock> Local<C> {
         StateStore::new(self.handle.clone())
     }
 
-    /// What the monitor reads.
+    /// Measurements for the monitor.
     pub fn gauges(&self) -> Gauges {
         self.handle.shared.counters.read()
     }
 
-    /// Writes what waits, acknowledgements included, closes the engine and gives the folder back. Whoever still
-    /// uses the queues or the state store gets errors of kind `Other` from then on.
+    /// Writes waiting work, acknowledgements included, closes the engine and gives the folder back. Later
+    /// calls to the queues and the state store get errors of kind `Other`.
     pub async fn close(self) {
         self.handle.shared.inbox.close();
         self.ended().await;
     }
 
-    /// Completes when the thread that writes has ended: after a close, or by a fault. From then on every write is refused.
+    /// Completes when the thread that writes has ended: after a close, or by a fault. From then on every
+    /// write is refused.
     pub async fn ended(&self) {
         // An error means that the sender is gone, and it never sends.
         let _ = self.handle.ended.clone().changed().await;
@@ -155,8 +156,8 @@ impl<C: Clock> Local<C> {
 }
 
 impl<C: Clock> Evict for Local<C> {
-    /// Forgets the bodies of recent messages, which lie on disk too. The engine's own pages stay: it bounds them, but
-    /// cannot be asked to give them back.
+    /// Forgets the bodies of recent messages, which lie on disk too. The engine's own pages stay: it bounds
+    /// them, but cannot be asked to give them back.
     fn trim(&self) -> Evicted {
         // Dropped without the lock, on which every send and receive waits.
         let bodies = self.handle.shared.bodies().take_all();

@@ -1,9 +1,9 @@
-//! An object store over plain files: the object `a/b.json` is the file `b.json` in the folder `a`, so that a person
-//! can open it. For dead letters; not for objects that change many times a second.
+//! An object store over plain files: the object `a/b.json` is the file `b.json` in the folder `a`, so that a
+//! person can open it. For dead letters; not for objects that change many times a second.
 //!
-//! A put writes a temporary file, syncs it, moves it into place and syncs the folder, so a reader sees all of an
-//! object or nothing and a power cut loses nothing that was acknowledged. Conditions are decided under a lock of this
-//! process, so one process must own the folder.
+//! A put writes a temporary file, syncs it, moves it into place and syncs the folder, so a reader sees all of
+//! an object or nothing and a power cut loses nothing that was acknowledged. Conditions are decided under a
+//! lock of this process, so one process must own the folder.
 
 mod disk;
 mod folders;
@@ -24,15 +24,16 @@ use self::folders::Folders;
 use self::listing::HIDDEN_PREFIX;
 use crate::private;
 
-/// Where objects are written before they are moved into place; on the same file system, emptied at start.
+/// The folder in which objects are written before they are moved into place; on the same file system, emptied
+/// at start.
 const TEMPORARY_FOLDER: &str = ".posthaste-tmp";
 
 /// Keeps objects as files in one folder. Clones share it.
 ///
-/// Two limits are the file system's: a segment of a key has at most 255 bytes, and a key cannot also be the folder
-/// of another (`a` beside `a/b`). Both are refused with kind `Invalid`, as is a segment that begins with
-/// `.posthaste-`. An [`ETag`] is the SHA-256 of the content, as S3's is a hash of it: writing the same bytes again
-/// gives the same version.
+/// Two limits are the file system's: a segment of a key has at most 255 bytes, and a key cannot also be the
+/// folder of another (`a` beside `a/b`). Both are refused with kind `Invalid`, as is a segment that begins
+/// with `.posthaste-`. An [`ETag`] is the SHA-256 of the content, as S3's is a hash of it: writing the same
+/// bytes again gives the same version.
 #[derive(Debug, Clone)]
 pub struct FileStore {
     shared: Arc<Shared>,
@@ -42,7 +43,8 @@ pub struct FileStore {
 struct Shared {
     root: PathBuf,
     temporaries_ever: AtomicU64,
-    /// Held from looking at a condition until the change is durable: writers take turns to commit, not to write.
+    /// Held from looking at a condition until the change is durable: writers take turns to commit, not to
+    /// write.
     folders: Mutex<Folders>,
 }
 
@@ -63,7 +65,8 @@ impl FileStore {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// File calls block, so they run on the runtime's blocking threads. Dropping the future does not stop them.
+    /// File calls block, so they run on the runtime's blocking threads. Dropping the future does not stop
+    /// them.
     async fn blocking<T: Send + 'static>(
         &self,
         doing: &'static str,

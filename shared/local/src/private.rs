@@ -1,4 +1,5 @@
-//! Files and folders for their owner alone, under any umask: signing secrets, publish keys and payloads lie in them.
+//! Files and folders for their owner alone, under any umask: signing secrets, publish keys and payloads lie
+//! in them.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -83,7 +84,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub fn narrow(path: &Path) -> io::Result<()> {
     let found = std::fs::metadata(path)?;
     if found.is_dir() && mode_of(&found) & STICKY != 0 && mode_of(&found) & OTHERS != 0 {
-        tracing::warn!(path = %path.display(), "the folder is shared by several users and stays open to them");
+        let path = path.display();
+        tracing::warn!(%path, "the folder is shared by several users and stays open to them");
         return Ok(());
     }
     if !is_narrowed(path)? {
@@ -159,7 +161,7 @@ fn was_accepted(set: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// Whether it is worth trying what lies in a folder whose mode was set: another user's folder may hold files
+/// True if it is worth trying what lies in a folder whose mode was set: another user's folder may hold files
 /// of this one.
 fn has_modes(set: io::Result<()>) -> io::Result<bool> {
     match set {
@@ -168,7 +170,7 @@ fn has_modes(set: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// Whether modes cannot be changed here: the file belongs to another user, the mount is read-only, or the
+/// True if modes cannot be changed here: the file belongs to another user, the mount is read-only, or the
 /// file system has none, as on a Windows share. The program works there too.
 fn is_refused(error: &io::Error) -> bool {
     let is_unsupported = Errno::from_io_error(error) == Some(Errno::OPNOTSUPP);
@@ -246,8 +248,8 @@ mod tests {
         }
     }
 
-    /// The kernel refuses other modes for what it shows of a process, whoever asks. The folder holds links
-    /// alone.
+    /// The kernel refuses other modes for the files of a process under `/proc`, even to root. The folder
+    /// holds links alone.
     #[test]
     fn a_file_system_that_refuses_modes_is_used_as_it_is() {
         let (dir, file) = (Path::new("/proc/self/ns"), Path::new("/proc/self/comm"));

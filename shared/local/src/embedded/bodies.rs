@@ -1,4 +1,5 @@
-//! A bounded memory of recently sent bodies, oldest out first, so that the healthy path does not read the engine.
+//! A bounded memory of recently sent bodies, oldest out first, so that the healthy path does not read the
+//! engine.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use bytes::Bytes;
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::Evicted;
 
-/// What an entry takes besides its body, roughly.
+/// Bytes of an entry besides its body, roughly.
 const ENTRY_OVERHEAD_BYTES: usize = 80;
 
 /// A message's content: what a receive shows of it besides ids and counts.
@@ -41,7 +42,7 @@ impl Bodies {
         }
     }
 
-    /// Takes a body out: whoever receives the message has it now.
+    /// Takes a body out for the receiver of the message.
     pub(super) fn take(&mut self, sequence: u64) -> Option<Content> {
         let content = self.entries.remove(&sequence)?;
         self.bytes -= content.body.len() + ENTRY_OVERHEAD_BYTES;
@@ -53,7 +54,7 @@ impl Bodies {
         std::mem::replace(self, Self::new(self.bytes_max))
     }
 
-    /// What is held: the bodies' own bytes.
+    /// The entries held, with the bodies' own bytes.
     pub(super) fn held(&self) -> Evicted {
         let entries = self.entries.len();
         Evicted { entries, bytes: self.bytes - entries * ENTRY_OVERHEAD_BYTES }

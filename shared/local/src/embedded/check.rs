@@ -22,7 +22,7 @@ const NAMED_MAX: usize = 1000;
 /// Bytes of pages kept in memory meanwhile.
 const CACHE_BYTES: usize = 64 << 20;
 
-/// What a data folder holds.
+/// The contents of a data folder.
 #[derive(Debug, Default)]
 pub struct CheckReport {
     /// Messages that were looked at.
@@ -56,7 +56,8 @@ impl CheckReport {
     }
 }
 
-/// Reads everything in a data folder that no process has open. Blocks, for as long as the disk takes to read it.
+/// Reads everything in a data folder that no process has open. Blocks, for as long as the disk takes to read
+/// it.
 pub fn check(dir: &Path) -> Result<CheckReport, OpenError> {
     let folder = |source| OpenError::Folder { path: dir.to_owned(), source };
     let file = File::open(dir.join(ENGINE_FILE)).map_err(folder)?;

@@ -1,4 +1,5 @@
-//! The commit thread: takes all that waits, does it in one transaction, fsyncs once, then answers everybody.
+//! The commit thread: it takes all waiting work, does it in one transaction, fsyncs once, then answers all
+//! callers.
 
 mod effects;
 mod transaction;
@@ -15,30 +16,31 @@ use super::inbox::{Batch, Done, Failed, Job, Work};
 use super::lock::FolderLock;
 use super::shared::Shared;
 
-/// Most commits of one batch that may end by damage before the rest of it is given up: each costs an opening of the
-/// file.
+/// Most commits of one batch that may end by damage before the rest of it is given up: each costs an opening
+/// of the file.
 const DAMAGED_COMMITS_MAX: u32 = 64;
 
-/// What a job came to within a transaction.
+/// The result of a job within a transaction.
 type Outcome = Result<Done, Failed>;
 
 /// How the engine ended a transaction that failed.
 enum Recovered {
-    /// It took no effect.
+    /// The transaction took no effect.
     Undone,
-    /// It took effect, though nobody knows whether it would survive a power cut.
+    /// The transaction took effect, though it might not survive a power cut.
     TookEffect,
     /// The engine could not be opened again.
     Unknown,
 }
 
-/// A transaction of which nobody knows yet whether it took effect.
+/// A transaction that took effect or not: the engine cannot tell until it is opened again.
 struct Unresolved {
     jobs: Vec<(Work, Outcome)>,
     deletes: Vec<u64>,
 }
 
-/// Refuses what waits and all that comes when the thread ends, by a panic too: no caller waits for a thread that is gone.
+/// Refuses what waits and all that comes when the thread ends, by a panic too: no caller waits for a thread
+/// that is gone.
 struct Refused(Arc<Shared>);
 
 impl Drop for Refused {
@@ -95,7 +97,8 @@ impl Committer {
             let is_done = self.commit(batch);
             if !is_done {
                 if self.shared.inbox.is_closed() {
-                    // Acknowledged messages that cannot be deleted now are received again after the next start.
+                    // Acknowledged messages that cannot be deleted now are received again after the next
+                    // start.
                     break;
                 }
                 self.shared.inbox.pause(self.shared.engine.disk().retry_pause());
@@ -112,8 +115,8 @@ impl Committer {
         self.commit_within(batch, &mut { DAMAGED_COMMITS_MAX })
     }
 
-    /// Does a batch. Where damage in the file ends it, its halves are done apart, down to the one job that meets the
-    /// damage, as long as `tries` lasts: its neighbours are not to fail with it.
+    /// Does a batch. Where damage in the file ends it, its halves are done apart, down to the one job that
+    /// meets the damage, as long as `tries` lasts: its neighbours are not to fail with it.
     fn commit_within(&mut self, batch: Batch, tries: &mut u32) -> bool {
         if let Err(error) = self.resume() {
             self.fail(batch, error);
@@ -204,8 +207,8 @@ impl Committer {
         batch
     }
 
-    /// Bytes that can still be stored: on the device, and in the file, which keeps the room of what was deleted. Where
-    /// they cannot be told, the device's own refusal will.
+    /// Bytes that can still be stored: on the device, and in the file, which keeps the room of what was
+    /// deleted. Where they cannot be told, the device's own refusal will.
     fn room(&self) -> u64 {
         /// The engine gives a large value pages in powers of two.
         const PAGES_PER_LIVE_BYTES_MAX: u64 = 2;
@@ -215,8 +218,8 @@ impl Committer {
         disk.free_bytes().unwrap_or(u64::MAX).saturating_add(inside)
     }
 
-    /// Opens the engine again. A transaction that was refused for lack of room, before anything was synced, is known
-    /// to have taken no effect even if that fails.
+    /// Opens the engine again. A transaction that was refused for lack of room, before anything was synced,
+    /// is known to have taken no effect even if that fails.
     fn recover(&mut self, was_refused: bool) -> Recovered {
         match self.shared.engine.reopen() {
             Ok(commit) if commit > self.commit => {
@@ -244,7 +247,7 @@ impl Committer {
         }
     }
 
-    /// A transaction failed: who waits learns it, and memory follows what the disk holds.
+    /// Answers the callers of a failed transaction, and lets memory follow the disk.
     fn settle_failure(
         &mut self,
         batch: Batch,

@@ -1,4 +1,5 @@
-//! Damage on the disk: a panic of the engine becomes an error, and a message whose bytes were altered is kept apart.
+//! Damage on the disk: a panic of the engine becomes an error, and a message whose bytes were altered is kept
+//! apart.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

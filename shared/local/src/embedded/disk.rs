@@ -1,4 +1,4 @@
-//! Where the engine keeps its bytes: the seam at which tests cut the power and fill the device.
+//! Storage of the engine's bytes: the seam at which tests cut the power and fill the device.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -32,7 +32,8 @@ pub(super) trait Disk: fmt::Debug + Send + Sync {
     fn retry_pause(&self) -> Duration;
 }
 
-/// Makes a folder and those above it that are missing; their names survive a power cut, as what is put into them does.
+/// Makes a folder and those above it that are missing; their names survive a power cut, as what is put into
+/// them does.
 pub(super) fn make_folder(dir: &Path) -> io::Result<()> {
     // An empty path is what lies above the first folder of a relative one.
     let missing = dir.ancestors().take_while(|folder| *folder != Path::new("") && !folder.is_dir());
@@ -57,13 +58,13 @@ impl FolderDisk {
         Self { dir }
     }
 
-    /// Whether there is a file.
+    /// True if there is a file.
     pub(super) fn exists(&self) -> io::Result<bool> {
         self.dir.join(ENGINE_FILE).try_exists()
     }
 
-    /// Begins the file of a new folder, under another name: a file of the right name was whole once, so one that is
-    /// empty is damaged and not new.
+    /// Begins the file of a new folder, under another name: a file of the right name was whole once, so one
+    /// that is empty is damaged and not new.
     pub(super) fn begin(&self) -> io::Result<Box<dyn StorageBackend>> {
         let options = OpenOptions::new().create(true).read(true).write(true).truncate(true).clone();
         backend(private::open(&options, &self.dir.join(NEW_ENGINE_FILE))?)
@@ -97,7 +98,7 @@ impl Disk for FolderDisk {
     }
 
     fn used_bytes(&self) -> io::Result<u64> {
-        /// What `stat` counts a file's room in, whatever the file system's own blocks are.
+        /// The unit in which `stat` counts a file's room, for every block size of the file system.
         const BLOCK_BYTES: u64 = 512;
         let stat = rustix::fs::stat(self.dir.join(ENGINE_FILE))?;
         Ok(u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(BLOCK_BYTES))
@@ -108,8 +109,8 @@ impl Disk for FolderDisk {
     }
 }
 
-/// Any backend, as the one type the engine asks for, which counts the tries to sync. Ranges need no locks: the folder
-/// is locked as a whole.
+/// Any backend, as the one type the engine asks for, which counts the tries to sync. Ranges need no locks:
+/// the folder is locked as a whole.
 #[derive(Debug)]
 pub(super) struct AnyBackend {
     pub(super) backend: Box<dyn StorageBackend>,

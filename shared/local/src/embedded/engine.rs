@@ -17,7 +17,7 @@ use super::tables::{
     OBJECTS, SEQUENCES_PER_OPENING_BITS,
 };
 
-/// Where an opening begins to count.
+/// The first numbers of an opening.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Begin {
     pub(super) folder_id: u64,
@@ -25,28 +25,31 @@ pub(super) struct Begin {
     pub(super) commit: u64,
 }
 
-/// The engine. It is `None` while it is closed, for good or because it could not be opened again after a failure.
+/// The engine. It is `None` while it is closed, for good or because it could not be opened again after a
+/// failure.
 pub(super) struct Engine {
     disk: Box<dyn Disk>,
     cache_bytes: usize,
     database: RwLock<Option<Database>>,
     /// How often it was tried to sync.
     syncs: Arc<AtomicU64>,
-    /// A read met damage that may have left the engine in any state: it is opened again before the next commit.
+    /// A read met damage that may have left the engine in any state: it is opened again before the next
+    /// commit.
     is_suspect: AtomicBool,
 }
 
-/// What was found of a message.
+/// The state of a message that was looked up.
 #[derive(Debug)]
 pub(super) enum Found {
     Whole(Content),
     Missing,
-    /// Its bytes are not those that were written. There are none where the engine could not read them.
+    /// The bytes are not those that were written. There are none where the engine could not read them.
     Damaged(Option<Bytes>),
 }
 
 impl Engine {
-    /// Opens or makes the file and takes the sequence numbers of this opening. A new folder gets `new_folder_id`.
+    /// Opens or makes the file and takes the sequence numbers of this opening. A new folder gets
+    /// `new_folder_id`.
     pub(super) fn open(
         disk: Box<dyn Disk>,
         cache_bytes: usize,
@@ -128,8 +131,8 @@ impl Engine {
         self.syncs.load(Ordering::Relaxed)
     }
 
-    /// Opens the file again after a failed write, which the engine does not go on from, and answers the number of
-    /// the last commit that took effect.
+    /// Opens the file again after a failed write, which the engine does not go on from, and answers the
+    /// number of the last commit that took effect.
     pub(super) fn reopen(&self) -> Result<u64, EngineError> {
         self.close();
         let (database, commit) = catch_panic(|| {
@@ -144,7 +147,7 @@ impl Engine {
         Ok(commit)
     }
 
-    /// Whether there is an engine to work with.
+    /// True if there is an engine to work with.
     pub(super) fn is_open(&self) -> bool {
         !self.is_suspect.load(Ordering::Relaxed)
             && self.database.read().unwrap_or_else(PoisonError::into_inner).is_some()

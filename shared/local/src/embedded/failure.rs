@@ -32,7 +32,7 @@ pub(super) enum EngineError {
 }
 
 impl EngineError {
-    /// Whether the file is damaged, as far as can be told.
+    /// True if the file is damaged, as far as can be told.
     pub(super) fn is_damage(&self) -> bool {
         match self {
             Self::Redb(error) => matches!(&**error, redb::Error::Corrupted(_) | redb::Error::LockPoisoned(_)),
@@ -41,7 +41,7 @@ impl EngineError {
         }
     }
 
-    /// What an operator can do when the folder cannot be opened.
+    /// Advice for an operator whose folder cannot be opened.
     pub(super) fn advice(&self) -> &'static str {
         let io = match self {
             Self::NewerFormat(_) => return "start the version of posthaste that wrote it, or a newer one",
@@ -56,8 +56,8 @@ impl EngineError {
         if io.is_some_and(|io| !is_of_content(io.kind())) {
             return "see to the disk and its permissions, then start again";
         }
-        "it is damaged or was not written by posthaste; restore the data folder from a backup, or move the file \
-         away to begin with an empty store (`posthaste check` says what can still be read)"
+        "it is damaged or was not written by posthaste; restore the data folder from a backup, or move the \
+         file away to begin with an empty store (`posthaste check` says what can still be read)"
     }
 
     pub(super) fn kind(&self) -> ErrorKind {

@@ -1,7 +1,9 @@
-//! What the monitor reads of the embedded store: how much is being published and waits for its commit.
+//! Measurements of the embedded store for the monitor: the amount that is being published and waits for its
+//! commit.
 //!
-//! Publishing is what is sent to the delivery queue, and the payloads stored for it. What deliver writes (retries, dead
-//! letters) waits for commits as well, and is counted apart: one dead subscriber must not slow its topic's producers.
+//! Publishing is what is sent to the delivery queue, and the payloads stored for it. What deliver writes
+//! (retries, dead letters) waits for commits as well, and is counted apart: one dead subscriber must not slow
+//! its topic's producers.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,13 +15,13 @@ use posthaste_core::pressure::BatchPointSettings;
 /// A message takes one place in its batch for every started block of so many bytes.
 const PLACE_BYTES: usize = 64 * 1024;
 
-/// What waits for its commit now.
+/// Calls that wait for their commit now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gauges {
     /// Calls that publish and wait for their commit.
     pub version_buckets: u64,
-    /// Batches of what they publish: one takes messages until it is full or old enough, and counts until all of them
-    /// are committed. A large message takes several places, and may fill batches of its own.
+    /// Batches of what they publish: one takes messages until it is full or old enough, and counts until all
+    /// of them are committed. A large message takes several places, and may fill batches of its own.
     pub batch_points: u64,
     /// Calls of any kind that wait for their commit. No resource of back pressure.
     pub calls: u64,
@@ -58,8 +60,8 @@ impl Counters {
         }
     }
 
-    /// Counts a call that publishes bodies of these sizes until the answer is dropped, which a caller that gives up
-    /// does too. `now` is the monotonic time.
+    /// Counts a call that publishes bodies of these sizes until the answer is dropped, which a caller that
+    /// gives up does too. `now` is the monotonic time.
     pub(super) fn publish(self: &Arc<Self>, sizes: impl Iterator<Item = usize>, now: Duration) -> Counted {
         let places = sizes.map(|bytes| self.places(bytes)).sum();
         self.calls.fetch_add(1, Ordering::Relaxed);

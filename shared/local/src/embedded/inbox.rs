@@ -1,4 +1,5 @@
-//! What waits for the commit thread: jobs with somebody waiting for them, and acknowledgements nobody waits for.
+//! Work that waits for the commit thread: jobs whose caller waits for them, and acknowledgements without a
+//! waiting caller.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,18 +15,18 @@ use super::failure::EngineError;
 /// Most bytes of jobs that wait; further callers wait to get in.
 const WAITING_KIB_MAX: u32 = 256 * 1024;
 
-/// What a job takes besides its bytes.
+/// Memory of a job besides its bytes.
 const JOB_KIB: usize = 1;
 
-/// Most jobs and bytes of one commit. More would make those who wait for the first wait for the last.
+/// Most jobs and bytes of one commit. With more, the callers of the first jobs would wait for the last.
 const COMMIT_JOBS_MAX: usize = 1024;
 const COMMIT_BYTES_MAX: usize = 8 << 20;
 
 /// Most acknowledgements of one commit.
 const COMMIT_DELETES_MAX: usize = 8192;
 
-/// How long an acknowledgement waits for other work to join. A length of real time, not of the clock port: it gathers
-/// writes, and nothing that a caller could see depends on it.
+/// How long an acknowledgement waits for other work to join. A length of real time, not of the clock port: it
+/// gathers writes, and nothing that a caller could see depends on it.
 const ACKNOWLEDGEMENT_DELAY: Duration = Duration::from_millis(25);
 
 /// A message on its way into the engine.
@@ -38,7 +39,7 @@ pub(super) struct NewMessage {
     pub(super) body: Bytes,
 }
 
-/// What is to be done in a commit.
+/// Work to do in a commit.
 #[derive(Debug)]
 pub(super) enum Work {
     /// Stores messages, and deletes one in the same transaction.
@@ -61,7 +62,7 @@ impl Work {
     }
 }
 
-/// What was done: the first sequence number of the messages, or the version of the object.
+/// The result of a job: the first sequence number of the messages, or the version of the object.
 pub(super) type Done = u64;
 
 /// Why a job was not done. One failure of the engine is shared by all jobs of the commit.
@@ -73,7 +74,7 @@ pub(super) struct Failed {
     pub(super) cause: Option<Arc<EngineError>>,
 }
 
-/// Work, who waits for it, and the room it takes until it is done.
+/// Work, its caller, and the room that it takes until it is done.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) work: Work,
@@ -81,7 +82,7 @@ pub(super) struct Job {
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// What one commit takes.
+/// The work of one commit.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) jobs: Vec<Job>,
@@ -95,7 +96,7 @@ impl Batch {
         self.jobs.len() + self.deletes.len()
     }
 
-    /// Its two halves, in their order.
+    /// The two halves, in their order.
     pub(super) fn halves(mut self) -> (Self, Self) {
         let half = self.len() / 2;
         // Acknowledgements come first, as in a whole batch.
@@ -133,7 +134,7 @@ impl Inbox {
         self.room.clone().acquire_many_owned(kib.min(WAITING_KIB_MAX)).await.ok()
     }
 
-    /// Hands work to the commit thread. It is done even if nobody waits for the answer any more.
+    /// Hands work to the commit thread. It is done even if the caller is gone.
     pub(super) fn push(
         &self,
         work: Work,
@@ -213,7 +214,7 @@ impl Inbox {
         }
     }
 
-    /// Waits before the next try after a failure. Who calls meanwhile waits, too.
+    /// Waits before the next try after a failure. Calls in the meantime wait, too.
     pub(super) fn pause(&self, length: Duration) {
         let is_open = |waiting: &mut Waiting| !waiting.is_closed;
         // Only the passing of time matters.

@@ -1,5 +1,5 @@
-//! One queue's memory: which messages are visible, delayed and in flight, and which is given out next. It does no
-//! I/O, reads no clock, and holds no bodies: a waiting message takes some tens of bytes.
+//! One queue's memory: which messages are visible, delayed and in flight, and which is given out next. It
+//! does no I/O, reads no clock, and holds no bodies: a waiting message takes some tens of bytes.
 
 mod groups;
 mod set_back;
@@ -17,8 +17,8 @@ use groups::{GroupId, Groups};
 /// The longest delay of a message.
 const DELAY_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
 
-/// The two times of one moment: delays end by the wall clock, because they outlast the process, and a clock that is set
-/// back takes them along; visibility timeouts end by the one that never jumps.
+/// The two times of one moment: delays end by the wall clock, because they outlast the process, and a clock
+/// that is set back takes them along; visibility timeouts end by the one that never jumps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now {
     pub(super) wall: Timestamp,
@@ -32,7 +32,7 @@ pub(super) struct Received {
     pub(super) count: u32,
 }
 
-/// What a receive got.
+/// The messages of a receive.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Taken {
     /// The messages given out.
@@ -41,7 +41,7 @@ pub(super) struct Taken {
     pub(super) worn_out: Vec<(u64, Arc<str>)>,
 }
 
-/// What a visibility timeout was not changed for.
+/// Why a visibility timeout was not changed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ChangeRefused {
     /// The receipt is stale.
@@ -69,8 +69,8 @@ pub(super) struct QueueIndex {
     timeouts: BTreeSet<(Duration, u64)>,
     /// Visible messages that were received before, with their receive count.
     returned: HashMap<u64, (GroupId, u32)>,
-    /// Visible messages that were settled late, and how many entries of them lie among the visible ones: those are
-    /// skipped when their turn comes.
+    /// Visible messages that were settled late, and how many entries of them lie among the visible ones:
+    /// those are skipped when their turn comes.
     settled: HashMap<u64, u32>,
     visible: u64,
     in_flight_max: usize,
@@ -95,8 +95,8 @@ impl QueueIndex {
         }
     }
 
-    /// Adds a message that was sent. A time further ahead than any delay reaches is from a clock that was set back
-    /// since, or from a damaged disk: the message waits for the longest delay instead.
+    /// Adds a message that was sent. A time further ahead than any delay reaches is from a clock that was set
+    /// back since, or from a damaged disk: the message waits for the longest delay instead.
     pub(super) fn insert(&mut self, sequence: u64, group: &str, due: Timestamp, now: Timestamp) {
         let group = self.groups.id(group);
         let due = due.min(now + DELAY_MAX);
@@ -142,8 +142,8 @@ impl QueueIndex {
         taken
     }
 
-    /// Takes a message out for good; whether the receipt was good. One that timed out stays good until the message
-    /// is received again.
+    /// Takes a message out for good; whether the receipt was good. One that timed out stays good until the
+    /// message is received again.
     pub(super) fn settle(&mut self, received: Received) -> bool {
         if let Some(flight) = self.flight(received).filter(|flight| !flight.is_held) {
             self.timeouts.remove(&(flight.until, received.sequence));
@@ -154,8 +154,8 @@ impl QueueIndex {
         self.withdraw(received).is_some()
     }
 
-    /// Keeps a message as it is until [`forget`](Self::forget) or [`release`](Self::release); whether the receipt
-    /// was good.
+    /// Keeps a message as it is until [`forget`](Self::forget) or [`release`](Self::release); whether the
+    /// receipt was good.
     pub(super) fn hold(&mut self, now: Now, received: Received) -> bool {
         if let Some(flight) = self.flights.get_mut(&received.sequence) {
             if flight.count != received.count || flight.is_held {
@@ -229,7 +229,7 @@ impl QueueIndex {
         }
     }
 
-    /// Whether a receive would get something at once.
+    /// True if a receive would get something at once.
     pub(super) fn has_next(&self) -> bool {
         self.groups.next(self.free()).is_some()
     }

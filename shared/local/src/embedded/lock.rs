@@ -12,7 +12,7 @@ use crate::private;
 #[derive(Debug)]
 pub(super) struct FolderLock {
     lock: Option<File>,
-    /// The engine's file is locked too: the lock file may be deleted by a person who tidies up.
+    /// The lock of the engine's file: a person may delete the lock file while tidying up.
     engine: Option<File>,
 }
 
@@ -37,7 +37,8 @@ impl FolderLock {
         }
         self.engine = Some(engine);
         if let Some(lock) = &mut self.lock {
-            // Only for the error message of the next one, so it is no error if the process id cannot be written.
+            // Only for the error message of the next one, so it is no error if the process id cannot be
+            // written.
             let _ = write_pid(lock);
         }
         Ok(())
@@ -54,7 +55,7 @@ fn folder(dir: &Path, source: std::io::Error) -> OpenError {
     OpenError::Folder { path: dir.to_owned(), source }
 }
 
-/// Whether the file was free.
+/// True if the file was free.
 fn try_lock(dir: &Path, file: &File) -> Result<bool, OpenError> {
     match file.try_lock() {
         Ok(()) => Ok(true),

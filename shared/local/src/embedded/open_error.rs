@@ -29,9 +29,8 @@ pub enum OpenError {
     /// The engine's file cannot be opened or read.
     #[error("the store {} cannot be opened and is left where it is: {advice}", file.display())]
     Engine {
-        /// The file.
         file: PathBuf,
-        /// What to do.
+        /// Advice for the operator.
         advice: &'static str,
         /// Why.
         #[source]

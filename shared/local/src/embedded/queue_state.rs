@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::index::{Now, QueueIndex};
 use super::options::LocalOptions;
 
-/// The memory of one queue, and who waits for a change of it.
+/// The memory of one queue, and the receivers that wait for a change of it.
 pub(super) struct QueueState {
     index: Mutex<QueueIndex>,
     pub(super) changed: Notify,
@@ -29,8 +29,9 @@ impl QueueState {
         Self { index: Mutex::new(QueueIndex::new(in_flight_max, receives_max)), changed: Notify::new() }
     }
 
-    /// Changes the index, and wakes who waits for what the change brings: one receiver for visible messages, which
-    /// passes it on if it leaves some, and all for an end of a delay that is sooner than the one they sleep until.
+    /// Changes the index, and wakes receivers that wait for its result: one receiver for visible messages,
+    /// which passes it on if it leaves some, and all for an end of a delay that is sooner than the one they
+    /// sleep until.
     pub(super) fn update<R>(&self, now: Now, change: impl FnOnce(&mut QueueIndex) -> R) -> R {
         let mut index = self.lock();
         let before = index.until_next(now).unwrap_or(RECEIVE_WAIT_MAX);

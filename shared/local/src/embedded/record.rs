@@ -15,8 +15,8 @@ const VERSION_WITHOUT_DIGEST: u8 = 1;
 /// version, queue, length of the group id, sent, due.
 const FIXED_BYTES: usize = 3 + 8 + 8;
 
-/// The CRC-32 of all other bytes of the record. It finds what a disk does to bytes, not what a forger does, who could
-/// as well write a record of his own.
+/// Bytes of the CRC-32 of all other bytes of the record. It finds damage by a disk, not a forgery: a forger
+/// could write a whole record.
 const DIGEST_BYTES: usize = 4;
 
 /// A message's header; an empty group is none.
@@ -71,7 +71,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// Whether the record has the digest of its bytes, or is of a version without one.
+/// True if the record has the digest of its bytes, or is of a version without one.
 fn has_its_digest(record: &[u8]) -> bool {
     let Some((head, rest)) = record.split_at_checked(FIXED_BYTES) else { return false };
     if head[0] == VERSION_WITHOUT_DIGEST {
@@ -81,7 +81,7 @@ fn has_its_digest(record: &[u8]) -> bool {
     digest.is_some_and(|(digest, rest)| *digest == crc(&[head, rest]).to_le_bytes())
 }
 
-/// Whether a record carries a digest that can be checked.
+/// True if a record carries a digest that can be checked.
 pub(super) fn is_verifiable(record: &[u8]) -> bool {
     record.first() != Some(&VERSION_WITHOUT_DIGEST)
 }

@@ -1,6 +1,6 @@
-//! The look at an opened file: whether it is ours, and what it holds. The engine does not verify pages when it opens a
-//! file, so what it shows is compared with itself. Bodies and digests are not looked at, which would take a look at
-//! every byte.
+//! The look at an opened file: whether it is ours, and what it holds. The engine does not verify pages when
+//! it opens a file, so what it shows is compared with itself. Bodies and digests are not looked at, which
+//! would take a look at every byte.
 
 use redb::{
     Database, Range, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableHandle,
@@ -32,8 +32,8 @@ pub(super) fn validate(database: &Database) -> Result<(), EngineError> {
     if format >= FORMAT_WITH_DIGESTS && !has_digests { Err(EngineError::Foreign(DIGESTS)) } else { Ok(()) }
 }
 
-/// Visits every message in the order of sending, and answers how many bytes all records and objects have. A header
-/// that cannot be read is `None`. All numbers must be less than `next`.
+/// Visits every message in the order of sending, and answers how many bytes all records and objects have. A
+/// header that cannot be read is `None`. All numbers must be less than `next`.
 pub(super) fn scan(
     transaction: &ReadTransaction,
     next: u64,

@@ -15,7 +15,7 @@ use super::queue_state::QueueState;
 use super::record::number_of;
 use super::versions::Versions;
 
-/// What all users of a store hold; dropping the last one ends the commit thread.
+/// The handle that all users of a store hold; dropping the last one ends the commit thread.
 #[derive(Debug)]
 pub(super) struct Handle {
     pub(super) shared: Arc<Shared>,
@@ -28,7 +28,7 @@ impl Drop for Handle {
     }
 }
 
-/// What the callers and the commit thread share.
+/// State that the callers and the commit thread share.
 pub(super) struct Shared {
     pub(super) engine: Engine,
     pub(super) folder_id: u64,

@@ -39,7 +39,7 @@ impl StateStore {
         Self { handle }
     }
 
-    /// Reads an object, unless it is of the version that is known. A damaged one that begins anew is deleted.
+    /// Reads an object, unless it has the known version. A damaged object that may start empty is deleted.
     async fn object(
         &self,
         doing: &'static str,
@@ -187,7 +187,7 @@ fn object_in(
     Ok(Revalidated::Changed(Object { bytes, etag: etag(facts.version) }))
 }
 
-/// Whether an object has the bytes that were written; those of an older program have no digest.
+/// True if an object has the bytes that were written; those of an older program have no digest.
 pub(super) fn is_as_written(
     transaction: &ReadTransaction,
     key: &str,

@@ -6,15 +6,15 @@ use redb::TableDefinition;
 /// Messages of all queues by sequence number: [`Header`] and body.
 pub(super) const MESSAGES: TableDefinition<u64, &[u8]> = TableDefinition::new("messages");
 
-/// The state objects' version, time of writing in milliseconds, and size. Apart from their bytes, so that a listing
-/// does not read those.
+/// The state objects' version, time of writing in milliseconds, and size. Apart from their bytes, so that a
+/// listing does not read those.
 pub(super) const OBJECTS: TableDefinition<&str, (u64, u64, u64)> = TableDefinition::new("objects");
 
 /// The state objects' bytes.
 pub(super) const OBJECT_BYTES: TableDefinition<&str, &[u8]> = TableDefinition::new("object_bytes");
 
-/// For each state object the version that was written last by a program that knows digests, and the CRC-32 of its key
-/// and bytes. It says nothing of an object that has another version by now.
+/// For each state object the version that was written last by a program that knows digests, and the CRC-32 of
+/// its key and bytes. It says nothing of an object that has another version by now.
 pub(super) const OBJECT_DIGESTS: TableDefinition<&str, (u64, u32)> = TableDefinition::new("object_digests");
 
 /// Numbers about the folder itself.
@@ -31,8 +31,8 @@ pub(super) const COMMIT: &str = "commit";
 /// 2: records and objects carry digests. What has none was written by version 1.
 pub(super) const FORMAT_VERSION: u64 = 2;
 
-/// Every opening takes 2^40 sequence numbers, so that no number comes twice: enough for 317 days at 40,000 messages
-/// a second, and for 16 million openings.
+/// Every opening takes 2^40 sequence numbers, so that no number comes twice: enough for 317 days at 40,000
+/// messages a second, and for 16 million openings.
 pub(super) const SEQUENCES_PER_OPENING_BITS: u32 = 40;
 
 /// An object's version, time of writing and size, as [`OBJECTS`] keeps them.

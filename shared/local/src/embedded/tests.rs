@@ -1,4 +1,4 @@
-//! What the embedded store promises beyond the conformance suite: durability, faults, and a model.
+//! Promises of the embedded store beyond the conformance suite: durability, faults, and a model.
 
 mod behaviour;
 mod damage;

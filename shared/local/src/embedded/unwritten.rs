@@ -1,4 +1,5 @@
-//! A file that is read, and whose writes stay in memory: the engine repairs what it opens, and a check must not.
+//! A file that is read, and whose writes stay in memory: the engine repairs what it opens, and a check must
+//! not.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -1,14 +1,14 @@
-//! Versions of state objects that were read lately, so that asking whether one has changed costs no read of the
-//! engine: publish and deliver ask for every request.
+//! Versions of state objects that were read lately, so that asking whether one has changed costs no read of
+//! the engine: publish and deliver ask for every request.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Most versions known. Beyond it they are forgotten and learned anew.
+/// Most versions known. Beyond it they are forgotten and learned again.
 const KNOWN_MAX: usize = 10_000;
 
-/// What is known. A version is learned by a read and forgotten by the commit thread before the write that changes it is
-/// answered.
+/// Known versions. A version is learned by a read and forgotten by the commit thread before the write that
+/// changes it is answered.
 #[derive(Debug, Default)]
 pub(super) struct Versions(Mutex<Known>);
 
@@ -20,7 +20,7 @@ struct Known {
 }
 
 impl Versions {
-    /// Whether the object certainly still has this version.
+    /// True if the object certainly still has this version.
     pub(super) fn has(&self, key: &str, version: u64) -> bool {
         self.lock().versions.get(key) == Some(&version)
     }

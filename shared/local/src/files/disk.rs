@@ -43,7 +43,7 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Whether there is a file, or anything else that is no folder.
+/// True if there is a file, or anything else that is no folder.
 pub(super) fn is_file(path: &Path) -> io::Result<bool> {
     match std::fs::symlink_metadata(path) {
         Ok(found) => Ok(!found.is_dir()),

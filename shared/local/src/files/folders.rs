@@ -12,7 +12,8 @@ const REMEMBERED_MAX: usize = 10_000;
 
 /// The folders whose own names are known to be durable.
 ///
-/// That a folder exists is not enough: it may have been made just before a crash, and its parent never synced.
+/// That a folder exists is not enough: it may have been made just before a crash, and its parent never
+/// synced.
 #[derive(Debug)]
 pub(super) struct Folders {
     root: PathBuf,
@@ -37,7 +38,8 @@ impl Folders {
         Ok(())
     }
 
-    /// What lies above the root belongs to others, who may not even let us read it: what is there is left alone.
+    /// Makes the root durable. Folders above it belong to others, and may be unreadable: those that exist
+    /// stay as they are.
     fn ensure_root(&mut self) -> io::Result<()> {
         let missing: Vec<PathBuf> =
             self.root.ancestors().take_while(|f| !f.is_dir()).map(Path::to_owned).collect();
@@ -46,7 +48,7 @@ impl Folders {
         }
         if missing.is_empty() {
             let parent = self.root.parent().map_or(Ok(()), disk::sync_folder);
-            // Nobody makes a folder where he may not read, so somebody else made this one, before us.
+            // A folder that this user may not read was made by another user, before us.
             if parent.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::PermissionDenied) {
                 return parent;
             }
@@ -70,13 +72,13 @@ impl Folders {
         Ok(())
     }
 
-    /// Forgets what is durable: somebody else removed a folder.
+    /// Forgets the durable folders: another process removed one.
     pub(super) fn forget(&mut self) {
         self.durable.clear();
     }
 
-    /// Removes the folder and those above it, up to the root, as far as they are empty. That one stays is harmless,
-    /// so a failure ends the climb and no more.
+    /// Removes the folder and those above it, up to the root, as far as they are empty. That one stays is
+    /// harmless, so a failure ends the climb and no more.
     pub(super) fn prune(&mut self, folder: &Path) {
         for folder in folder.ancestors().take_while(|f| *f != self.root && f.starts_with(&self.root)) {
             if disk::absent_is_fine(std::fs::remove_dir(folder)).is_err() {

@@ -45,8 +45,8 @@ struct Walk<'a> {
     found: Vec<ObjectMeta>,
 }
 
-/// Names of one folder in the order of keys. A folder's name ends in `/`, as it does in the keys below it: that is
-/// what puts `a-b` before `a/b`.
+/// Names of one folder in the order of keys. A folder's name ends in `/`, as it does in the keys below it:
+/// that is what puts `a-b` before `a/b`.
 type Names = BTreeMap<String, FileType>;
 
 impl Walk<'_> {
@@ -112,7 +112,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What a listing shows of a file; `None` if it has gone meanwhile.
+    /// The entry of a file in a listing; `None` if it has gone in the meantime.
     fn file(&self, key: &str) -> io::Result<Option<ObjectMeta>> {
         let found = match std::fs::symlink_metadata(self.root.join(key)) {
             Err(error) if disk::means_absent(&error) => return Ok(None),

@@ -1,4 +1,4 @@
-//! What is particular to files; what every object store promises is tested by the conformance suite.
+//! Particulars of files; the conformance suite tests the promises of every object store.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
@@ -173,7 +173,10 @@ proptest! {
 
     #[test]
     fn pages_are_what_a_sorted_set_would_give(
-        keys in some_keys(), prefix in "([a0.-]{1,2}x?/?){0,2}", after in "([a0.-]{1,2}x?/?){0,2}", max in 1..6_usize,
+        keys in some_keys(),
+        prefix in "([a0.-]{1,2}x?/?){0,2}",
+        after in "([a0.-]{1,2}x?/?){0,2}",
+        max in 1..6_usize,
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {

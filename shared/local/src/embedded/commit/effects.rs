@@ -1,4 +1,4 @@
-//! What a commit changes in memory once it is durable, and what is taken back when it was not done.
+//! Changes of memory once a commit is durable, and their undoing when it was not done.
 
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::QueueName;
@@ -23,7 +23,7 @@ struct Changes {
 }
 
 impl Committer {
-    /// What was done shows: messages become visible, replaced ones are gone.
+    /// Shows finished work: messages become visible, replaced ones are gone.
     pub(super) fn apply(&self, works: impl Iterator<Item = (Work, Option<Done>)>) {
         let mut changes: [Changes; 3] = Default::default();
         let mut bodies = self.shared.bodies();
@@ -69,7 +69,7 @@ impl Committer {
         });
     }
 
-    /// What was not done leaves memory as it was before the call.
+    /// Restores the memory of before the call, for work that was not done.
     pub(super) fn undo(&self, work: Work) {
         let now = (self.shared.now)();
         match work {

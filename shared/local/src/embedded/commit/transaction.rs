@@ -14,8 +14,8 @@ use crate::embedded::tables::{COMMIT, FOLDER, MESSAGES, OBJECT_BYTES, OBJECT_DIG
 type Messages<'t> = Table<'t, u64, &'static [u8]>;
 
 impl Committer {
-    /// Writes a batch durably. The outcomes beside an error are those of the jobs that were looked at, for the case
-    /// that the transaction took effect all the same.
+    /// Writes a batch durably. The outcomes beside an error are those of the jobs that were looked at, for
+    /// the case that the transaction took effect all the same.
     pub(super) fn write(&mut self, batch: &Batch) -> Result<Vec<Outcome>, (EngineError, Vec<Outcome>)> {
         let mut outcomes = Vec::with_capacity(batch.jobs.len());
         match catch_panic(|| self.try_write(batch, &mut outcomes)) {
@@ -113,8 +113,8 @@ fn store(messages: &mut Messages<'_>, sequence: u64, message: &NewMessage) -> Re
     Ok(record_bytes as u64)
 }
 
-/// The record stays what it was, but for its queue and the time it is due: now. A damaged one stays as it lies: memory
-/// has it in the redrive queue, and a receive after the next start puts it there again.
+/// The record stays what it was, but for its queue and the time it is due: now. A damaged one stays as it
+/// lies: memory has it in the redrive queue, and a receive after the next start puts it there again.
 fn redrive(messages: &mut Messages<'_>, sequence: u64) -> Result<(), EngineError> {
     let old = messages.get(sequence).map_err(failed)?.map(|record| record.value().to_vec());
     let Some((header, body)) = old.as_deref().and_then(Header::read) else { return Ok(()) };

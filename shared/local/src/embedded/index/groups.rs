@@ -1,7 +1,8 @@
-//! The groups of one queue and their turns: the one with the fewest in flight first, round robin among equals.
+//! The groups of one queue and their turns: the one with the fewest in flight first, round robin among
+//! equals.
 //!
-//! A group gets another slot only while it has fewer in flight than are free (a dynamic threshold): however slow its
-//! endpoint and however long its backlog, a part of the slots stays free for the others.
+//! A group gets another slot only while it has fewer in flight than are free (a dynamic threshold): however
+//! slow its endpoint and however long its backlog, a part of the slots stays free for the others.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;

@@ -10,9 +10,10 @@ use super::{Now, QueueIndex};
 const SET_BACK_MIN: Duration = Duration::from_secs(1);
 
 impl QueueIndex {
-    /// A clock that was set back makes no message wait longer: delays end when they would have. Slow corrections, by which
-    /// time servers keep a clock right, are below the least that counts. Answers whether the moment is no older than the
-    /// last one: an older one, of a caller that was slow, says nothing about the clock or about what is due.
+    /// A clock that was set back makes no message wait longer: delays end when they would have. Slow
+    /// corrections, by which time servers keep a clock right, are below the least that counts. Answers
+    /// whether the moment is no older than the last one: an older one, of a caller that was slow, says
+    /// nothing about the clock or about what is due.
     pub(super) fn follow(&mut self, now: Now) -> bool {
         let last = *self.last.get_or_insert(now);
         let Some(passed) = now.monotonic.checked_sub(last.monotonic) else { return false };

@@ -43,7 +43,7 @@ impl<C: Clock> LocalQueue<C> {
         }
     }
 
-    /// What is visible now; messages that are worn out are moved until others come or none is left.
+    /// Takes messages that are visible now; worn-out ones are moved until others come or none is left.
     async fn try_receive(&self, now: Now, ask: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
         loop {
             let take = |index: &mut QueueIndex| index.take(now, ask.max, ask.visibility);
@@ -52,7 +52,7 @@ impl<C: Clock> LocalQueue<C> {
                 return self.read(given).await;
             }
             let work = Work::Redrive { from: self.name, messages: worn_out };
-            // It takes no room that was not taken already, and must not wait: nobody else knows of the messages.
+            // The work takes no new room, and must not wait: no other task knows of the messages.
             let moved = answer(DOING, self.shared().inbox.push(work, None).await);
             if !given.is_empty() {
                 // What could not be moved is back in the queue.
@@ -113,8 +113,9 @@ impl<C: Clock> LocalQueue<C> {
         Some(self.received(received, sent_at, body))
     }
 
-    /// A damaged message leaves its queue for the one whose messages are kept byte for byte. One that cannot even be
-    /// read stays there, out of the way of others, and is looked at again after each visibility timeout.
+    /// A damaged message leaves its queue for the one whose messages are kept byte for byte. One that cannot
+    /// even be read stays there, out of the way of others, and is looked at again after each visibility
+    /// timeout.
     fn damaged(&self, received: Received, record: Option<&[u8]>) -> Option<ReceivedMessage> {
         let now = self.now();
         if self.name != QueueName::Redrive {

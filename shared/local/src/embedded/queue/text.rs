@@ -14,7 +14,7 @@ pub(super) fn receipt(opening: u64, received: Received) -> Receipt {
     Receipt(format!("{opening:x}.{:x}.{:x}", received.sequence, received.count))
 }
 
-/// What a receipt of this opening stands for.
+/// The receive that a receipt of this opening names.
 pub(super) fn parse_receipt(opening: u64, receipt: &Receipt) -> Option<Received> {
     let mut numbers = receipt.0.split('.').map(|number| u64::from_str_radix(number, 16));
     let mut number = || numbers.next()?.ok();

@@ -210,7 +210,8 @@ async fn at_the_limit_a_receive_waits_for_a_slot() {
     assert_eq!(queue.receive(ask(10)).await.unwrap().len(), 0);
     let waiting = tokio::spawn({
         let queue = queue.clone();
-        async move { queue.receive(ReceiveRequest { wait: Duration::from_secs(20), ..ask(10) }).await.unwrap() }
+        let ask = ReceiveRequest { wait: Duration::from_secs(20), ..ask(10) };
+        async move { queue.receive(ask).await.unwrap() }
     });
     tokio::task::yield_now().await;
     queue.acknowledge(&taken[0].receipt).await.unwrap();

@@ -1,5 +1,5 @@
-//! Damage on the disk: whatever it is, it ends in one clear error or in a store that sends nothing but what was sent
-//! to it, and says what was lost.
+//! Damage on the disk: whatever it is, it ends in one clear error or in a store that sends nothing but what
+//! was sent to it, and says what was lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,7 +22,7 @@ fn open_folder(dir: &Path) -> Result<Local<SystemClock>, OpenError> {
     Local::open(dir, LocalOptions::default(), SystemClock, SystemEntropy)
 }
 
-/// What a store was given.
+/// The messages and objects that a store was given.
 struct Given {
     bodies: BTreeMap<&'static str, BTreeSet<String>>,
     objects: BTreeMap<String, String>,
@@ -73,7 +73,8 @@ fn damage(bytes: &mut Vec<u8>, seed: u64) {
     }
 }
 
-/// What a store that opened shows: bodies and objects that were given, or an error, or what is kept as damaged.
+/// The contents that an opened store shows: bodies and objects that were given, or an error, or what is kept
+/// as damaged.
 async fn is_true(local: &Local<SystemClock>, given: &Given, context: &str) {
     let mut whole = 0;
     for (name, queue) in QUEUES {
@@ -191,7 +192,7 @@ async fn a_whole_folder_has_no_damage_also_after_an_end_that_was_none() {
     fill(&dir).await;
     let report = check(&dir).unwrap();
     assert_eq!((report.messages, report.objects, report.damages), (120, 60, 0), "{:?}", report.named);
-    // One who only reads keeps no other reader out.
+    // A reader keeps no other reader out.
     let reader = std::fs::File::open(dir.join(ENGINE_FILE)).unwrap();
     reader.lock_shared().unwrap();
     assert_eq!(check(&dir).unwrap().objects, 60);

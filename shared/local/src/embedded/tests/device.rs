@@ -1,4 +1,5 @@
-//! A device in memory whose power can be cut, which then loses what was not synced, and which can be full or broken.
+//! A device in memory whose power can be cut, which then loses what was not synced, and which can be full or
+//! broken.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +11,10 @@ use redb::StorageBackend;
 use super::super::disk::Disk;
 use posthaste_testkit::SeededEntropy;
 
-/// What a device writes whole or not at all.
+/// The unit that a device writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
 
-/// What a device does to its next operations.
+/// A fault of a device's next operations.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fault {
     /// After so many more operations the power is gone: nothing is written any more.
@@ -37,15 +38,15 @@ enum Operation {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What reads see.
+    /// Bytes that reads see.
     bytes: Vec<u8>,
-    /// What the last sync kept.
+    /// Bytes that the last sync kept.
     synced: Vec<u8>,
     /// Pieces of at most a sector written since, in order.
     unsynced: Vec<(usize, Vec<u8>)>,
     fault: Option<Fault>,
     free_bytes: Option<u64>,
-    /// Where the last byte lies that was ever written; a file takes no room for what never was.
+    /// Place of the last byte ever written; a file takes no room for bytes that were never written.
     written_to: usize,
     syncs: u32,
 }
@@ -75,7 +76,8 @@ impl Device {
         self.state().syncs
     }
 
-    /// What is there after a power cut: what was synced, and of every sector written since, by chance, or nothing.
+    /// The bytes after a power cut: those that were synced, and of every sector written since, by chance, or
+    /// nothing.
     pub(super) fn after_power_cut(&self, seed: u64) -> Self {
         let state = self.state();
         let mut bytes = state.synced.clone();
@@ -98,7 +100,7 @@ impl Device {
 }
 
 impl State {
-    /// Whether the operation may happen.
+    /// True if the operation may happen.
     fn pass(&mut self, operation: Operation) -> io::Result<()> {
         match &mut self.fault {
             Some(Fault::PowerCut { after }) if *after == 0 => Err(io::Error::other("no power")),

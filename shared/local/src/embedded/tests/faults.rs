@@ -1,4 +1,5 @@
-//! A device that is full or broken for a while: nothing acknowledged is lost, nothing half is kept, and it goes on.
+//! A device that is full or broken for a while: nothing acknowledged is lost, nothing half is kept, and it
+//! goes on.
 
 use std::io;
 use std::time::Duration;
@@ -97,7 +98,8 @@ async fn a_replace_that_could_not_be_written_can_be_tried_again() {
 
 #[tokio::test]
 async fn a_failed_sync_leaves_every_call_whole() {
-    // Bytes that were written are read back, whether or not they would have survived: the first try took effect.
+    // Bytes that were written are read back, whether or not they would have survived: the first try took
+    // effect.
     for times in [1, u32::MAX] {
         let fault = Fault::Syncs { after: 0, times, kind: io::ErrorKind::Other };
         assert_eq!(replace_through(fault).await, Err(ErrorKind::NotFound), "{times}");

@@ -86,7 +86,8 @@ impl Model {
         of.filter(|message| Self::is_in_flight(message, now)).count()
     }
 
-    /// Who may be given out next: visible, of the groups with the fewest in flight, if a slot is free for those.
+    /// Messages that may be given out next: visible, of the groups with the fewest in flight, if a slot is
+    /// free for those.
     fn candidates(&self, now: Timestamp) -> Vec<usize> {
         let free = IN_FLIGHT_MAX.saturating_sub(self.in_flight(now));
         let of = |index: &usize| self.in_flight_of(self.messages[*index].group.as_ref(), now);
@@ -96,7 +97,7 @@ impl Model {
         visible.into_iter().filter(|index| of(index) == fewest && fewest < free).collect()
     }
 
-    /// Whether the queue could have given out these, one after the other.
+    /// True if the queue could have given out these, one after the other.
     fn receive(&mut self, given: &[ReceivedMessage], max: usize, visibility: Duration, now: Timestamp) {
         let mut given = given.iter();
         for _ in 0..max {
@@ -115,7 +116,8 @@ impl Model {
         assert_eq!(given.count(), 0, "more messages than asked for");
     }
 
-    /// What is worn out may be moved whenever it could be given out; all of it before an answer falls short.
+    /// Worn-out messages may be moved whenever they could be given out; all of them before an answer falls
+    /// short.
     fn redrive_before(&mut self, body: &str, now: Timestamp) {
         let is_candidate =
             |model: &Self| model.candidates(now).iter().any(|i| model.messages[*i].body == body);
@@ -127,7 +129,7 @@ impl Model {
         }
     }
 
-    /// This one was found in the redrive queue.
+    /// Notes a message that was found in the redrive queue.
     fn was_redriven(&mut self, body: &str, now: Timestamp) {
         if !self.found.insert(body.to_owned()) {
             return;
@@ -240,7 +242,8 @@ impl World {
         }
     }
 
-    /// The queue may have moved more than the given messages show: what is in the redrive queue left this one.
+    /// The queue may have moved more than the given messages show: what is in the redrive queue left this
+    /// one.
     async fn follow_redrive(&mut self) {
         let redrive = self.local.queue(QueueName::Redrive);
         let request = ReceiveRequest { max: 10, visibility: HIDDEN_MAX, wait: Duration::ZERO };
@@ -269,7 +272,8 @@ fn step() -> impl Strategy<Value = Step> {
     let delay = || prop_oneof![4 => Just(0), 2 => 1_u16..5, 1 => Just(900)];
     prop_oneof![
         8 => (0_u8..4, delay()).prop_map(|(group, delay_secs)| Step::Send { group, delay_secs }),
-        6 => (1_usize..=10, 1_u64..6).prop_map(|(max, visibility_secs)| Step::Receive { max, visibility_secs }),
+        6 => (1_usize..=10, 1_u64..6)
+            .prop_map(|(max, visibility_secs)| Step::Receive { max, visibility_secs }),
         4 => receipt().prop_map(|receipt| Step::Acknowledge { receipt }),
         3 => (receipt(), delay()).prop_map(|(receipt, delay_secs)| Step::Replace { receipt, delay_secs }),
         4 => (receipt(), prop_oneof![Just(0), 0_u64..5, Just(43_199), Just(43_200)])

@@ -1,4 +1,5 @@
-//! A power cut at any point: what was answered `Ok` is there, and of what was not, whole transactions or nothing.
+//! A power cut at any point: what was answered `Ok` is there, and of what was not, whole transactions or
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use super::{FolderLock, ask, clock, drain, message, open, text, to};
 use crate::{Local, LocalOptions};
 use posthaste_testkit::{ManualClock, SeededEntropy};
 
-/// What is done at once, so that several share a commit.
+/// Steps that are done at once, so that several share a commit.
 type Round = Vec<Step>;
 
 #[derive(Debug, Clone)]
@@ -31,7 +32,7 @@ enum Ended {
     Err,
 }
 
-/// What was asked of the store, and how it answered.
+/// The requests to the store and its answers.
 #[derive(Debug, Default)]
 struct Book {
     numbers: u32,
@@ -52,7 +53,7 @@ impl Book {
     }
 }
 
-/// What a step will do, with everything it needs.
+/// The work of a step, with everything it needs.
 enum Call {
     Send(Vec<String>),
     Receive(usize),
