@@ -23,11 +23,8 @@ pub struct Api {
 /// An answer, of whatever status.
 #[derive(Debug)]
 pub struct Answer {
-    /// Its status.
     pub status: u16,
-    /// Its headers.
     pub headers: HeaderMap,
-    /// Its body.
     pub body: Vec<u8>,
 }
 
@@ -35,14 +32,13 @@ pub struct Answer {
 #[derive(Debug, Clone)]
 pub struct Topic {
     api: Api,
-    /// Its name.
     pub name: String,
-    /// Its two publish keys.
+    /// The two publish keys.
     pub keys: [String; 2],
 }
 
 impl Answer {
-    /// Its body, which must be JSON.
+    /// The body, which must be JSON.
     pub fn json(&self) -> Value {
         let text = String::from_utf8_lossy(&self.body);
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in the answer {text:?}"))
@@ -81,7 +77,7 @@ impl Api {
         Self { agent: config.build().into(), url, admin_key: admin_key.to_owned() }
     }
 
-    /// Where the server is.
+    /// The address of the server.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -153,7 +149,7 @@ impl Api {
 }
 
 impl Topic {
-    /// Where events are published.
+    /// The URL for publishing.
     pub fn path(&self) -> String {
         format!("/topics/{}/events", self.name)
     }

@@ -1,4 +1,5 @@
-//! A small disk of a test's own: a tmpfs, mounted over a data folder and gone in the end, also when the test fails.
+//! A small disk of a test's own: a tmpfs, mounted over a data folder and gone in the end, also when the test
+//! fails.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -58,7 +59,8 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: a server that is killed later still has its files open. Nothing more can be done if it fails.
+        // Lazily: a server that is killed later still has its files open. Nothing more can be done if it
+        // fails.
         let _ = Command::new("umount").arg("--lazy").arg(&self.folder).status();
     }
 }

@@ -59,7 +59,7 @@ impl Endpoint {
         self.shared.opened.push(());
     }
 
-    /// What a path has received until now, in order.
+    /// Requests that a path has received until now, in order.
     pub fn received(&self, path: &str) -> Vec<Received> {
         self.shared.received.all().into_iter().filter(|request| request.path == path).collect()
     }
@@ -69,7 +69,7 @@ impl Endpoint {
         self.shared.received.all()
     }
 
-    /// What was received after the first `count` requests.
+    /// Requests received after the first `count`.
     pub fn since(&self, count: usize) -> Vec<Received> {
         self.shared.received.since(count)
     }
@@ -88,7 +88,7 @@ impl Endpoint {
     }
 }
 
-/// A URL on 127.0.0.1 where nobody listens.
+/// A URL on 127.0.0.1 without a listener.
 pub fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let address = listener.local_addr().expect("it is bound");

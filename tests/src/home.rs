@@ -21,7 +21,7 @@ impl Home {
         Self(TempDir::with_prefix("posthaste-test-").expect("there is room for a temporary folder"))
     }
 
-    /// Where it is.
+    /// The folder's path.
     pub fn path(&self) -> &Path {
         self.0.path()
     }

@@ -1,5 +1,5 @@
-//! A name server that answers as a script says, over UDP. It speaks just enough DNS (RFC 1035) by hand, and remembers
-//! what it was asked.
+//! A name server that answers as a script says, over UDP. It speaks just enough DNS (RFC 1035) by hand, and
+//! remembers what it was asked.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -20,9 +20,9 @@ const RESPONSE: u16 = 0x8180;
 /// How the server answers for a name.
 #[derive(Debug, Clone)]
 pub enum NameAnswer {
-    /// These addresses, in this order.
+    /// Answers these addresses, in this order.
     Addresses(Vec<IpAddr>),
-    /// These addresses, and silence when the server is asked for a kind of which there is none.
+    /// Answers these addresses, and is silent when asked for a kind of which there is none.
     OnlyAddresses(Vec<IpAddr>),
     /// There is no such name.
     NoSuchName,
@@ -51,7 +51,7 @@ impl NameServer {
         server
     }
 
-    /// Where it listens.
+    /// The address of the listener.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -80,7 +80,7 @@ fn serve(socket: &UdpSocket, names: &Mutex<HashMap<String, NameAnswer>>, asked: 
         asked.push(question.name.clone());
         let answer = lock(names).get(&question.name).cloned().unwrap_or(NameAnswer::NoSuchName);
         if let Some(response) = question.response(&answer) {
-            // Whoever asked may be gone.
+            // The client may be gone.
             let _ = socket.send_to(&response, from);
         }
     }
@@ -91,7 +91,7 @@ struct Question<'a> {
     id: [u8; 2],
     name: String,
     kind: u16,
-    /// The question as it stands in the message, to be repeated.
+    /// The question as it is in the message, to be repeated.
     bytes: &'a [u8],
 }
 
@@ -158,7 +158,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// What asks for the IPv4 addresses of `a.test`.
+    /// A question for the IPv4 addresses of `a.test`.
     const QUESTION: &[u8] =
         b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01A\x04test\x00\x00\x01\x00\x01";
 

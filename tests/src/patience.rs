@@ -1,9 +1,10 @@
-//! The one place where tests meet real time. They watch another process, so they can only look again and again until
-//! they see what must come; nothing is ever waited for by its duration.
+//! The one place where tests meet real time. They watch another process, so they can only look again and
+//! again until they see what must come; nothing is ever waited for by its duration.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long anything that must happen may take. Far longer than it takes, so that a busy machine fails no test.
+/// How long anything that must happen may take. Far longer than it takes, so that a busy machine fails no
+/// test.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
 const POLL: Duration = Duration::from_millis(20);
@@ -21,7 +22,8 @@ pub fn wait_until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Rests between two requests of a load, or before an answer of a slow endpoint. Nothing is ever waited for with it.
+/// Rests between two requests of a load, or before an answer of a slow endpoint. Nothing is ever waited for
+/// with it.
 #[expect(clippy::disallowed_methods, reason = "a load on another process has a rate in real time")]
 pub fn rest(length: Duration) {
     std::thread::sleep(length);

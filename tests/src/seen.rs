@@ -1,4 +1,4 @@
-//! What has been seen so far, by whatever thread saw it, for tests that wait for more.
+//! A record of things seen by any thread, for tests that wait for more.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 

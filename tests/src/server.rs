@@ -50,7 +50,7 @@ impl Server {
         (status.code(), lines)
     }
 
-    /// Where it listens.
+    /// The address of the listener.
     pub fn url(&self) -> &str {
         self.api.url()
     }
@@ -73,7 +73,7 @@ impl Server {
         kib.expect("it is a number") * 1024
     }
 
-    /// What it has logged until now.
+    /// The log until now.
     pub fn log(&self) -> Vec<String> {
         self.log.all()
     }
@@ -138,7 +138,8 @@ fn spawn(data_dir: &Path, arguments: &[&str]) -> (Child, Seen<String>) {
     (process, log)
 }
 
-/// The address in the log line that says where the server listens. Endpoints are logged as well, sometimes earlier.
+/// The address in the log line that says where the server listens. Endpoints are logged as well, sometimes
+/// earlier.
 fn url_in(line: &str) -> Option<String> {
     let line: Value = serde_json::from_str(line).ok()?;
     line["message"].as_str().filter(|message| message.starts_with("listening"))?;

@@ -1,9 +1,10 @@
 //! A strict double of SQS and S3: one process, real HTTP on 127.0.0.1, a clock that is moved by hand.
 //!
-//! It keeps what AWS documents and emulators do not enforce: delays of 900 s, visibility of 12 hours in all, a mebibyte
-//! per message and per batch, distinct ids, refused characters, receipt handles that go stale, and the exact shapes of
-//! errors. It goes wrong as a [`Script`] says, and writes a [`Journal`] of every request, so that tests can count what
-//! would be billed and in which order things became durable. It checks that requests are signed, not by whom.
+//! It keeps what AWS documents and emulators do not enforce: delays of 900 s, visibility of 12 hours in all,
+//! a mebibyte per message and per batch, distinct ids, refused characters, receipt handles that go stale, and
+//! the exact shapes of errors. It goes wrong as a [`Script`] says, and writes a [`Journal`] of every request,
+//! so that tests can count what would be billed and in which order things became durable. It checks that
+//! requests are signed, not by whom.
 
 pub mod journal;
 pub mod script;
@@ -77,9 +78,9 @@ impl Double {
         self.shared.lock().queues.limit_in_flight(queue, max);
     }
 
-    /// Every message of a queue that is in flight or was deleted can be received once more, under its id: a server
-    /// that was unavailable when the message was received or deleted shows the copy that it has.
-    /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/standard-queues-at-least-once-delivery.html>
+    /// Every message of a queue that is in flight or was deleted can be received once more, under its id: a
+    /// server that was unavailable when the message was received or deleted shows the copy that it has.
+    /// See "Amazon SQS at-least-once delivery" in the developer guide of SQS.
     pub fn show_copies(&self, queue: &str) {
         self.shared.lock().queues.show_copies(queue, &self.shared.clock);
         self.shared.changed.notify_waiters();
@@ -106,7 +107,8 @@ impl Double {
         self.shared.lock().queues.bodies(queue)
     }
 
-    /// The next request for `action` that no fault is scripted for goes wrong so. Called again, the one after it.
+    /// The next request for `action` that no fault is scripted for goes wrong so. Called again, the one after
+    /// it.
     pub fn fail_next(&self, action: Action, fault: Fault) {
         self.shared.lock().script.next(action, Some(fault));
     }
@@ -126,7 +128,7 @@ impl Double {
         self.shared.lock().script = Script::default();
     }
 
-    /// What was asked until now.
+    /// The requests until now.
     pub fn journal(&self) -> Journal {
         self.shared.lock().journal.clone()
     }

@@ -1,4 +1,5 @@
-//! Emulators of AWS that others have made, each as a process of its own on 127.0.0.1 for the length of a test.
+//! Emulators of AWS that others have made, each as a process of its own on 127.0.0.1 for the length of a
+//! test.
 //!
 //! `tests/aws/install` puts them into the folder that `POSTHASTE_AWS_TOOLS` names. One that is
 //! missing fails the test: nothing is skipped.
@@ -22,9 +23,9 @@ pub use tool::{ACCESS_KEY, REGION, Tool};
 /// The variable that names the folder of the installed tools.
 pub const TOOLS: &str = "POSTHASTE_AWS_TOOLS";
 
-/// Runs a program, and kills it with all that it started once standard input ends. That is a pipe from the test, so
-/// an interrupted or killed test leaves nothing behind. The watcher reads a copy of it, because a shell gives what it
-/// runs in the background no standard input.
+/// Runs a program, and kills it with all that it started once standard input ends. That is a pipe from the
+/// test, so an interrupted or killed test leaves nothing behind. The watcher reads a copy of it, because a
+/// shell gives what it runs in the background no standard input.
 const SUPERVISED: &str = r#"exec 3<&0
 "$@" </dev/null 3<&- &
 program=$!

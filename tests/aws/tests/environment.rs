@@ -1,5 +1,5 @@
-//! template.yaml against the code: each function is given the variables that it reads, all of them and no others, and
-//! whatever the template lets an operator choose is something that the function accepts.
+//! template.yaml against the code: each function is given the variables that it reads, all of them and no
+//! others, and whatever the template lets an operator choose is something that the function accepts.
 
 #![expect(clippy::unwrap_used, reason = "a template that cannot be read has failed")]
 
@@ -59,7 +59,8 @@ fn template() -> Value {
     serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap()
 }
 
-/// The variables that the template gives each function, and what each refers to. A function goes by its program.
+/// The variables that the template gives each function, and what each refers to. A function goes by its
+/// program.
 fn given(template: &Value) -> BTreeMap<String, Variables> {
     let resources = template["Resources"].as_object().unwrap().values();
     let functions = resources.filter(|resource| resource["Type"] == "AWS::Serverless::Function");
@@ -86,7 +87,7 @@ fn choices(parameter: &Value) -> Vec<String> {
     choices
 }
 
-/// What a function is given where the template refers to something that AWS names.
+/// The value of a variable where the template refers to something that AWS names.
 fn named_by_aws(variable: &str) -> &'static str {
     match variable {
         "STATE_BUCKET" | "DEAD_LETTER_BUCKET" => "posthaste-bucket-1a2b3c4d5e6f",

@@ -17,10 +17,10 @@ pub const TOPIC: &str = "orders";
 /// The name of its subscription.
 pub const SUBSCRIPTION: &str = "billing";
 
-/// Where the server of [`World::reachable`] says it is. What it tells endpoints to call, tests call by the path.
+/// The address that the server of [`World::reachable`] gives to endpoints. Tests call its URLs by their path.
 pub const PUBLIC_URL: &str = "https://posthaste.example.com";
 
-/// Who the server of [`World::reachable`] says it is.
+/// The name of the server of [`World::reachable`].
 pub const ORIGIN: &str = "eventemitter.example.com";
 
 /// A server on a data folder of its own, and an endpoint.
@@ -30,7 +30,7 @@ pub struct World {
     pub server: Server,
     /// The receiver.
     pub endpoint: Endpoint,
-    /// What the program keeps.
+    /// The folder of the program.
     pub home: Home,
 }
 
@@ -41,15 +41,15 @@ impl World {
         Self { server: home.serve(), endpoint: Endpoint::start(), home }
     }
 
-    /// Starts both; the program is told where it is reached and under which name it sends.
+    /// Starts both; the program gets its own address and the name under which it sends.
     pub fn reachable() -> Self {
         let home = Home::new();
         let arguments = ["--public-url", PUBLIC_URL, "--webhook-origin", ORIGIN];
         Self { server: Server::start(home.path(), &arguments), endpoint: Endpoint::start(), home }
     }
 
-    /// The settings of a subscription to [`HOOK`] whose failed attempts are made again at once and whose dead letters
-    /// are written at once, with `more` laid over them.
+    /// The settings of a subscription to [`HOOK`] whose failed attempts are made again at once and whose dead
+    /// letters are written at once, with `more` laid over them.
     pub fn subscription(&self, more: &Value) -> Value {
         let mut settings = subscription_with(&self.endpoint.url(HOOK), more);
         if more["retryPolicy"]["schedule"].is_null() {
@@ -85,7 +85,8 @@ impl World {
         self.endpoint.wait_for_one(HOOK)
     }
 
-    /// The request that one custom event becomes, on a topic with this mapping, for a subscription with these members.
+    /// The request that one custom event becomes, on a topic with this mapping, for a subscription with these
+    /// members.
     pub fn deliver_custom(&self, event: &Value, mapping: &Value, more: &Value) -> Received {
         let subscriptions = json!({ SUBSCRIPTION: self.subscription(more) });
         let settings =
@@ -95,8 +96,8 @@ impl World {
         self.endpoint.wait_for_one(HOOK)
     }
 
-    /// Waits until so many events were taken as delivered. A request that is seen is not yet judged, so whoever looks
-    /// for what must not come of it has to wait for what must.
+    /// Waits until so many events count as delivered. A request that is seen is not yet judged, so a test for
+    /// an absent effect has to wait for the expected one first.
     pub fn wait_for_successes(&self, count: u32) {
         wait_until(&format!("{count} delivered events"), || {
             (self.server.api().metric("DeliverySuccessCount") >= f64::from(count)).then_some(())

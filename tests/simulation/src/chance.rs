@@ -1,4 +1,5 @@
-//! Chance that repeats itself, and whose fractions a test may set: the jitter of every wait is drawn from them.
+//! Chance that repeats itself, and whose fractions a test may set: the jitter of every wait is drawn from
+//! them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -41,7 +41,7 @@ pub enum Answer {
     LateWith(Duration, u16, &'static str, &'static str),
     /// 204, after so long where the URL has this in it, and at once elsewhere.
     SlowAt(&'static str, Duration),
-    /// Nothing, ever: whoever asks must give up.
+    /// Nothing, ever: the client must give up.
     Never,
 }
 
@@ -50,11 +50,9 @@ pub enum Answer {
 pub struct Request {
     /// When.
     pub at: Timestamp,
-    /// Where to.
+    /// The URL.
     pub url: String,
-    /// Its headers.
     pub headers: HeaderMap,
-    /// Its body.
     pub body: String,
 }
 
@@ -136,7 +134,7 @@ impl ScriptedEndpoint {
         self.lock().seen.len()
     }
 
-    /// Takes the links that the client was told to forget since the last time.
+    /// Takes the links that the client had to forget since the last time.
     pub fn take_dropped(&self) -> Vec<Link> {
         std::mem::take(&mut self.lock().dropped)
     }

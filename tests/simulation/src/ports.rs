@@ -15,7 +15,7 @@ pub type State = Faulty<Recorded<StateStore>>;
 /// The dead-letter bucket, as the functions see it.
 pub(crate) type Bucket = Faulty<Recorded<FileStore>>;
 
-/// What may go wrong, by part.
+/// Faults, by part.
 #[derive(Debug, Clone)]
 pub struct Faults {
     /// In the queues.

@@ -1,4 +1,4 @@
-//! What waits, what has become of what does not, and time that passes meanwhile.
+//! Waiting events, the fates of the others, and time that passes in the meantime.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -30,7 +30,8 @@ pub struct Letter {
 }
 
 impl World {
-    /// Time passes second by second. In each of them deliver takes what is visible; in the first of each minute wake runs.
+    /// Time passes second by second. In each of them deliver takes what is visible; in the first of each
+    /// minute wake runs.
     pub async fn pass(&self, length: Duration) {
         self.pass_by(Duration::from_secs(1), length).await;
     }
@@ -49,8 +50,9 @@ impl World {
         }
     }
 
-    /// Works, and meanwhile invokes what delivers, as long as something is visible: at once when a call has ended
-    /// or time has passed. What is still visible after the work is delivered too, and no invocation is cut.
+    /// Works, and meanwhile invokes what delivers, as long as something is visible: at once when a call has
+    /// ended or time has passed. What is still visible after the work is delivered too, and no invocation is
+    /// cut.
     pub async fn deliver_beside<F: Future>(&self, work: F, mut invoke: impl AsyncFnMut()) -> F::Output {
         let is_over = Cell::new(false);
         // Boxed, both: what they wait for is tens of kilobytes large.
@@ -101,7 +103,7 @@ impl World {
         }
     }
 
-    /// Whether nothing waits any more: in the queue, parked or held.
+    /// True if nothing waits any more: in the queue, parked or held.
     pub async fn is_at_rest(&self) -> bool {
         let queue = QueueName::Deliveries;
         self.visible(queue).await + self.delayed(queue).await == 0

@@ -39,9 +39,9 @@ pub struct World {
     pub bucket: FileStore,
     /// Links that are not well, as all functions see them.
     pub links: LinkHealth<State, ManualClock>,
-    /// What deliver tells of the drain.
+    /// Deliver's reports of the drain.
     pub drain: DrainMeter,
-    /// What deliver draws its jitter from.
+    /// The source of deliver's jitter.
     pub chance: Chance,
     worker: Worker,
     faults: Faults,
@@ -63,7 +63,8 @@ impl World {
         Self::remembering(faults, Duration::ZERO)
     }
 
-    /// A world with faults, in which what is known of a topic is asked for again only after so long, as on AWS.
+    /// A world with faults, in which what is known of a topic is asked for again only after so long, as on
+    /// AWS.
     pub fn remembering(faults: &Faults, topic_max_age: Duration) -> Self {
         Self::wired(faults, topic_max_age, DeliverSettings::default(), LocalOptions::default())
     }

@@ -1,5 +1,5 @@
-//! Messages that come again, as a queue that promises "at least once" may bring them, and invocations that end badly: an
-//! event may be delivered again, and may become one more dead letter. It is never lost.
+//! Messages that come again, as a queue that promises "at least once" may bring them, and invocations that
+//! end badly: an event may be delivered again, and may become one more dead letter. It is never lost.
 //!
 //! A message that comes again is its body sent again: on SQS the copy has a receipt of its own.
 

@@ -1,6 +1,6 @@
-//! Bad input from where our own come: message bodies that are not ours, and stored payloads that are gone, forbidden or
-//! altered. What cannot be used is kept byte for byte, its neighbours do not notice, and nothing is dropped. Topic
-//! records have their tests in `registry.rs`.
+//! Bad input from where our own come: message bodies that are not ours, and stored payloads that are gone,
+//! forbidden or altered. What cannot be used is kept byte for byte, its neighbours do not notice, and nothing
+//! is dropped. Topic records have their tests in `registry.rs`.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const DAY: Duration = Duration::from_hours(24);
 const KEY: &str = "payloads/20231114/x";
 const STORED: &str = r#"{"specversion":"1.0","id":"stored","source":"/s","type":"t","data":{"n":1}}"#;
 
-/// What may lie in a stored payload's place, other than what was stored.
+/// Contents in a stored payload's place, other than the stored ones.
 const ALTERED: [&str; 4] = [
     "",
     "{",
@@ -57,7 +57,7 @@ fn foreign(ours: &str, of_the_other_queue: Option<String>) -> Vec<Bytes> {
     all.into_iter().chain(of_the_other_queue).map(Bytes::from).collect()
 }
 
-/// What is kept as it is.
+/// A body that is kept as it is.
 async fn kept(world: &World) -> Vec<Bytes> {
     let buried = world.buried().await.into_iter();
     buried.filter(|(key, _)| key.starts_with("MALFORMED/")).map(|(_, bytes)| bytes).collect()
@@ -168,7 +168,7 @@ async fn an_event_whose_payload_was_altered_is_kept_and_never_sent() {
         let world = world(Faults::none()).await;
         put(&world, altered).await;
         assert_kept(&world).await;
-        // What lies in its place stays there for whoever looks into it.
+        // The object in its place stays there for the operator.
         let object = world.local.state().get(KEY).await.expect("a read").expect("an object");
         assert_eq!(object.bytes, altered);
     }

@@ -40,8 +40,8 @@ async fn each_event_is_sent_individually_by_default() {
     check(Value::Null, &[200, 200, 200], &[&["0"], &["1"], &["2"]]).await;
 }
 
-/// "If preferred size is 4 KB and a 10-KB event is pushed to Event Grid, the 10-KB event will still be delivered in its own
-/// batch rather than being dropped."
+/// "If preferred size is 4 KB and a 10-KB event is pushed to Event Grid, the 10-KB event will still be
+/// delivered in its own batch rather than being dropped."
 #[tokio::test]
 async fn with_a_preferred_size_of_4_kb_an_event_of_10_kb_is_delivered_in_its_own_batch_rather_than_dropped() {
     let batching = json!({ "maxEventsPerBatch": 100, "preferredBatchSizeInKilobytes": 4 });
@@ -49,8 +49,8 @@ async fn with_a_preferred_size_of_4_kb_an_event_of_10_kb_is_delivered_in_its_own
     check(batching, &[1000, 1000, 10 * 1024, 1000, 1000], &[&["0", "1"], &["2"], &["3", "4"]]).await;
 }
 
-/// "Maximum number of events per batch … this number will never be exceeded; however fewer events may be delivered if no
-/// other events are available at the time of publish."
+/// "Maximum number of events per batch … this number will never be exceeded; however fewer events may be
+/// delivered if no other events are available at the time of publish."
 #[tokio::test]
 async fn the_greatest_number_of_events_is_never_exceeded_and_fewer_are_delivered_without_waiting() {
     let batching = json!({ "maxEventsPerBatch": 2 });

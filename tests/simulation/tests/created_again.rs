@@ -1,5 +1,5 @@
-//! A subscription or topic that was deleted and created again under its name never receives what was accepted for the old
-//! one, wherever that waited.
+//! A subscription or topic that was deleted and created again under its name never receives what was accepted
+//! for the old one, wherever that waited.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ fn other() -> Value {
     json!({ "endpoint": { "url": "https://other.example.com/" } })
 }
 
-/// Where requests went since the last time, with the ids of their events, in order.
+/// The targets of the requests since the last time, with the ids of their events, in order.
 fn received(world: &World) -> Vec<(String, String)> {
     let id = |body: &str| {
         let event: Value = serde_json::from_str(body).expect("an event");
@@ -60,7 +60,7 @@ fn at_other(id: &str) -> (String, String) {
     ("https://other.example.com/".to_owned(), id.to_owned())
 }
 
-/// What waited becomes a dead letter, and what is published now arrives.
+/// The waiting event becomes a dead letter, and an event that is published now arrives.
 async fn check_goes_on(world: &World) {
     world.deliver_all().await;
     assert_eq!(received(world), []);

@@ -9,7 +9,7 @@ use serde_json::json;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Moves the clock in small steps, as time does, works on what falls due, and runs wake once a minute.
+/// Moves the clock in small steps, works on due messages, and runs wake once a minute.
 async fn pass(world: &World, length: Duration) {
     let end = world.clock.now() + length;
     while world.clock.now() < end {

@@ -1,5 +1,5 @@
-//! One dead subscriber with a hundred thousand events that wait for their next attempt: first delayed in the queue, then
-//! parked. They are no pressure, and the neighbour's producer never notices them.
+//! One dead subscriber with a hundred thousand events that wait for their next attempt: first delayed in the
+//! queue, then parked. They are no pressure, and the neighbour's producer never notices them.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
@@ -27,8 +27,8 @@ use tokio::task::JoinSet;
 /// The waiting events, each a message of its own.
 const WAITING: u64 = 100_000;
 
-/// Of these, so many have failed before our eyes and are tried again. The others, whose attempts would take the test
-/// minutes, wait in the queue from the beginning for as long as it lets them.
+/// Of these, so many have failed before our eyes and are tried again. The others, whose attempts would take
+/// the test minutes, wait in the queue from the beginning for as long as it lets them.
 const TRIED: u64 = 2_000;
 
 /// Most messages of one call to a queue.
@@ -55,14 +55,16 @@ impl Scene {
         let policy = json!({ "schedule": ["PT10M", "PT2H"], "maxDeliveryAttempts": 10 });
         world.subscribe(json!({ "retryPolicy": policy })).await;
         healthy_topic(&world).await;
-        // It takes none of its events, each for itself: after a 503 the endpoint would be left alone, and few of them tried.
+        // The endpoint refuses each of the events for itself: after a 503 its deliveries would pause, and few
+        // of them be tried.
         world.endpoint.answer([Answer::By(|body, _| if body.contains("healthy") { 204 } else { 422 })]);
         let monitor = monitor(&world);
         let publish = Arc::new(publish(&world));
         Self { world, monitor, publish, published: 0 }
     }
 
-    /// Two seconds later: a poll, before anything of what has become due is worked on, and a publish of the neighbour's.
+    /// Two seconds later: a poll, before anything of what has become due is worked on, and a publish of the
+    /// neighbour's.
     async fn step(&mut self) -> PressureState {
         self.world.clock.advance(POLL);
         let state = self.monitor.sample().await.unwrap();

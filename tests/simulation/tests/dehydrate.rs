@@ -1,5 +1,5 @@
-//! Dehydration from end to end: at High new payloads go to the object store and messages only refer to them, until the
-//! level is Normal again.
+//! Dehydration from end to end: at High new payloads go to the object store and messages only refer to them,
+//! until the level is Normal again.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
@@ -111,7 +111,7 @@ impl Host {
         messages
     }
 
-    /// What the endpoint got.
+    /// The bodies that the endpoint got.
     fn received(&self) -> Vec<String> {
         let requests = self.world.endpoint.take();
         requests.into_iter().map(|request| request.body).collect()
@@ -135,7 +135,8 @@ fn reference(message: &ReceivedMessage) -> Option<String> {
     }
 }
 
-/// A host at High, with three events that were published before and lie in their messages, and one, `high`, after.
+/// A host at High, with three events that were published before and lie in their messages, and one, `high`,
+/// after.
 async fn at_high() -> Host {
     let mut host = Host::new().await;
     for id in ["1", "2", "3", "4"] {
@@ -176,8 +177,8 @@ async fn a_retry_refers_to_the_same_payload_and_so_does_the_dead_letter() {
     let again: Vec<_> = host.waiting().await.iter().filter_map(reference).collect();
     assert_eq!(again, host.payloads().await);
     host.world.endpoint.answer([Answer::Status(400)]);
-    // Five failures of one invocation began a glitch: the retry of one event asks whether it is over, and the others
-    // come after it.
+    // Five failures of one invocation began a glitch: the retry of one event asks whether it is over, and the
+    // others come after it.
     host.world.pass(Duration::from_mins(2)).await;
     let mut received = host.received();
     received.sort();

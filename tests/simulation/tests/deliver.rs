@@ -115,7 +115,7 @@ async fn what_cannot_end_before_the_deadline_goes_back_without_an_attempt() {
 #[tokio::test]
 async fn a_wait_longer_than_the_queue_can_delay_is_parked_in_one_object() {
     let world = world(json!({ "retryPolicy": { "schedule": ["PT1H"] } })).await;
-    // Says nothing about the endpoint, which is not left alone after it.
+    // A status that says nothing about the endpoint: its deliveries do not pause after it.
     world.endpoint.answer([Answer::Status(422)]);
     world.publish(&events(2), DAY).await;
     world.publish(&events(1), DAY).await;

@@ -1,5 +1,5 @@
-//! deliver while something hangs: it answers by its deadline, what hangs costs its own messages alone, and what is not
-//! settled by then is handed back.
+//! deliver while something hangs: it answers by its deadline, what hangs costs its own messages alone, and
+//! what is not settled by then is handed back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use serde_json::json;
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// What an invocation has.
+/// The time of an invocation.
 const INVOCATION: Duration = Duration::from_mins(2);
 
 /// The timeout of a subscription that says nothing.

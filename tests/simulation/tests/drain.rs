@@ -1,4 +1,5 @@
-//! The drain rate where deliver and the monitor are processes of their own, which share nothing but the state bucket.
+//! The drain rate where deliver and the monitor are processes of their own, which share nothing but the state
+//! bucket.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
@@ -62,7 +63,8 @@ impl Bucket {
         Process { post: DrainPost::new(meter.clone(), self.store(), clock, instance), meter }
     }
 
-    /// An invocation of this length that settles so many messages, the first of which had been due for `waited_secs`.
+    /// An invocation of this length that settles so many messages, the first of which had been due for
+    /// `waited_secs`.
     async fn invoke(&self, process: &Process, length_secs: u64, settled: u64, waited_secs: u64) {
         process.meter.received(Duration::from_secs(waited_secs), self.monotonic());
         self.world.clock.advance(Duration::from_secs(length_secs));
@@ -78,7 +80,7 @@ impl Bucket {
         DrainReports::new(self.store(), self.clock())
     }
 
-    /// What is told while a thousand messages are visible.
+    /// The reports while a thousand messages are visible.
     async fn told(&self) -> Option<Drained> {
         self.reports().drained(1000, POLL).await.unwrap()
     }
@@ -335,7 +337,7 @@ async fn where_nobody_tells_there_is_no_backlog_as_long_as_somebody_receives() {
     // One in ten seconds: forty take 400 s.
     assert_eq!(monitor(&bucket)().await.level(), Level::High);
     bucket.world.clock.advance(Duration::from_secs(31));
-    // Nobody receives either: nothing is known, and the level stays.
+    // Nothing is received either: nothing is known, and the level stays.
     let state = monitor(&bucket)().await;
     assert_eq!((drain_secs(&state), state.level()), (None, Level::High));
     // Somebody receives, and nothing of it is late.

@@ -1,5 +1,5 @@
-//! An endpoint that fails, from the first failure to its recovery: the documents' traces, on a clock that is moved by
-//! hand.
+//! An endpoint that fails, from the first failure to its recovery: the documents' traces, on a clock that is
+//! moved by hand.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
@@ -74,7 +74,7 @@ async fn the_first_ten_fail_the_others_are_delayed_one_asks_a_minute_later_and_a
         world.clock.advance(SECOND);
     }
     let requests = world.endpoint.take();
-    // One asks, and nobody else until it is answered; then 1, 2, 4 … at once.
+    // One delivery asks, and no other until it is answered; then 1, 2, 4 … at once.
     assert_eq!(requests[0].at, start() + MINUTE);
     assert!(requests[1].at >= start() + MINUTE + ANSWER_TIME, "{:?}", requests[1]);
     assert!(at_once.iter().all(|(most, allowed)| most <= allowed), "{at_once:?}");
@@ -195,7 +195,8 @@ async fn when_whoever_asks_dies_another_asks_after_its_lease_and_what_it_had_com
     let requests = world.endpoint.take();
     assert_eq!(requests.len(), 1 + 11);
     assert_eq!(requests[1].at, died + 90 * SECOND);
-    // What was in the hands of the dead one is sent again, without an attempt charged for what it had no answer to.
+    // What was in the hands of the dead one is sent again, without an attempt charged for what it had no
+    // answer to.
     assert_eq!((sent(&requests[0]).1, world.is_at_rest().await), (1, true));
     assert_eq!(requests.iter().filter(|request| sent(request) == sent(&requests[0])).count(), 2);
 }

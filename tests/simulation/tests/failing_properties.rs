@@ -1,5 +1,5 @@
-//! Whatever an endpoint does, and whatever happens meanwhile: it is not hammered, nothing is lost or stuck, and only what
-//! was sent is charged.
+//! Whatever an endpoint does, and whatever happens meanwhile: it is not hammered, nothing is lost or stuck,
+//! and only what was sent is charged.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
@@ -58,7 +58,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether it is asked no more often than a probe may be made.
+    /// True if it is asked no more often than a probe may be made.
     fn is_failing(self) -> bool {
         matches!(self, Self::Busy | Self::Refused | Self::Silent)
     }
@@ -78,7 +78,8 @@ fn step() -> impl Strategy<Value = Step> {
     let time_to_live = prop_oneof![3 => Just(DAY), 1 => (60..3600_u64).prop_map(Duration::from_secs)];
     prop_oneof![
         2 => endpoint().prop_map(Step::Answers),
-        5 => (1..5_usize, time_to_live).prop_map(|(events, time_to_live)| Step::Publish { events, time_to_live }),
+        5 => (1..5_usize, time_to_live)
+            .prop_map(|(events, time_to_live)| Step::Publish { events, time_to_live }),
         4 => (1..300_u64).prop_map(|secs| Step::Time(Duration::from_secs(secs))),
         1 => (5..45_u64).prop_map(|minutes| Step::Time(Duration::from_mins(minutes))),
         1 => Just(Step::Force),
@@ -92,7 +93,7 @@ struct Course {
     published: BTreeSet<String>,
     /// How many requests each event was in, and whether it arrived.
     sent: BTreeMap<String, Vec<bool>>,
-    /// The last request that failed while the endpoint was left alone.
+    /// The last request that failed while the endpoint's deliveries paused.
     failed_probe_at: Option<Timestamp>,
 }
 
@@ -154,8 +155,8 @@ impl Course {
         }
     }
 
-    /// Whether nothing but a probe is sent. A probe that is answered 503 shows that its link is well, so that others
-    /// follow it at once: then only the subscription's own state says so.
+    /// True if nothing but a probe is sent. A probe that is answered 503 shows that its link is well, so that
+    /// others follow it at once: then only the subscription's own state says so.
     fn is_left_alone(&self) -> bool {
         let is_answered = matches!(self.endpoint, Endpoint::Busy);
         let counts = |target: &Target| !(is_answered && matches!(target, Target::Link(_)));

@@ -42,7 +42,8 @@ fn phase(world: &World, target: &str) -> Option<Phase> {
     world.links.condition(&Target::parse(target).unwrap()).map(|it| it.phase)
 }
 
-/// Who asks is drawn. With three of thirteen that fail, nine in a row do once in half a million times.
+/// The delivery that asks is drawn. With three of thirteen that fail, nine in a row do once in half a million
+/// times.
 const OTHERS_ASK_WITHIN_MINUTES: u32 = 10 + 10 + 10 + 6 * 15;
 
 const LINK: &str = "https://billing.example.com:443";
@@ -88,7 +89,7 @@ async fn a_link_that_is_down_is_asked_once_for_all_of_its_subscriptions_and_come
     world.endpoint.answer([Answer::Status(204)]);
     world.pass(12 * MINUTE).await;
     let mut requests = world.endpoint.take();
-    // It is told of the link, too.
+    // The failure counts for the link, too.
     requests.retain(|request| !request.body.contains("dev.posthaste.link"));
     let to_pager = requests.iter().filter(|request| request.url.contains("/pager")).count();
     assert_eq!((requests.len(), to_pager, world.is_at_rest().await), (15, 5, true));

@@ -16,7 +16,8 @@ const DAY: Duration = Duration::from_hours(24);
 const REFUSED: Answer = Answer::Failure(SendFailure::Socket);
 const WELL: Answer = Answer::Status(204);
 
-/// A subscription with two endpoints whose first does not take connections, ten minutes after it began not to.
+/// A subscription with two endpoints whose first does not take connections, ten minutes after it began not
+/// to.
 async fn first_is_down(second: Answer) -> World {
     let world = World::new();
     world.chance.hold(0.0);

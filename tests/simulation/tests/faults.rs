@@ -20,7 +20,8 @@ fn answer(body: &str, at: Timestamp) -> u16 {
     }
 }
 
-/// Publishes three events, of which one arrives, one is refused and one waits an hour first; then lets time pass.
+/// Publishes three events, of which one arrives, one is refused and one waits an hour first; then lets time
+/// pass.
 async fn run(faults: &Faults) -> BTreeSet<&'static str> {
     let world = World::with(faults);
     world.subscribe(json!({ "retryPolicy": { "schedule": ["PT10S", "PT1H"] } })).await;

@@ -1,4 +1,4 @@
-//! What waits in `held/`: it goes out when it may, expires in time, burdens nobody, and is never lost.
+//! Deliveries in `held/`: they go out when they may, expire in time, burden no other, and are never lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

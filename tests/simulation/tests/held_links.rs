@@ -1,5 +1,5 @@
-//! What is held because its link fails: the link is asked now and then with one of the deliveries, and gets the others
-//! when it is well again.
+//! Deliveries held because their link fails: the link is tried from time to time with one of them, and gets
+//! the others when it is well again.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,12 +26,12 @@ fn link() -> Target {
     Target::parse(LINK).expect("a target")
 }
 
-/// What a worker of its own knows of links.
+/// The links as a separate worker knows them.
 fn book(world: &World) -> LinkHealth<StateStore, ManualClock> {
     LinkHealth::new(world.local.state(), world.clock.clone(), HealthSettings::default())
 }
 
-/// Has another worker see the link fail until it is left alone for ten minutes.
+/// Has another worker see the link fail until its deliveries pause for ten minutes.
 async fn retry(world: &World) {
     let last = Failure { outcome: OutcomeName::SocketError, status: None };
     for _ in 0..4 {

@@ -1,5 +1,5 @@
-//! Late answers: "if the endpoint responds within 3 minutes, Event Grid will attempt to remove the event from the retry
-//! queue on a best effort basis but duplicates may still be received."
+//! Late answers: "if the endpoint responds within 3 minutes, Event Grid will attempt to remove the event from
+//! the retry queue on a best effort basis but duplicates may still be received."
 
 use std::future::Future;
 use std::time::Duration;
@@ -28,7 +28,7 @@ async fn world(schedule: Value, answers: impl IntoIterator<Item = Answer>) -> Wo
     world
 }
 
-/// Runs a script beside whoever listens for late answers.
+/// Runs a script beside the listener for late answers.
 async fn while_listening(world: &World, script: impl Future<Output = ()>) {
     tokio::select! {
         biased;
@@ -120,7 +120,8 @@ async fn an_answer_after_the_retry_went_out_spares_the_one_after_it() {
         world.publish(&[event("e")], DAY).await;
         deliver_until(&world, secs(30)).await;
         until(&world, secs(40));
-        // The first request is answered while the second is under way; the second is not, and its retry is due at 100 s.
+        // The first request is answered while the second is under way; the second is not, and its retry is
+        // due at 100 s.
         deliver_until(&world, secs(70)).await;
         noted(&world, 1).await;
         until(&world, secs(100));

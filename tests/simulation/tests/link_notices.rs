@@ -1,5 +1,5 @@
-//! Notices that a link, or a subscription on it, is down or up again: from what workers noted, by wake, over the queue to an
-//! endpoint, whatever fails on the way.
+//! Notices that a link, or a subscription on it, is down or up again: from what workers noted, by wake, over
+//! the queue to an endpoint, whatever fails on the way.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
@@ -25,7 +25,7 @@ const LINK: &str = "https://billing.example.com:443";
 const OWN: &str = "https://billing.example.com:443 orders.billing";
 const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
 
-/// How long a change is waited with before it is told (SPEC §5).
+/// Time for which a change must last before a notice is sent.
 const DELAY: Duration = Duration::from_mins(5);
 
 /// More effects than one run has; the loop ends when a plan's fault was never reached.
@@ -43,7 +43,7 @@ fn target(text: &str) -> Target {
     Target::parse(text).unwrap()
 }
 
-/// What another worker knows, whose store never fails.
+/// The links as another worker knows them, whose store never fails.
 fn book(world: &World) -> LinkHealth<StateStore, ManualClock> {
     LinkHealth::new(world.local.state(), world.clock.clone(), HealthSettings::default())
 }
@@ -188,7 +188,9 @@ async fn a_topic_that_cannot_be_read_keeps_nobody_from_being_told() {
 #[tokio::test]
 async fn that_an_operator_disabled_a_subscription_is_told_once() {
     let world = told_ops(World::new()).await;
-    let mark = json!({ "topic": "orders", "subscription": "billing", "reason": "disabled by an operator", "since": 1 });
+    let mark = json!({
+        "topic": "orders", "subscription": "billing", "reason": "disabled by an operator", "since": 1,
+    });
     for text in [mark.to_string(), "{".to_owned()] {
         world.write_state("telling/orders.billing", text.clone()).await;
         let told = told_after(&world, Duration::from_mins(1)).await;
@@ -279,7 +281,7 @@ async fn an_addressee_that_cannot_be_read_does_not_have_the_others_told_again() 
     assert_eq!(told_after(&world, Duration::from_mins(1)).await, [] as [Value; 0]);
 }
 
-/// What is told of a link's fall and rise while something fails, each change counted once.
+/// The notices of a link's fall and rise while something fails, each change counted once.
 async fn changes(faults: &Faults) -> Vec<String> {
     let world = told_ops(World::with(faults)).await;
     let mut told = Vec::new();

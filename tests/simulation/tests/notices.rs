@@ -1,4 +1,4 @@
-//! Failure notices: every event that is dead-lettered or dropped is told of, and no notice is told of.
+//! Failure notices: every event that is dead-lettered or dropped has one, and no notice has one.
 
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ fn refuse(body: &str, _: Timestamp) -> u16 {
     if is_notice(body) { 204 } else { 400 }
 }
 
-/// Says of events that nobody is there any more, and takes notices.
+/// Answers events with 410 and takes notices.
 fn gone(body: &str, _: Timestamp) -> u16 {
     if is_notice(body) { 204 } else { 410 }
 }
 
-/// A world in which `billing`, of these settings, refuses what it gets, and `pager` is told.
+/// A world in which `billing`, of these settings, refuses its events, and `pager` gets the notices.
 async fn refusing(faults: &Faults, billing: Value) -> World {
     let world = World::with(faults);
     world.subscribe(billing).await;
@@ -228,7 +228,7 @@ async fn a_crash_between_the_object_and_the_notice_makes_a_second_object_and_a_n
 /// notice, the replacement.
 const CRASHED_EFFECTS: u64 = 3;
 
-/// Whether a refused event is told of, in the hour and a half after something failed.
+/// True if a refused event has a notice, in the hour and a half after something failed.
 async fn is_told(faults: &Faults, billing: Value) -> bool {
     let world = refusing(faults, billing).await;
     world.publish(&[event("a")], DAY).await;

@@ -1,5 +1,5 @@
-//! An endpoint that refuses connections for a day, in which a hundred thousand events are published for it: what it is
-//! asked, what that costs, what expires, and how it gets the rest.
+//! An endpoint that refuses connections for a day, in which a hundred thousand events are published for it:
+//! what it is asked, what that costs, what expires, and how it gets the rest.
 //!
 //! The measured numbers: `cargo test -p posthaste-simulation --test outage_of_a_day -- --nocapture`.
 
@@ -19,7 +19,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 
-/// What is known of a topic is asked for again after so long: the default on AWS.
+/// Time after which a topic is read again: the default on AWS.
 const TOPIC_MAX_AGE: Duration = Duration::from_secs(5);
 
 const MINUTES: usize = 24 * 60;
@@ -37,30 +37,31 @@ const MESSAGES: usize = MINUTES * MESSAGES_A_MINUTE;
 /// A hundred thousand, and some.
 const EVENTS: usize = MESSAGES * EVENTS_A_MESSAGE;
 
-/// Ten in a row, what was under way with them, and a probe after each hold: three of a minute, three of ten, and one
-/// every quarter of an hour.
+/// Ten in a row, what was under way with them, and a probe after each hold: three of a minute, three of ten,
+/// and one every quarter of an hour.
 const REQUESTS_TO_THE_DEAD_MAX: usize = 10 + MESSAGES_A_MINUTE + 99;
 
-/// Each minute's deliveries that expire together share an object, and wake takes and gives back its lease. Each probe is
-/// taken out of its object, claimed, answered for, and waits again.
+/// Each minute's deliveries that expire together share an object, and wake takes and gives back its lease.
+/// Each probe is taken out of its object, claimed, answered for, and waits again.
 const PUTS_DOWN_MAX: usize = MESSAGES + 2 * MINUTES + 5 * REQUESTS_TO_THE_DEAD_MAX;
 
-/// In every minute wake reads its lease, the pressure, before each pass, and the topic and the link of what is held;
-/// deliver reads the topic.
+/// In every minute wake reads its lease, the pressure, before each pass, and the topic and the link of what
+/// is held; deliver reads the topic.
 const GETS_DOWN_MAX: usize = 8 * MINUTES + 3 * REQUESTS_TO_THE_DEAD_MAX;
 
-/// In every minute wake looks for what is parked, held, forced, replayed, temporary and to be told, and at the second and third page
-/// of what is held; at the page of which the one that asks is drawn; once an hour for what is old.
+/// In every minute wake looks for what is parked, held, forced, replayed, temporary and to be told, and at
+/// the second and third page of what is held; at the page of which the one that asks is drawn; once an hour
+/// for what is old.
 const LISTS_DOWN_MAX: usize = 8 * MINUTES + 4 * 24;
 
 /// The objects from which those that asked were taken.
 const DELETES_DOWN_MAX: usize = REQUESTS_TO_THE_DEAD_MAX;
 
-/// Every message leaves the queue once; the first do so again after each Glitch, and each that asks twice: with its
-/// failure, and when its wait is over.
+/// Every message leaves the queue once; the first do so again after each Glitch, and each that asks twice:
+/// with its failure, and when its wait is over.
 const SETTLED_DOWN_MAX: usize = MESSAGES + 10 * MESSAGES_A_MINUTE + 3 * REQUESTS_TO_THE_DEAD_MAX;
 
-/// What asks is sent by itself.
+/// A delivery that asks is sent by itself.
 const SENDS_DOWN_MAX: usize = REQUESTS_TO_THE_DEAD_MAX;
 
 /// Each minute's, and those that asked.
@@ -69,7 +70,8 @@ const HELD_MAX: usize = MESSAGES + 99;
 /// The rest of the last hold, and some minutes in which twice as many go in each pass.
 const DRAINED_IN_MAX: Duration = Duration::from_mins(15 + 10);
 
-/// Every held object is read and deleted once, and in each minute's passes the lease and the pressure are read.
+/// Every held object is read and deleted once, and in each minute's passes the lease and the pressure are
+/// read.
 const OBJECTS_DRAINED_MAX: usize = HELD_MAX + 10 * MINUTES / 24;
 
 /// Several small objects share a send of ten messages; the first passes are smaller.
@@ -78,7 +80,8 @@ const SENDS_DRAINED_MAX: usize = MESSAGES / 5;
 /// While the ramp is steep, what finds no room on it is sent back to its later part.
 const SENT_BACK_MAX: usize = MESSAGES / 10;
 
-/// Who asks is drawn of a thousand, so that nobody asks often: what did has made six attempts at most.
+/// The delivery that asks is drawn from a thousand, so that none asks often: those that did made six attempts
+/// at most.
 const RETRIED_IN_MAX: Duration = Duration::from_mins(30);
 
 /// Of those that live a day, the ones of the minutes in which the last hold ended and the others drained.
@@ -146,7 +149,7 @@ impl Outage {
         world.clock.now().since(begin)
     }
 
-    /// What asked waits for its own next attempt. Answers how long that took.
+    /// Waits for the next attempt of the delivery that asked. Answers how long that took.
     async fn rest(&self) -> Duration {
         let begin = self.world.clock.now();
         while !self.world.is_at_rest().await {

@@ -1,4 +1,5 @@
-//! A message that makes a port panic costs itself alone: it is handed back, its neighbours go on, nothing is lost.
+//! A message that makes a port panic costs itself alone: it is handed back, its neighbours go on, nothing is
+//! lost.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Notices that the pressure changed, from the monitor over the queue to an endpoint, whatever fails on the way.
+//! Notices that the pressure changed, from the monitor over the queue to an endpoint, whatever fails on the
+//! way.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
@@ -36,7 +37,7 @@ type Queue = Faulty<LocalQueue<ManualClock>>;
 type State = Faulty<StateStore>;
 type TestMonitor = Monitor<TestPorts<Queue, State>, Machine, DrainMeter>;
 
-/// A world in which `ops` is told, and what a monitor in it needs.
+/// A world in which `ops` gets the notices, and the ports of a monitor in it.
 struct Watched {
     world: World,
     machine: Machine,
@@ -119,7 +120,7 @@ async fn a_notice_of_the_pressure_that_cannot_be_delivered_makes_no_other() {
     assert_eq!((watched.told().len(), watched.world.buried().await.len()), (1, 1));
 }
 
-/// What is told of a rise and a fall while something fails, as (id, levels), each counted once.
+/// The notices of a rise and a fall while something fails, as (id, levels), each counted once.
 async fn told(queues: &Plan, state: &Plan, dies: bool) -> BTreeSet<(String, String)> {
     let watched = Watched::new(queues, state).await;
     let mut monitor = watched.monitor();

@@ -22,7 +22,7 @@ async fn publish(world: &World, count: usize) {
     }
 }
 
-/// Delivers for so long, in steps of a second. Whoever sleeps in a step is woken by the clock.
+/// Delivers for so long, in steps of a second. The clock wakes tasks that sleep in a step.
 async fn go_on(world: &World, secs: u32) {
     for _ in 0..secs {
         world.deliver_all().await;
@@ -41,7 +41,7 @@ fn asked(world: &World) -> usize {
     world.calls.all().iter().filter(|call| call.key.starts_with(layout::RATES)).count()
 }
 
-/// Delivers what is visible, while the clock goes on to whoever sleeps for a second or less.
+/// Delivers visible messages, while the clock moves to the next task that sleeps for a second or less.
 async fn deliver_awake(world: &World) {
     let driver = async {
         loop {
@@ -69,7 +69,7 @@ async fn requests_go_out_at_the_rate_and_the_rest_waits_in_the_queue() {
     assert_eq!(world.delayed(QueueName::Deliveries).await, 4);
     go_on(&world, 20).await;
     assert_eq!(times(&world, start), [0, 2000, 4000, 6000, 8000]);
-    // Each came back once, when it was its turn: nobody asked in between.
+    // Each came back once, when it was its turn: none asked in between.
     assert_eq!(asked(&world), 6, "one read, and one lease for each request");
 }
 

@@ -28,14 +28,16 @@ const NEW: usize = 30;
 /// The backlog is published in so many minutes.
 const PUBLISHED_IN: usize = 10;
 
-/// All but the one that asks go in order of the minute in which they expire. Within it, and where the ramp sends
-/// some back, others pass.
+/// All but the one that asks go in order of the minute in which they expire. Within it, and where the ramp
+/// sends some back, others pass.
 const DISPLACED_MAX: usize = 4 * BACKLOG / PUBLISHED_IN;
 
-/// What is new may be sent back by the ramp to its end, which is 30 s after it began, and stands behind a pass then.
+/// New deliveries may be sent back by the ramp to its end, which is 30 s after it began, and are behind a
+/// pass then.
 const NEW_WAITS_MAX: Duration = Duration::from_secs(35);
 
-/// The rest of the hold in which the endpoint is well again, and some minutes in which twice as many go in each pass.
+/// The rest of the hold in which the endpoint is well again, and some minutes in which twice as many go in
+/// each pass.
 const DRAINED_IN_MAX: Duration = Duration::from_mins(10 + 5);
 
 fn target() -> Target {

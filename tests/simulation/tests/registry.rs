@@ -1,4 +1,5 @@
-//! deliver and the topic's record where what is known may be seconds old, as on AWS, and where the record is broken.
+//! deliver and the topic's record where what is known may be seconds old, as on AWS, and where the record is
+//! broken.
 
 use std::time::Duration;
 

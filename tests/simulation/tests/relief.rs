@@ -1,5 +1,5 @@
-//! The caches of one process, full of what publish and deliver do, and trimmed by what the monitor says: over the real
-//! registry, embedded store and webhook client.
+//! The caches of one process, full of what publish and deliver do, and trimmed by what the monitor says: over
+//! the real registry, embedded store and webhook client.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
@@ -65,7 +65,7 @@ impl NameLookup for Loopback {
 
 type Client = HyperWebhookClient<ManualClock, Loopback>;
 
-/// What `serve` has in one process, as far as it has caches.
+/// The caches that `serve` has in one process.
 struct Process {
     clock: ManualClock,
     calls: Calls,
@@ -168,7 +168,8 @@ impl Process {
         assert_eq!(response.failures.len(), 0);
     }
 
-    /// One poll, with so many percent of the memory used by the process and by all, and what is done after it.
+    /// One poll, with so many percent of the memory used by the process and by all, and what is done after
+    /// it.
     async fn poll(&mut self, process: u64, used: u64) -> (PressureState, Relieved) {
         *self.machine.0.lock().unwrap() = (process, used);
         let state = self.monitor.sample().await.unwrap();
@@ -215,7 +216,7 @@ async fn under_pressure_the_caches_give_back_what_they_hold_and_everything_goes_
     assert_eq!((state.level(), relieved.names), (Level::Medium, None));
     let waiting = process.receive().await;
     let held = [TOPIC.len() + process.record_bytes, waiting[0].body.len()];
-    // The topic, the body that waited and the connection, of which nobody knows the bytes.
+    // The topic, the body that waited and the connection, whose bytes are unknown.
     assert_eq!(relieved.trimmed, Some(Evicted { entries: 3, bytes: held.iter().sum() }));
     assert_eq!(process.client.idle_connections(), 0);
 

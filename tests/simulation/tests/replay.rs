@@ -1,5 +1,5 @@
-//! Replay: dead letters are delivered again, to their subscription alone, at a rate, and once each unless something
-//! failed on the way.
+//! Replay: dead letters are delivered again, to their subscription alone, at a rate, and once each unless
+//! something failed on the way.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ async fn die(world: &World, ids: &[&str]) {
     world.clock.advance(Duration::from_hours(1));
 }
 
-/// What a monitor writes that finds nearly all memory used.
+/// The state that a monitor writes when nearly all memory is used.
 fn medium(world: &World) -> Bytes {
     let (now, memory) = (world.clock.now(), Some(Usage { used: 93, total: 100 }));
     let readings = Readings { memory, ..Readings::default() };
@@ -197,7 +197,7 @@ async fn under_pressure_a_replay_waits_and_then_goes_on_by_itself() {
     assert_eq!(standing(&world, &id).await, (ReplayState::Done, [1, 1, 0]));
 }
 
-/// A wait that every acknowledgement has is nobody's sign of pressure.
+/// A wait that every acknowledgement has is no sign of pressure.
 #[tokio::test]
 async fn a_replay_does_not_wait_for_the_base_of_the_tarpit() {
     let world = world(&["a"], &Faults::none()).await;

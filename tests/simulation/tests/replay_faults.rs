@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 const IDS: [&str; 12] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"];
 
-/// A world in which wake's calls fail by this plan, with dead letters in three objects. Only what happens after `armed`
-/// counts: the plans see deliver and deadletter before.
+/// A world in which wake's calls fail by this plan, with dead letters in three objects. Only what happens
+/// after `armed` counts: the plans see deliver and deadletter before.
 async fn world(faults: &Faults) -> World {
     let world = World::with(faults);
     world.subscribe(json!({ "deadLetter": { "delay": "PT0S" } })).await;

@@ -1,5 +1,6 @@
-//! The retry schedule to the second, over the whole life of an event: every attempt at its exact time, without jitter and
-//! with the most there is. A wait longer than the queue can delay ends with the minute in which it falls due.
+//! The retry schedule to the second, over the whole life of an event: every attempt at its exact time,
+//! without jitter and with the most there is. A wait longer than the queue can delay ends with the minute in
+//! which it ends by the schedule.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What became of an event whose endpoint always answers 500, in seconds since it was published.
+/// The course of an event whose endpoint always answers 500, in seconds since it was published.
 #[derive(Debug, PartialEq, Eq)]
 struct Life {
     attempts: Vec<u64>,
@@ -20,8 +21,8 @@ struct Life {
     counted: Value,
 }
 
-/// Lets time pass to the next moment at which something could happen: a second while something is delayed in a queue,
-/// else the next full minute, at which wake runs.
+/// Lets time pass to the next moment at which something could happen: a second while something is delayed in
+/// a queue, else the next full minute, at which wake runs.
 async fn pass(world: &World) {
     let full_minute = Timestamp::from_millis((world.clock.now().minute() + 1) * 60_000);
     let rest = full_minute.since(world.clock.now());
@@ -82,25 +83,25 @@ async fn check(
 const DAY: Duration = Duration::from_hours(24);
 const EXPIRED: &str = "TimeToLiveExceeded";
 
-/// The document: "10 seconds, 30 seconds, 1 minute, 5 minutes, 10 minutes, 30 minutes, 1 hour, 3 hours, 6 hours, every
-/// 12 hours up to 24 hours". The twelfth attempt would fall due at 125,200 s, after the day; five minutes later the event
-/// is in the bucket.
+/// The document: "10 seconds, 30 seconds, 1 minute, 5 minutes, 10 minutes, 30 minutes, 1 hour, 3 hours, 6
+/// hours, every 12 hours up to 24 hours". The twelfth attempt would fall due at 125,200 s, after the day;
+/// five minutes later the event is in the bucket.
 #[tokio::test]
 async fn eleven_attempts_fit_into_24_hours_and_the_twelfth_falls_due_after_the_time_to_live() {
     let attempts = [0, 10, 40, 100, 400, 1000, 2800, 6400, 17_200, 38_800, 82_000];
     check(json!({}), DAY, 0.0, &attempts, 125_200 + 300, EXPIRED).await;
 }
 
-/// The document: "a small randomisation is added to all retry steps". By SPEC at most 10 % and at most 5 minutes.
+/// The document: "a small randomisation is added to all retry steps". Here it is at most 10 % and at most 5
+/// minutes.
 #[tokio::test]
-async fn with_the_most_jitter_there_are_still_eleven_attempts_and_each_wait_is_a_tenth_or_five_minutes_longer()
- {
+async fn the_most_jitter_leaves_eleven_attempts_and_makes_each_wait_a_tenth_or_five_minutes_longer() {
     let attempts = [0, 11, 44, 110, 440, 1100, 3100, 7000, 18_100, 40_000, 83_500];
     check(json!({}), DAY, 1.0, &attempts, 127_000 + 300, EXPIRED).await;
 }
 
-/// The example of the English document: with a time to live of 30 minutes and 10 attempts, at most six attempts are made
-/// before the event expires, so that the number has no effect.
+/// The example of the English document: with a time to live of 30 minutes and 10 attempts, at most six
+/// attempts are made before the event expires, so that the number has no effect.
 #[tokio::test]
 async fn six_attempts_are_made_within_a_time_to_live_of_30_minutes() {
     let attempts = [0, 10, 40, 100, 400, 1000];
@@ -108,7 +109,8 @@ async fn six_attempts_are_made_within_a_time_to_live_of_30_minutes() {
     check(settings, Duration::from_mins(30), 0.0, &attempts, 2800 + 300, EXPIRED).await;
 }
 
-/// The document: "an event is dropped when one of the limits of the retry policy is reached". The attempts end first here.
+/// The document: "an event is dropped when one of the limits of the retry policy is reached". The attempts
+/// end first here.
 #[tokio::test]
 async fn the_greatest_number_of_attempts_ends_an_event_before_its_time_to_live() {
     let settings = json!({ "retryPolicy": { "maxDeliveryAttempts": 3 } });

@@ -16,7 +16,7 @@ async fn waiting() -> World {
     let world = World::new();
     let schedule = json!({ "schedule": ["PT10S", "PT20M"], "maxDeliveryAttempts": 3 });
     world.subscribe(json!({ "retryPolicy": schedule })).await;
-    // Says nothing about the endpoint, which is not left alone after it.
+    // A status that says nothing about the endpoint: its deliveries do not pause after it.
     world.endpoint.answer([Answer::Status(422)]);
     world.publish(&[event("parked")], DAY).await;
     world.deliver_all().await;

@@ -1,5 +1,5 @@
-//! An endpoint that takes 29 s for each answer beside one that answers at once, in the same invocation: it holds its share
-//! of what may be open, and its row keeps nobody.
+//! An endpoint that takes 29 s for each answer beside one that answers at once, in the same invocation: it
+//! holds its share of the open requests, and its waiting line delays no other.
 
 use std::time::Duration;
 
@@ -43,7 +43,8 @@ async fn publish(world: &World, messages: usize, events: usize) {
     }
 }
 
-/// Lets go on what can without time. Answers how many requests came since the last time: slow ones and quick ones.
+/// Lets go on what can without time. Answers how many requests came since the last time: slow ones and quick
+/// ones.
 async fn come(world: &World) -> (usize, usize) {
     let mut seen = usize::MAX;
     while seen != world.endpoint.seen() {
@@ -88,8 +89,8 @@ async fn a_slow_endpoint_s_long_row_does_not_keep_others_from_beginning() {
     let world = world(DeliverSettings::default()).await;
     publish(&world, 5, 250).await;
     let script = async {
-        // Of the 1,250 slow ones 500 are under way or wait: 10 at first, and 23 more for those, or 24 where more of them came
-        // to wait before the first was let in.
+        // Of the 1,250 slow ones 500 are under way or wait: 10 at first, and 23 more for those, or 24 where
+        // more of them came to wait before the first was let in.
         assert_eq!(come(&world).await, (33, 1250));
         world.stop();
         world.clock.advance(ANSWER_TIME);

@@ -153,7 +153,8 @@ async fn an_endpoint_that_is_slow_to_refuse_costs_no_neighbour_either() {
     world.publish(&events, DAY).await;
     let began = world.clock.now();
     while !world.is_at_rest().await {
-        // Three requests of 25 seconds find time in the two minutes of an invocation: too few for halves of ten.
+        // Three requests of 25 seconds find time in the two minutes of an invocation: too few for halves of
+        // ten.
         invoke(&world).await;
         world.clock.advance(Duration::from_mins(1));
         assert!(world.clock.now() < began + Duration::from_hours(2), "{:?}", sizes(&world));

@@ -29,7 +29,7 @@ async fn events_that_wait_when_their_subscription_s_time_is_over_are_dead_letter
     world.endpoint.answer([Answer::Status(503)]);
     world.publish(&[event("e")], DAY).await;
     world.deliver().await;
-    // Nobody has swept it yet: the time alone decides.
+    // The subscription is not swept yet: the time alone decides.
     world.clock.advance(MINUTE);
     world.deliver().await;
     assert_eq!(world.endpoint.take().len(), 1);

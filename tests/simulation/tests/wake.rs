@@ -1,4 +1,4 @@
-//! wake: what is parked comes back once, in time, and burdens nobody.
+//! wake: parked deliveries come back once, in time, and burden no other.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ const DAY: Duration = Duration::from_hours(24);
 async fn parked(faults: &Faults, deliveries: usize) -> World {
     let world = World::with(faults);
     world.subscribe(json!({ "retryPolicy": { "schedule": ["PT1H"], "maxDeliveryAttempts": 3 } })).await;
-    // Says nothing about the endpoint, which is not left alone after it.
+    // A status that says nothing about the endpoint: its deliveries do not pause after it.
     world.endpoint.answer([Answer::Status(422)]);
     for n in 0..deliveries {
         world.publish(&[event(&format!("e{n}"))], DAY).await;

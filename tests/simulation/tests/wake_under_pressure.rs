@@ -1,4 +1,5 @@
-//! Under pressure: what was accepted goes on being delivered, whatever resource is scarce, and expires in time.
+//! Under pressure: what was accepted goes on being delivered, whatever resource is scarce, and expires in
+//! time.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 

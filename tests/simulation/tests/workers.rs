@@ -1,5 +1,5 @@
-//! Several workers of deliver over one store, one queue and one endpoint, each with its own view of links: they race for
-//! every transition, none is lost, and one at a time asks.
+//! Several workers of deliver over one store, one queue and one endpoint, each with its own view of links:
+//! they race for every transition, none is lost, and one at a time asks.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
@@ -84,7 +84,7 @@ impl Fleet {
         start() + step * (u32::try_from(steps).unwrap() + 1)
     }
 
-    /// What the store says of a target.
+    /// The state of a target in the store.
     async fn condition(&self, target: &Target) -> Option<Condition> {
         let key = layout::links(shard_index(target.link()));
         let object = self.world.local.state().get(&key).await.unwrap()?;

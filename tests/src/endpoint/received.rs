@@ -13,13 +13,11 @@ const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// A request as it was received.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// Its method.
     pub method: String,
-    /// Its path, with the query.
+    /// The path, with the query.
     pub path: String,
-    /// Its headers in their order, names in lower case.
+    /// The headers in their order, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body.
     pub body: Vec<u8>,
     /// When it was read, since the epoch.
     pub at: Duration,

@@ -9,11 +9,9 @@ use crate::seen::Seen;
 /// An answer with everything in it.
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
-    /// Its status.
     pub status: u16,
-    /// Its headers besides `content-length`.
+    /// The headers besides `content-length`.
     pub headers: Vec<(&'static str, String)>,
-    /// Its body.
     pub body: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a service answers, before it is an HTTP response, and the body of one.
+//! The answer of a service before it is an HTTP response, and the body of one.
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -52,7 +52,7 @@ impl Call {
         }
     }
 
-    /// What the journal says of it when nothing happened. A status of 0 is no answer.
+    /// The entry of the journal for a request without an effect. A status of 0 is no answer.
     pub(super) fn seen(&self, status: u16) -> Seen {
         match self {
             Self::Sqs(call) => call.seen(status),

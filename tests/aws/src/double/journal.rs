@@ -1,11 +1,11 @@
-//! What was asked of the double, in the order in which it took effect, and what AWS would bill for it.
+//! Requests to the double, in the order in which they took effect, and AWS's bill for them.
 
 use posthaste_core::model::limits::SQS_BILLED_CHUNK_BYTES;
 
 /// The status of a request that was lost before anything happened.
 pub const NO_ANSWER: u16 = 0;
 
-/// What a request asks for.
+/// The action of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
     /// `SendMessage`.
@@ -35,7 +35,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether SQS is asked, not S3.
+    /// True if SQS is asked, not S3.
     pub const fn is_sqs(self) -> bool {
         !matches!(self, Self::GetObject | Self::PutObject | Self::DeleteObject | Self::ListObjects)
     }
@@ -44,16 +44,17 @@ impl Action {
 /// One request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// What it asked for.
+    /// The action asked for.
     pub action: Action,
     /// The queue or the bucket, by name.
     pub target: String,
-    /// What it is about: bodies of messages that are sent, receipt handles that are settled, bodies that were received,
-    /// the object's key, the listing's prefix.
+    /// The subjects: bodies of messages that are sent, receipt handles that are settled, bodies that were
+    /// received, the object's key, the listing's prefix.
     pub subjects: Vec<String>,
     /// Bytes of message bodies, in the request or in its answer; of S3, of the object.
     pub payload_bytes: usize,
-    /// The answer's status, whether it arrived or was lost; [`NO_ANSWER`] where nothing happened and none was given.
+    /// The answer's status, whether it arrived or was lost; [`NO_ANSWER`] where nothing happened and none was
+    /// given.
     pub status: u16,
 }
 
@@ -68,7 +69,8 @@ impl Seen {
     }
 }
 
-/// Requests in the order in which they took effect; those that had none, in the order in which they were refused.
+/// Requests in the order in which they took effect; those that had none, in the order in which they were
+/// refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Journal(Vec<Seen>);
 
@@ -88,7 +90,7 @@ impl Journal {
         self.of(action).count()
     }
 
-    /// What SQS bills for them all.
+    /// The chunks that SQS bills for all of them.
     pub fn billed_by_sqs(&self) -> u64 {
         self.0.iter().filter(|seen| seen.action.is_sqs()).map(Seen::billed).sum()
     }

@@ -46,7 +46,7 @@ fn effect(call: &Call, buckets: &mut Buckets, shared: &Shared) -> Result<Answer,
 }
 
 impl Call {
-    /// What the journal says of it, whatever became of it.
+    /// The entry of the journal, for any outcome.
     pub(super) fn seen(&self, status: u16) -> Seen {
         let (subject, payload_bytes) = match &self.request {
             Request::Get { key, .. } | Request::Delete { key } => (key, 0),

@@ -1,25 +1,25 @@
-//! What goes wrong, and when: faults that a test lays out for the requests to come.
+//! Faults that a test sets up for the requests to come.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::journal::Action;
 
-/// What goes wrong with one request.
+/// A fault of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing happens; the answer is this error.
     Refused(Refusal),
     /// Nothing happens; the connection closes without an answer.
     RequestLost,
-    /// It happens; the connection closes without an answer.
+    /// The request takes effect; the connection closes without an answer.
     AnswerLost,
-    /// It happens; the connection closes in the middle of the answer's body.
+    /// The request takes effect; the connection closes in the middle of the answer's body.
     AnswerCut,
     /// Nothing happens, and no answer ever comes.
     SilentBefore,
-    /// It happens, and no answer ever comes.
+    /// The request takes effect, and no answer ever comes.
     SilentAfter,
-    /// Single entries of a batch go wrong. Requests without entries are left alone by this fault.
+    /// Single entries of a batch go wrong. The fault does nothing to requests without entries.
     Entries(Vec<EntryFault>),
 }
 
@@ -32,7 +32,7 @@ pub enum Refusal {
     Denied,
     /// Not here, not now: 503 `ServiceUnavailable`.
     Unavailable,
-    /// It broke: 500 `InternalError`.
+    /// The service broke: 500 `InternalError`.
     Broken,
     /// Another conditional put of the key was under way: 409 `ConditionalRequestConflict` (S3 alone).
     Conflict,
@@ -40,18 +40,18 @@ pub enum Refusal {
     BadHandle,
 }
 
-/// What goes wrong with one entry of a batch.
+/// A fault of one entry of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryFault {
-    /// Which entry, from 0; beyond the batch it does nothing.
+    /// The entry's place, from 0; beyond the batch the fault does nothing.
     pub index: usize,
-    /// Whether it happens all the same.
+    /// True if it happens all the same.
     pub happens: bool,
-    /// Where the answer shows it.
+    /// The entry's place in the answer.
     pub shown: Shown,
 }
 
-/// Where the answer to a batch shows an entry.
+/// The place of an entry in the answer to a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     /// In neither list.
@@ -60,7 +60,7 @@ pub enum Shown {
     Failed {
         /// The error code.
         code: &'static str,
-        /// Whether the sender is to blame.
+        /// True if the sender is to blame.
         is_senders_fault: bool,
     },
 }

@@ -60,7 +60,7 @@ fn at_once(call: &Call, shared: &Shared, effect: impl FnOnce(&mut Queues) -> Res
 }
 
 impl Call {
-    /// What the journal says of it, whatever became of it.
+    /// The entry of the journal, for any outcome.
     pub(super) fn seen(&self, status: u16) -> Seen {
         let (subjects, payload_bytes) = self.request.subjects();
         let target = self.queue_url.rsplit('/').next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Whether an emulator answers yet.
+//! The check that an emulator answers.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// How long one question may take, so that an emulator that hangs while it starts is asked again.
 const QUESTION_MAX: Duration = Duration::from_secs(5);
 
-/// Whether a GET of the path is answered with 200.
+/// True if a GET of the path is answered with 200.
 pub(super) fn answers(port: u16, path: &str) -> bool {
     ask(port, path).is_ok_and(|status| status.contains(" 200"))
 }

@@ -1,5 +1,5 @@
-//! Messages that come again from SQS, and a queue that gives out no more: an event may be delivered again, and may
-//! become one more dead letter. It is never lost.
+//! Messages that come again from SQS, and a queue that gives out no more: an event may be delivered again,
+//! and may become one more dead letter. It is never lost.
 
 #![expect(clippy::unwrap_used, reason = "a harness that fails panics")]
 

@@ -89,8 +89,8 @@ impl queue::QueueHarness for Emulated {
     fn backend(&self) -> queue::Backend {
         queue::Backend {
             pass_max: PASS_MAX,
-            // LocalStack shows a delayed message up to a second late; moto gives one message to several who ask at
-            // the same moment.
+            // LocalStack shows a delayed message up to a second late; moto gives one message to several
+            // receivers that ask at the same moment.
             is_exact: self.tool == Tool::Ministack,
             acknowledges: false,
             refuses_stale_receipts: self.tool == Tool::Ministack,

@@ -1,4 +1,4 @@
-//! What the adapters do when AWS goes wrong, seen by the double.
+//! The adapters' behaviour when AWS goes wrong, seen by the double.
 
 mod objects;
 mod receiving;

@@ -1,5 +1,6 @@
-//! The double is as strict as it says: what breaks a rule of AWS is refused with AWS's own code. Where an emulator that
-//! others have made keeps a rule too, both are asked, so that the double is held against more than our own reading.
+//! The double is as strict as it says: what breaks a rule of AWS is refused with AWS's own code. Where an
+//! emulator that others have made keeps a rule too, both are asked, so that the double is held against more
+//! than our own reading.
 
 mod objects;
 mod queues;
@@ -8,7 +9,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
-/// What came of a request: the status and the code of the refusal, or [`accepted`].
+/// The result of a request: the status and the code of the refusal, or [`accepted`].
 type Outcome = (u16, String);
 
 fn outcome<T, E: ProvideErrorMetadata>(result: Result<T, SdkError<E, HttpResponse>>) -> Outcome {

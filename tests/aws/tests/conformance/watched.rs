@@ -1,4 +1,5 @@
-//! A queue that tells how many receives are under way, so that a clock is moved by hand only once they all wait for it.
+//! A queue that tells how many receives are under way, so that a clock is moved by hand only once they all
+//! wait for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What was asked of SQS and S3, as AWS counts it.
+//! Requests to SQS and S3, as AWS counts them.
 
 use std::ops::AddAssign;
 
@@ -21,7 +21,7 @@ pub(crate) struct Requests {
     pub(crate) gets: u64,
 }
 
-/// What everybody asked for, and how often Lambda was.
+/// The requests of every function, and the number of invocations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Bill {
     /// By publish.
@@ -53,7 +53,7 @@ impl Requests {
         self.sends + self.receives + self.deletes + self.others
     }
 
-    /// What is left of these after `others`.
+    /// The remainder of these after `others`.
     pub(crate) fn beside(self, others: Self) -> Self {
         Self {
             sends: self.sends - others.sends,

@@ -3,7 +3,7 @@
 use posthaste_core::model::time::Timestamp;
 use serde_json::{Value, json};
 
-/// What an event takes, in bytes of its JSON.
+/// Size of an event, in bytes of its JSON.
 pub(crate) const EVENT_BYTES: usize = 1024;
 
 /// An event of [`EVENT_BYTES`] that is refused with 503 before `refused_until`.

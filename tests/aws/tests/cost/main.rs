@@ -1,5 +1,5 @@
-//! What a delivery costs on AWS: the exact requests to SQS and S3, counted at the strict double, and the dollars that
-//! they come to. README shows the dollars; whoever changes a number here changes it there.
+//! The cost of a delivery on AWS: the exact requests to SQS and S3, counted at the strict double, and the
+//! dollars that they come to. README shows the dollars; a number that changes here changes there as well.
 
 #![expect(clippy::cast_precision_loss, reason = "counts become dollars, shown to the cent")]
 
@@ -23,16 +23,16 @@ use crate::prices::Dollars;
 use crate::scenario::{ALL, Outcome, Scenario};
 use crate::world::{IDLE_WAKE, START, World};
 
-/// What the functions' futures take unoptimised, and more.
+/// Room for the functions' unoptimised futures, and more.
 const STACK_BYTES: usize = 16 << 20;
 
 /// Samples of the monitor in a minute, and the time between them: the template's default.
 const SAMPLES: u64 = 6;
 const SAMPLED_EVERY: Duration = Duration::from_secs(10);
 
-/// The outages, whose numbers depend on which of what is held asks first: most requests to the endpoint for 1,000 events
-/// (1,017 were seen, and 34 to 108; it took 8,000 and 154 before endpoints were left alone), and a million's dollars
-/// ($2.93 to $2.94, $0.51 to $0.55).
+/// The outages, whose numbers depend on which of what is held asks first: most requests to the endpoint for
+/// 1,000 events (1,017 were seen, and 34 to 108; it took 8,000 and 154 before deliveries paused), and
+/// a million's dollars ($2.93 to $2.94, $0.51 to $0.55).
 const OUTAGES_MAX: [(usize, f64); 2] = [(1_100, 3.10), (154, 0.60)];
 
 const REQUESTS: &str = "\

@@ -30,8 +30,9 @@ const DELIVER_GB: f64 = 0.5;
 const WAKE_GB: f64 = 0.25;
 const MONITOR_GB: f64 = 0.125;
 
-/// Assumed, not measured: how long an invocation lasts. S3 and SQS answer in some 10 ms, an endpoint in 100 ms, and the
-/// events of one batch are posted side by side. Our own CPU is below a millisecond (`tests/bench/cold_start`).
+/// Assumed, not measured: how long an invocation lasts. S3 and SQS answer in some 10 ms, an endpoint in 100
+/// ms, and the events of one batch are posted side by side. Our own CPU is below a millisecond
+/// (`tests/bench/cold_start`).
 const PUBLISH_SECONDS: f64 = 0.025;
 const DELIVER_SECONDS: f64 = 0.120;
 const WAKE_SECONDS: f64 = 0.060;
@@ -39,8 +40,8 @@ const WAKE_SECONDS: f64 = 0.060;
 /// The monitor samples through its minute; the last of six samples begins after 50 s.
 const MONITOR_SECONDS: f64 = 50.0;
 
-/// Pollers that Lambda keeps on each queue while nothing is there, each in a receive that waits 20 s. AWS documents the
-/// first number as that of concurrent batches, and neither as a promise.
+/// Pollers that Lambda keeps on each queue while nothing is there, each in a receive that waits 20 s. AWS
+/// documents the first number as that of concurrent batches, and neither as a promise.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html>
 const POLLERS: f64 = 5.0;
 const RECEIVES_PER_MINUTE: f64 = 3.0;
@@ -79,7 +80,8 @@ impl Dollars {
     }
 }
 
-/// What a month costs in which nothing is published, by what costs it. `monitor` is what it asks in a minute.
+/// The costs of a month in which nothing is published, by their source. `monitor` holds its requests of a
+/// minute.
 pub(crate) fn idle_month(monitor: Requests) -> [(&'static str, f64); 3] {
     let requests = |requests: Requests| {
         number(requests.sqs()) * SQS_REQUEST + number(requests.puts) * S3_PUT + number(requests.gets) * S3_GET

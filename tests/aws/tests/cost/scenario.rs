@@ -1,4 +1,4 @@
-//! What happens until 1,000 events are delivered.
+//! Scenarios until 1,000 events are delivered.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ const MINUTE_MS: u64 = 60 * SECOND_MS;
 /// No scenario takes longer.
 const LENGTH_MAX: Duration = Duration::from_hours(24);
 
-/// What happens.
+/// A scenario.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scenario {
-    /// What it is called in the tables.
+    /// The name in the tables.
     pub(crate) name: &'static str,
     /// How many subscriptions receive every event.
     pub(crate) subscribers: usize,
-    /// Whether they want batches of up to 100 events and 64 KB.
+    /// True if they want batches of up to 100 events and 64 KB.
     pub(crate) is_batching: bool,
     /// Events of one publish request.
     pub(crate) events_per_publish: usize,
@@ -34,11 +34,11 @@ pub(crate) struct Scenario {
     pub(crate) pace: Duration,
     /// Publish requests after which deliver is invoked: a busy queue is received in full batches.
     pub(crate) publishes_per_receive: usize,
-    /// What the endpoint refuses.
+    /// The events that the endpoint refuses.
     pub(crate) refused: Refused,
 }
 
-/// Which events an endpoint refuses.
+/// The events that an endpoint refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// None.
@@ -98,12 +98,11 @@ pub(crate) const ALL: [Scenario; 9] = [
     },
 ];
 
-/// What a scenario came to.
+/// The result of a scenario.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outcome {
-    /// Its name.
     pub(crate) name: &'static str,
-    /// What was asked.
+    /// The requests.
     pub(crate) bill: Bill,
     /// Requests to the endpoint.
     pub(crate) posts: usize,

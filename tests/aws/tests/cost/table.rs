@@ -21,7 +21,7 @@ const MONTH: &str = "\
 |---|---|
 ";
 
-/// What each scenario asked.
+/// The requests of each scenario.
 pub(crate) fn requests(outcomes: &[Outcome]) -> String {
     let mut table = REQUESTS.to_owned();
     for Outcome { name, bill, posts } in outcomes {
@@ -47,7 +47,7 @@ pub(crate) fn requests(outcomes: &[Outcome]) -> String {
     table
 }
 
-/// What each scenario costs.
+/// The cost of each scenario.
 pub(crate) fn dollars(outcomes: &[Outcome]) -> String {
     let mut table = DOLLARS.to_owned();
     for Outcome { name, bill, .. } in outcomes {
@@ -58,7 +58,7 @@ pub(crate) fn dollars(outcomes: &[Outcome]) -> String {
     table
 }
 
-/// What a month costs by itself.
+/// The cost of a month by itself.
 pub(crate) fn month(monitor: Requests) -> String {
     let mut table = MONTH.to_owned();
     let rows = idle_month(monitor);

@@ -1,4 +1,4 @@
-//! An endpoint that fails, is left alone, and recovers: in the queue at first, then held, then delivered.
+//! An endpoint that fails, gets no requests, and recovers: in the queue at first, then held, then delivered.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,8 @@ use posthaste_simulation::Answer;
 
 use crate::world::{World, settings, wait_until};
 
-/// Events that are published while the endpoint is down: two invocations, so that the second finds what the first saw.
+/// Events that are published while the endpoint is down: two invocations, so that the second finds what the
+/// first saw.
 const EVENTS: usize = 20;
 
 async fn condition(world: &World) -> Option<Condition> {

@@ -17,7 +17,7 @@ const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
 /// Subscriptions on the link, so all in one object.
 const SUBSCRIPTIONS: usize = 12;
 
-/// Who asks for the right to the probe at once, in each worker.
+/// Racers for the right to the probe, in each worker.
 const ASKING: usize = 4;
 
 type Book = LinkHealth<S3Store, SystemClock>;
@@ -30,7 +30,7 @@ fn failing() -> Observation {
     Observation::Failing { failures: 10, last: BUSY, began: SystemClock.now() }
 }
 
-/// What stands in the bucket, read by somebody who knew nothing.
+/// The state in the bucket, read by a worker that knew nothing.
 async fn phases(emulated: &Emulated) -> BTreeMap<String, (Phase, u32)> {
     let all = emulated.links().all().await.unwrap();
     let conditions = all.iter().flat_map(|(_, shard)| shard.conditions());
@@ -67,7 +67,7 @@ async fn of_workers_that_race_over_one_bucket_no_transition_is_lost_and_one_prob
         let owners: Vec<_> = names.iter().zip(&claimed).filter(|(_, it)| it.is_some()).collect();
         let [(owner, _)] = owners[..] else { panic!("one of them probes, not {owners:?}") };
 
-        // Everybody says to have been it; who was is believed. The others have something else to tell meanwhile.
+        // Every worker claims the probe; only its owner is believed. The others have no effect on the link.
         let failed = join_all(names.iter().enumerate().map(async |(n, by)| {
             let by = by.clone();
             let seen = [(last.clone(), Observation::ProbeFailed { by, last: BUSY })];
@@ -75,7 +75,7 @@ async fn of_workers_that_race_over_one_bucket_no_transition_is_lost_and_one_prob
         }));
         assert_eq!(failed.await.iter().sum::<usize>(), 1, "{owner}");
         assert_eq!(phases(&emulated).await[&last.to_string()], (Phase::Glitch, 2));
-        // A success is told by whoever knows that there was a failure.
+        // A success is reported by any worker that knows of the failure.
         join_all(books.iter().map(LinkHealth::all)).await.into_iter().for_each(|all| drop(all.unwrap()));
         assert_eq!(observe(&books, |_| Observation::Succeeded).await, SUBSCRIPTIONS);
         assert_eq!(phases(&emulated).await, expected(Phase::Recovering, 1).collect(), "{workers} workers");

@@ -16,8 +16,8 @@ fn example(id: &str, more: &Value) -> Value {
     event
 }
 
-/// Checks how an example of section 3.2 reads in binary mode: the attributes that all four share, these two parts, and
-/// nothing where the example says `null`.
+/// Checks how an example of section 3.2 reads in binary mode: the attributes that all four share, these two
+/// parts, and nothing where the example says `null`.
 fn check_binary(event: &Value, content_type: &str, body: &[u8]) {
     let request = World::new().deliver(event, &json!({ "contentMode": "binary" }));
     let mut headers: Vec<_> = request.headers.iter().filter(|(name, _)| name.starts_with("ce-")).collect();

@@ -1,5 +1,5 @@
-//! What Azure Event Grid's pages say of dead letters: when they are written, where, and what is in them.
-//! <https://learn.microsoft.com/azure/event-grid/delivery-and-retry#dead-letter-events>
+//! Dead letters as Azure Event Grid's pages describe them: when they are written, where, and with which
+//! contents. <https://learn.microsoft.com/azure/event-grid/delivery-and-retry#dead-letter-events>
 
 use posthaste_tests::events::cloud_event;
 use posthaste_tests_conformance::{HOOK, SUBSCRIPTION, TOPIC, World};
@@ -12,8 +12,8 @@ fn once() -> Value {
     json!({ "retryPolicy": { "maxDeliveryAttempts": 1, "permanentStatuses": [] } })
 }
 
-/// Takes the times out of a dead letter, which must be there and in order, and the identity of the subscription, which no
-/// page knows.
+/// Takes the times out of a dead letter, which must be there and in order, and the identity of the
+/// subscription, which no page knows.
 fn without_times(mut letter: Value, names: [&str; 2]) -> Value {
     let members = letter.as_object_mut().expect("a dead letter is an object");
     let times = names.map(|name| members.remove(name).and_then(|time| time.as_str().map(str::to_owned)));

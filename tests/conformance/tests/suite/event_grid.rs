@@ -1,5 +1,5 @@
-//! Azure Event Grid's page "Delivery and retry" (2021-07-27) and what it says of batches, answers and the policy.
-//! <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
+//! Azure Event Grid's page "Delivery and retry" (2021-07-27) and what it says of batches, answers and the
+//! policy. <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
 
 use posthaste_tests::endpoint::{Answer, Received};
 use posthaste_tests::events::{cloud_event, event_grid_event};
@@ -66,7 +66,8 @@ fn the_greatest_number_of_attempts_is_1_to_30() {
         assert_eq!(refused_member(&more), "subscriptions.billing.retryPolicy.maxDeliveryAttempts");
     }
     let world = World::new();
-    // One that says nothing about the endpoint, which would be left alone after ten failures in a row.
+    // A status that says nothing about the endpoint, whose deliveries would pause after ten failures in a
+    // row.
     world.endpoint.on(HOOK, &[422]);
     world.topic("CloudEvents", &json!({})).publish(&cloud_event("1"));
     let letter = world.dead_letter();

@@ -1,4 +1,4 @@
-//! What posthaste offers receivers beyond those documents: SPEC 2 and issue 4.
+//! Offers of posthaste to receivers beyond those documents.
 
 use posthaste_tests::api::CLOUD_EVENT;
 use posthaste_tests::endpoint::{Answer, Received, Reply};

@@ -59,7 +59,8 @@ fn the_id_is_the_same_for_every_attempt() {
 fn two_events_have_two_ids() {
     let world = World::new();
     let topic = world.topic("CloudEvents", &json!({}));
-    // The same event twice is two events: who published it meant it so, or was told that the first was not written.
+    // The same event twice is two events: its publisher meant it so, or got the answer that the first was not
+    // written.
     topic.publish(&cloud_event("1"));
     topic.publish(&cloud_event("1"));
     let requests = world.endpoint.wait_for(HOOK, 2);
@@ -147,7 +148,8 @@ fn during_a_rotation_the_old_secret_and_the_new_one_sign_with_a_space_between() 
     assert_eq!(request.header("webhook-signature").map(|value| value.split(' ').count()), Some(2));
 }
 
-/// A subscription's new key of `v1a`, the `whpk_` half of it, and the next request. Its `v1` secret goes on signing.
+/// A subscription's new key of `v1a`, the `whpk_` half of it, and the next request. Its `v1` secret goes on
+/// signing.
 fn asymmetric(world: &World) -> (Value, Received) {
     let topic = world.topic("CloudEvents", &signed_by(&[SECRET]));
     let path = format!("/topics/{TOPIC}/subscriptions/billing/rotate-secret");
@@ -156,7 +158,7 @@ fn asymmetric(world: &World) -> (Value, Received) {
     (made, world.endpoint.wait_for_one(HOOK))
 }
 
-/// Whether a `whpk_` key verifies the request's `v1a` signature.
+/// True if a `whpk_` key verifies the request's `v1a` signature.
 fn is_verified_by(public_key: &str, request: &Received) -> bool {
     let key = STANDARD.decode(public_key.strip_prefix("whpk_").expect("its prefix")).expect("it is base64");
     let [id, timestamp, signatures] = ["webhook-id", "webhook-timestamp", "webhook-signature"]

@@ -1,5 +1,5 @@
-//! Whole requests and whole dead-letter objects, as they are: method, target, every header, every byte of the body. Ids,
-//! times and signatures are put in angle brackets, because they differ from run to run.
+//! Whole requests and whole dead-letter objects, as they are: method, target, every header, every byte of the
+//! body. Ids, times and signatures are put in angle brackets, because they differ from run to run.
 
 use posthaste_tests::endpoint::Received;
 use posthaste_tests::events::{cloud_event, event_grid_event};

@@ -25,7 +25,7 @@ const TO_NEXT: &[(&str, &str)] =
 const FROM_NEXT: &[(&str, &str)] =
     &[(r#""v":4,"topic""#, r#""v":3,"topic""#), (r#"{"v":3,"id""#, r#"{"v":2,"id""#)];
 
-/// What the former release left after it had met, for two hours, what this program leaves.
+/// The state that the former release left after two hours on this program's state.
 const GAVE_BACK: &str = include_str!("fixtures/gave-back.json");
 
 /// A full queue and bucket, everything in the versions of this program.
@@ -60,7 +60,9 @@ async fn full() -> Left {
 /// An event with a member that its dead letter has too.
 fn with_own_reason(number: u32) -> Value {
     let id = format!("letters-{number}");
-    json!({ "specversion": "1.0", "id": id, "source": "/shop", "type": "letters", "deadletterreason": "mine" })
+    json!({
+        "specversion": "1.0", "id": id, "source": "/shop", "type": "letters", "deadletterreason": "mine",
+    })
 }
 
 async fn pause(world: &World) {

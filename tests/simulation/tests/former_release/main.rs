@@ -55,14 +55,14 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What the former release left.
+/// The state that the former release left.
 fn former() -> TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     copy(Path::new(FORMER), folder.path());
     folder
 }
 
-/// This program, half a minute later.
+/// The state of this program, half a minute later.
 fn upgraded() -> World {
     World::over(former(), KILLED_AT + 30 * SECOND)
 }
@@ -123,7 +123,7 @@ async fn dead_letters(world: &World) -> (Vec<Seen>, usize) {
     (letters, malformed)
 }
 
-/// Whether nothing waits for a delivery any more.
+/// True if nothing waits for a delivery any more.
 async fn all_gone(world: &World) -> bool {
     world.is_at_rest().await && world.replaying().await.is_empty()
 }
@@ -211,7 +211,7 @@ fn publisher(world: &World) -> Arc<Publisher> {
     })
 }
 
-/// What arrives of what the former release left.
+/// The events of the former release that arrive.
 fn all_that_arrives() -> Vec<Seen> {
     sorted([
         arrived("waiting", 0..3),
@@ -230,7 +230,7 @@ fn all_that_arrives() -> Vec<Seen> {
     ])
 }
 
-/// What is a dead letter in the end, those included that were before.
+/// The dead letters in the end, those of before included.
 fn all_dead_letters() -> Vec<Seen> {
     let refused = "UndeliverableDueToClientError";
     sorted([

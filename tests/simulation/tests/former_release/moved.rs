@@ -1,4 +1,5 @@
-//! What waits in queues, store and bucket, moved from one world to another as it is, or under other versions.
+//! The contents of queues, store and bucket, moved from one world to another as they are, or under other
+//! versions.
 
 use std::collections::BTreeMap;
 

@@ -13,7 +13,7 @@ use super::list::{self, Page};
 use super::object::Stored;
 use super::request::Condition;
 
-/// What the caller may do with a bucket.
+/// Rights of the caller on a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Everything.
@@ -102,7 +102,7 @@ impl Bucket {
         etag
     }
 
-    /// Who may not list may not know that a key is absent.
+    /// Hides that a key is absent from a caller that may not list.
     fn absent(&self, key: &str) -> Error {
         if self.access == Access::Full { Error::no_such_key(key) } else { Error::denied() }
     }

@@ -88,7 +88,8 @@ impl Error {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
             }
             Refusal::Conflict => {
-                let message = "The conditional request cannot succeed due to a conflicting operation against this resource.";
+                let message = "The conditional request cannot succeed due to a conflicting operation against \
+                               this resource.";
                 Self::new(StatusCode::CONFLICT, "ConditionalRequestConflict", message)
             }
             Refusal::BadHandle => panic!("S3 knows no receipt handles: the script means another service"),

@@ -17,12 +17,12 @@ use super::xml::{CONTENT_TYPE, Xml};
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html>
 const PAGE_MAX: usize = 1000;
 
-/// What a continuation token begins with, before it is made opaque.
+/// The prefix of a continuation token, before it is made opaque.
 const TOKEN: &str = "after:";
 
 const NAMESPACE: &str = " xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"";
 
-/// What `encoding-type=url` leaves as it is.
+/// Characters that `encoding-type=url` leaves as they are.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'*').remove(b'/');
 
 /// A page that is asked for.

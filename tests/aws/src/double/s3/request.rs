@@ -1,5 +1,5 @@
-//! Requests, read from method, path, query and headers. Headers and parameters that the double does not know but that
-//! would change the meaning are refused, so that it never seems to do what it does not.
+//! Requests, read from method, path, query and headers. Headers and parameters that the double does not know
+//! but that would change the meaning are refused, so that it never seems to do what it does not.
 
 use bytes::Bytes;
 use http::Method;
@@ -25,7 +25,7 @@ pub(crate) struct Call {
     pub(super) request: Request,
 }
 
-/// What is asked of the bucket.
+/// The action on the bucket.
 #[derive(Debug)]
 pub(super) enum Request {
     Get { key: String, if_none_match: Option<String> },

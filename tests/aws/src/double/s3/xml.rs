@@ -1,6 +1,6 @@
 //! Just enough XML to answer with.
 
-/// What XML is sent as.
+/// The content type of XML.
 pub(super) const CONTENT_TYPE: &str = "application/xml";
 
 /// A document in the making.

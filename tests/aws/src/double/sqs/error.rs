@@ -22,7 +22,7 @@ pub(crate) struct Error {
     status: StatusCode,
     namespace: &'static str,
     name: &'static str,
-    /// What the query protocol calls it; SDKs prefer it to the name.
+    /// The name in the query protocol; SDKs prefer it to the other.
     pub(super) code: String,
     pub(super) message: String,
 }
@@ -84,7 +84,7 @@ impl Error {
         Self::invalid("ReceiptHandle", handle, reason)
     }
 
-    /// The handle's visibility timeout has passed, and nobody has received the message since.
+    /// The handle's visibility timeout has passed, and the message was not received since.
     pub(super) fn not_in_flight(handle: &str) -> Self {
         Self::prefixed("MessageNotInflight", format!("The message of {handle} is not in flight."))
     }

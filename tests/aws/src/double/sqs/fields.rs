@@ -1,5 +1,5 @@
-//! The members of a JSON request. A member that nobody asked for is an error: what the double does not know, it must
-//! not seem to accept.
+//! The members of a JSON request. An unexpected member is an error: a member that the double does not know,
+//! it must not seem to accept.
 
 use serde_json::{Map, Value};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What the handles of SQS begin with.
+/// The prefix of SQS's handles.
 const START: &str = "AQEB";
 
 /// A handle that was given out, or could have been.

@@ -18,7 +18,7 @@ use super::rules;
 /// The account number in the URLs of the queues.
 pub(crate) const ACCOUNT: &str = "000000000000";
 
-/// Where a queue's messages go that were received too often.
+/// The queue for messages that were received too often.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redrive {
     /// The name of the other queue.
@@ -35,7 +35,7 @@ pub(super) struct Queue {
     pub(super) redrive: Option<Redrive>,
     /// In the order in which they came.
     messages: Vec<Stored>,
-    /// What was deleted: a server that was unavailable then still has its copy.
+    /// Deleted messages: a server that was unavailable then still has its copy.
     deleted: Vec<Stored>,
     numbers: u64,
     /// Most messages in flight at once.

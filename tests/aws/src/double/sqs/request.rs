@@ -20,7 +20,7 @@ pub(crate) struct Call {
     pub(super) request: Request,
 }
 
-/// What is asked of the queue.
+/// The action on the queue.
 #[derive(Debug)]
 pub(super) enum Request {
     Send(Batch<Outgoing>),
@@ -59,7 +59,7 @@ pub(super) struct Change {
     pub(super) visibility_secs: Option<i64>,
 }
 
-/// What to receive.
+/// A receive.
 #[derive(Debug)]
 pub(super) struct Receive {
     pub(super) max: i64,
@@ -68,7 +68,7 @@ pub(super) struct Receive {
     pub(super) attributes: Vec<String>,
 }
 
-/// What one thing of a batch, or a whole request, is read from.
+/// A thing that is read from one entry of a batch, or from a whole request.
 pub(super) trait Item: Sized {
     fn take(fields: &mut Fields) -> Result<Self, Error>;
 }
@@ -137,7 +137,7 @@ impl Request {
         })
     }
 
-    /// What the journal says it is about, and the bytes of message bodies in it.
+    /// The subjects for the journal, and the bytes of message bodies in it.
     pub(super) fn subjects(&self) -> (Vec<String>, usize) {
         match self {
             Self::Send(batch) => {

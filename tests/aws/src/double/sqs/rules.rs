@@ -1,4 +1,4 @@
-//! What SQS refuses. Written from its documentation, and on purpose not with the code under test.
+//! Rules of SQS. They are written from its documentation, and on purpose not with the code under test.
 
 use posthaste_core::model::limits::{
     SQS_BATCH_ENTRIES_MAX, SQS_DELAY_SECS_MAX, SQS_GROUP_ID_CHARS_MAX, SQS_MESSAGE_BYTES_MAX,

@@ -1,4 +1,5 @@
-//! The object store: conditional puts whose answers are lost, buckets that are closed or gone, and long listings.
+//! The object store: conditional puts whose answers are lost, buckets that are closed or gone, and long
+//! listings.
 
 use bytes::Bytes;
 use posthaste_ports::{ETag, ErrorKind, ObjectStore, PortError, PutCondition, Revalidated};

@@ -51,7 +51,7 @@ async fn a_message_stays_whose_successor_was_not_sent() {
         world.queue.replace(&received.receipt, vec![retry("second")]).await.unwrap_err();
         assert_eq!(world.double.journal().count(DELETE), 0, "{fault:?}");
         assert_eq!(world.deliveries(), ["first"], "{fault:?}");
-        // It is still the caller's, who may show it again.
+        // The message is still the caller's, which may show it again.
         world.queue.change_visibility(&received.receipt, Duration::ZERO).await.unwrap();
     }
 }
@@ -104,7 +104,8 @@ async fn a_delete_that_fails_leaves_both_and_loses_nothing() {
         let world = World::new().await;
         let received = world.received_one("first").await;
         world.double.fail_always(DELETE, fault.clone());
-        // The successor is durable, so its caller must not report the message as failed: the mapping deletes it.
+        // The successor is durable, so its caller must not report the message as failed: the mapping deletes
+        // it.
         world.queue.replace(&received.receipt, vec![retry("second")]).await.unwrap();
         assert_eq!(world.deliveries(), ["first", "second"], "{fault:?}");
     }
@@ -143,8 +144,8 @@ async fn a_stale_receipt_takes_the_message_from_nobody() {
     assert_eq!(world.deliveries(), [""; 0]);
 }
 
-// Time is paused: the moment for which a request waits for company ends when nothing else is left to do, so a busy
-// machine takes no company away.
+// Time is paused: the moment for which a request waits for company ends when nothing else is left to do, so a
+// busy machine takes no company away.
 #[tokio::test(start_paused = true)]
 async fn replacements_at_once_share_their_requests() {
     let check = async |count: usize, requests: usize| {

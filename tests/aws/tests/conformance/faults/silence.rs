@@ -1,5 +1,5 @@
-//! Services that take a request and never answer. The time of these tests is paused and runs ahead whenever there is
-//! nothing left to do but wait, so the adapters' real timeouts pass at once.
+//! Services that take a request and never answer. The time of these tests is paused and runs ahead whenever
+//! there is nothing left to do but wait, so the adapters' real timeouts pass at once.
 
 use std::time::Duration;
 

@@ -14,10 +14,10 @@ use crate::clients::Sdk;
 
 const BUCKET: &str = "strict";
 
-/// Somebody who is asked to break rules.
+/// A service that is asked to break rules.
 struct Bucket {
     s3: Client,
-    /// What it runs on, as long as it is asked.
+    /// The double or emulator behind it, kept as long as it is asked.
     _home: Arc<dyn Send + Sync>,
 }
 
@@ -57,7 +57,7 @@ impl Bucket {
     }
 }
 
-/// What the double and moto both refuse, in the same words.
+/// Requests that the double and moto both refuse, in the same words.
 async fn check_common_rules(bucket: &Bucket) {
     let lost = refused(412, "PreconditionFailed");
     let etag = bucket.put("k", "one").await;

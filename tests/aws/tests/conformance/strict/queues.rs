@@ -14,11 +14,11 @@ use crate::clients::Sdk;
 
 const MEBIBYTE: usize = 1_048_576;
 
-/// Somebody who is asked to break rules.
+/// A service that is asked to break rules.
 struct Queue {
     sqs: Client,
     url: String,
-    /// What it runs on, as long as it is asked.
+    /// The double or emulator behind it, kept as long as it is asked.
     _home: Arc<dyn Send + Sync>,
 }
 
@@ -85,7 +85,7 @@ fn small(ids: &[&'static str]) -> Vec<(&'static str, String)> {
     ids.iter().map(|id| (*id, "x".to_owned())).collect()
 }
 
-/// What the double and moto both refuse, in the same words.
+/// Requests that the double and moto both refuse, in the same words.
 async fn check_common_rules(queue: &Queue) {
     let invalid = refused(400, "InvalidParameterValue");
     assert_eq!(queue.send_delayed(900).await, accepted());

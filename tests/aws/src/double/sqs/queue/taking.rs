@@ -1,4 +1,4 @@
-//! Which messages a receive takes, and which have been received too often.
+//! Selection of the messages that a receive takes, and of those that were received too often.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl Queue {
         }
     }
 
-    /// Whether as many messages are in flight as may be.
+    /// True if as many messages are in flight as may be.
     pub(crate) fn is_full(&self, clock: &impl Clock) -> bool {
         self.in_flight(clock.monotonic()) >= self.in_flight_max
     }
