@@ -5,6 +5,7 @@ mod endpoint;
 mod names;
 mod ports;
 mod waiting;
+mod wiring;
 mod worker;
 mod world;
 

@@ -8,21 +8,21 @@ mod topics;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::time::Timestamp;
-use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
-use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
+use posthaste_deadletter::DeadLetters;
+use posthaste_deliver::DeliverSettings;
 use posthaste_local::{FileStore, Local, LocalOptions};
 use posthaste_ports::QueueName;
-use posthaste_services::{DrainMeter, LinkHealth, PressureReader, Registry};
+use posthaste_services::{DrainMeter, LinkHealth};
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{ManualClock, SeededEntropy};
-use posthaste_wake::{Wake, WakePorts};
+use posthaste_wake::Wake;
 use tempfile::TempDir;
 
 use crate::names::start;
-use crate::ports::{Bucket, Faults, Queue, State, Wrap};
+use crate::ports::{Bucket, Faults, Queue, State};
+use crate::wiring::Wiring;
 use crate::{Chance, ScriptedEndpoint, Worker};
 
 /// The functions, wired up.
@@ -44,10 +44,10 @@ pub struct World {
     /// The source of deliver's jitter.
     pub chance: Chance,
     worker: Worker,
-    faults: Faults,
-    dead_letters: DeadLetters<TestPorts<Queue, State, Bucket>>,
-    redrive: DeadLetters<TestPorts<Queue, State, Bucket>>,
-    wake: Wake<TestPorts<Queue, State, Bucket, ScriptedEndpoint>>,
+    wiring: Wiring,
+    dead_letters: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
+    redrive: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
+    wake: Wake<Bundle<Queue, State, Bucket, ScriptedEndpoint, ManualClock, SeededEntropy>>,
     created: Mutex<Created>,
     folder: TempDir,
 }
@@ -119,89 +119,40 @@ impl World {
         let local =
             Local::open(folder.path(), options, clock.clone(), entropy.clone()).expect("an embedded store");
         let bucket = FileStore::open(&folder.path().join("dead-letters")).expect("a folder of files");
-        let wrap = Wrap { calls: &calls, faults };
-        let queue = |name| wrap.queue(&local, name);
-        let state = || wrap.state(&local);
-        let registry = || Registry::new(state(), clock.clone(), topic_max_age);
-        let links = LinkHealth::new(state(), clock.clone(), HealthSettings::default());
-        let endpoint = ScriptedEndpoint::new(clock.clone());
-        let letters = |source: QueueName| {
-            DeadLetters::new(DeadLetterPorts {
-                queue: queue(source),
-                source,
-                deliveries: queue(QueueName::Deliveries),
-                state: state(),
-                bucket: wrap.bucket(&bucket),
-                registry: registry(),
-                clock: clock.clone(),
-                entropy: entropy.clone(),
-            })
-        };
-        let (drain, chance) = (DrainMeter::default(), Chance::new(7));
-        let ports = DeliverPorts {
-            queue: queue(QueueName::Deliveries),
-            state: state(),
-            registry: registry(),
-            links: links.clone(),
-            webhook: endpoint.clone(),
-            clock: clock.clone(),
-            entropy: chance.clone(),
-            drain: drain.clone(),
-        };
-        let deliver = Deliver::new(ports, settings);
-        let worker = Worker {
-            links: links.clone(),
-            deliver,
-            local: local.clone(),
-            clock: clock.clone(),
-            calls: calls.clone(),
-        };
-        Self {
-            worker,
+        let wiring = Wiring {
             faults: faults.clone(),
-            dead_letters: letters(QueueName::DeadLetters),
-            redrive: letters(QueueName::Redrive),
-            wake: Wake::new(WakePorts {
-                deliveries: queue(QueueName::Deliveries),
-                state: state(),
-                dead_letters: wrap.bucket(&bucket),
-                registry: registry(),
-                pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),
-                links: links.clone(),
-                clock: clock.clone(),
-                entropy: entropy.clone(),
-            }),
+            calls: calls.clone(),
+            local: local.clone(),
+            bucket: bucket.clone(),
+            clock: clock.clone(),
+            entropy,
+            endpoint: ScriptedEndpoint::new(clock.clone()),
+            drain: DrainMeter::default(),
+        };
+        let (links, chance) = (wiring.links(), Chance::new(7));
+        Self {
+            worker: wiring.worker(links.clone(), topic_max_age, chance.clone(), settings),
+            dead_letters: wiring.dead_letters(QueueName::DeadLetters, topic_max_age),
+            redrive: wiring.dead_letters(QueueName::Redrive, topic_max_age),
+            wake: wiring.wake(links.clone(), topic_max_age),
+            endpoint: wiring.endpoint.clone(),
+            drain: wiring.drain.clone(),
+            created: Mutex::new(Created { topic: 1, subscription: 1 }),
             clock,
-            endpoint,
             calls,
             local,
             bucket,
             links,
-            drain,
             chance,
-            created: Mutex::new(Created { topic: 1, subscription: 1 }),
+            wiring,
             folder,
         }
     }
 
     /// Another worker of deliver, which sees links through a book of its own, and draws its own chance.
     pub fn another_worker(&self, seed: u64) -> Worker {
-        let wrap = Wrap { calls: &self.calls, faults: &self.faults };
-        let state = || wrap.state(&self.local);
-        let links = LinkHealth::new(state(), self.clock.clone(), HealthSettings::default());
-        let ports = DeliverPorts {
-            queue: wrap.queue(&self.local, QueueName::Deliveries),
-            state: state(),
-            registry: Registry::new(state(), self.clock.clone(), Duration::ZERO),
-            links: links.clone(),
-            webhook: self.endpoint.clone(),
-            clock: self.clock.clone(),
-            entropy: Chance::new(seed),
-            drain: self.drain.clone(),
-        };
-        let deliver = Deliver::new(ports, DeliverSettings::default());
-        let (local, clock, calls) = (self.local.clone(), self.clock.clone(), self.calls.clone());
-        Worker { links, deliver, local, clock, calls }
+        let (links, chance) = (self.wiring.links(), Chance::new(seed));
+        self.wiring.worker(links, Duration::ZERO, chance, DeliverSettings::default())
     }
 }
 

@@ -1,0 +1,110 @@
+//! Wiring of the functions of a world over its adapters.
+
+use std::time::Duration;
+
+use posthaste_core::circuit::HealthSettings;
+use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
+use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
+use posthaste_local::{FileStore, Local};
+use posthaste_ports::QueueName;
+use posthaste_services::{DrainMeter, LinkHealth, PressureReader, Registry};
+use posthaste_testkit::recorded::Calls;
+use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy};
+use posthaste_wake::{Wake, WakePorts};
+
+use crate::ports::{Bucket, Faults, Queue, State};
+use crate::{Chance, ScriptedEndpoint, Worker};
+
+/// The adapters of a world. Their calls are recorded and may fail.
+pub(crate) struct Wiring {
+    pub(crate) faults: Faults,
+    pub(crate) calls: Calls,
+    pub(crate) local: Local<ManualClock>,
+    pub(crate) bucket: FileStore,
+    pub(crate) clock: ManualClock,
+    pub(crate) entropy: SeededEntropy,
+    pub(crate) endpoint: ScriptedEndpoint,
+    pub(crate) drain: DrainMeter,
+}
+
+impl Wiring {
+    pub(crate) fn worker(
+        &self,
+        links: LinkHealth<State, ManualClock>,
+        topic_max_age: Duration,
+        chance: Chance,
+        settings: DeliverSettings,
+    ) -> Worker {
+        let ports = DeliverPorts {
+            queue: self.queue(QueueName::Deliveries),
+            state: self.state(),
+            registry: self.registry(topic_max_age),
+            links: links.clone(),
+            webhook: self.endpoint.clone(),
+            clock: self.clock.clone(),
+            entropy: chance,
+            drain: self.drain.clone(),
+        };
+        let (local, clock, calls) = (self.local.clone(), self.clock.clone(), self.calls.clone());
+        Worker { links, deliver: Deliver::new(ports, settings), local, clock, calls }
+    }
+
+    pub(crate) fn dead_letters(
+        &self,
+        source: QueueName,
+        topic_max_age: Duration,
+    ) -> DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy> {
+        DeadLetters::new(DeadLetterPorts {
+            queue: self.queue(source),
+            source,
+            deliveries: self.queue(QueueName::Deliveries),
+            state: self.state(),
+            bucket: self.bucket(),
+            registry: self.registry(topic_max_age),
+            clock: self.clock.clone(),
+            entropy: self.entropy.clone(),
+        })
+    }
+
+    pub(crate) fn wake(
+        &self,
+        links: LinkHealth<State, ManualClock>,
+        topic_max_age: Duration,
+    ) -> Wake<Queue, State, Bucket, ManualClock, SeededEntropy> {
+        Wake::new(WakePorts {
+            deliveries: self.queue(QueueName::Deliveries),
+            state: self.state(),
+            dead_letters: self.bucket(),
+            registry: self.registry(topic_max_age),
+            pressure: PressureReader::new(self.state(), self.clock.clone(), Duration::ZERO),
+            links,
+            clock: self.clock.clone(),
+            entropy: self.entropy.clone(),
+        })
+    }
+
+    pub(crate) fn links(&self) -> LinkHealth<State, ManualClock> {
+        LinkHealth::new(self.state(), self.clock.clone(), HealthSettings::default())
+    }
+
+    fn registry(&self, topic_max_age: Duration) -> Registry<State, ManualClock> {
+        Registry::new(self.state(), self.clock.clone(), topic_max_age)
+    }
+
+    fn queue(&self, name: QueueName) -> Queue {
+        let label = match name {
+            QueueName::Deliveries => "deliveries",
+            QueueName::DeadLetters => "deadletters",
+            QueueName::Redrive => "redrive",
+        };
+        Faulty::new(Recorded::new(self.local.queue(name), label, &self.calls), label, &self.faults.queues)
+    }
+
+    fn state(&self) -> State {
+        Faulty::new(Recorded::new(self.local.state(), "state", &self.calls), "state", &self.faults.state)
+    }
+
+    fn bucket(&self) -> Bucket {
+        Faulty::new(Recorded::new(self.bucket.clone(), "bucket", &self.calls), "bucket", &self.faults.bucket)
+    }
+}
