@@ -2,3 +2,4 @@
 
 pub mod double;
 pub mod emulator;
+pub mod lingering;

@@ -22,6 +22,7 @@ use posthaste_services::{DrainMeter, LinkHealth, Registry};
 use posthaste_simulation::{ScriptedEndpoint, event, start};
 use posthaste_testkit::{ManualClock, SeededEntropy, records};
 use posthaste_tests_aws::double::{Access, Action, Double};
+use posthaste_tests_aws::lingering::lingering;
 use serde_json::json;
 
 use crate::clients::clients;
@@ -34,9 +35,6 @@ const INVOCATION: Duration = Duration::from_mins(2);
 
 /// Most messages of one invocation.
 pub(crate) const BATCH_MAX: usize = 10;
-
-/// The longest sleep that is waited out while a function runs.
-const LINGER_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) const DELIVERIES: &str = "deliveries";
 pub(crate) const DEAD_LETTERS: &str = "deadletters";
@@ -114,7 +112,7 @@ impl World {
     /// One invocation, as far as the function goes.
     pub(crate) async fn invoke(&self, worker: &Worker, batch: &[ReceivedMessage]) -> BatchResponse {
         let deadline = self.clock.monotonic() + INVOCATION;
-        self.in_time(Box::pin(worker.handle(batch.to_vec(), deadline))).await
+        lingering(&self.clock, Box::pin(worker.handle(batch.to_vec(), deadline))).await
     }
 
     /// An invocation that is killed when SQS has taken a message from it, and before it deletes the one that
@@ -137,7 +135,7 @@ impl World {
     pub(crate) async fn settle(&self, batch: &[ReceivedMessage], response: &BatchResponse) {
         let done = batch.iter().filter(|message| !response.failures.contains(&message.id));
         let deleting = done.map(|message| self.mapping.replace(&message.receipt, vec![]));
-        let deleted = self.in_time(join_all(deleting)).await;
+        let deleted = lingering(&self.clock, join_all(deleting)).await;
         deleted.into_iter().collect::<Result<Vec<_>, _>>().unwrap();
     }
 
@@ -164,22 +162,6 @@ impl World {
         let bodies = self.double.bodies(DEAD_LETTERS).into_iter();
         let letters = bodies.map(|body| parse_dead_letter(&Bytes::from(body)).unwrap());
         letters.map(|letter| format!("{:?}", letter.reason)).collect()
-    }
-
-    /// Works, and moves the clock over short sleeps once nothing else moves.
-    async fn in_time<T>(&self, work: impl Future<Output = T>) -> T {
-        let mut work = pin!(work);
-        loop {
-            let idle = pin!(tokio::task::yield_now());
-            match select(work, idle).await {
-                Either::Left((done, _)) => return done,
-                Either::Right(((), unfinished)) => work = unfinished,
-            }
-            let soon = self.clock.now() + LINGER_MAX;
-            if self.clock.next_due().is_some_and(|due| due <= soon) {
-                self.clock.advance_to_next();
-            }
-        }
     }
 }
 

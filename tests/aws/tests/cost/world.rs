@@ -1,13 +1,12 @@
 //! The functions over the AWS adapters and the strict double, the event source mapping between them, and what
 //! each of them asks of SQS and S3.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures_util::future::{Either, join_all, select};
+use futures_util::future::join_all;
 use http::Request;
 use posthaste_aws::{AwsSettings, Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
@@ -29,6 +28,7 @@ use posthaste_simulation::{Answer, ScriptedEndpoint};
 use posthaste_testkit::recorded::{Calls, Operation};
 use posthaste_testkit::{ManualClock, Recorded, SeededEntropy, records};
 use posthaste_tests_aws::double::{Access, Double};
+use posthaste_tests_aws::lingering::lingering;
 use posthaste_wake::{Wake, WakePorts};
 use serde_json::{Value, json};
 
@@ -49,9 +49,6 @@ const VISIBILITY: Duration = Duration::from_secs(730);
 
 /// The timeout of deliver in the template.
 const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
-
-/// Sleeps up to so long are waited out while a function runs: nothing else can happen meanwhile.
-const LINGER_MAX: Duration = Duration::from_secs(1);
 
 /// Requests of a run of wake that finds nothing: the lease is read, taken and given back, the pressure read;
 /// what is parked, forced, held, temporary, to be replayed and to be told, and links that are not well, are
@@ -254,21 +251,6 @@ impl World {
 
     fn take(&self) -> Requests {
         Requests::of(&self.double.take_journal())
-    }
-}
-
-/// Runs `work`, and moves the clock over the short sleeps in it once nothing else moves.
-async fn lingering<T>(clock: &ManualClock, work: impl Future<Output = T>) -> T {
-    let mut work = pin!(work);
-    loop {
-        let idle = pin!(tokio::task::yield_now());
-        match select(work, idle).await {
-            Either::Left((done, _)) => return done,
-            Either::Right(((), unfinished)) => work = unfinished,
-        }
-        if clock.next_due().is_some_and(|due| due <= clock.now() + LINGER_MAX) {
-            clock.advance_to_next();
-        }
     }
 }
 
