@@ -12,7 +12,7 @@ use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_core::stored::topic::TopicRecord;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
-use posthaste_testkit::{Fault, ManualClock, Operation, Plan};
+use posthaste_testkit::{Fault, ManualClock, Operation, Plan, records};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -23,13 +23,8 @@ const TOPIC: &str = "topics/orders.json";
 const NAME: &str = "temporary/orders";
 
 /// A topic with these members, written now, and known as temporary.
-#[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
 fn record(now: Timestamp, settings: Value) -> TopicRecord {
-    let record = json!({
-        "v": 1, "name": "Orders", "key1": "a", "key2": "b", "createdAt": now, "updatedAt": now,
-        "settings": settings,
-    });
-    TopicRecord::parse(record.to_string().as_bytes()).unwrap()
+    records::topic_record(records::topic_name("Orders"), records::topic_settings(settings), now)
 }
 
 /// A subscription of these members, active since now.
