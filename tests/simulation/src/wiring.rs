@@ -6,7 +6,7 @@ use posthaste_core::circuit::HealthSettings;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::{FileStore, Local};
-use posthaste_ports::QueueName;
+use posthaste_ports::{Bundle, QueueName};
 use posthaste_services::{DrainMeter, LinkHealth, PressureReader, Registry};
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy};
@@ -70,7 +70,7 @@ impl Wiring {
         &self,
         links: LinkHealth<State, ManualClock>,
         topic_max_age: Duration,
-    ) -> Wake<Queue, State, Bucket, ManualClock, SeededEntropy> {
+    ) -> Wake<Bundle<Queue, State, Bucket, ScriptedEndpoint, ManualClock, SeededEntropy>> {
         Wake::new(WakePorts {
             deliveries: self.queue(QueueName::Deliveries),
             state: self.state(),

@@ -13,7 +13,7 @@ use posthaste_core::model::time::Timestamp;
 use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::DeliverSettings;
 use posthaste_local::{FileStore, Local, LocalOptions};
-use posthaste_ports::QueueName;
+use posthaste_ports::{Bundle, QueueName};
 use posthaste_services::{DrainMeter, LinkHealth};
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{ManualClock, SeededEntropy};
