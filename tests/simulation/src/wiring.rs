@@ -6,10 +6,10 @@ use posthaste_core::circuit::HealthSettings;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::{FileStore, Local};
-use posthaste_ports::{Bundle, QueueName};
+use posthaste_ports::QueueName;
 use posthaste_services::{DrainMeter, LinkHealth, PressureReader, Registry};
 use posthaste_testkit::recorded::Calls;
-use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy};
+use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy, TestPorts};
 use posthaste_wake::{Wake, WakePorts};
 
 use crate::ports::{Bucket, Faults, Queue, State};
@@ -53,7 +53,7 @@ impl Wiring {
         &self,
         source: QueueName,
         topic_max_age: Duration,
-    ) -> DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy> {
+    ) -> DeadLetters<TestPorts<Queue, State, Bucket>> {
         DeadLetters::new(DeadLetterPorts {
             queue: self.queue(source),
             source,
@@ -70,7 +70,7 @@ impl Wiring {
         &self,
         links: LinkHealth<State, ManualClock>,
         topic_max_age: Duration,
-    ) -> Wake<Bundle<Queue, State, Bucket, ScriptedEndpoint, ManualClock, SeededEntropy>> {
+    ) -> Wake<TestPorts<Queue, State, Bucket, ScriptedEndpoint>> {
         Wake::new(WakePorts {
             deliveries: self.queue(QueueName::Deliveries),
             state: self.state(),

@@ -13,10 +13,10 @@ use posthaste_core::model::time::Timestamp;
 use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::DeliverSettings;
 use posthaste_local::{FileStore, Local, LocalOptions};
-use posthaste_ports::{Bundle, QueueName};
+use posthaste_ports::QueueName;
 use posthaste_services::{DrainMeter, LinkHealth};
 use posthaste_testkit::recorded::Calls;
-use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use posthaste_wake::Wake;
 use tempfile::TempDir;
 
@@ -45,9 +45,9 @@ pub struct World {
     pub chance: Chance,
     worker: Worker,
     wiring: Wiring,
-    dead_letters: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
-    redrive: DeadLetters<Queue, State, Bucket, ManualClock, SeededEntropy>,
-    wake: Wake<Bundle<Queue, State, Bucket, ScriptedEndpoint, ManualClock, SeededEntropy>>,
+    dead_letters: DeadLetters<TestPorts<Queue, State, Bucket>>,
+    redrive: DeadLetters<TestPorts<Queue, State, Bucket>>,
+    wake: Wake<TestPorts<Queue, State, Bucket, ScriptedEndpoint>>,
     created: Mutex<Created>,
     folder: TempDir,
 }

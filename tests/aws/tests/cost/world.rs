@@ -26,7 +26,7 @@ use posthaste_services::{
 };
 use posthaste_simulation::{Answer, ScriptedEndpoint};
 use posthaste_testkit::recorded::{Calls, Operation};
-use posthaste_testkit::{ManualClock, Recorded, SeededEntropy, records};
+use posthaste_testkit::{ManualClock, Recorded, SeededEntropy, TestPorts, records};
 use posthaste_tests_aws::double::{Access, Double};
 use posthaste_tests_aws::lingering::lingering;
 use posthaste_wake::{Wake, WakePorts};
