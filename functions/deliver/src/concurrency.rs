@@ -1,5 +1,6 @@
-//! Limits on concurrent requests: over all links, to one link, and of one subscription. A subscription's limit grows with
-//! the requests that wait for it, and stays below its link's, so that a hanging endpoint leaves room for the others there.
+//! Limits on concurrent requests: over all links, to one link, and of one subscription. A subscription's
+//! limit grows with the requests that wait for it, and stays below its link's, so that a hanging endpoint
+//! leaves room for the others there.
 
 mod link;
 mod subscription;
@@ -61,8 +62,8 @@ impl ConcurrencyLimits {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Waits for the right to one request; `None` once the limits are closed. The subscription's own limit comes first,
-    /// then its link's: a request that waits for a slow endpoint holds nothing that others need.
+    /// Waits for the right to one request; `None` once the limits are closed. The subscription's own limit
+    /// comes first, then its link's: a request that waits for a slow endpoint holds nothing that others need.
     pub(crate) async fn enter(&self, target: &Target) -> Option<Permit> {
         let subscription = match target {
             Target::Subscription { .. } => {

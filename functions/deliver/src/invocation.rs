@@ -1,54 +1,57 @@
-//! What one invocation works on: its messages, their verdicts, and what is to be parked at its end.
+//! The ledger of one invocation: its messages, the verdicts over their events, and the deliveries that are
+//! stored at its end.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use posthaste_core::attempt::settle::EntryVerdict;
 use posthaste_core::circuit::{Failure, Observation, Sign, Tally, Target};
 use posthaste_core::model::delivery::{Delivery, Entry};
-use posthaste_core::model::payload::Payload;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::{Status, Subscription};
 use posthaste_ports::{BatchResponse, MessageId, Receipt, ReceivedMessage, Successor};
 
-use crate::park::Place;
+use crate::deadlines::Deadlines;
+use crate::settle::place::Place;
 
 /// One invocation.
 #[derive(Debug)]
 pub(crate) struct Invocation {
-    /// When it must have ended, by the clock's `monotonic`.
-    pub(crate) deadline: Duration,
-    /// When it began, by the same clock.
-    pub(crate) began: Duration,
+    pub(crate) deadlines: Deadlines,
     /// The messages that were understood.
     pub(crate) jobs: Vec<Job>,
     /// All messages, understood or not.
     ids: Vec<MessageId>,
     settled: Mutex<HashSet<MessageId>>,
-    parking: Mutex<Vec<Parking>>,
-    tally: Mutex<Tally>,
+    waiting: Mutex<Vec<WaitingMessage>>,
+    results: Mutex<Tally>,
+}
+
+/// A message in the queue.
+#[derive(Debug, Clone)]
+pub(crate) struct MessageHandle {
+    pub(crate) id: MessageId,
+    /// The right to delete it.
+    pub(crate) receipt: Receipt,
 }
 
 /// A message that was understood.
 #[derive(Debug)]
 pub(crate) struct Job {
-    /// Whose message it is.
-    pub(crate) id: MessageId,
-    /// The right to delete it.
-    pub(crate) receipt: Receipt,
-    /// What it says.
+    pub(crate) message: MessageHandle,
     pub(crate) delivery: Delivery,
     /// The subscription; `None` when it was deleted.
     pub(crate) subscription: Option<Arc<Subscription>>,
-    /// The keys of the events whose endpoint said yes after an attempt had timed out.
-    pub(crate) late: BTreeSet<String>,
-    verdicts: Mutex<Vec<Option<EntryVerdict>>>,
+    /// The keys of the events that a late answer of the endpoint acknowledged, after an attempt had timed
+    /// out.
+    pub(crate) acknowledged_late: BTreeSet<String>,
+    /// One item for each event; `None` for those that still need an attempt.
+    pub(crate) verdicts: Mutex<Vec<Option<EntryVerdict>>>,
 }
 
 /// One event of one message.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EntryRef {
     /// Index into the invocation's jobs.
     pub(crate) job: usize,
@@ -58,76 +61,64 @@ pub(crate) struct EntryRef {
 
 /// A message some of whose events wait in the object store.
 #[derive(Debug)]
-pub(crate) struct Parking {
-    /// Whose message it is.
-    pub(crate) id: MessageId,
-    /// The right to delete it.
-    pub(crate) receipt: Receipt,
-    /// What waits there, and where.
+pub(crate) struct WaitingMessage {
+    pub(crate) message: MessageHandle,
+    /// The deliveries that wait there.
     pub(crate) deliveries: Vec<(Place, Delivery)>,
-    /// What takes the message's place besides.
+    /// The messages that take its place besides.
     pub(crate) successors: Vec<Successor>,
 }
 
 impl Invocation {
-    pub(crate) fn new(began: Duration, deadline: Duration, batch: &[ReceivedMessage]) -> Self {
+    pub(crate) fn new(deadlines: Deadlines, batch: &[ReceivedMessage]) -> Self {
         Self {
-            deadline,
-            began,
+            deadlines,
             jobs: Vec::new(),
             ids: batch.iter().map(|message| message.id.clone()).collect(),
             settled: Mutex::default(),
-            parking: Mutex::default(),
-            tally: Mutex::default(),
+            waiting: Mutex::default(),
+            results: Mutex::default(),
         }
     }
 
-    /// An event of one of the messages.
     pub(crate) fn entry(&self, at: EntryRef) -> &Entry {
         &self.jobs[at.job].delivery.events[at.entry]
     }
 
-    /// Where an event's JSON is.
-    pub(crate) fn payload(&self, at: EntryRef) -> &Payload {
-        &self.entry(at).payload
-    }
-
-    /// Notes a message that is done with: it arrived, or what follows it is durable.
+    /// Notes a message that is done with: it arrived, or its successors are durable.
     pub(crate) fn settled(&self, id: &MessageId) {
         self.settled.lock().insert(id.clone());
     }
 
-    /// Counts what a request said about a target that was begun at that time.
-    pub(crate) fn tally(&self, target: &Target, sign: Sign, last: Option<Failure>, began: Timestamp) {
-        let mut tally = self.tally.lock();
+    /// Counts the result of a request to a target that was begun at that time.
+    pub(crate) fn count(&self, target: &Target, sign: Sign, last: Option<Failure>, began: Timestamp) {
         match (sign, last) {
-            (Sign::Good, _) => tally.succeeded(target),
-            (Sign::Bad, Some(last)) => tally.failed(target, last, began),
+            (Sign::Good, _) => self.results.lock().succeeded(target),
+            (Sign::Bad, Some(last)) => self.results.lock().failed(target, last, began),
             _ => {}
         }
     }
 
-    /// What was counted of a target was told.
-    pub(crate) fn end_tally(&self, target: &Target) {
-        self.tally.lock().end(target);
+    /// Forgets the results of a target that was reported.
+    pub(crate) fn forget_results(&self, target: &Target) {
+        self.results.lock().end(target);
     }
 
-    /// What is to be told of the targets all of whose requests failed.
+    /// The targets all of whose requests failed, at least so many, each with the observation to report.
     pub(crate) fn all_failed(&self, least: u32) -> Vec<(Target, Observation)> {
-        self.tally.lock().all_failed(least).map(|(target, seen)| (target.clone(), seen)).collect()
+        self.results.lock().all_failed(least).map(|(target, seen)| (target.clone(), seen)).collect()
     }
 
-    /// Notes a message that is settled at the invocation's end.
-    pub(crate) fn park(&self, parking: Parking) {
-        self.parking.lock().push(parking);
+    /// Keeps a message that is settled at the invocation's end.
+    pub(crate) fn wait(&self, message: WaitingMessage) {
+        self.waiting.lock().push(message);
     }
 
-    /// Takes what is to be parked.
-    pub(crate) fn take_parking(&self) -> Vec<Parking> {
-        std::mem::take(&mut self.parking.lock())
+    pub(crate) fn take_waiting(&self) -> Vec<WaitingMessage> {
+        std::mem::take(&mut self.waiting.lock())
     }
 
-    /// The answer: it names every message that is not done with, once, whatever it was that kept it.
+    /// The answer: it names every message that is not done with, once.
     pub(crate) fn response(self) -> BatchResponse {
         let mut named = self.settled.into_inner();
         let failures = self.ids.into_iter().filter(|id| named.insert(id.clone()));
@@ -136,18 +127,7 @@ impl Invocation {
 }
 
 impl Job {
-    pub(crate) fn new(
-        id: MessageId,
-        receipt: Receipt,
-        delivery: Delivery,
-        subscription: Option<Arc<Subscription>>,
-        late: BTreeSet<String>,
-    ) -> Self {
-        let count = delivery.events.len();
-        Self { id, receipt, delivery, subscription, late, verdicts: Mutex::new(vec![None; count]) }
-    }
-
-    /// Whether its events are delivered at this time; `None` when the subscription was deleted.
+    /// The status of the subscription; `None` when it was deleted.
     pub(crate) fn status_at(&self, now: Timestamp) -> Option<Status> {
         self.subscription.as_ref().map(|subscription| subscription.status_at(now))
     }
@@ -159,17 +139,23 @@ impl Job {
         verdicts.iter().copied().collect()
     }
 
-    /// Leaves the message alone: its events were being judged, or it was being settled, when something panicked. Nothing
-    /// of it is tried any more. It is handed back, and what was tried already may be tried again.
+    /// Gives the message up for this invocation, because something panicked while it was judged or settled.
+    /// None of its events is tried any more. The queue shows it again, and events that were tried may be
+    /// tried again.
     pub(crate) fn hand_back(&self) {
         let delivery = &self.delivery;
         tracing::error!(
-            message_id = %self.id.0, topic = %delivery.topic, subscription = %delivery.subscription,
+            message_id = %self.message.id.0, topic = %delivery.topic, subscription = %delivery.subscription,
             "message handed back, settling it panicked"
         );
         for verdict in self.verdicts.lock().iter_mut() {
             verdict.get_or_insert(EntryVerdict::NotStarted);
         }
+    }
+
+    /// All verdicts, if none is missing.
+    pub(crate) fn complete(&self) -> Option<Vec<EntryVerdict>> {
+        self.verdicts.lock().iter().copied().collect()
     }
 
     /// Whether an event still needs an attempt.

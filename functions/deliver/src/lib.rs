@@ -1,43 +1,55 @@
 //! deliver: takes due deliveries, posts their events, and puts what failed where it waits.
 //!
-//! Every rule is a decision of `posthaste_core`; here they are loaded for, asked, and applied in crash-safe order:
-//! a successor is durable before its message is deleted, message by message. What this is not: it keeps no state
-//! between invocations but caches and the bounds on concurrency.
+//! An invocation receives messages, plans requests, sends them, and settles each message as soon as all of
+//! its events have a verdict. Every rule is a decision of `posthaste_core`; a successor is durable before its
+//! message is deleted, message by message. No state is kept between invocations but caches, counts and
+//! limits.
 
-mod activity;
-mod announce;
-mod attempt;
+mod circuit;
 mod concurrency;
-mod health;
-mod intake;
+mod deadlines;
+mod disable;
 mod invocation;
-mod late;
-mod park;
+mod late_answers;
+mod limits;
+mod notify;
 mod payloads;
-mod posted;
-mod rates;
-mod report;
-mod retire;
+mod plan;
+mod rate_limit;
+mod receive;
+mod send;
 mod settle;
-mod shares;
-mod texts;
-mod times;
+#[cfg(test)]
+mod testing;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderValue;
-use posthaste_ports::{BatchResponse, Clock, Ports, ReceivedMessage};
-use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry};
+use posthaste_core::attempt::retry::Jitter;
+use posthaste_ports::{BatchResponse, Clock, Entropy, Ports, ReceivedMessage};
+use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry, stop_at};
 
-use concurrency::{Bound, ConcurrencyLimits, subscription_max};
-use health::Health;
+use circuit::counts::WorkerCounts;
+use circuit::record::Recorder;
+use circuit::route::Router;
+use concurrency::ConcurrencyLimits;
+use deadlines::Deadlines;
+pub use deadlines::{QUEUE_TIME, RECEIVING_TIME, SETTLING_TIME};
+use disable::Disabler;
 use invocation::Invocation;
-use late::LateAnswers;
-use payloads::PayloadBudget;
-use rates::Rates;
-pub use times::{QUEUE_TIME, SETTLING_TIME, TAKING_IN_TIME};
+use late_answers::LateAnswers;
+pub use limits::{DeliverSettings, LinkBoundsError};
+use notify::{DroppedNotices, NoticePorts};
+use payloads::PayloadReader;
+use plan::plan;
+use rate_limit::RateLimiter;
+use receive::Receiver;
+use send::{Attempts, Parts, Sender};
+use settle::Settler;
+use settle::replace::Messages;
+use settle::waiting::WaitingObjects;
 
-/// What deliver needs from outside.
+/// The ports of deliver.
 pub struct DeliverPorts<P: Ports> {
     /// The delivery queue.
     pub queue: P::Queue,
@@ -57,123 +69,144 @@ pub struct DeliverPorts<P: Ports> {
     pub drain: DrainMeter,
 }
 
-/// What an operator may set.
-#[derive(Debug, Clone)]
-pub struct DeliverSettings {
-    /// Most requests open at once, over all endpoints.
-    pub requests_max: usize,
-    /// Requests open at once to one link while few wait for it.
-    pub requests_per_link_start: usize,
-    /// For every so many requests that wait for a link, one more is open at once.
-    pub waiting_per_connection: usize,
-    /// Most requests open at once to one link however many wait, so that a slow one cannot take all. A quarter of them is
-    /// kept for subscriptions that have none open.
-    pub requests_per_link_max: usize,
-    /// Most bytes of stored payloads held at once, over all requests. A request that needs more is made alone. Its
-    /// body takes as much again.
-    pub payload_bytes_max: u32,
-    /// Most stored payloads read at once.
-    pub payload_reads_max: usize,
-    /// Who asks, for `WebHook-Request-Origin` and `Origin`.
-    pub origin: HeaderValue,
-}
-
-/// The bounds of requests to one link contradict each other.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{start} requests to one link while few wait are more than {max}, the most that are ever open to it")]
-pub struct LinkBoundsError {
-    start: usize,
-    max: usize,
-}
-
 /// The function.
 pub struct Deliver<P: Ports> {
-    ports: DeliverPorts<P>,
-    settings: DeliverSettings,
-    limits: ConcurrencyLimits,
-    payloads: PayloadBudget,
-    activity: Activity,
-    rates: Rates,
-    late: LateAnswers,
-    health: Health,
-}
-
-impl DeliverSettings {
-    /// Whether the bounds of requests to one link fit each other.
-    pub fn check_link_bounds(&self) -> Result<(), LinkBoundsError> {
-        let Self { requests_per_link_start: start, requests_per_link_max: max, .. } = *self;
-        if start > max { Err(LinkBoundsError { start, max }) } else { Ok(()) }
-    }
-}
-
-impl Default for DeliverSettings {
-    fn default() -> Self {
-        Self {
-            requests_max: 8192,
-            requests_per_link_start: 10,
-            waiting_per_connection: 20,
-            requests_per_link_max: 64,
-            payload_bytes_max: 256 << 20,
-            payload_reads_max: 64,
-            origin: posthaste_core::model::origin::DEFAULT,
-        }
-    }
-}
-
-impl DeliverSettings {
-    fn per_subscription(&self) -> Bound {
-        let max = subscription_max(self.requests_per_link_max);
-        Bound::new(self.requests_per_link_start, self.waiting_per_connection, max)
-    }
+    clock: P::Clock,
+    entropy: P::Entropy,
+    links: Arc<LinkHealth<P::Store, P::Clock>>,
+    counts: Arc<WorkerCounts>,
+    limits: Arc<ConcurrencyLimits>,
+    late_answers: Arc<LateAnswers<P>>,
+    receiver: Receiver<P>,
+    sender: Sender<P>,
+    recorder: Arc<Recorder<P>>,
+    settler: Settler<P>,
+    waiting: WaitingObjects<P>,
 }
 
 impl<P: Ports> Deliver<P> {
-    /// Wires the function up.
-    pub fn new(ports: DeliverPorts<P>, settings: DeliverSettings) -> Self {
-        let limits = ConcurrencyLimits::new(
-            settings.requests_max,
-            settings.per_subscription(),
-            settings.requests_per_link_max,
-        );
-        let payloads = PayloadBudget::new(settings.payload_bytes_max, settings.payload_reads_max);
-        let (rates, late) = (Rates::default(), LateAnswers::new());
-        Self {
-            ports,
-            settings,
-            limits,
-            payloads,
-            activity: Activity::default(),
-            rates,
-            late,
-            health: Health::default(),
-        }
-    }
-
-    /// Begins no attempt any more, and waits for no late answer: what has not begun goes back to the queue. For a process
-    /// that is to end.
-    pub fn stop(&self) {
-        self.limits.close();
-        self.late.close();
-    }
-
-    /// Works on a batch, and answers by `deadline`, a time of the clock's `monotonic`. An attempt is begun only if its
-    /// timeout ends [`SETTLING_TIME`] before that, and what was not begun goes back to the queue without delay.
+    /// Works on a batch, and answers by `deadline`, a time of the clock's `monotonic`. An attempt is begun
+    /// only if its timeout ends [`SETTLING_TIME`] before that, and what was not begun goes back to the queue
+    /// without delay.
     ///
-    /// Each message is settled by itself as soon as its last event has a verdict. The answer names those for which
-    /// nothing durable could be done in time.
+    /// Each message is settled by itself as soon as its last event has a verdict. The answer names those for
+    /// which nothing durable could be done in time.
     pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
-        let mut invocation = Invocation::new(self.ports.clock.monotonic(), deadline, &batch);
-        if self.before(deadline, self.work(&mut invocation, batch)).await.is_none() {
+        let deadlines = Deadlines { began: self.clock.monotonic(), end: deadline };
+        let mut invocation = Invocation::new(deadlines, &batch);
+        let work = async {
+            invocation.jobs = self.receiver.receive(&invocation, batch).await;
+            let invocation = &invocation;
+            self.settler.settle_unsent(invocation).await;
+            let is_problem = |delivery: &_, subscription: &_| {
+                self.counts.is_problem(delivery, subscription, self.links.settings())
+            };
+            let requests = plan(&invocation.jobs, is_problem, || Jitter::new(self.entropy.fraction()));
+            self.sender.send_all(invocation, requests, &self.settler).await;
+            self.recorder.end_invocation(invocation).await;
+            self.waiting.store(invocation).await;
+        };
+        if stop_at(&self.clock, deadline, work).await.is_none() {
             tracing::error!("out of time, messages handed back that are not settled yet");
         }
         invocation.response()
     }
 
-    async fn work(&self, invocation: &mut Invocation, batch: Vec<ReceivedMessage>) {
-        self.take_in(invocation, batch).await;
-        let requests = self.plan(invocation);
-        self.attempt_all(invocation, requests).await;
-        self.note_invocation(invocation).await;
-        self.park(invocation).await;
+    /// Waits for the answers of requests that were not answered in time, each for
+    /// [`LATE_ANSWER_MAX`](posthaste_core::model::limits::LATE_ANSWER_MAX) at most, until
+    /// [`stop`](Self::stop) is called. Dropping it ends those requests. To be awaited once at a time, beside
+    /// [`handle`](Self::handle).
+    pub async fn hear_late_answers(&self) {
+        self.late_answers.hear().await;
+    }
+
+    /// Begins no attempt any more, and waits for no late answer: what has not begun goes back to the queue.
+    /// For a process that is to end.
+    pub fn stop(&self) {
+        self.limits.close();
+        self.late_answers.close();
+    }
+
+    /// Wires the function up.
+    pub fn new(ports: DeliverPorts<P>, settings: DeliverSettings) -> Self {
+        let DeliverPorts { queue, state, registry, links, webhook, clock, entropy, drain } = ports;
+        let (queue, state, registry) = (Arc::new(queue), Arc::new(state), Arc::new(registry));
+        let (links, webhook, counts) = (Arc::new(links), Arc::new(webhook), Arc::<WorkerCounts>::default());
+        let limits = Arc::new(settings.concurrency());
+        let messages = Arc::new(Messages::new(Arc::clone(&queue)));
+        let payloads = Arc::new(PayloadReader::new(Arc::clone(&state), clock.clone(), &settings));
+        let late_answers = Arc::new(LateAnswers::new(Arc::clone(&state), clock.clone()));
+        let rates = RateLimiter::new(Arc::clone(&state), clock.clone());
+        let router = Router::new(Arc::clone(&links), clock.clone(), entropy.clone(), Arc::clone(&counts));
+        let recorder =
+            Recorder::new(Arc::clone(&links), Arc::clone(&webhook), clock.clone(), Arc::clone(&counts));
+        let recorder = Arc::new(recorder);
+        let notice_ports = Arc::new(NoticePorts {
+            queue,
+            state: Arc::clone(&state),
+            registry: Arc::clone(&registry),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+        });
+        let attempts = Attempts {
+            webhook,
+            clock: clock.clone(),
+            origin: settings.origin,
+            late_answers: Arc::clone(&late_answers),
+        };
+        let parts = Parts {
+            clock: clock.clone(),
+            limits: Arc::clone(&limits),
+            rates,
+            router,
+            attempts,
+            recorder: Arc::clone(&recorder),
+        };
+        Self {
+            receiver: Receiver {
+                registry,
+                state: Arc::clone(&state),
+                clock: clock.clone(),
+                drain: drain.clone(),
+                messages: Arc::clone(&messages),
+            },
+            sender: Sender {
+                payloads: Arc::clone(&payloads),
+                parts,
+                clock: clock.clone(),
+                requests_per_link_start: settings.requests_per_link_start,
+            },
+            settler: Settler {
+                state: Arc::clone(&state),
+                clock: clock.clone(),
+                drain,
+                activity: Activity::default(),
+                disabler: Disabler::new(Arc::clone(&notice_ports)),
+                notices: DroppedNotices { ports: notice_ports, payloads },
+                messages: Arc::clone(&messages),
+            },
+            waiting: WaitingObjects::new(state, clock.clone(), entropy.clone(), messages),
+            clock,
+            entropy,
+            links,
+            counts,
+            limits,
+            late_answers,
+            recorder,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestPorts;
+
+    /// Event sources spawn invocations.
+    #[test]
+    fn an_invocation_may_move_between_threads() {
+        fn check<T: Send>(_: impl Fn(&'static Deliver<TestPorts>) -> T) {}
+        check(|deliver| deliver.handle(Vec::new(), Duration::ZERO));
+        check(|deliver| deliver.hear_late_answers());
     }
 }

@@ -1,114 +1,207 @@
-//! The bound on stored payloads: so many are read at once, and so many bytes of them are held, over all requests.
-//!
-//! A request takes its share of the bytes whole, before it reads anything and after it has entered its link's lane,
-//! and waits for nothing but reads from then on. Reads wait for nothing. So nobody waits in a circle.
+//! Reading payloads. A stored payload is read when its request may begin, not when its message arrives, so
+//! that memory holds only the payloads of open requests, and of those no more than the budget allows.
+
+pub(crate) mod budget;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt};
+use posthaste_core::attempt::decide::DeadLetterReason;
+use posthaste_core::attempt::settle::EntryVerdict;
+use posthaste_core::model::payload::Payload;
+use posthaste_ports::{Clock, ObjectStore, Ports};
+use posthaste_services::stop_at;
 
-/// The bound over one process.
-#[derive(Debug)]
-pub(crate) struct PayloadBudget {
-    bytes: Arc<Semaphore>,
-    bytes_max: u32,
-    reads: Semaphore,
+use crate::invocation::EntryRef;
+use crate::limits::{DeliverSettings, OUR_FAULT_WAIT};
+use budget::{HeldBytes, PayloadBudget};
+
+/// Reads payloads within the budget.
+pub(crate) struct PayloadReader<P: Ports> {
+    state: Arc<P::Store>,
+    clock: P::Clock,
+    budget: PayloadBudget,
+    reads_max: usize,
 }
 
-/// The right to hold a request's stored payloads. Dropping it gives it back.
-#[derive(Debug)]
-pub(crate) struct Held {
-    _bytes: Option<OwnedSemaphorePermit>,
+/// Payloads in the order in which they were asked for, each as its text or as the verdict over its event.
+pub(crate) struct Payloads {
+    pub(crate) texts: Vec<Result<Bytes, EntryVerdict>>,
+    /// The right to hold them.
+    pub(crate) held: Option<HeldBytes>,
 }
 
-impl PayloadBudget {
-    pub(crate) fn new(bytes_max: u32, reads_max: usize) -> Self {
-        let bytes_max = bytes_max.max(1);
-        let bytes = Arc::new(Semaphore::new(usize::try_from(bytes_max).unwrap_or(Semaphore::MAX_PERMITS)));
-        Self { bytes, bytes_max, reads: Semaphore::new(reads_max.max(1)) }
+/// An event with its text.
+#[derive(Debug)]
+pub(crate) struct LoadedPayload {
+    pub(crate) at: EntryRef,
+    pub(crate) text: Bytes,
+}
+
+impl<P: Ports> PayloadReader<P> {
+    pub(crate) fn new(state: Arc<P::Store>, clock: P::Clock, settings: &DeliverSettings) -> Self {
+        // One request alone may use all the reads there are.
+        let reads_max = settings.payload_reads_max.max(1);
+        let budget = PayloadBudget::new(settings.payload_bytes_max, reads_max);
+        Self { state, clock, budget, reads_max }
     }
 
-    /// Waits until this many bytes may be held, in the order of asking, so that who needs much is not passed by for
-    /// ever. Who needs more than there is gets all there is, and is alone with it.
-    pub(crate) async fn hold(&self, bytes: usize) -> Held {
-        let share = u32::try_from(bytes).unwrap_or(u32::MAX).min(self.bytes_max);
-        if share == 0 {
-            return Held { _bytes: None };
+    /// Reads payloads, but not past `end`. An event whose bytes could not be held by then is not started, one
+    /// whose payload is missing or altered is given up, and one whose payload was not read is postponed.
+    pub(crate) async fn read(&self, payloads: &[&Payload], end: Duration) -> Payloads {
+        let bytes = payloads.iter().map(|payload| stored_bytes(payload)).fold(0, usize::saturating_add);
+        let Some(held) = stop_at(&self.clock, end, self.budget.hold(bytes)).await else {
+            let texts = vec![Err(EntryVerdict::NotStarted); payloads.len()];
+            return Payloads { texts, held: None };
+        };
+        let mut texts: Vec<_> = payloads.iter().map(|payload| inline(payload)).collect();
+        let mut reads = Vec::new();
+        for (index, payload) in payloads.iter().enumerate() {
+            if let Payload::Stored { key, .. } = payload {
+                reads.push(self.stored(index, key, payload));
+            }
         }
-        // The semaphore is never closed.
-        Held { _bytes: Arc::clone(&self.bytes).acquire_many_owned(share).await.ok() }
+        let mut reads = stream::iter(reads).buffer_unordered(self.reads_max);
+        let all = async {
+            while let Some((index, text)) = reads.next().await {
+                texts[index] = Some(text);
+            }
+        };
+        if stop_at(&self.clock, end, all).await.is_none() {
+            tracing::warn!("payloads not read in time, their events are postponed");
+        }
+        let texts = texts.into_iter().map(|text| text.unwrap_or_else(|| Err(self.postponed()))).collect();
+        Payloads { texts, held: Some(held) }
     }
 
-    /// Reads once it is this one's turn.
-    pub(crate) async fn read<T>(&self, read: impl Future<Output = T>) -> T {
-        let _turn = self.reads.acquire().await;
-        read.await
+    async fn stored(
+        &self,
+        index: usize,
+        key: &str,
+        payload: &Payload,
+    ) -> (usize, Result<Bytes, EntryVerdict>) {
+        let text = match self.budget.read(self.state.get(key)).await {
+            Ok(Some(object)) if payload.is(&object.bytes) => Ok(object.bytes),
+            Ok(Some(_)) => {
+                tracing::error!(%key, "payload is not what was stored, event given up");
+                Err(EntryVerdict::GiveUp { reason: DeadLetterReason::MalformedMessage, last: None })
+            }
+            Ok(None) => Err(EntryVerdict::GiveUp { reason: DeadLetterReason::MalformedMessage, last: None }),
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(%key, error, "payload not readable, event postponed");
+                Err(self.postponed())
+            }
+        };
+        (index, text)
+    }
+
+    fn postponed(&self) -> EntryVerdict {
+        EntryVerdict::Postponed { not_before: self.clock.now() + OUR_FAULT_WAIT }
+    }
+}
+
+/// A payload that came in its message is in memory already.
+fn inline(payload: &Payload) -> Option<Result<Bytes, EntryVerdict>> {
+    match payload {
+        Payload::Inline(json) => Some(Ok(json.clone())),
+        Payload::Stored { .. } => None,
+    }
+}
+
+/// The bytes that a payload takes of the budget.
+fn stored_bytes(payload: &Payload) -> usize {
+    match payload {
+        Payload::Inline(_) => 0,
+        Payload::Stored { bytes, .. } => *bytes,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::future::pending;
-    use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
+    use posthaste_core::model::payload::PayloadDigest;
+    use posthaste_ports::{ErrorKind, PutCondition};
+    use posthaste_testkit::{Fault, Operation, Plan};
 
     use super::*;
+    use crate::testing::{START, TestPorts, World, secs};
 
-    fn poll<T>(future: impl Future<Output = T>) -> Poll<T> {
-        pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    const END: Duration = secs(60);
+
+    fn reader(world: &World) -> PayloadReader<TestPorts> {
+        PayloadReader::new(Arc::clone(&world.state), world.clock.clone(), &DeliverSettings::default())
     }
 
-    #[test]
-    fn bytes_are_held_until_they_are_given_back() {
-        let budget = PayloadBudget::new(10, 1);
-        let held = poll(budget.hold(6));
-        assert!(held.is_ready());
-        assert!(poll(budget.hold(5)).is_pending());
-        assert!(poll(budget.hold(4)).is_ready());
-        drop(held);
-        assert!(poll(budget.hold(10)).is_ready());
+    fn inline(text: &'static str) -> Payload {
+        Payload::Inline(Bytes::from_static(text.as_bytes()))
     }
 
-    #[test]
-    fn who_needs_more_than_there_is_is_alone_with_all_of_it() {
-        let budget = PayloadBudget::new(10, 1);
-        let other = poll(budget.hold(1));
-        assert!(poll(budget.hold(usize::MAX)).is_pending());
-        drop(other);
-        let held = poll(budget.hold(usize::MAX));
-        assert!(held.is_ready());
-        assert!(poll(budget.hold(1)).is_pending());
+    fn stored(key: &str, text: &str) -> Payload {
+        let digest = Some(PayloadDigest::of(text.as_bytes()));
+        Payload::Stored { key: key.to_owned(), bytes: text.len(), digest }
     }
 
-    #[test]
-    fn who_needs_nothing_waits_for_nobody() {
-        let budget = PayloadBudget::new(10, 1);
-        let _held = poll(budget.hold(10));
-        assert!(poll(budget.hold(0)).is_ready());
+    async fn put(world: &World, key: &str, text: &'static str) {
+        world.memory.put(key, Bytes::from_static(text.as_bytes()), PutCondition::Always).await.unwrap();
     }
 
-    #[test]
-    fn who_needs_much_is_not_passed_by() {
-        let budget = PayloadBudget::new(10, 1);
-        let held = poll(budget.hold(5));
-        let mut much = pin!(budget.hold(10));
-        assert!(much.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-        assert!(poll(budget.hold(1)).is_pending());
-        drop(held);
-        assert!(much.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    fn gone() -> EntryVerdict {
+        EntryVerdict::GiveUp { reason: DeadLetterReason::MalformedMessage, last: None }
     }
 
-    #[test]
-    fn so_many_read_at_once_and_who_is_dropped_gives_its_turn_back() {
-        let budget = PayloadBudget::new(10, 2);
-        {
-            let (mut one, mut two) = (pin!(budget.read(pending::<()>())), pin!(budget.read(pending::<()>())));
-            let mut context = Context::from_waker(Waker::noop());
-            assert!(
-                one.as_mut().poll(&mut context).is_pending() && two.as_mut().poll(&mut context).is_pending()
-            );
-            assert!(poll(budget.read(async {})).is_pending());
-        }
-        assert!(poll(budget.read(async {})).is_ready());
+    #[tokio::test]
+    async fn payloads_come_in_order_and_only_stored_ones_are_read() {
+        let world = World::new();
+        put(&world, "payloads/b", "B").await;
+        let payloads = [inline("A"), stored("payloads/b", "B"), inline("C")];
+        let read = reader(&world).read(&payloads.each_ref(), END).await;
+        assert_eq!(read.texts, ["A", "B", "C"].map(|text| Ok(Bytes::from(text))));
+        assert!(read.held.is_some());
+        assert_eq!(world.calls.count(Operation::Get), 1);
+    }
+
+    #[tokio::test]
+    async fn a_payload_that_is_missing_or_altered_is_given_up() {
+        let world = World::new();
+        put(&world, "payloads/altered", "X").await;
+        let payloads = [stored("payloads/missing", "A"), stored("payloads/altered", "A"), inline("B")];
+        let read = reader(&world).read(&payloads.each_ref(), END).await;
+        assert_eq!(read.texts, [Err(gone()), Err(gone()), Ok(Bytes::from("B"))]);
+    }
+
+    #[tokio::test]
+    async fn a_payload_that_cannot_be_read_is_postponed() {
+        let world = World::with(&Plan::nth(0, Fault::Before(ErrorKind::Other)), &Plan::none());
+        put(&world, "payloads/a", "A").await;
+        let read = reader(&world).read(&[&stored("payloads/a", "A")], END).await;
+        assert_eq!(read.texts, [Err(EntryVerdict::Postponed { not_before: START + OUR_FAULT_WAIT })]);
+    }
+
+    #[tokio::test]
+    async fn past_the_end_nothing_is_started() {
+        let world = World::new();
+        let read = reader(&world).read(&[&inline("A"), &stored("payloads/a", "A")], Duration::ZERO).await;
+        assert_eq!(read.texts, [Err(EntryVerdict::NotStarted), Err(EntryVerdict::NotStarted)]);
+        assert!(read.held.is_none());
+        assert_eq!(world.calls.count(Operation::Get), 0);
+    }
+
+    #[tokio::test]
+    async fn a_read_that_hangs_past_the_end_is_postponed_and_its_neighbours_stay() {
+        let hanging = Plan::by(|effect| (effect.key == "payloads/slow").then_some(Fault::HangBefore));
+        let world = World::with(&hanging, &Plan::none());
+        put(&world, "payloads/a", "A").await;
+        let payloads = [stored("payloads/slow", "S"), stored("payloads/a", "A")];
+        let (reader, refs) = (reader(&world), payloads.each_ref());
+        let read = tokio::join!(reader.read(&refs, END), async {
+            while world.clock.sleepers() == 0 || world.calls.count(Operation::Get) < 1 {
+                tokio::task::yield_now().await;
+            }
+            world.clock.advance(END);
+        });
+        let postponed = EntryVerdict::Postponed { not_before: START + END + OUR_FAULT_WAIT };
+        assert_eq!(read.0.texts, [Err(postponed), Ok(Bytes::from("A"))]);
     }
 }

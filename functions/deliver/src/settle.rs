@@ -1,122 +1,138 @@
-//! Applying verdicts: what takes a message's place is durable before the message is deleted.
+//! Settling: a message whose events all have a verdict is ended, after what follows it is durable.
 
-use posthaste_core::api::notice::{Fate, later};
-use posthaste_core::attempt::settle::{EntryVerdict, Settlement, Wait, dead_letter_delay_secs, settle, wait};
-use posthaste_core::model::delivery::{DeadLetter, Delivery};
-use posthaste_core::model::limits::DEAD_LETTER_DELAY_DEFAULT;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::DeadLetterPolicy;
-use posthaste_core::stored::dead_letter_message::render_dead_letter;
-use posthaste_core::stored::delivery::render_delivery;
-use posthaste_ports::{
-    Clock, ErrorKind, MessageId, OutgoingMessage, Ports, QueueName, QueueReceiver, Receipt, Successor,
-};
+pub(crate) mod place;
+pub(crate) mod replace;
+mod retry;
+mod successors;
+pub(crate) mod waiting;
 
-use crate::invocation::{Invocation, Job, Parking};
-use crate::park::Place;
-use crate::{Deliver, report};
+use std::sync::Arc;
 
-/// Messages that are settled side by side, so that their successors and deletions can share requests to the queue.
-pub(crate) const SETTLED_AT_ONCE_MAX: usize = 100;
+use futures_util::stream::{self, StreamExt};
+use posthaste_core::attempt::settle::{EntryVerdict, Settlement, settle};
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::idle::wait_noted_at;
+use posthaste_core::model::topic::Subscription;
+use posthaste_ports::{Clock, Ports};
+use posthaste_services::catch_panic::catch_panic;
+use posthaste_services::late_answers::forget_late;
+use posthaste_services::{Activity, DrainMeter, stop_at};
 
-impl<P: Ports> Deliver<P> {
+use crate::disable::Disabler;
+use crate::invocation::{Invocation, Job, WaitingMessage};
+use crate::limits::SETTLED_AT_ONCE_MAX;
+use crate::notify::DroppedNotices;
+use crate::send::{Attempted, Settle};
+use replace::{End, Messages};
+use successors::Successors;
+
+/// Settles messages.
+pub(crate) struct Settler<P: Ports> {
+    pub(crate) state: Arc<P::Store>,
+    pub(crate) clock: P::Clock,
+    pub(crate) drain: DrainMeter,
+    pub(crate) activity: Activity,
+    pub(crate) disabler: Disabler<P>,
+    pub(crate) notices: DroppedNotices<P>,
+    pub(crate) messages: Arc<Messages<P>>,
+}
+
+impl<P: Ports> Settle for Settler<P> {
+    /// Disables the subscription if its endpoint is gone, notes the verdicts, and settles the messages that
+    /// are complete with them.
+    async fn attempted(&self, invocation: &Invocation, attempted: Attempted) {
+        let Attempted { subscription, verdicts, is_to_be_disabled } = attempted;
+        if is_to_be_disabled {
+            self.disabler.disable_subscription(invocation, &subscription).await;
+        }
+        if verdicts.iter().any(|(_, verdict)| *verdict != EntryVerdict::NotStarted) {
+            // Cut off, the next attempt is noted.
+            let noted = self.activity.of_subscription(&*self.state, &subscription, self.clock.now());
+            stop_at(&self.clock, invocation.deadlines.storing(), noted).await;
+        }
+        for (at, verdict) in verdicts {
+            if let Some(complete) = invocation.jobs[at.job].judge(at.entry, verdict) {
+                self.settle_or_hand_back(invocation, at.job, complete).await;
+            }
+        }
+    }
+}
+
+impl<P: Ports> Settler<P> {
+    /// Settles messages that need no attempt. They are settled side by side, so that what is given up
+    /// together shares requests to the queue.
+    pub(crate) async fn settle_unsent(&self, invocation: &Invocation) {
+        let jobs = invocation.jobs.iter().enumerate();
+        let judged: Vec<_> = jobs.filter_map(|(index, job)| Some((index, job.complete()?))).collect();
+        let settle =
+            |(index, verdicts): (usize, Vec<_>)| self.settle_or_hand_back(invocation, index, verdicts);
+        let settled = stream::iter(judged).for_each_concurrent(SETTLED_AT_ONCE_MAX, settle);
+        if stop_at(&self.clock, invocation.deadlines.receiving(), settled).await.is_none() {
+            tracing::error!("messages handed back, the queue did not take what follows them in time");
+        }
+    }
+
+    async fn settle_or_hand_back(&self, invocation: &Invocation, index: usize, verdicts: Vec<EntryVerdict>) {
+        let job = &invocation.jobs[index];
+        if catch_panic(self.settle(invocation, job, &verdicts)).await.is_err() {
+            job.hand_back();
+        }
+    }
+
     /// Settles a message whose events all have a verdict.
-    pub(crate) async fn settle(&self, invocation: &Invocation, job: &Job, verdicts: &[EntryVerdict]) {
-        let now = self.ports.clock.now();
-        let is_untried = |verdict: &EntryVerdict| {
-            matches!(verdict, EntryVerdict::NotStarted | EntryVerdict::Postponed { .. })
-        };
-        if !verdicts.iter().all(is_untried) {
-            self.ports.drain.settled(1);
+    async fn settle(&self, invocation: &Invocation, job: &Job, verdicts: &[EntryVerdict]) {
+        let now = self.clock.now();
+        if !verdicts.iter().all(|verdict| verdict.is_untried()) {
+            self.drain.settled(1);
         }
         let policy = job.subscription.as_ref().map(|subscription| &subscription.dead_letter);
         let Settlement { again, held, dead, dropped } = settle(&job.delivery, verdicts, policy);
-        let mut successors: Vec<_> = dead.iter().map(|letter| dead_letter(letter, policy)).collect();
+        if let Some(subscription) = &job.subscription {
+            self.note_scheduled(invocation, subscription, &again, &held).await;
+        }
+        let mut successors = Successors::default();
+        dead.iter().for_each(|letter| successors.dead(letter, policy));
         for letter in dropped {
-            report::dropped(&letter);
-            if !self.is_announced(invocation, &letter).await {
-                successors.extend(notices_later(letter, now));
+            if !self.notices.drop_events(invocation, &letter).await {
+                successors.notices(letter, now);
             }
         }
-        self.note_scheduled(invocation, job, &again, &held).await;
-        let mut stored: Vec<_> = held.into_iter().map(|delivery| (Place::Held, delivery)).collect();
-        for mut delivery in again {
-            // What goes back untried is due from now on: its wait was ours, and must not read as a slow drain.
-            delivery.not_before = delivery.not_before.max(now);
-            match wait(delivery.not_before, now) {
-                Wait::Queue { delay_secs } => successors.push(retry(&delivery, delay_secs)),
-                Wait::Parked => stored.push((Place::Parked, delivery)),
-            }
+        successors.held(held);
+        again.into_iter().for_each(|delivery| successors.again(delivery, now));
+        let Successors { messages: successors, stored: deliveries } = successors;
+        if !deliveries.is_empty() {
+            return invocation.wait(WaitingMessage { message: job.message.clone(), deliveries, successors });
         }
-        if !stored.is_empty() {
-            let (id, receipt) = (job.id.clone(), job.receipt.clone());
-            return invocation.park(Parking { id, receipt, deliveries: stored, successors });
-        }
-        let is_done = if successors.is_empty() {
-            self.acknowledge(invocation, &job.id, &job.receipt).await
-        } else {
-            self.replace(invocation, &job.id, &job.receipt, successors).await
-        };
+        let end = if successors.is_empty() { End::Delivered } else { End::ReplacedBy(successors) };
         // A message that comes again finds its late answers still noted.
-        if is_done {
-            self.forget_late(invocation, job).await;
+        if self.messages.end(invocation, &job.message, end).await && !job.acknowledged_late.is_empty() {
+            let (topic, subscription) = (&job.delivery.topic, &job.delivery.subscription);
+            let forgotten = forget_late(&*self.state, topic, subscription, &job.acknowledged_late);
+            stop_at(&self.clock, invocation.deadlines.end, forgotten).await;
         }
     }
 
-    /// Puts successors in a message's place. Without any, the message is deleted at once: what follows it is
-    /// durable elsewhere. Answers whether the message is done with.
-    pub(crate) async fn replace(
+    /// Notes when deliveries that are tried again are due, and when held ones end, for entities that are
+    /// deleted when they are idle: until then neither the subscription nor its topic is. wake sees what waits
+    /// in the object store, but not what it has just sent to the queue, so the subscription's note lasts a
+    /// while longer. Without such entities nothing is asked or written.
+    async fn note_scheduled(
         &self,
         invocation: &Invocation,
-        id: &MessageId,
-        receipt: &Receipt,
-        successors: Vec<Successor>,
-    ) -> bool {
-        match self.ports.queue.replace(receipt, successors).await {
-            Ok(()) => invocation.settled(id),
-            Err(error) if error.kind == ErrorKind::NotFound => {
-                invocation.settled(id);
-                tracing::warn!(message_id = %id.0, "message settled by somebody else, its visibility ran out");
-            }
-            Err(error) => {
-                tracing::error!(message_id = %id.0, error = &error as &dyn std::error::Error, "message handed back, its successors were not written");
-                return false;
-            }
-        }
-        true
+        subscription: &Subscription,
+        again: &[Delivery],
+        held: &[Delivery],
+    ) {
+        let due = again.iter().map(|delivery| delivery.not_before).max();
+        let Some(latest) = due.into_iter().chain(held.iter().map(Delivery::expires_first)).max() else {
+            return;
+        };
+        let now = self.clock.now();
+        let waits_until = wait_noted_at(due.map_or(now, |due| due.max(now)));
+        let noted = async {
+            self.activity.of_its_topic(&*self.state, subscription, latest).await;
+            self.activity.of_subscription(&*self.state, subscription, waits_until).await;
+        };
+        stop_at(&self.clock, invocation.deadlines.storing(), noted).await;
     }
-
-    /// A message that arrived whole. If the queue does not take it, it is delivered again: at least once.
-    async fn acknowledge(&self, invocation: &Invocation, id: &MessageId, receipt: &Receipt) -> bool {
-        invocation.settled(id);
-        let acknowledged = self.ports.queue.acknowledge(receipt).await;
-        if let Err(error) = &acknowledged {
-            tracing::error!(error = error as &dyn std::error::Error, "delivered message not acknowledged");
-        }
-        acknowledged.is_ok()
-    }
-}
-
-/// A message that asks deadletter for the notices about dropped events.
-fn notices_later(letter: DeadLetter, now: Timestamp) -> Option<Successor> {
-    let (letter, delay_secs) = later(letter, Fate::Dropped, now)?;
-    let (body, group) = (render_dead_letter(&letter), Some(letter.delivery.group()));
-    Some(Successor { to: QueueName::DeadLetters, message: OutgoingMessage { body, group, delay_secs } })
-}
-
-pub(crate) fn retry(delivery: &Delivery, delay_secs: u16) -> Successor {
-    let message =
-        OutgoingMessage { body: render_delivery(delivery), group: Some(delivery.group()), delay_secs };
-    Successor { to: QueueName::Deliveries, message }
-}
-
-fn dead_letter(letter: &DeadLetter, policy: Option<&DeadLetterPolicy>) -> Successor {
-    report::given_up(&letter.delivery, letter.reason);
-    let delay = policy.map_or(DEAD_LETTER_DELAY_DEFAULT, |policy| policy.delay);
-    let message = OutgoingMessage {
-        body: render_dead_letter(letter),
-        group: Some(letter.delivery.group()),
-        delay_secs: dead_letter_delay_secs(delay),
-    };
-    Successor { to: QueueName::DeadLetters, message }
 }

@@ -11,7 +11,7 @@
 //! | 1 s | the drain rate of this process is reported | `posthaste_services::drain::DRAIN_POST_TIMEOUT` |
 //! | 25 s | messages are settled | `posthaste_deliver::SETTLING_TIME` |
 //! | 60 s | the longest attempt | `posthaste_core::model::limits::ATTEMPT_TIMEOUT_MAX` |
-//! | 15 s | messages are looked up, at the beginning | `posthaste_deliver::TAKING_IN_TIME` |
+//! | 15 s | messages are looked up, at the beginning | `posthaste_deliver::RECEIVING_TIME` |
 //! | 11 s | waiting for a link's lane, and for stored payloads | the rest |
 
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ use futures_util::stream::{self, StreamExt};
 use posthaste_aws::lambda::{ANSWER_MARGIN, BatchHandler, SqsBatch};
 use posthaste_core::attempt::rest::failure_rest;
 use posthaste_core::model::limits::ATTEMPT_TIMEOUT_MAX;
-use posthaste_deliver::{SETTLING_TIME, TAKING_IN_TIME};
+use posthaste_deliver::{RECEIVING_TIME, SETTLING_TIME};
 use posthaste_ports::{BatchResponse, Clock, ErrorKind, QueueReceiver, Receipt};
 use posthaste_services::DRAIN_POST_TIMEOUT;
 
@@ -45,7 +45,7 @@ const _: () = assert!(
         + DRAIN_POST_TIMEOUT.as_secs()
         + SETTLING_TIME.as_secs()
         + ATTEMPT_TIMEOUT_MAX.as_secs()
-        + TAKING_IN_TIME.as_secs()
+        + RECEIVING_TIME.as_secs()
         + WAITING_TIME_MIN.as_secs()
         <= DELIVER_TIMEOUT.as_secs()
 );

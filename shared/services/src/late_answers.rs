@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::pin::pin;
 
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_ports::{ObjectStore, PortError};
@@ -13,6 +13,9 @@ use crate::pages::pages;
 
 /// Pages of notes looked through for the events of one subscription.
 const PAGES_MAX: usize = 10;
+
+/// Notes removed at once.
+const REMOVED_AT_ONCE: usize = 8;
 
 /// Those of a subscription's events, by key, that are noted. One event costs one read; several cost one list,
 /// which is cheaper than a read of each.
@@ -31,6 +34,18 @@ pub async fn answered_late<S: ObjectStore>(
         }
         (Some(_), Some(_)) => listed(store, &layout::late_of(topic, subscription), keys).await,
     }
+}
+
+/// Removes the notes of these events. A note that stays is removed when it is old.
+pub async fn forget_late<S: ObjectStore>(
+    store: &S,
+    topic: &TopicName,
+    subscription: &SubscriptionName,
+    keys: &BTreeSet<String>,
+) {
+    let keys = keys.iter().map(|key| layout::late(topic, subscription, key));
+    let remove = |key: String| async move { drop(store.delete(&key).await) };
+    stream::iter(keys).for_each_concurrent(REMOVED_AT_ONCE, remove).await;
 }
 
 async fn listed<S: ObjectStore>(
@@ -67,6 +82,20 @@ mod tests {
         let found = answered_late(&store, &topic, &billing, &keys).await.unwrap();
         assert_eq!(found, expected.iter().map(|key| (*key).to_owned()).collect(), "{asked:?}");
         assert_eq!([calls.count(Operation::Get), calls.count(Operation::List)], reads_and_lists);
+    }
+
+    #[tokio::test]
+    async fn forgotten_notes_are_gone_and_the_others_stay() {
+        let store = MemoryStore::default();
+        let (topic, billing) =
+            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        for key in ["a", "b", "c"] {
+            let key = layout::late(&topic, &billing, key);
+            store.put(&key, Bytes::new(), PutCondition::Always).await.unwrap();
+        }
+        forget_late(&store, &topic, &billing, &["a", "c", "never noted"].map(str::to_owned).into()).await;
+        let noted = answered_late(&store, &topic, &billing, &["a", "b", "c"].into()).await.unwrap();
+        assert_eq!(noted, ["b".to_owned()].into());
     }
 
     #[tokio::test]

@@ -7,12 +7,16 @@ use posthaste_ports::Clock;
 
 /// The output of `work`, or `None` if it has not ended by `deadline`, a time of [`Clock::monotonic`]. Work that ends
 /// without waiting succeeds even past the deadline.
-pub async fn timeout_at<C: Clock, F: Future>(clock: &C, deadline: Duration, work: F) -> Option<F::Output> {
+pub async fn timeout_at<T>(
+    clock: &impl Clock,
+    deadline: Duration,
+    work: impl Future<Output = T>,
+) -> Option<T> {
     timeout(clock, deadline.saturating_sub(clock.monotonic()), work).await
 }
 
 /// The output of `work`, or `None` if it takes longer than `length`.
-pub async fn timeout<C: Clock, F: Future>(clock: &C, length: Duration, work: F) -> Option<F::Output> {
+pub async fn timeout<T>(clock: &impl Clock, length: Duration, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
         output = work => Some(output),
@@ -22,7 +26,7 @@ pub async fn timeout<C: Clock, F: Future>(clock: &C, length: Duration, work: F) 
 
 /// The same as [`timeout_at`] for work that must not go a step further once the deadline has come: not even if what it
 /// waited for, such as a permit, became free in the same moment.
-pub async fn stop_at<C: Clock, F: Future>(clock: &C, deadline: Duration, work: F) -> Option<F::Output> {
+pub async fn stop_at<T>(clock: &impl Clock, deadline: Duration, work: impl Future<Output = T>) -> Option<T> {
     let length = deadline.saturating_sub(clock.monotonic());
     tokio::select! {
         biased;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::stored::delivery::parse_delivery;
-use posthaste_deliver::{DeliverSettings, QUEUE_TIME, SETTLING_TIME, TAKING_IN_TIME};
+use posthaste_deliver::{DeliverSettings, QUEUE_TIME, RECEIVING_TIME, SETTLING_TIME};
 use posthaste_ports::{BatchResponse, Clock, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
 use posthaste_testkit::faulty::{Effect, Fault, Plan};
@@ -163,7 +163,7 @@ async fn a_topic_that_hangs_does_not_keep_the_others_from_being_delivered() {
     let body = String::from_utf8(message.body.to_vec()).expect("text").replace("orders", "poison");
     world.send(QueueName::Deliveries, Bytes::from(body)).await;
     world.publish(&[event("good")], DAY).await;
-    assert_eq!(deliver_while(&world, &hanging, 1, TAKING_IN_TIME).await.failures.len(), 1);
+    assert_eq!(deliver_while(&world, &hanging, 1, RECEIVING_TIME).await.failures.len(), 1);
     let requests = world.endpoint.take();
     assert!(requests.len() == 1 && requests[0].body.contains("good"), "{requests:?}");
 }

@@ -81,7 +81,7 @@ fn the_log_names_the_link_that_fails() {
         let lines = server.log().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line).ok());
         lines.into_iter().find(|line| line["id"] == 4000)
     });
-    assert_eq!([&line["link"], &line["target"]], [REFUSING, "posthaste_deliver::report"], "{line}");
+    assert_eq!([&line["link"], &line["target"]], [REFUSING, "posthaste_deliver::circuit::record"], "{line}");
 }
 
 #[test]

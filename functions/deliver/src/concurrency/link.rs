@@ -1,5 +1,5 @@
-//! The limit of one link. A quarter of its slots is kept for subscriptions that have no request open, so that one hanging
-//! endpoint cannot take them all.
+//! The limit of one link. A quarter of its slots is kept for subscriptions that have no request open, so that
+//! one hanging endpoint cannot take them all.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -133,9 +133,9 @@ impl Slots {
         Some(given)
     }
 
-    /// The subscription that is served next, if it may be, and its request: the one with the fewest open requests, and of
-    /// equals the one that has waited longest. Requests that have given up are removed here, when they come to the front,
-    /// so that no search over all queues is needed.
+    /// The subscription that is served next, if it may be, and its request: the one with the fewest open
+    /// requests, and of equals the one that has waited longest. Requests that have given up are removed here,
+    /// when they come to the front, so that no search over all queues is needed.
     fn next(&mut self, max: usize) -> Option<(Target, Waiter)> {
         loop {
             let (_, _, target) = self.ranked.first()?.clone();

@@ -84,8 +84,8 @@ impl SubscriptionLimit {
         Some(Slot { limit: Arc::clone(self), permit: Some(permit) })
     }
 
-    /// The number of slots there should be. Slots that were added for waiting requests stay until none waits: removing
-    /// them sooner would slow the end of every queue.
+    /// The number of slots there should be. Slots that were added for waiting requests stay until none waits:
+    /// removing them sooner would slow the end of every queue.
     fn wanted(&self, count: &Count) -> usize {
         let wanted = self.bound.at_once(count.waiting);
         if count.waiting > 0 { wanted.max(count.slots) } else { wanted }

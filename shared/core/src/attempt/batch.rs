@@ -12,6 +12,7 @@ use crate::model::limits::{
 use crate::model::payload::Payload;
 pub use split::{
     BatchAnswer, Follow, SINGLES_REFUSED_ALIKE_MAX, Splitting, events_of_next_request, refuses_content,
+    requests_left,
 };
 
 /// Bytes that the member's name takes which holds an event's envelope in a message.

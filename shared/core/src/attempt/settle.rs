@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::attempt::decide::DeadLetterReason;
+use crate::attempt::decide::{DeadLetterReason, Outcome, Verdict};
 use crate::model::delivery::{DeadLetter, Delivery, Entry, LastAttempt};
 use crate::model::limits::SQS_DELAY_SECS_MAX;
 use crate::model::time::Timestamp;
@@ -40,6 +40,21 @@ pub enum EntryVerdict {
 }
 
 impl EntryVerdict {
+    /// The verdict over an event whose attempt had this outcome and ended at `now`.
+    pub fn after(verdict: Verdict, outcome: Outcome, now: Timestamp) -> Self {
+        let last = LastAttempt::of(outcome, now);
+        match (verdict, last) {
+            (Verdict::Retry { not_before }, Some(last)) => Self::Retry { not_before, last },
+            (Verdict::GiveUp { reason }, last) => Self::GiveUp { reason, last },
+            (Verdict::Delivered | Verdict::Retry { .. }, _) => Self::Delivered,
+        }
+    }
+
+    /// Whether the event goes back as it came, because its attempt was not made.
+    pub fn is_untried(&self) -> bool {
+        matches!(self, Self::NotStarted | Self::Postponed { .. })
+    }
+
     /// The same, but an event that only waits comes back at its end, so that it is not given up long after it.
     #[must_use]
     pub fn not_past(self, expires_at: Timestamp) -> Self {
@@ -205,7 +220,6 @@ fn is_dropped(reason: DeadLetterReason, policy: Option<&DeadLetterPolicy>) -> bo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::decide::Outcome;
     use crate::attempt::outcome::{OutcomeName, SendFailure};
     use crate::model::delivery::Marks;
     use crate::model::hops::Hops;
@@ -256,6 +270,22 @@ mod tests {
 
     fn give_up(reason: DeadLetterReason, last: Option<LastAttempt>) -> EntryVerdict {
         EntryVerdict::GiveUp { reason, last }
+    }
+
+    #[test]
+    fn an_attempt_that_failed_is_remembered_in_its_verdict() {
+        let refused = Outcome::Answered { status: 503, retry_after: None };
+        let success = Outcome::Answered { status: 200, retry_after: None };
+        let reason = DeadLetterReason::MaxDeliveryAttemptsExceeded;
+        let check =
+            |verdict, outcome, expected| assert_eq!(EntryVerdict::after(verdict, outcome, NOW), expected);
+        check(Verdict::Delivered, success, EntryVerdict::Delivered);
+        check(
+            Verdict::Retry { not_before: NOW },
+            refused,
+            EntryVerdict::Retry { not_before: NOW, last: LAST },
+        );
+        check(Verdict::GiveUp { reason }, refused, give_up(reason, Some(LAST)));
     }
 
     #[test]

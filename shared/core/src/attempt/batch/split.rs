@@ -1,6 +1,8 @@
 //! Splitting: a batch that is refused for its content is sent again in halves, down to single events, so that
 //! one bad event never costs its neighbours.
 
+use std::time::Duration;
+
 use crate::attempt::decide::Outcome;
 use crate::attempt::retry::RetryPolicy;
 
@@ -51,6 +53,14 @@ pub fn refuses_content(status: u16) -> bool {
 pub fn events_of_next_request(refused: usize, requests_left: u32) -> usize {
     let halvings = refused.checked_ilog2().unwrap_or(0);
     if requests_left < halvings { 1 } else { refused / 2 }
+}
+
+/// The number of requests that may still begin, one after the other, if each takes as long as the last one `took`.
+/// `left` is the time until the last moment at which one may begin; `None` if that has passed.
+pub fn requests_left(left: Option<Duration>, took: Duration) -> u32 {
+    let took = took.as_millis().max(1);
+    let requests = left.map_or(0, |left| 1 + left.as_millis() / took);
+    u32::try_from(requests).unwrap_or(u32::MAX)
 }
 
 impl Splitting {
@@ -164,6 +174,26 @@ mod tests {
                 "{refused}, {requests_left}"
             );
         }
+    }
+
+    #[test]
+    fn requests_follow_each_other_until_the_last_may_begin() {
+        let check = |left_ms: Option<u64>, took_ms, expected| {
+            let left = left_ms.map(Duration::from_millis);
+            assert_eq!(
+                requests_left(left, Duration::from_millis(took_ms)),
+                expected,
+                "{left_ms:?}, {took_ms}"
+            );
+        };
+        check(None, 10, 0);
+        check(Some(0), 10, 1);
+        check(Some(9), 10, 1);
+        check(Some(10), 10, 2);
+        check(Some(95), 10, 10);
+        // One that took no time is taken to have taken a millisecond.
+        check(Some(95), 0, 96);
+        assert_eq!(requests_left(Some(Duration::MAX), Duration::ZERO), u32::MAX);
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Where a request goes: to its endpoint, to the second one while the first is down, or nowhere for now.
+//! Routing: a request goes to its endpoint, to the fallback while the first is down, or nowhere for now.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::attempt::retry::Jitter;
@@ -8,25 +9,32 @@ use posthaste_core::circuit::{Gate, PROBE_LOOK_AGAIN, Phase, Probed, Target, str
 use posthaste_core::model::endpoint::EndpointUrl;
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{Clock, Entropy, Ports};
+use posthaste_services::{LinkHealth, stop_at};
 
+use super::counts::WorkerCounts;
 use super::ramps::RampPermit;
-use crate::Deliver;
-use crate::intake::Planned;
+use crate::plan::RequestPlan;
 
-/// How long a look at what is known of a link may take. What is not known by then counts as well.
+/// The longest look at what is known of a link. A link that is not known by then counts as well.
 const LOOK_TIME: Duration = Duration::from_secs(5);
 
 /// The least time after which a request looks again that found no room on a ramp.
 const RAMP_WAIT_MIN: Duration = Duration::from_secs(1);
 
+/// Finds the way of requests.
+pub(crate) struct Router<P: Ports> {
+    links: Arc<LinkHealth<P::Store, P::Clock>>,
+    clock: P::Clock,
+    entropy: P::Entropy,
+    counts: Arc<WorkerCounts>,
+}
+
 /// The way of one request.
 #[derive(Debug)]
 pub(crate) struct Route<'a> {
-    /// Where it goes.
     pub(crate) endpoint: &'a EndpointUrl,
-    /// The subscription there.
+    /// The subscription at that endpoint.
     pub(crate) target: Target,
-    /// Whether that is the second endpoint.
     pub(crate) is_fallback: bool,
     /// The right to find out whether the target is well again.
     pub(super) probe: Option<Probe>,
@@ -40,12 +48,12 @@ pub(super) struct Probe {
     probed: Probed,
 }
 
-/// What came of asking for that right.
+/// The answer to a claim of that right.
 enum Claimed {
     Probe(Probe),
-    /// Somebody else is asking, or has been answered.
+    /// Another worker probes, or was answered.
     ByAnother,
-    /// It cannot be written down.
+    /// The claim could not be written.
     Unknown,
 }
 
@@ -59,50 +67,59 @@ impl Probe {
     }
 }
 
-impl<P: Ports> Deliver<P> {
+impl<P: Ports> Router<P> {
+    pub(crate) fn new(
+        links: Arc<LinkHealth<P::Store, P::Clock>>,
+        clock: P::Clock,
+        entropy: P::Entropy,
+        counts: Arc<WorkerCounts>,
+    ) -> Self {
+        Self { links, clock, entropy, counts }
+    }
+
     /// The way of a request, or the verdict over its events where there is none now.
-    pub(crate) async fn route<'a>(&self, planned: &'a Planned) -> Result<Route<'a>, EntryVerdict> {
-        let subscription = &*planned.subscription;
-        let mut asking = None;
+    pub(crate) async fn route<'a>(&self, plan: &'a RequestPlan) -> Result<Route<'a>, EntryVerdict> {
+        let subscription = &*plan.subscription;
+        let mut probing = None;
         for (index, endpoint) in subscription.endpoints().enumerate() {
             let target = Target::on(endpoint.link(), subscription);
-            // What was tried before, delayed or held is suspected: a worker that knows nothing yet does not find out by
-            // sending it, and sends it as the probe that it may be.
-            let is_suspected = planned.has_waited || self.health.is_failing(&target);
+            // A target is suspected where events were tried before, delayed or held: a worker that knows
+            // nothing yet does not find out by sending them, and sends them as the probe that they may be.
+            let is_suspected = plan.has_waited || self.counts.is_failing(&target);
             match self.look(&target, is_suspected).await {
-                // Who comes back to it counts from the beginning.
-                Gate::Hold => self.health.leave_alone(&target),
+                // A request that comes back to it counts from zero.
+                Gate::Hold => self.counts.reset_with_link(&target),
                 Gate::Delay { until } => {
-                    self.health.leave_alone(&target);
-                    return asking.ok_or(EntryVerdict::Postponed { not_before: until });
+                    self.counts.reset_with_link(&target);
+                    return probing.ok_or(EntryVerdict::Postponed { not_before: until });
                 }
                 gate @ (Gate::Open | Gate::Ramp { .. } | Gate::Probe(_)) => {
-                    let is_left_to_others = matches!(gate, Gate::Probe(_)) && self.is_worn(planned, &target);
+                    let is_left =
+                        matches!(gate, Gate::Probe(_)) && self.should_leave_probe_to_others(plan, &target);
                     let is_fallback = index > 0;
                     let route = Route { endpoint, target, is_fallback, probe: None, ramp: None };
-                    if is_fallback || !is_left_to_others {
+                    if is_fallback || !is_left {
                         return Ok(route);
                     }
-                    asking = Some(route);
+                    probing = Some(route);
                 }
             }
         }
-        asking.ok_or(EntryVerdict::Held)
+        probing.ok_or(EntryVerdict::Held)
     }
 
-    /// Whether a delivery has asked an endpoint that is down often enough. It would do so with each of its attempts, for its
-    /// waits are longer than the holds, and be given up though there is another way.
-    fn is_worn(&self, planned: &Planned, target: &Target) -> bool {
-        let links = &self.ports.links;
-        let is_down = |target| links.condition(target).is_some_and(|it| it.phase == Phase::Retry);
-        u32::from(planned.attempts_before) >= links.settings().problem_failures
+    /// Whether a delivery has probed an endpoint that is down often enough. It would do so with each of its
+    /// attempts, for its waits are longer than the holds, and be given up though there is another way.
+    fn should_leave_probe_to_others(&self, plan: &RequestPlan, target: &Target) -> bool {
+        let is_down = |target| self.links.condition(target).is_some_and(|it| it.phase == Phase::Retry);
+        u32::from(plan.kind.attempts_before) >= self.links.settings().problem_failures
             && (is_down(target) || is_down(&Target::Link(target.link().clone())))
     }
 
-    /// Whether a request may be sent its way at this moment, for which it may have waited; if not, the verdict over its
-    /// events.
-    pub(crate) async fn admit(&self, planned: &Planned, route: &mut Route<'_>) -> Result<(), EntryVerdict> {
-        let is_suspected = planned.has_waited || self.health.is_failing(&route.target);
+    /// Whether a request may be sent its way at this moment, for which it may have waited; if not, the
+    /// verdict over its events.
+    pub(crate) async fn admit(&self, plan: &RequestPlan, route: &mut Route<'_>) -> Result<(), EntryVerdict> {
+        let is_suspected = plan.has_waited || self.counts.is_failing(&route.target);
         let mut gate = self.look(&route.target, is_suspected).await;
         if let Gate::Probe(_) = gate {
             match self.claim(&route.target).await {
@@ -113,8 +130,7 @@ impl<P: Ports> Deliver<P> {
                 Claimed::ByAnother => gate = self.look(&route.target, true).await,
                 // One at a time, as far as this worker can tell.
                 Claimed::Unknown => {
-                    let until = self.ports.clock.now() + PROBE_LOOK_AGAIN;
-                    return self.enter_ramp(route, 1, until).await;
+                    return self.enter_ramp(route, 1, self.clock.now() + PROBE_LOOK_AGAIN).await;
                 }
             }
         }
@@ -123,28 +139,28 @@ impl<P: Ports> Deliver<P> {
             Gate::Ramp { at_once, until } => self.enter_ramp(route, at_once, until).await,
             Gate::Delay { until } => Err(EntryVerdict::Postponed { not_before: until }),
             Gate::Probe(_) => {
-                Err(EntryVerdict::Postponed { not_before: self.ports.clock.now() + PROBE_LOOK_AGAIN })
+                Err(EntryVerdict::Postponed { not_before: self.clock.now() + PROBE_LOOK_AGAIN })
             }
             // There may be another way.
-            Gate::Hold if planned.subscription.fallback.is_some() => Err(EntryVerdict::NotStarted),
+            Gate::Hold if plan.subscription.fallback.is_some() => Err(EntryVerdict::NotStarted),
             Gate::Hold => Err(EntryVerdict::Held),
         }
     }
 
     async fn look(&self, target: &Target, is_suspected: bool) -> Gate {
-        let end = self.ports.clock.monotonic() + LOOK_TIME;
-        let gate = self.before(end, self.ports.links.gate(target, is_suspected)).await;
+        let gate =
+            stop_at(&self.clock, self.clock.monotonic() + LOOK_TIME, self.links.gate(target, is_suspected))
+                .await;
         let gate = gate.unwrap_or_else(|| {
             tracing::warn!(link = %target, "links not looked up in time, they count as well");
             Gate::Open
         });
-        stricter(gate, self.health.pauses.gate(target, self.ports.clock.now()))
+        stricter(gate, self.counts.pauses.gate(target, self.clock.now()))
     }
 
     async fn claim(&self, target: &Target) -> Claimed {
-        let by = self.ports.entropy.uuid().to_string();
-        let end = self.ports.clock.monotonic() + LOOK_TIME;
-        match self.before(end, self.ports.links.claim(target, &by)).await {
+        let by = self.entropy.uuid().to_string();
+        match stop_at(&self.clock, self.clock.monotonic() + LOOK_TIME, self.links.claim(target, &by)).await {
             Some(Ok(Some(probed))) => {
                 tracing::info!(link = %target, "asking whether it is well again");
                 Claimed::Probe(Probe { by, probed })
@@ -158,8 +174,8 @@ impl<P: Ports> Deliver<P> {
         }
     }
 
-    /// One of the requests that may be under way at once to a target that is recovering. The others come back at some
-    /// time before its ramp has ended, when more of them may.
+    /// One of the requests that may be under way at once to a target that is recovering. The others come back
+    /// at some time before its ramp has ended, when more of them may.
     async fn enter_ramp(
         &self,
         route: &mut Route<'_>,
@@ -173,12 +189,12 @@ impl<P: Ports> Deliver<P> {
         // Where the link is recovering, all of its subscriptions share what it may get.
         let is_link = matches!(self.look(&link, false).await, Gate::Ramp { .. });
         let recovering = if is_link { link } else { route.target.clone() };
-        route.ramp = self.health.ramps.try_enter(recovering, at_once);
+        route.ramp = self.counts.ramps.try_enter(recovering, at_once);
         if route.ramp.is_some() {
             return Ok(());
         }
-        let now = self.ports.clock.now();
-        let drawn = Jitter::new(self.ports.entropy.fraction());
+        let now = self.clock.now();
+        let drawn = Jitter::new(self.entropy.fraction());
         let wait = drawn.part_of(until.since(now)).max(RAMP_WAIT_MIN);
         Err(EntryVerdict::Postponed { not_before: now + wait })
     }

@@ -1,4 +1,4 @@
-//! How many requests are under way to targets that are recovering.
+//! Requests under way to targets that are recovering.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_are_under_way_and_no_more() {
+    fn a_ramp_admits_its_number_of_requests_and_no_more() {
         let ramps = Ramps::default();
         let target = |host: &str| Target::parse(&format!("https://{host}:443")).unwrap();
         let enter = |host: &str, at_once| ramps.try_enter(target(host), at_once);

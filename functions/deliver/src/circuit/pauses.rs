@@ -1,5 +1,5 @@
-//! Brief pauses that endpoints asked for: kept by this worker alone, because they are over before another
-//! would know.
+//! Brief pauses that endpoints asked for. One worker keeps them for itself, because they are over before
+//! another would know.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use posthaste_core::model::time::Timestamp;
 /// Most targets that are noted. Beyond it, what is over is forgotten, and then all.
 const PAUSES_MAX: usize = 4096;
 
-/// So long after its pause one request at a time is sent to a target, unless one succeeds before.
+/// How long one request at a time is sent to a target after its pause, unless one succeeds before.
 const ONE_AT_A_TIME: Duration = Duration::from_mins(1);
 
 /// The ends of pauses, by target. A target that asked for none takes no room.
@@ -41,7 +41,7 @@ impl Pauses {
         }
     }
 
-    /// What becomes of a delivery to a target.
+    /// Whether a delivery to a target may be sent.
     pub(crate) fn gate(&self, target: &Target, now: Timestamp) -> Gate {
         let mut pauses = self.0.lock();
         match pauses.get(target).copied() {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_after_its_pause_is_forgotten_and_no_room_is_taken_for_ever() {
+    fn a_pause_that_is_over_is_forgotten_and_room_is_bounded() {
         let (pauses, a) = (Pauses::default(), target("a.example"));
         pauses.begin(&a, at(105), at(100));
         assert_eq!(pauses.gate(&a, at(165)), Gate::Open);

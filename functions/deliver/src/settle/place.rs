@@ -9,15 +9,15 @@ use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_ports::Successor;
 
-use crate::settle::retry;
+use super::retry::retry;
 
 /// Most deliveries in one parked object: more than an invocation can hold.
 const PARKED_PER_OBJECT_MAX: usize = 10_000;
 
-/// Where deliveries wait.
+/// A place where deliveries wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Under the minute in which they fall due.
+    /// Under the minute in which they are due.
     Parked,
     /// By subscription, under the minute in which the first of their events expires, until they may be sent.
     Held,
@@ -49,7 +49,7 @@ impl Place {
         }
     }
 
-    /// What takes the place of a delivery that could not be written there: it waits in the queue for as long as that can
+    /// The message for a delivery that could not be written there. It waits in the queue for the longest
     /// delay, a held one not past its end.
     pub(crate) fn instead(self, delivery: &Delivery, now: Timestamp) -> Successor {
         let delay_max = Duration::from_secs(u64::from(SQS_DELAY_SECS_MAX));
@@ -61,11 +61,57 @@ impl Place {
             Wait::Queue { delay_secs } => delay_secs,
             Wait::Parked => SQS_DELAY_SECS_MAX,
         };
-        // A held one is due from when it comes back: its wait is not a slow drain.
+        // A held one is due when it comes back: its wait is not a slow drain.
         let delivery = match self {
             Self::Parked => delivery,
             Self::Held => &Delivery { not_before: delivery.not_before.max(until), ..delivery.clone() },
         };
         retry(delivery, delay_secs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{START, delivery, secs};
+    use posthaste_core::stored::delivery::parse_delivery;
+
+    #[test]
+    fn deliveries_of_one_minute_and_subscription_share_a_key() {
+        let at = |offset| Delivery { not_before: START + secs(offset), ..delivery(1) };
+        let key = |place: Place, delivery: &Delivery| place.key(delivery, "");
+        // The start is 20 seconds into its minute, and what is parked is released when its minute is over.
+        assert_eq!(key(Place::Parked, &at(1)), key(Place::Parked, &at(40)));
+        assert_ne!(key(Place::Parked, &at(1)), key(Place::Parked, &at(41)));
+        assert_eq!(key(Place::Held, &at(0)), key(Place::Held, &at(40)));
+        assert_ne!(key(Place::Held, &at(0)), key(Place::Parked, &at(0)));
+    }
+
+    #[test]
+    fn ids_of_parked_objects_begin_with_their_time() {
+        assert_eq!(Place::Held.id(START, "u".to_owned()), "u");
+        assert!(Place::Parked.id(START, "u".to_owned()).ends_with("u"));
+        assert!(Place::Parked.id(START, "u".to_owned()) < Place::Parked.id(START + secs(60), "u".to_owned()));
+    }
+
+    /// The delay of what waits in the queue instead, and when it is due then.
+    fn check(place: Place, delivery: &Delivery, delay_secs: u16, not_before: Timestamp) {
+        let instead = place.instead(delivery, START);
+        assert_eq!(instead.message.delay_secs, delay_secs);
+        assert_eq!(parse_delivery(&instead.message.body).unwrap().not_before, not_before);
+    }
+
+    #[test]
+    fn what_could_not_be_parked_waits_for_the_longest_delay_and_stays_due_as_it_was() {
+        let parked = Delivery { not_before: START + secs(7200), ..delivery(1) };
+        check(Place::Parked, &parked, 900, START + secs(7200));
+    }
+
+    #[test]
+    fn what_could_not_be_held_waits_no_longer_than_its_end_and_is_due_then() {
+        check(Place::Held, &delivery(1), 900, START + secs(900));
+        let mut short = delivery(2);
+        short.events[1].expires_at = START + secs(30);
+        check(Place::Held, &short, 30, START + secs(30));
     }
 }

@@ -1,0 +1,112 @@
+//! What one worker counts for itself: failures in a row, requests to recovering targets, and brief pauses.
+
+use parking_lot::Mutex;
+use posthaste_core::circuit::{HealthSettings, Sign, Streaks, Target, is_problem};
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::Subscription;
+
+use super::pauses::Pauses;
+use super::ramps::Ramps;
+
+/// The counts of one worker.
+#[derive(Debug, Default)]
+pub(crate) struct WorkerCounts {
+    failures: Mutex<Streaks>,
+    pub(super) ramps: Ramps,
+    pub(super) pauses: Pauses,
+}
+
+impl WorkerCounts {
+    /// Whether the last request to a subscription, or to its link, failed here.
+    pub(super) fn is_failing(&self, target: &Target) -> bool {
+        let failures = self.failures.lock();
+        failures.is_failing(target) || failures.is_failing(&Target::Link(target.link().clone()))
+    }
+
+    /// Whether a delivery's events fail where others of their subscription succeed, at either of its
+    /// endpoints.
+    pub(crate) fn is_problem(
+        &self,
+        delivery: &Delivery,
+        subscription: &Subscription,
+        settings: &HealthSettings,
+    ) -> bool {
+        let failures = self.failures.lock();
+        let mut targets = subscription.endpoints().map(|endpoint| Target::on(endpoint.link(), subscription));
+        targets.any(|target| is_problem(delivery, failures.successes(&target), settings))
+    }
+
+    /// Counts the result of a request, and answers how many failures in a row that makes.
+    pub(super) fn count(&self, target: &Target, sign: Sign, now: Timestamp) -> u32 {
+        let mut failures = self.failures.lock();
+        match sign {
+            Sign::Good => {
+                failures.succeeded(target, now);
+                0
+            }
+            Sign::Bad => failures.failed(target),
+            Sign::Answers | Sign::Unknown => 0,
+        }
+    }
+
+    /// Counts a target from zero: its failures were reported.
+    pub(super) fn reset(&self, target: &Target) {
+        self.failures.lock().end(target);
+    }
+
+    /// Counts a subscription and its link from zero: it is known already that one of them is not well.
+    pub(super) fn reset_with_link(&self, target: &Target) {
+        let mut failures = self.failures.lock();
+        failures.end(target);
+        failures.end(&Target::Link(target.link().clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{START, secs, subscription, target};
+
+    #[test]
+    fn failures_of_a_link_are_failures_of_its_subscriptions() {
+        let (counts, own) = (WorkerCounts::default(), target(&subscription(json!({}))));
+        let link = Target::Link(own.link().clone());
+        assert!(!counts.is_failing(&own));
+        assert_eq!([1, 2].map(|_| counts.count(&link, Sign::Bad, START)), [1, 2]);
+        assert!(counts.is_failing(&own) && counts.is_failing(&link));
+        counts.reset_with_link(&own);
+        assert!(!counts.is_failing(&own));
+    }
+
+    #[test]
+    fn a_success_ends_a_streak_and_what_says_nothing_does_not() {
+        let (counts, own) = (WorkerCounts::default(), target(&subscription(json!({}))));
+        let count = |sign| counts.count(&own, sign, START);
+        assert_eq!([Sign::Bad, Sign::Answers, Sign::Unknown, Sign::Bad].map(count), [1, 0, 0, 2]);
+        assert_eq!([Sign::Good, Sign::Bad].map(count), [0, 1]);
+        counts.reset(&own);
+        assert!(!counts.is_failing(&own));
+    }
+
+    #[test]
+    fn events_that_fail_where_others_succeed_before_and_since_have_a_problem() {
+        use posthaste_core::attempt::decide::Outcome;
+        use posthaste_core::model::delivery::LastAttempt;
+        let (counts, own) = (WorkerCounts::default(), subscription(json!({})));
+        let refused = Outcome::Answered { status: 503, retry_after: None };
+        let delivery = Delivery {
+            attempts: 50,
+            last: LastAttempt::of(refused, START + secs(5)),
+            ..crate::testing::delivery(1)
+        };
+        let is_problem = || counts.is_problem(&delivery, &own, &HealthSettings::default());
+        counts.count(&target(&own), Sign::Bad, START);
+        counts.count(&target(&own), Sign::Good, START + secs(1));
+        assert!(!is_problem());
+        counts.count(&target(&own), Sign::Good, START + secs(9));
+        assert!(is_problem());
+    }
+}

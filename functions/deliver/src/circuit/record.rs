@@ -1,0 +1,229 @@
+//! Recording outcomes: they are counted here, and reported to all workers when that makes a difference.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_core::attempt::decide::Outcome;
+use posthaste_core::circuit::{
+    Asked, Condition, EXCHANGE_FAILED, Failure, LINK_FAILED, Observation, Phase, Sign, Signs, Target, brief,
+    pause, signs,
+};
+use posthaste_core::model::time::Timestamp;
+use posthaste_ports::{Clock, Ports, WebhookClient};
+use posthaste_services::{LinkHealth, stop_at};
+
+use super::counts::WorkerCounts;
+use super::route::{Probe, Route};
+use crate::invocation::Invocation;
+
+/// The longest report to the other workers. The request's events wait for it.
+const REPORT_TIME: Duration = Duration::from_secs(5);
+
+/// Records the outcomes of requests.
+pub(crate) struct Recorder<P: Ports> {
+    links: Arc<LinkHealth<P::Store, P::Clock>>,
+    webhook: Arc<P::Webhook>,
+    clock: P::Clock,
+    counts: Arc<WorkerCounts>,
+}
+
+/// A request that was made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CompletedRequest {
+    pub(crate) began: Timestamp,
+    pub(crate) outcome: Outcome,
+    /// A problem event's failure says nothing about where it goes.
+    pub(crate) is_problem: bool,
+}
+
+impl CompletedRequest {
+    fn is_own_problem(self, target: &Target, sign: Sign) -> bool {
+        self.is_problem && sign == Sign::Bad && matches!(target, Target::Subscription { .. })
+    }
+
+    /// The answer to a probe of a target.
+    fn answers(self, probe: &Probe, target: &Target, sign: Sign) -> Observation {
+        let by = probe.by.clone();
+        match Failure::of(self.outcome) {
+            _ if self.outcome.is_unknown_name() => Observation::ProbeFoundNoName { by },
+            _ if self.is_own_problem(target, sign) => Observation::ProbeGivenUp { by },
+            Some(last) if matches!(sign, Sign::Bad | Sign::Unknown) => Observation::ProbeFailed { by, last },
+            _ => Observation::ProbeSucceeded { by },
+        }
+    }
+}
+
+impl<P: Ports> Recorder<P> {
+    pub(crate) fn new(
+        links: Arc<LinkHealth<P::Store, P::Clock>>,
+        webhook: Arc<P::Webhook>,
+        clock: P::Clock,
+        counts: Arc<WorkerCounts>,
+    ) -> Self {
+        Self { links, webhook, clock, counts }
+    }
+
+    /// Records the outcome of a request. Its probe is used up.
+    pub(crate) async fn record_outcome(
+        &self,
+        invocation: &Invocation,
+        route: &mut Route<'_>,
+        request: CompletedRequest,
+    ) {
+        let Some(signs) = signs(request.outcome) else { return self.give_up_probe(invocation, route).await };
+        let probe = route.probe.take();
+        let link = Target::Link(route.target.link().clone());
+        let asked = self.asked(&route.target, signs, request);
+        let of_both = [(link, signs.link), (route.target.clone(), signs.subscription)];
+        let seen = of_both.into_iter().filter_map(|(target, sign)| {
+            let probe = probe.as_ref().filter(|probe| probe.asks(&target));
+            let seen = match (&asked, probe) {
+                (Some(asked), probe) if target == route.target => {
+                    Observation::Asked(Asked { probe: probe.map(|probe| probe.by.clone()), ..asked.clone() })
+                }
+                (_, Some(probe)) => request.answers(probe, &target, sign),
+                (_, None) => self.count(invocation, &target, sign, request)?,
+            };
+            Some((target, seen))
+        });
+        let seen: Vec<_> = seen.collect();
+        self.report(invocation, &seen).await;
+    }
+
+    /// The pause that the endpoint asked for, if the other workers are to know of it. A brief one stays here.
+    fn asked(&self, target: &Target, signs: Signs, request: CompletedRequest) -> Option<Asked> {
+        let (now, pauses) = (self.clock.now(), &self.counts.pauses);
+        if matches!(signs.subscription, Sign::Good | Sign::Answers) {
+            pauses.succeeded(target, now);
+        }
+        let pause = pause(request.outcome, now)?;
+        if pause.is_brief {
+            tracing::debug!(link = %target, until = %pause.until, "the endpoint asked for a brief pause");
+            pauses.begin(target, pause.until, now);
+            return None;
+        }
+        let last = Failure::of(request.outcome)?;
+        Some(Asked { until: pause.until, last, began: request.began, probe: None })
+    }
+
+    /// Counts the result of a request that was no probe, and answers the observation that is worth reporting.
+    fn count(
+        &self,
+        invocation: &Invocation,
+        target: &Target,
+        sign: Sign,
+        request: CompletedRequest,
+    ) -> Option<Observation> {
+        if request.is_own_problem(target, sign) {
+            return None;
+        }
+        let failures = self.counts.count(target, sign, self.clock.now());
+        let last = Failure::of(request.outcome);
+        invocation.count(target, sign, last, request.began);
+        let is_streak = failures >= self.links.settings().failures_in_a_row;
+        match (sign, last) {
+            (Sign::Good, _) => Some(Observation::Succeeded),
+            (Sign::Bad, Some(last)) if is_streak => {
+                Some(Observation::Failing { failures, last, began: request.began })
+            }
+            _ => None,
+        }
+    }
+
+    /// Lets another request probe: this one was not made, or says nothing.
+    pub(crate) async fn give_up_probe(&self, invocation: &Invocation, route: &mut Route<'_>) {
+        let Some(probe) = route.probe.take() else { return };
+        let link = Target::Link(route.target.link().clone());
+        let asked = [link, route.target.clone()].into_iter().filter(|target| probe.asks(target));
+        let given_up = |target| (target, Observation::ProbeGivenUp { by: probe.by.clone() });
+        let seen: Vec<_> = asked.map(given_up).collect();
+        self.report(invocation, &seen).await;
+    }
+
+    /// Reports the targets all of whose requests failed in this invocation.
+    pub(crate) async fn end_invocation(&self, invocation: &Invocation) {
+        for seen in invocation.all_failed(self.links.settings().failures_of_invocation) {
+            self.report(invocation, &[seen]).await;
+        }
+    }
+
+    /// Reports to the other workers. What could not be reported is reported with the next failure.
+    async fn report(&self, invocation: &Invocation, seen: &[(Target, Observation)]) {
+        if seen.is_empty() {
+            return;
+        }
+        let end = invocation.deadlines.storing().min(self.clock.monotonic() + REPORT_TIME);
+        match stop_at(&self.clock, end, self.links.observe(seen)).await {
+            Some(Ok(changed)) => {
+                let is_failing = |it: &&(Target, Observation)| {
+                    matches!(it.1, Observation::Failing { .. } | Observation::Asked(_))
+                };
+                for (target, _) in seen.iter().filter(is_failing) {
+                    self.counts.reset(target);
+                    invocation.forget_results(target);
+                }
+                changed.iter().for_each(|target| self.changed(target));
+            }
+            Some(Err(error)) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "state of an endpoint not noted");
+                self.pause_here(seen);
+            }
+            None => {
+                tracing::warn!("state of an endpoint not noted in time");
+                self.pause_here(seen);
+            }
+        }
+    }
+
+    /// Keeps a pause that could not be reported here for a moment; the next answer is reported again.
+    fn pause_here(&self, seen: &[(Target, Observation)]) {
+        let now = self.clock.now();
+        for (target, observation) in seen {
+            if let Observation::Asked(asked) = observation {
+                self.counts.pauses.begin(target, brief(asked.until, now), now);
+            }
+        }
+    }
+
+    /// Acts on a change of a target's state.
+    fn changed(&self, target: &Target) {
+        let Some(condition) = self.links.condition(target) else { return };
+        // A probe that was given up has changed nothing else.
+        if condition.phase == Phase::Recovering || condition.until > self.clock.now() {
+            log_state_change(target, &condition);
+        }
+        if let Target::Link(link) = target
+            && condition.next_probe().is_some()
+        {
+            self.webhook.drop_link(link);
+        }
+    }
+}
+
+fn log_state_change(target: &Target, condition: &Condition) {
+    let Condition { phase, hold, until, failures, failing_since, last, .. } = condition;
+    let outcome = last.outcome;
+    match (phase, target) {
+        (Phase::Recovering, _) if condition.forced => tracing::info!(
+            link = %target, %failing_since, failures, ?outcome,
+            "what waits is let through, though nothing has succeeded yet"
+        ),
+        (Phase::Recovering, _) => tracing::info!(
+            link = %target, %failing_since, failures, "endpoint answers again, what waits is let through"
+        ),
+        _ if condition.is_pause() => tracing::info!(
+            link = %target, %until, ?outcome, status = last.status,
+            "the endpoint asked for a pause, its subscription waits"
+        ),
+        (Phase::Glitch | Phase::Retry, Target::Link(_)) => tracing::warn!(
+            id = LINK_FAILED, link = %target, ?phase, hold, %until, failures, ?outcome,
+            "delivery to the link failed, it is left alone"
+        ),
+        (Phase::Glitch | Phase::Retry, Target::Subscription { .. }) => tracing::warn!(
+            id = EXCHANGE_FAILED, link = %target, ?phase, hold, %until, failures, ?outcome,
+            status = last.status,
+            "delivery failed after the link was reached, the subscription is left alone"
+        ),
+    }
+}

@@ -1,0 +1,276 @@
+//! Late answers: a request that was not answered in time goes on in the background for a while. If its
+//! endpoint answers with success after all, that is noted under each event's key, and a later attempt that
+//! finds the note is not made.
+//!
+//! Best effort: nothing that was settled waits for it or is undone by it. Without a listener
+//! ([`Deliver::hear_late_answers`](crate::Deliver::hear_late_answers)) a request ends with its timeout.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{self, FuturesUnordered, StreamExt};
+use metrics::counter;
+use parking_lot::Mutex;
+use posthaste_core::attempt::partial::{Acknowledged, AnswerBody, BatchEvent, acknowledged};
+use posthaste_core::circuit::Target;
+use posthaste_core::model::limits::{LATE_ANSWER_MAX, LATE_ANSWERS_MAX, LATE_ANSWERS_PER_LINK_MAX};
+use posthaste_core::model::topic::Subscription;
+use posthaste_core::stored::layout;
+use posthaste_ports::{Clock, LateAnswer, ObjectStore, PortError, Ports, PutCondition, WebhookResponse};
+use posthaste_services::catch_panic::catch_panic;
+use posthaste_services::stop_at;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::concurrency::{Bound, ConcurrencyLimits, Permit};
+
+/// Notes written at once.
+const NOTES_AT_ONCE: usize = 8;
+
+/// The requests that go on.
+pub(crate) struct LateAnswers<P: Ports> {
+    state: Arc<P::Store>,
+    clock: P::Clock,
+    /// Limits their number, so that a hanging endpoint cannot pile up connections.
+    limits: ConcurrencyLimits,
+    listener: Mutex<Listener>,
+}
+
+#[derive(Debug, Default)]
+struct Listener {
+    sender: Option<UnboundedSender<Waiting>>,
+    is_closed: bool,
+}
+
+/// One request that goes on.
+#[derive(Debug)]
+struct Waiting {
+    answer: LateAnswer,
+    subscription: Arc<Subscription>,
+    events: Vec<LateEvent>,
+    /// When it is given up, by the clock's `monotonic`.
+    until: Duration,
+    /// The right to go on.
+    _permit: Permit,
+}
+
+/// An event of such a request.
+#[derive(Debug)]
+pub(crate) struct LateEvent {
+    pub(crate) key: String,
+    /// Its text, where the answer may name the events that failed.
+    pub(crate) text: Bytes,
+    /// The id of its envelope, where it is a custom event.
+    pub(crate) envelope_id: Option<String>,
+}
+
+/// Stops handing requests to a listener that has ended.
+struct Listening<'a>(&'a Mutex<Listener>);
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        self.0.lock().sender = None;
+    }
+}
+
+impl LateEvent {
+    fn in_batch(&self) -> BatchEvent<'_> {
+        BatchEvent { text: &self.text, envelope_id: self.envelope_id.as_deref() }
+    }
+}
+
+impl<P: Ports> LateAnswers<P> {
+    pub(crate) fn new(state: Arc<P::Store>, clock: P::Clock) -> Self {
+        let per_subscription = Bound::fixed(LATE_ANSWERS_PER_LINK_MAX);
+        let limits = ConcurrencyLimits::new(LATE_ANSWERS_MAX, per_subscription, LATE_ANSWERS_PER_LINK_MAX);
+        Self { state, clock, limits, listener: Mutex::default() }
+    }
+
+    /// Ends the requests that go on, and lets none go on any more.
+    pub(crate) fn close(&self) {
+        *self.listener.lock() = Listener { sender: None, is_closed: true };
+    }
+
+    /// Lets a request go on that was not answered in time, if there is a listener and room.
+    pub(crate) fn let_go_on(
+        &self,
+        answer: LateAnswer,
+        target: &Target,
+        subscription: &Arc<Subscription>,
+        events: impl FnOnce() -> Vec<LateEvent>,
+    ) {
+        let Some(sender) = self.listener.lock().sender.clone() else { return };
+        let Some(permit) = self.limits.try_enter(target) else {
+            tracing::debug!(
+                topic = %subscription.topic, subscription = %subscription.name,
+                "a late answer is not waited for, there are too many"
+            );
+            return;
+        };
+        let until = self.clock.monotonic() + LATE_ANSWER_MAX;
+        let (subscription, events) = (Arc::clone(subscription), events());
+        // A listener that ends in this moment has ended the request.
+        let _ = sender.send(Waiting { answer, subscription, events, until, _permit: permit });
+    }
+
+    /// Waits for late answers until [`close`](Self::close). Dropping it ends the requests.
+    pub(crate) async fn hear(&self) {
+        let mut receiver = self.listen();
+        let _listening = Listening(&self.listener);
+        let mut waiting = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                next = receiver.recv() => match next {
+                    Some(next) => waiting.push(catch_panic(self.hear_one(next))),
+                    None => return,
+                },
+                Some(heard) = waiting.next(), if !waiting.is_empty() => {
+                    if heard.is_err() {
+                        tracing::error!("waiting for a late answer panicked");
+                    }
+                }
+            }
+        }
+    }
+
+    fn listen(&self) -> UnboundedReceiver<Waiting> {
+        let (sender, receiver) = unbounded_channel();
+        let mut listener = self.listener.lock();
+        if !listener.is_closed {
+            listener.sender = Some(sender);
+        }
+        receiver
+    }
+
+    async fn hear_one(&self, waiting: Waiting) {
+        let Waiting { answer, subscription, events, until, _permit } = waiting;
+        let Some(answer) = stop_at(&self.clock, until, answer).await else { return };
+        let arrived = match &answer {
+            Ok(response) if (200..=204).contains(&response.status.as_u16()) => {
+                arrived(&subscription, events, response)
+            }
+            Ok(_) | Err(_) => Vec::new(),
+        };
+        if arrived.is_empty() {
+            tracing::debug!(
+                topic = %subscription.topic, subscription = %subscription.name, "a late answer was no success"
+            );
+            return;
+        }
+        report(&subscription, arrived.len());
+        // Owned, because futures that borrow from a stream's items are not known to be `Send`.
+        let keys: Vec<_> =
+            arrived.iter().map(|key| layout::late(&subscription.topic, &subscription.name, key)).collect();
+        let notes = stream::iter(keys).map(|key| self.note(key)).buffer_unordered(NOTES_AT_ONCE);
+        let failures: Vec<PortError> = notes.filter_map(|noted| ready(noted.err())).collect().await;
+        if let Some(error) = failures.first() {
+            let error = error as &dyn std::error::Error;
+            tracing::warn!(
+                failures = failures.len(),
+                error,
+                "late answers not noted, their events are sent again"
+            );
+        }
+    }
+
+    async fn note(&self, key: String) -> Result<(), PortError> {
+        self.state.put(&key, Bytes::new(), PutCondition::Always).await.map(|_| ())
+    }
+}
+
+fn report(subscription: &Subscription, events: usize) {
+    let labels = [("topic", subscription.topic.to_string()), ("subscription", subscription.name.to_string())];
+    counter!("LateDeliverySuccessCount", &labels).increment(events as u64);
+    tracing::info!(
+        topic = %subscription.topic, subscription = %subscription.name, events, "delivered late"
+    );
+}
+
+/// The keys of the events that an answer of success says have arrived.
+fn arrived(subscription: &Subscription, events: Vec<LateEvent>, response: &WebhookResponse) -> Vec<String> {
+    let acknowledged = if subscription.batching.partial_acknowledgement {
+        let batch: Vec<_> = events.iter().map(LateEvent::in_batch).collect();
+        let body = AnswerBody::new(&response.headers, &response.body, response.body_is_whole);
+        acknowledged(body, &batch)
+    } else {
+        Acknowledged::All
+    };
+    let arrived = events.into_iter().enumerate().filter(|(index, _)| acknowledged.includes(*index));
+    arrived.map(|(_, event)| event.key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_testkit::Operation;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{TestPorts, World, response, subscription, target};
+
+    fn late_answers(world: &World) -> LateAnswers<TestPorts> {
+        LateAnswers::new(Arc::clone(&world.state), world.clock.clone())
+    }
+
+    fn events(count: usize) -> Vec<LateEvent> {
+        let event = |index| LateEvent {
+            key: format!("k-{index}"),
+            text: Bytes::from(format!(r#"{{"id":"{index}"}}"#)),
+            envelope_id: None,
+        };
+        (0..count).map(event).collect()
+    }
+
+    /// The keys of the notes after a request of two events was answered so late.
+    async fn noted(world: &World, more: serde_json::Value, status: u16, body: &'static str) -> Vec<String> {
+        let (late, own) = (late_answers(world), subscription(more));
+        let answer = LateAnswer::new(async move { Ok(response(status, None, body)) });
+        let send = async {
+            while late.listener.lock().sender.is_none() {
+                tokio::task::yield_now().await;
+            }
+            late.let_go_on(answer, &target(&own), &own, || events(2));
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+            late.close();
+        };
+        tokio::join!(late.hear(), send);
+        let page = world.memory.list(layout::LATE, None, 10).await.unwrap();
+        page.objects.into_iter().map(|object| object.key).collect()
+    }
+
+    fn keys(keys: &[&str]) -> Vec<String> {
+        let own = subscription(json!({}));
+        keys.iter().map(|key| layout::late(&own.topic, &own.name, key)).collect()
+    }
+
+    #[tokio::test]
+    async fn a_late_success_is_noted_for_each_event() {
+        assert_eq!(noted(&World::new(), json!({}), 204, "").await, keys(&["k-0", "k-1"]));
+    }
+
+    #[tokio::test]
+    async fn a_late_failure_is_not_noted() {
+        assert_eq!(noted(&World::new(), json!({}), 500, "").await, keys(&[]));
+    }
+
+    #[tokio::test]
+    async fn a_late_report_names_the_events_that_failed() {
+        let batching = json!({ "batching": { "maxEventsPerBatch": 10, "partialAcknowledgement": true } });
+        let body = r#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#;
+        assert_eq!(noted(&World::new(), batching, 200, body).await, keys(&["k-0"]));
+    }
+
+    #[tokio::test]
+    async fn without_a_listener_a_request_ends_with_its_timeout() {
+        let (world, own) = (World::new(), subscription(json!({})));
+        let late = late_answers(&world);
+        let answer = || LateAnswer::new(async { Ok(response(204, None, "")) });
+        late.let_go_on(answer(), &target(&own), &own, || panic!("gathered"));
+        late.close();
+        late.hear().await;
+        late.let_go_on(answer(), &target(&own), &own, || panic!("gathered"));
+        assert_eq!(world.calls.count(Operation::Put), 0);
+    }
+}

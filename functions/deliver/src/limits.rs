@@ -1,0 +1,94 @@
+//! Limits: those that an operator may set, and how long waits on our own account last.
+
+use std::time::Duration;
+
+use http::HeaderValue;
+use posthaste_core::model::origin;
+
+use crate::concurrency::{Bound, ConcurrencyLimits, subscription_max};
+
+/// How long an event waits that could not be tried because of us (its payload object could not be read, no
+/// socket was left), so that an outage of ours is not a busy loop.
+pub(crate) const OUR_FAULT_WAIT: Duration = Duration::from_secs(30);
+
+/// Messages that are settled side by side, so that their successors and deletions can share requests to the
+/// queue.
+pub(crate) const SETTLED_AT_ONCE_MAX: usize = 100;
+
+/// The settings of an operator.
+#[derive(Debug, Clone)]
+pub struct DeliverSettings {
+    /// Most requests open at once, over all endpoints.
+    pub requests_max: usize,
+    /// Requests open at once to one link while few wait for it.
+    pub requests_per_link_start: usize,
+    /// For every so many requests that wait for a link, one more is open at once.
+    pub waiting_per_connection: usize,
+    /// Most requests open at once to one link however many wait, so that a slow one cannot take all. A
+    /// quarter of them is kept for subscriptions that have none open.
+    pub requests_per_link_max: usize,
+    /// Most bytes of stored payloads held at once, over all requests. A request that needs more is made
+    /// alone. Its body takes as much again.
+    pub payload_bytes_max: u32,
+    /// Most stored payloads read at once.
+    pub payload_reads_max: usize,
+    /// The sender's name, for `WebHook-Request-Origin` and `Origin`.
+    pub origin: HeaderValue,
+}
+
+/// The bounds of requests to one link contradict each other.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{start} requests to one link while few wait are more than {max}, the most that are ever open to it")]
+pub struct LinkBoundsError {
+    start: usize,
+    max: usize,
+}
+
+impl DeliverSettings {
+    /// Whether the bounds of requests to one link fit each other.
+    pub fn check_link_bounds(&self) -> Result<(), LinkBoundsError> {
+        let Self { requests_per_link_start: start, requests_per_link_max: max, .. } = *self;
+        if start > max { Err(LinkBoundsError { start, max }) } else { Ok(()) }
+    }
+
+    pub(crate) fn concurrency(&self) -> ConcurrencyLimits {
+        let max = subscription_max(self.requests_per_link_max);
+        let per_subscription = Bound::new(self.requests_per_link_start, self.waiting_per_connection, max);
+        ConcurrencyLimits::new(self.requests_max, per_subscription, self.requests_per_link_max)
+    }
+}
+
+impl Default for DeliverSettings {
+    fn default() -> Self {
+        Self {
+            requests_max: 8192,
+            requests_per_link_start: 10,
+            waiting_per_connection: 20,
+            requests_per_link_max: 64,
+            payload_bytes_max: 256 << 20,
+            payload_reads_max: 64,
+            origin: origin::DEFAULT,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_to_a_link_do_not_start_above_their_most() {
+        let check = |start, max, expected| {
+            let (requests_per_link_start, requests_per_link_max) = (start, max);
+            let settings = DeliverSettings {
+                requests_per_link_start,
+                requests_per_link_max,
+                ..DeliverSettings::default()
+            };
+            assert_eq!(settings.check_link_bounds(), expected);
+        };
+        check(10, 64, Ok(()));
+        check(64, 64, Ok(()));
+        check(65, 64, Err(LinkBoundsError { start: 65, max: 64 }));
+    }
+}

@@ -1,0 +1,258 @@
+//! Rate limiting across workers. The limiter's state is one object per subscription: a worker leases the next
+//! slice of time by conditional put and hands out permits from it. Unlimited subscriptions never touch the
+//! store.
+//!
+//! A request whose permit begins within a second or two waits for it here, holding nothing that others need;
+//! any other goes back to the queue until about then, without an attempt. A request that was admitted to its
+//! link already (its permit was over before, or it is a half of a batch) asks ahead of the others, and waits
+//! some seconds.
+
+mod limiter;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use posthaste_core::attempt::rate::{Grant, Rate, RateState, Token};
+use posthaste_core::attempt::settle::EntryVerdict;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::Subscription;
+use posthaste_core::stored::format::FormatError;
+use posthaste_core::stored::layout;
+use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
+use posthaste_services::{SingleFlight, stop_at};
+
+use crate::limits::OUR_FAULT_WAIT;
+use limiter::{Available, Limiter, Limiters};
+
+/// How often a lease is asked for until a request has its permit. A request that has none by then lost every
+/// one to other workers or other requests, or they came too late to be of use.
+const TRIES_MAX: u32 = 5;
+
+/// How long an admitted request waits until its permit begins: else requests that are not admitted yet could
+/// take every permit and lose it while they wait for their link, and nothing would ever be sent.
+pub(crate) const ADMITTED_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Limits the rate of requests to each subscription that has a limit.
+pub(crate) struct RateLimiter<P: Ports> {
+    state: Arc<P::Store>,
+    clock: P::Clock,
+    limiters: Limiters,
+    /// The leases that are being asked for.
+    leases: SingleFlight<Result<(), Arc<LeaseError>>>,
+}
+
+/// The right to begin a request; without a token, at any time.
+#[derive(Debug)]
+pub(crate) struct RatePermit(Option<Token>);
+
+/// Why no lease could be asked for.
+#[derive(Debug, thiserror::Error)]
+enum LeaseError {
+    #[error("failed to reach the state of the rate")]
+    Store(#[from] PortError),
+    #[error("failed to understand the state of the rate")]
+    State(#[from] FormatError),
+}
+
+impl RatePermit {
+    /// Whether the request may begin now.
+    pub(crate) fn holds(&self, now: Timestamp) -> bool {
+        self.0.is_none_or(|token| token.holds(now))
+    }
+}
+
+impl<P: Ports> RateLimiter<P> {
+    pub(crate) fn new(state: Arc<P::Store>, clock: P::Clock) -> Self {
+        Self { state, clock, limiters: Limiters::default(), leases: SingleFlight::default() }
+    }
+
+    /// Waits for the permit of a request, but not past `last_start`, the last moment at which it could begin,
+    /// and not longer than `patience` until there is any. An `Err` is the verdict over its events where there
+    /// is none.
+    pub(crate) async fn permit(
+        &self,
+        subscription: &Subscription,
+        last_start: Option<Duration>,
+        patience: Duration,
+    ) -> Result<RatePermit, EntryVerdict> {
+        let Some(rate) = subscription.rate else { return Ok(RatePermit(None)) };
+        let end = last_start.ok_or(EntryVerdict::NotStarted)?;
+        let token = self.token(subscription, rate, self.clock.now() + patience);
+        let token = stop_at(&self.clock, end, token).await.unwrap_or(Err(EntryVerdict::NotStarted));
+        token.map(|token| RatePermit(Some(token)))
+    }
+
+    /// Waits for a token, until it begins. Where there is none before `until`, the events wait in the queue
+    /// instead.
+    async fn token(
+        &self,
+        subscription: &Subscription,
+        rate: Rate,
+        until: Timestamp,
+    ) -> Result<Token, EntryVerdict> {
+        let key = layout::rate(&subscription.topic, &subscription.name);
+        loop {
+            let limiter = self.limiters.of(&key);
+            let waiting = limiter.wait();
+            let again = match self.take(&key, rate, &limiter).await {
+                Ok(Ok(token)) => {
+                    drop(waiting);
+                    self.sleep_until(token.from).await;
+                    return Ok(token);
+                }
+                Ok(Err(nothing_before)) => {
+                    let (again, now) = (Rate::asks_again(nothing_before), self.clock.now());
+                    if again <= now || again > until {
+                        let not_before = limiter.state.lock().line_up(rate, nothing_before, now);
+                        return Err(EntryVerdict::Postponed { not_before });
+                    }
+                    again
+                }
+                Err(error) => {
+                    tracing::warn!(
+                        topic = %subscription.topic, subscription = %subscription.name,
+                        error = &*error as &dyn std::error::Error, "the rate is not known, events postponed"
+                    );
+                    return Err(EntryVerdict::Postponed { not_before: self.clock.now() + OUR_FAULT_WAIT });
+                }
+            };
+            drop(waiting);
+            self.sleep_until(again).await;
+        }
+    }
+
+    async fn sleep_until(&self, time: Timestamp) {
+        self.clock.sleep(time.since(self.clock.now())).await;
+    }
+
+    /// A token of the lease that there is, or of a new one; or the time before which there is none. Of the
+    /// requests that wait, one asks the store, and the others take what it brings.
+    async fn take(
+        &self,
+        key: &str,
+        rate: Rate,
+        limiter: &Limiter,
+    ) -> Result<Result<Token, Timestamp>, Arc<LeaseError>> {
+        for _ in 0..TRIES_MAX {
+            let available = limiter.state.lock().available(rate, self.clock.now());
+            match available {
+                Available::Token(token) => return Ok(Ok(token)),
+                Available::NothingBefore(time) => return Ok(Err(time)),
+                Available::Unknown => self.leases.run(key, || self.lease(key, rate, limiter)).await?,
+            }
+        }
+        Ok(Err(self.clock.now()))
+    }
+
+    /// Leases the next slice of time, if no other worker has taken it since the state was read. The limiter's
+    /// state says what came of it.
+    async fn lease(&self, key: &str, rate: Rate, limiter: &Limiter) -> Result<(), Arc<LeaseError>> {
+        // The other requests of the invocation come to wait first, so that one answer serves them all.
+        tokio::task::yield_now().await;
+        let known = limiter.state.lock().take_stored();
+        let stored = match known {
+            Some(stored) => Some(stored),
+            None => self.read(key).await.map_err(Arc::new)?,
+        };
+        let (now, wanted) = (self.clock.now(), limiter.waiting.load(Ordering::Relaxed));
+        let (lease, next) = match rate.take(stored.as_ref().map(|(state, _)| *state), wanted, now) {
+            Grant::NothingBefore(_) => {
+                limiter.state.lock().learn(stored);
+                return Ok(());
+            }
+            Grant::Lease(lease, next) => (lease, next),
+        };
+        if stored.as_ref().is_none_or(|(state, _)| state.is_idle(now)) {
+            limiter.state.lock().clear_line();
+        }
+        let condition = stored.map_or(PutCondition::IfAbsent, |(_, etag)| PutCondition::IfMatch(etag));
+        match self.state.put(key, next.render(), condition).await {
+            Ok(etag) => {
+                limiter.state.lock().leased(lease, (next, etag));
+                Ok(())
+            }
+            Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(()),
+            Err(error) => Err(Arc::new(error.into())),
+        }
+    }
+
+    async fn read(&self, key: &str) -> Result<Option<(RateState, ETag)>, LeaseError> {
+        let Some(object) = self.state.get(key).await? else { return Ok(None) };
+        Ok(Some((RateState::parse(&object.bytes)?, object.etag)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_testkit::{Fault, Operation, Plan};
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{START, TestPorts, World, secs, subscription};
+
+    const LAST_START: Option<Duration> = Some(secs(60));
+
+    fn limiter(world: &World) -> RateLimiter<TestPorts> {
+        RateLimiter::new(Arc::clone(&world.state), world.clock.clone())
+    }
+
+    fn limited() -> Arc<Subscription> {
+        let url = "https://billing.example.com/hooks";
+        subscription(json!({ "endpoint": { "url": url, "maxRequestsPerSecond": 100.0 } }))
+    }
+
+    #[tokio::test]
+    async fn an_unlimited_subscription_never_touches_the_store() {
+        let world = World::new();
+        let permit = limiter(&world).permit(&subscription(json!({})), LAST_START, secs(0)).await.unwrap();
+        assert!(permit.holds(START) && permit.holds(START + secs(100_000)));
+        assert_eq!(world.calls.all().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_permit_holds_for_a_while() {
+        let (world, own) = (World::new(), limited());
+        let permit = limiter(&world).permit(&own, LAST_START, secs(0)).await.unwrap();
+        assert!(permit.holds(START) && !permit.holds(START + secs(600)));
+        assert_eq!((world.calls.count(Operation::Get), world.calls.count(Operation::Put)), (1, 1));
+    }
+
+    #[tokio::test]
+    async fn requests_that_wait_together_share_one_lease() {
+        let (world, own) = (World::new(), limited());
+        let limiter = limiter(&world);
+        let permits = futures_util::future::join_all(
+            (0..3).map(|_| async { limiter.permit(&own, LAST_START, secs(0)).await }),
+        );
+        let advance = async {
+            for _ in 0..200 {
+                tokio::task::yield_now().await;
+                if world.calls.count(Operation::Put) > 0 {
+                    world.clock.advance(Duration::from_millis(100));
+                }
+            }
+        };
+        let (permits, ()) = tokio::join!(permits, advance);
+        assert!(permits.iter().any(Result::is_ok));
+        assert_eq!(world.calls.count(Operation::Put), 1);
+    }
+
+    #[tokio::test]
+    async fn past_its_last_start_a_request_is_not_started() {
+        let (world, own) = (World::new(), limited());
+        world.clock.advance(secs(61));
+        for last_start in [LAST_START, None] {
+            let verdict = limiter(&world).permit(&own, last_start, secs(0)).await.unwrap_err();
+            assert_eq!(verdict, EntryVerdict::NotStarted);
+        }
+        assert_eq!(world.calls.all().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn where_the_rate_is_not_known_events_are_postponed() {
+        let world = World::with(&Plan::nth(0, Fault::Before(ErrorKind::Other)), &Plan::none());
+        let verdict = limiter(&world).permit(&limited(), LAST_START, secs(0)).await.unwrap_err();
+        assert_eq!(verdict, EntryVerdict::Postponed { not_before: START + OUR_FAULT_WAIT });
+    }
+}

@@ -1,0 +1,312 @@
+//! Receiving: each message becomes a job, for itself, or is moved; and events that need no attempt are
+//! judged.
+
+use std::collections::BTreeSet;
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt};
+use parking_lot::Mutex;
+use posthaste_core::attempt::decide::{DeadLetterReason, is_expired};
+use posthaste_core::attempt::settle::EntryVerdict;
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::limits::SQS_DELAY_SECS_MAX;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::{Status, Subscription, Topic};
+use posthaste_core::stored::delivery::parse_delivery;
+use posthaste_core::stored::format::FormatError;
+use posthaste_ports::{Clock, OutgoingMessage, Ports, QueueName, ReceivedMessage, Successor};
+use posthaste_services::catch_panic::catch_panic;
+use posthaste_services::late_answers::answered_late;
+use posthaste_services::{DrainMeter, Registry, RegistryError, stop_at};
+
+use crate::invocation::{Invocation, Job, MessageHandle};
+use crate::settle::replace::{End, Messages};
+
+/// Messages that are read side by side: as many topics are looked up at once.
+const READ_AT_ONCE_MAX: usize = 32;
+
+/// Receives messages.
+pub(crate) struct Receiver<P: Ports> {
+    pub(crate) registry: Arc<Registry<P::Store, P::Clock>>,
+    pub(crate) state: Arc<P::Store>,
+    pub(crate) clock: P::Clock,
+    pub(crate) drain: DrainMeter,
+    pub(crate) messages: Arc<Messages<P>>,
+}
+
+impl<P: Ports> Receiver<P> {
+    /// Reads every message. One that cannot be read, or not yet, is moved at once; its neighbours do not
+    /// notice. Messages are read side by side, so that a cold topic does not delay the others. The order
+    /// stays.
+    pub(crate) async fn receive(&self, invocation: &Invocation, batch: Vec<ReceivedMessage>) -> Vec<Job> {
+        let receive =
+            |(index, message)| async move { Some((index, self.receive_one(invocation, message).await?)) };
+        let jobs =
+            stream::iter(batch.into_iter().enumerate()).map(receive).buffer_unordered(READ_AT_ONCE_MAX);
+        let mut jobs: Vec<_> = jobs.filter_map(ready).collect().await;
+        jobs.sort_unstable_by_key(|(index, _)| *index);
+        jobs.into_iter().map(|(_, job)| job).collect()
+    }
+
+    /// The job of a message, unless it was moved or is handed back.
+    async fn receive_one(&self, invocation: &Invocation, message: ReceivedMessage) -> Option<Job> {
+        let id = message.id.clone();
+        let read = catch_panic(self.read(invocation, message));
+        match stop_at(&self.clock, invocation.deadlines.receiving(), read).await {
+            Some(Ok(job)) => return job,
+            Some(Err(_)) => tracing::error!(message_id = %id.0, "message handed back, reading it panicked"),
+            None => tracing::error!(message_id = %id.0, "message handed back, it was not looked up in time"),
+        }
+        None
+    }
+
+    async fn read(&self, invocation: &Invocation, message: ReceivedMessage) -> Option<Job> {
+        match parse_delivery(&message.body) {
+            Ok(delivery) => self.look_up(invocation, message, delivery).await,
+            Err(error) => {
+                self.move_unreadable(invocation, message, &error).await;
+                None
+            }
+        }
+    }
+
+    /// The job of a delivery, in which events that need no attempt are judged.
+    async fn look_up(
+        &self,
+        invocation: &Invocation,
+        message: ReceivedMessage,
+        delivery: Delivery,
+    ) -> Option<Job> {
+        self.note_wait(message.receive_count, &delivery);
+        let subscription = match self.subscription(&delivery, invocation.deadlines.began).await {
+            Ok(subscription) => subscription,
+            Err(error) => {
+                tracing::error!(
+                    topic = %delivery.topic, error = &error as &dyn std::error::Error,
+                    "delivery handed back: its topic cannot be read"
+                );
+                return None;
+            }
+        };
+        let acknowledged_late = self.acknowledged_late(&delivery).await;
+        let message = MessageHandle { id: message.id, receipt: message.receipt };
+        let verdicts = Mutex::new(vec![None; delivery.events.len()]);
+        let job = Job { message, delivery, subscription, acknowledged_late, verdicts };
+        judge_unsent(&job, self.clock.now());
+        Some(job)
+    }
+
+    /// Notes how long a message had been due. One that was received before was hidden meanwhile, because it
+    /// failed here: that wait was ours, and must not read as a slow drain.
+    fn note_wait(&self, receive_count: u32, delivery: &Delivery) {
+        let waited =
+            if receive_count > 1 { Duration::ZERO } else { self.clock.now().since(delivery.not_before) };
+        self.drain.received(waited, self.clock.monotonic());
+    }
+
+    /// The subscription that receives a message's events; `None` if it or its topic was deleted.
+    ///
+    /// No subscription is found missing, gone or waiting by what was known before the message was published,
+    /// or was released: a subscription made, or made active again, in the seconds between is not in it.
+    ///
+    /// A subscription of another identity is looked up again, past every cache: perhaps this process does not
+    /// know yet that it was created again, or has a record of before there were identities. `began` is when
+    /// the invocation did, by the clock's `monotonic`.
+    async fn subscription(
+        &self,
+        delivery: &Delivery,
+        began: Duration,
+    ) -> Result<Option<Arc<Subscription>>, RegistryError> {
+        let (registry, topic, now) = (&self.registry, &delivery.topic, self.clock.now());
+        let is_surely_for = |subscription: &Arc<Subscription>| delivery.is_surely_for(subscription);
+        let known = live_subscription(registry.topic(topic).await?, delivery, now);
+        if known.as_ref().is_some_and(|it| it.status == Status::Active && is_surely_for(it)) {
+            return Ok(known);
+        }
+        let sent = delivery.published_at.max(delivery.not_before.min(now));
+        let seen = live_subscription(registry.topic_seen_after(topic, sent).await?, delivery, now);
+        if seen.as_ref().is_none_or(is_surely_for) {
+            return Ok(seen);
+        }
+        let found = live_subscription(registry.topic_asked_after(topic, began).await?, delivery, now);
+        Ok(found.filter(|it| delivery.is_for(it)))
+    }
+
+    /// The keys of the events that a late answer acknowledged. Events that cannot be looked up are sent
+    /// again.
+    async fn acknowledged_late(&self, delivery: &Delivery) -> BTreeSet<String> {
+        if !delivery.timed_out {
+            return BTreeSet::new();
+        }
+        let keys = delivery.events.iter().map(|event| event.key.as_str()).collect();
+        let (topic, subscription) = (&delivery.topic, &delivery.subscription);
+        answered_late(&*self.state, topic, subscription, &keys).await.unwrap_or_else(|error| {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(%topic, %subscription, error, "late answers not looked up");
+            BTreeSet::new()
+        })
+    }
+
+    /// Moves a message of a newer version on, to a newer reader, and any other, byte for byte, to where it is
+    /// kept.
+    async fn move_unreadable(&self, invocation: &Invocation, message: ReceivedMessage, error: &FormatError) {
+        let (to, delay_secs) = match error {
+            FormatError::Newer(_) => (QueueName::Deliveries, SQS_DELAY_SECS_MAX),
+            FormatError::Malformed(..) => (QueueName::DeadLetters, 0),
+        };
+        let ReceivedMessage { id, receipt, body, .. } = message;
+        tracing::warn!(
+            message_id = %id.0, %to, error = error as &dyn std::error::Error,
+            "message not readable, moved as it is"
+        );
+        let moved = Successor { to, message: OutgoingMessage { body, group: None, delay_secs } };
+        self.messages.end(invocation, &MessageHandle { id, receipt }, End::ReplacedBy(vec![moved])).await;
+    }
+}
+
+/// A subscription whose time is over is deleted, also while it still is in its topic's record.
+fn live_subscription(
+    topic: Option<Arc<Topic>>,
+    delivery: &Delivery,
+    now: Timestamp,
+) -> Option<Arc<Subscription>> {
+    topic?.subscription(&delivery.subscription).filter(|it| !it.lifetime.is_over(now)).cloned()
+}
+
+/// Judges the events of one message that need no attempt.
+fn judge_unsent(job: &Job, now: Timestamp) {
+    let status = job.status_at(now);
+    for (index, entry) in job.delivery.events.iter().enumerate() {
+        let verdict = if job.acknowledged_late.contains(&entry.key) {
+            // It arrived, whatever has become of it or its subscription since.
+            Some(EntryVerdict::Delivered)
+        } else {
+            unsent_verdict(status, is_expired(entry.expires_at, now))
+        };
+        if let Some(verdict) = verdict {
+            job.judge(index, verdict);
+        }
+    }
+}
+
+/// The verdict over an event that is not sent now, because of the status of its subscription (`None` when
+/// that was deleted) or because it has expired.
+fn unsent_verdict(status: Option<Status>, is_expired: bool) -> Option<EntryVerdict> {
+    let give_up = |reason| Some(EntryVerdict::GiveUp { reason, last: None });
+    match status {
+        None => give_up(DeadLetterReason::SubscriptionDeleted),
+        Some(Status::Disabled) => give_up(DeadLetterReason::EndpointGone),
+        Some(_) if is_expired => give_up(DeadLetterReason::TimeToLiveExceeded),
+        Some(status) => status.waits().then_some(EntryVerdict::Held),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use posthaste_core::stored::delivery::render_delivery;
+    use posthaste_ports::{ObjectStore, PutCondition};
+    use posthaste_testkit::{Operation, Plan};
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{START, TestPorts, World, delivery, job, secs, subscription};
+
+    #[test]
+    fn the_status_of_the_subscription_comes_before_the_end_of_the_event() {
+        let give_up = |reason| Some(EntryVerdict::GiveUp { reason, last: None });
+        let check = |status, is_expired, expected| {
+            assert_eq!(unsent_verdict(status, is_expired), expected, "{status:?}, {is_expired}");
+        };
+        for is_expired in [false, true] {
+            check(None, is_expired, give_up(DeadLetterReason::SubscriptionDeleted));
+            check(Some(Status::Disabled), is_expired, give_up(DeadLetterReason::EndpointGone));
+        }
+        check(Some(Status::Active), false, None);
+        for status in [Status::Pending, Status::Paused, Status::Failed] {
+            check(Some(status), false, Some(EntryVerdict::Held));
+            check(Some(status), true, give_up(DeadLetterReason::TimeToLiveExceeded));
+        }
+        check(Some(Status::Active), true, give_up(DeadLetterReason::TimeToLiveExceeded));
+    }
+
+    #[test]
+    fn events_that_arrived_late_are_delivered_whatever_became_of_their_subscription() {
+        let mut job = Job { subscription: None, ..job(delivery(2), &subscription(json!({}))) };
+        job.acknowledged_late = ["k-1".to_owned()].into();
+        judge_unsent(&job, START);
+        let deleted = EntryVerdict::GiveUp { reason: DeadLetterReason::SubscriptionDeleted, last: None };
+        assert_eq!(job.complete(), Some(vec![deleted, EntryVerdict::Delivered]));
+    }
+
+    #[test]
+    fn expired_events_are_judged_and_the_others_are_sent() {
+        let mut delivery = delivery(2);
+        delivery.events[0].expires_at = START;
+        let job = job(delivery, &subscription(json!({})));
+        judge_unsent(&job, START + secs(1));
+        assert_eq!((job.complete(), job.is_open(0), job.is_open(1)), (None, false, true));
+    }
+
+    /// What is received from messages of these bodies, in a world without topics.
+    async fn received(world: &World, bodies: Vec<Bytes>) -> (Vec<Job>, Vec<posthaste_ports::MessageId>) {
+        let registry = Registry::new(
+            posthaste_testkit::Faulty::new(
+                posthaste_testkit::Recorded::new(world.memory.clone(), "topics", &world.calls),
+                "topics",
+                &Plan::none(),
+            ),
+            world.clock.clone(),
+            Duration::ZERO,
+        );
+        let receiver: Receiver<TestPorts> = Receiver {
+            registry: Arc::new(registry),
+            state: Arc::clone(&world.state),
+            clock: world.clock.clone(),
+            drain: DrainMeter::default(),
+            messages: Arc::new(Messages::new(Arc::clone(&world.queue))),
+        };
+        let mut batch = Vec::new();
+        for body in bodies {
+            batch.push(ReceivedMessage { body, ..world.received().await });
+        }
+        let invocation = world.invocation_of(&batch);
+        let jobs = receiver.receive(&invocation, batch).await;
+        (jobs, invocation.response().failures)
+    }
+
+    #[tokio::test]
+    async fn messages_that_cannot_be_read_are_moved_as_they_are() {
+        let world = World::new();
+        let bodies = [r#"not ours"#, r#"{"v":99}"#].map(|body| Bytes::from_static(body.as_bytes()));
+        let (jobs, failures) = received(&world, bodies.to_vec()).await;
+        assert_eq!((jobs.len(), failures.len()), (0, 0));
+        assert_eq!(world.sent(QueueName::DeadLetters).await, [bodies[0].clone()]);
+        assert_eq!(world.sent(QueueName::Deliveries).await, [bodies[1].clone()]);
+    }
+
+    #[tokio::test]
+    async fn without_its_topic_a_delivery_has_no_subscription_and_order_stays() {
+        let world = World::new();
+        let bodies = [1, 2, 3].map(|events| render_delivery(&delivery(events)));
+        let (jobs, _) = received(&world, bodies.to_vec()).await;
+        assert_eq!(jobs.iter().map(|job| job.delivery.events.len()).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(jobs.iter().all(|job| job.subscription.is_none() && job.complete().is_some()));
+    }
+
+    #[tokio::test]
+    async fn notes_of_late_answers_are_looked_up_only_after_a_timeout() {
+        let world = World::new();
+        let key = posthaste_core::stored::layout::late(&delivery(1).topic, &delivery(1).subscription, "k-0");
+        world.memory.put(&key, Bytes::new(), PutCondition::Always).await.unwrap();
+        let (jobs, _) = received(&world, vec![render_delivery(&delivery(1))]).await;
+        assert!(jobs[0].acknowledged_late.is_empty());
+        let before = world.calls.count(Operation::Get);
+        let timed_out = Delivery { timed_out: true, ..delivery(1) };
+        let (jobs, _) = received(&world, vec![render_delivery(&timed_out)]).await;
+        assert_eq!(jobs[0].complete(), Some(vec![EntryVerdict::Delivered]));
+        assert_eq!(world.calls.count(Operation::Get) - before, 3);
+    }
+}

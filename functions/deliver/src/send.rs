@@ -1,0 +1,372 @@
+//! Sending: an invocation's requests are shared out over the links, so that a long queue for a slow one does
+//! not keep requests to the others from beginning. Each is admitted and loaded here.
+
+mod attempt;
+mod judge;
+mod split;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt};
+use indexmap::IndexMap;
+use posthaste_core::attempt::settle::EntryVerdict;
+use posthaste_core::model::endpoint::Link;
+use posthaste_core::model::topic::Subscription;
+use posthaste_ports::{Clock, Ports};
+use posthaste_services::catch_panic::catch_panic;
+use posthaste_services::timeout_at;
+
+use crate::invocation::{EntryRef, Invocation};
+use crate::payloads::{LoadedPayload, PayloadReader};
+use crate::plan::RequestPlan;
+pub(crate) use attempt::Attempts;
+pub(crate) use split::Parts;
+
+/// Most requests of one invocation that are under way or wait for their link, over all links. Each takes some
+/// kilobytes besides its events.
+const REQUESTS_PER_INVOCATION_MAX: usize = 1000;
+
+/// Sends the requests of invocations.
+pub(crate) struct Sender<P: Ports> {
+    pub(crate) payloads: Arc<PayloadReader<P>>,
+    pub(crate) parts: Parts<P>,
+    pub(crate) clock: P::Clock,
+    pub(crate) requests_per_link_start: usize,
+}
+
+/// An attempt, made or not.
+#[derive(Debug)]
+pub(crate) struct Attempted {
+    pub(crate) subscription: Arc<Subscription>,
+    pub(crate) verdicts: Vec<(EntryRef, EntryVerdict)>,
+    /// The endpoint is gone for good, and the subscription is to be disabled for it.
+    pub(crate) is_to_be_disabled: bool,
+}
+
+/// Takes attempts as they end.
+pub(crate) trait Settle: Sync {
+    /// Settles the messages that are complete with this attempt.
+    fn attempted(&self, invocation: &Invocation, attempted: Attempted) -> impl Future<Output = ()> + Send;
+}
+
+impl<P: Ports> Sender<P> {
+    /// Makes all planned requests, and hands each attempt to `settle` as soon as it has ended. The requests
+    /// to one link begin in their order, and as many of them are under way, or wait for the link, as is its
+    /// share.
+    pub(crate) async fn send_all(
+        &self,
+        invocation: &Invocation,
+        requests: Vec<RequestPlan>,
+        settle: &impl Settle,
+    ) {
+        let links = by_link(requests);
+        let share = share(links.len(), self.requests_per_link_start);
+        let send = |request| self.send(invocation, request, settle);
+        let link = |requests| stream::iter(requests).for_each_concurrent(share, send);
+        stream::iter(links).for_each_concurrent(None, link).await;
+    }
+
+    /// Makes a planned request, or several where a batch is split. A panic costs the messages of this
+    /// request, which are handed back, and not their neighbours.
+    async fn send(&self, invocation: &Invocation, plan: RequestPlan, settle: &impl Settle) {
+        match catch_panic(self.attempt(invocation, &plan)).await {
+            Ok(Ok(attempted)) => settle.attempted(invocation, attempted).await,
+            Ok(Err(verdict)) => {
+                let verdicts = plan.entries.iter().map(|at| (*at, verdict)).collect();
+                let subscription = plan.subscription;
+                let attempted = Attempted { subscription, verdicts, is_to_be_disabled: false };
+                settle.attempted(invocation, attempted).await;
+            }
+            Err(_) => tracing::error!(
+                topic = %plan.subscription.topic, subscription = %plan.subscription.name,
+                "an attempt panicked, its messages are handed back"
+            ),
+        }
+    }
+
+    /// Waits until the request is admitted, loads it and sends it. An `Err` is the verdict over its events
+    /// where it may not begin.
+    async fn attempt(&self, invocation: &Invocation, plan: &RequestPlan) -> Result<Attempted, EntryVerdict> {
+        let subscription = &*plan.subscription;
+        let route = self.parts.router.route(plan).await?;
+        let last_start = invocation.deadlines.last_start(subscription.timeout);
+        let rate = self.parts.rates.permit(subscription, last_start, Duration::ZERO).await?;
+        let last_start = last_start.filter(|last_start| *last_start >= self.clock.monotonic());
+        let last_start = last_start.ok_or(EntryVerdict::NotStarted)?;
+        let admitted = timeout_at(&self.clock, last_start, self.parts.limits.enter(&route.target)).await;
+        let admitted = admitted.flatten().ok_or(EntryVerdict::NotStarted)?;
+        let payloads: Vec<_> = plan.entries.iter().map(|at| &invocation.entry(*at).payload).collect();
+        let payloads = self.payloads.read(&payloads, last_start).await;
+        let (mut loaded, mut verdicts) = (Vec::with_capacity(plan.entries.len()), Vec::new());
+        for (at, text) in plan.entries.iter().zip(payloads.texts) {
+            match text {
+                Ok(text) => loaded.push(LoadedPayload { at: *at, text }),
+                Err(verdict) => verdicts.push((*at, verdict)),
+            }
+        }
+        let (verdicts, is_gone) = self.parts.send(invocation, plan, (route, rate), loaded, verdicts).await;
+        drop((admitted, payloads.held));
+        let is_to_be_disabled = is_gone && subscription.retry.disable_on_gone;
+        Ok(Attempted { subscription: Arc::clone(&plan.subscription), verdicts, is_to_be_disabled })
+    }
+}
+
+/// An equal share, but no less than the link's limit at the start: then none of its slots stays free.
+fn share(links: usize, start: usize) -> usize {
+    (REQUESTS_PER_INVOCATION_MAX / links.max(1)).max(start).max(1)
+}
+
+/// The requests to each link, in their order. The link of the first request comes first.
+fn by_link(requests: Vec<RequestPlan>) -> Vec<Vec<RequestPlan>> {
+    let mut links: IndexMap<Link, Vec<RequestPlan>> = IndexMap::new();
+    for request in requests {
+        links.entry(request.subscription.endpoint.link()).or_default().push(request);
+    }
+    links.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+    use posthaste_core::attempt::decide::DeadLetterReason;
+    use posthaste_core::attempt::outcome::SendFailure;
+    use posthaste_core::model::delivery::Delivery;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::circuit::counts::WorkerCounts;
+    use crate::circuit::record::Recorder;
+    use crate::circuit::route::Router;
+    use crate::invocation::Job;
+    use crate::late_answers::LateAnswers;
+    use crate::limits::DeliverSettings;
+    use crate::plan::plan;
+    use crate::rate_limit::RateLimiter;
+    use crate::testing::{
+        Answer, START, TestPorts, World, delivery, event, job, secs, subscription, subscription_named,
+    };
+    use posthaste_core::attempt::retry::Jitter;
+
+    #[test]
+    fn links_share_equally_and_each_fills_its_limit() {
+        assert_eq!(share(0, 10), 1000);
+        assert_eq!(share(1, 10), 1000);
+        assert_eq!(share(3, 10), 333);
+        assert_eq!(share(500, 10), 10);
+        assert_eq!(share(5000, 0), 1);
+    }
+
+    #[test]
+    fn requests_keep_their_order_by_link() {
+        let at = |name, url: &str| subscription_named(name, json!({ "endpoint": { "url": url } }));
+        let (a, b) = (at("a", "https://a.example.com/1"), at("b", "https://b.example.com/"));
+        let c = at("c", "https://a.example.com/2");
+        let of = |subscription: &Arc<Subscription>| {
+            job(Delivery { subscription: subscription.name.clone(), ..delivery(1) }, subscription)
+        };
+        let jobs = [of(&a), of(&b), of(&c)];
+        let links = by_link(plan(&jobs, |_, _| false, || Jitter::new(0.0)));
+        let names = |link: &Vec<RequestPlan>| {
+            link.iter().map(|request| request.subscription.name.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(links.iter().map(names).collect::<Vec<_>>(), [vec!["a", "c"], vec!["b"]]);
+    }
+
+    /// Keeps the attempts that ended.
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<Attempted>>);
+
+    impl Settle for Kept {
+        async fn attempted(&self, _: &Invocation, attempted: Attempted) {
+            self.0.lock().push(attempted);
+        }
+    }
+
+    fn sender(world: &World) -> Sender<TestPorts> {
+        let (links, counts, clock) = (world.links(), Arc::<WorkerCounts>::default(), world.clock.clone());
+        let settings = DeliverSettings::default();
+        let (limits, webhook) = (Arc::new(settings.concurrency()), Arc::new(world.endpoint.clone()));
+        let rates = RateLimiter::new(Arc::clone(&world.state), clock.clone());
+        let entropy = world.entropy.clone();
+        let router = Router::new(Arc::clone(&links), clock.clone(), entropy, Arc::clone(&counts));
+        let recorder = Recorder::new(links, Arc::clone(&webhook), clock.clone(), counts);
+        let late_answers = Arc::new(LateAnswers::new(Arc::clone(&world.state), clock.clone()));
+        let attempts =
+            Attempts { webhook, clock: clock.clone(), origin: settings.origin.clone(), late_answers };
+        Sender {
+            payloads: Arc::new(PayloadReader::new(Arc::clone(&world.state), clock.clone(), &settings)),
+            parts: Parts {
+                clock: clock.clone(),
+                limits,
+                rates,
+                router,
+                attempts,
+                recorder: Arc::new(recorder),
+            },
+            clock,
+            requests_per_link_start: 8,
+        }
+    }
+
+    /// Sends these jobs, and answers the attempts.
+    async fn sent(world: &World, jobs: Vec<Job>) -> Vec<Attempted> {
+        let (invocation, kept) = (world.invocation(jobs), Kept::default());
+        let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+        sender(world).send_all(&invocation, requests, &kept).await;
+        kept.0.into_inner()
+    }
+
+    /// The verdicts over the events of one message, in their order.
+    async fn verdicts(world: &World, events: usize, more: Value) -> Vec<EntryVerdict> {
+        let attempted = sent(world, vec![job(delivery(events), &subscription(more))]).await;
+        let mut verdicts: Vec<_> = attempted.into_iter().flat_map(|it| it.verdicts).collect();
+        verdicts.sort_by_key(|(at, _)| at.entry);
+        verdicts.into_iter().map(|(_, verdict)| verdict).collect()
+    }
+
+    fn batching(events_max: usize) -> Value {
+        json!({ "batching": { "maxEventsPerBatch": events_max } })
+    }
+
+    fn is_refused(verdict: &EntryVerdict) -> bool {
+        let refused = DeadLetterReason::UndeliverableDueToClientError;
+        matches!(verdict, EntryVerdict::GiveUp { reason, last: Some(_) } if *reason == refused)
+    }
+
+    #[tokio::test]
+    async fn a_batch_arrives_in_one_request() {
+        let world = World::new();
+        assert_eq!(verdicts(&world, 3, batching(10)).await, [EntryVerdict::Delivered; 3]);
+        assert_eq!(world.endpoint.bodies(), [format!("[{},{},{}]", event(0), event(1), event(2))]);
+    }
+
+    #[tokio::test]
+    async fn a_refused_batch_is_split_until_the_bad_event_is_alone() {
+        let world = World::new();
+        // All four; the first half, and its first event.
+        world.endpoint.answer([400, 400, 400].map(Answer::Status));
+        let verdicts = verdicts(&world, 4, batching(10)).await;
+        assert!(is_refused(&verdicts[0]), "{verdicts:?}");
+        assert_eq!(verdicts[1..], [EntryVerdict::Delivered; 3]);
+        assert_eq!(world.endpoint.bodies().len(), 5);
+    }
+
+    #[tokio::test]
+    async fn an_endpoint_that_refuses_every_event_alike_is_not_asked_for_each() {
+        let world = World::new();
+        world.endpoint.answer((0..100).map(|_| Answer::Status(400)));
+        let verdicts = verdicts(&world, 64, batching(100)).await;
+        assert!(verdicts.len() == 64 && verdicts.iter().all(is_refused));
+        assert!(world.endpoint.bodies().len() < 25, "{}", world.endpoint.bodies().len());
+    }
+
+    #[tokio::test]
+    async fn an_endpoint_that_is_gone_is_not_asked_for_the_other_half() {
+        let world = World::new();
+        world.endpoint.answer([400, 410].map(Answer::Status));
+        let jobs = vec![job(delivery(4), &subscription(batching(10)))];
+        let attempted = sent(&world, jobs).await;
+        assert_eq!((attempted.len(), world.endpoint.bodies().len()), (1, 2));
+        let gone = |verdict: &EntryVerdict| {
+            matches!(verdict, EntryVerdict::GiveUp { reason: DeadLetterReason::EndpointGone, .. })
+        };
+        assert!(attempted[0].verdicts.iter().all(|(_, verdict)| gone(verdict)));
+        assert_eq!(attempted[0].verdicts.len(), 4);
+        assert_eq!(attempted[0].is_to_be_disabled, attempted[0].subscription.retry.disable_on_gone);
+    }
+
+    #[tokio::test]
+    async fn an_expired_event_is_left_out_of_its_request() {
+        let world = World::new();
+        let mut delivery = delivery(2);
+        delivery.events[0].expires_at = START;
+        let attempted = sent(&world, vec![job(delivery, &subscription(batching(10)))]).await;
+        let reason = DeadLetterReason::TimeToLiveExceeded;
+        let expired = EntryVerdict::GiveUp { reason, last: None };
+        let verdicts: Vec<_> = attempted[0].verdicts.iter().map(|(_, verdict)| *verdict).collect();
+        assert_eq!(verdicts, [expired, EntryVerdict::Delivered]);
+        assert_eq!(world.endpoint.bodies(), [format!("[{}]", event(1))]);
+    }
+
+    #[tokio::test]
+    async fn a_pause_is_kept_and_what_comes_next_waits_for_its_end() {
+        let world = World::new();
+        world.endpoint.answer([Answer::RetryAfter(503, "30")]);
+        let sender = sender(&world);
+        let own = subscription(json!({}));
+        let invocation = world.invocation(vec![job(delivery(1), &own), job(delivery(1), &own)]);
+        let mut requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+        let (second, kept) = (requests.pop(), Kept::default());
+        sender.send_all(&invocation, requests, &kept).await;
+        sender.send_all(&invocation, second.into_iter().collect(), &kept).await;
+        let verdicts: Vec<_> = kept.0.into_inner().into_iter().map(|it| it.verdicts[0].1).collect();
+        assert!(matches!(verdicts[0], EntryVerdict::Retry { .. }), "{verdicts:?}");
+        assert_eq!(verdicts[1], EntryVerdict::Postponed { not_before: START + secs(30) });
+        assert_eq!(world.endpoint.bodies().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_streak_of_failed_connections_drops_the_link() {
+        let world = World::new();
+        world.endpoint.answer((0..40).map(|_| Answer::Failure(SendFailure::Socket)));
+        let attempted = sent(&world, vec![job(delivery(20), &subscription(json!({})))]).await;
+        assert_eq!(attempted.iter().map(|it| it.verdicts.len()).sum::<usize>(), 20);
+        assert!(world.endpoint.links_dropped() > 0);
+        assert!(world.endpoint.bodies().len() < 20);
+    }
+
+    #[tokio::test]
+    async fn a_report_that_names_an_event_fails_it_alone() {
+        let world = World::new();
+        world.endpoint.answer([Answer::Body(r#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#)]);
+        let batching = json!({ "maxEventsPerBatch": 10, "partialAcknowledgement": true });
+        let verdicts = verdicts(&world, 3, json!({ "batching": batching })).await;
+        assert_eq!([verdicts[0], verdicts[2]], [EntryVerdict::Delivered; 2]);
+        assert!(matches!(verdicts[1], EntryVerdict::Retry { .. }), "{verdicts:?}");
+    }
+
+    #[tokio::test]
+    async fn a_timeout_is_tried_again_whatever_comes_late() {
+        let world = World::new();
+        world.endpoint.answer([Answer::Late(204)]);
+        let verdicts = verdicts(&world, 1, json!({})).await;
+        let EntryVerdict::Retry { last, .. } = verdicts[0] else { panic!("{verdicts:?}") };
+        assert!(last.had_no_answer_in_time());
+    }
+
+    #[tokio::test]
+    async fn an_attempt_that_panics_is_not_settled_and_its_neighbour_is() {
+        let world = World::new();
+        world.endpoint.answer([Answer::Panic]);
+        let attempted = sent(&world, vec![job(delivery(2), &subscription(json!({})))]).await;
+        assert_eq!(attempted.len(), 1);
+        assert_eq!(attempted[0].verdicts[0].1, EntryVerdict::Delivered);
+    }
+
+    #[tokio::test]
+    async fn an_attempt_that_would_end_too_late_is_not_started() {
+        let world = World::new();
+        let (invocation, kept) =
+            (world.invocation(vec![job(delivery(2), &subscription(batching(10)))]), Kept::default());
+        let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+        world.clock.advance(crate::testing::INVOCATION - crate::SETTLING_TIME);
+        sender(&world).send_all(&invocation, requests, &kept).await;
+        let attempted = kept.0.into_inner();
+        assert!(attempted[0].verdicts.iter().all(|(_, verdict)| *verdict == EntryVerdict::NotStarted));
+        assert_eq!((attempted[0].verdicts.len(), world.endpoint.bodies().len()), (2, 0));
+    }
+
+    #[tokio::test]
+    async fn once_limits_are_closed_nothing_is_started() {
+        let world = World::new();
+        let sender = sender(&world);
+        sender.parts.limits.close();
+        let (invocation, kept) =
+            (world.invocation(vec![job(delivery(1), &subscription(json!({})))]), Kept::default());
+        let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+        sender.send_all(&invocation, requests, &kept).await;
+        assert_eq!(kept.0.into_inner()[0].verdicts[0].1, EntryVerdict::NotStarted);
+        assert_eq!(world.endpoint.urls().len(), 0);
+    }
+}

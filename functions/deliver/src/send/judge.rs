@@ -1,0 +1,167 @@
+//! Judging: the outcome of a request becomes a verdict over each of its events.
+
+use std::time::Duration;
+
+use posthaste_core::attempt::decide::{AttemptState, DeadLetterReason, Outcome, decide};
+use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::attempt::partial::Acknowledged;
+use posthaste_core::attempt::settle::EntryVerdict;
+use posthaste_core::model::time::Timestamp;
+
+use crate::limits::OUR_FAULT_WAIT;
+use crate::plan::RequestPlan;
+
+/// The verdict over an event that cannot be rendered for its subscription: no retry can help, and no attempt
+/// was made.
+pub(super) const UNRENDERABLE: EntryVerdict =
+    EntryVerdict::GiveUp { reason: DeadLetterReason::UndeliverableDueToClientError, last: None };
+
+/// The outcome of a request: one, or, where the receiver of a batch may say so, one for each event in it.
+#[derive(Debug)]
+pub(super) struct RequestOutcome {
+    pub(super) began: Timestamp,
+    /// The same by the clock's `monotonic`.
+    pub(super) started: Duration,
+    /// The outcome of the request as a whole.
+    pub(super) outcome: Outcome,
+    pub(super) acknowledged: Acknowledged,
+}
+
+/// Judges the events of an attempt that ended `now`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Judge<'a> {
+    pub(super) plan: &'a RequestPlan,
+    pub(super) is_fallback: bool,
+    pub(super) now: Timestamp,
+}
+
+impl RequestOutcome {
+    /// The outcome of the event at this index of the request.
+    pub(super) fn of(&self, index: usize) -> Outcome {
+        match self.outcome {
+            Outcome::Answered { status, .. } if !self.acknowledged.includes(index) => {
+                Outcome::Unacknowledged { status }
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// The number of the request's events that failed, and their outcome.
+    pub(super) fn failures(&self, events: usize) -> Option<(usize, Outcome)> {
+        let mut failed = (0..events).map(|index| self.of(index)).filter(|outcome| !outcome.is_success());
+        let first = failed.next()?;
+        Some((1 + failed.count(), first))
+    }
+}
+
+impl Judge<'_> {
+    /// The verdict over an event with this outcome.
+    pub(super) fn verdict(self, outcome: Outcome, expires_at: Timestamp) -> EntryVerdict {
+        let Self { plan, is_fallback, now } = self;
+        if outcome == Outcome::Failed(SendFailure::Exhausted) {
+            return EntryVerdict::Postponed { not_before: now + OUR_FAULT_WAIT };
+        }
+        let state = AttemptState {
+            attempt: plan.kind.attempts_before.saturating_add(1),
+            expires_at,
+            name_was_unknown: plan.kind.name_was_unknown,
+            is_fallback,
+        };
+        let verdict = decide(&state, outcome, &plan.subscription.retry, plan.jitter, now);
+        EntryVerdict::after(verdict, outcome, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_core::attempt::partial::acknowledged;
+    use posthaste_core::attempt::partial::{AnswerBody, BatchEvent};
+    use posthaste_core::model::delivery::LastAttempt;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{START, delivery, job, request_plan, secs, subscription};
+
+    const fn answered(status: u16) -> Outcome {
+        Outcome::Answered { status, retry_after: None }
+    }
+
+    fn request(outcome: Outcome, acknowledged: Acknowledged) -> RequestOutcome {
+        RequestOutcome { began: START, started: Duration::ZERO, outcome, acknowledged }
+    }
+
+    /// The verdict over an event that expires in an hour.
+    fn check(plan: &RequestPlan, outcome: Outcome, expected: EntryVerdict) {
+        let judge = Judge { plan, is_fallback: false, now: START };
+        assert_eq!(judge.verdict(outcome, START + secs(3600)), expected, "{outcome:?}");
+    }
+
+    fn give_up(reason: DeadLetterReason, outcome: Outcome) -> EntryVerdict {
+        EntryVerdict::GiveUp { reason, last: LastAttempt::of(outcome, START) }
+    }
+
+    #[test]
+    fn an_outcome_becomes_a_verdict() {
+        let retry = json!({ "schedule": ["PT1M", "PT5M"], "maxDeliveryAttempts": 3 });
+        let plan = request_plan(&job(delivery(1), &subscription(json!({ "retryPolicy": retry }))));
+        check(&plan, answered(204), EntryVerdict::Delivered);
+        let last = LastAttempt::of(answered(500), START).unwrap();
+        check(&plan, answered(500), EntryVerdict::Retry { not_before: START + secs(60), last });
+        let refused = DeadLetterReason::UndeliverableDueToClientError;
+        check(&plan, answered(400), give_up(refused, answered(400)));
+    }
+
+    #[test]
+    fn the_last_attempt_is_the_last() {
+        let retry = json!({ "schedule": ["PT1M"], "maxDeliveryAttempts": 3 });
+        let mut plan = request_plan(&job(delivery(1), &subscription(json!({ "retryPolicy": retry }))));
+        plan.kind.attempts_before = 2;
+        let reason = DeadLetterReason::MaxDeliveryAttemptsExceeded;
+        check(&plan, answered(500), give_up(reason, answered(500)));
+    }
+
+    #[test]
+    fn where_no_socket_was_left_no_attempt_is_counted() {
+        let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
+        let outcome = Outcome::Failed(SendFailure::Exhausted);
+        check(&plan, outcome, EntryVerdict::Postponed { not_before: START + OUR_FAULT_WAIT });
+    }
+
+    #[test]
+    fn an_expired_event_is_not_tried_again() {
+        let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
+        let judge = Judge { plan: &plan, is_fallback: false, now: START + secs(1) };
+        let expected = EntryVerdict::GiveUp {
+            reason: DeadLetterReason::TimeToLiveExceeded,
+            last: LastAttempt::of(answered(500), START + secs(1)),
+        };
+        assert_eq!(judge.verdict(answered(500), START), expected);
+    }
+
+    #[test]
+    fn the_fallback_may_refuse_what_the_endpoint_still_takes() {
+        let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
+        let judge = Judge { plan: &plan, is_fallback: true, now: START };
+        let verdict = judge.verdict(answered(400), START + secs(36_000));
+        assert!(matches!(verdict, EntryVerdict::Retry { .. }), "{verdict:?}");
+    }
+
+    #[test]
+    fn events_of_a_success_fail_alone_where_the_answer_says_so() {
+        let body = br#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#;
+        let events = [r#"{"id":"0"}"#, r#"{"id":"1"}"#, r#"{"id":"2"}"#];
+        let events = events.map(|text| BatchEvent { text: text.as_bytes(), envelope_id: None });
+        let acknowledged = acknowledged(AnswerBody::new(&http::HeaderMap::new(), body, true), &events);
+        let request = request(answered(200), acknowledged);
+        let failed = Outcome::Unacknowledged { status: 200 };
+        assert_eq!([0, 1, 2].map(|index| request.of(index)), [answered(200), failed, answered(200)]);
+        assert_eq!(request.failures(3), Some((1, failed)));
+    }
+
+    #[test]
+    fn a_failure_is_the_failure_of_all_events() {
+        let failed = request(answered(503), Acknowledged::All);
+        assert_eq!((failed.of(7), failed.failures(4)), (answered(503), Some((4, answered(503)))));
+        assert_eq!(request(answered(202), Acknowledged::All).failures(4), None);
+    }
+}

@@ -1,0 +1,161 @@
+//! Splitting: the events of an attempt are posted in one request, and a batch that is refused for its content
+//! is posted again in halves, down to single events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_core::attempt::batch::{BatchAnswer, Follow, Splitting, events_of_next_request, requests_left};
+use posthaste_core::attempt::decide::{DeadLetterReason, is_expired};
+use posthaste_core::attempt::settle::EntryVerdict;
+use posthaste_core::model::delivery::LastAttempt;
+use posthaste_ports::{Clock, Ports};
+
+use super::attempt::Attempts;
+use super::judge::{Judge, RequestOutcome};
+use crate::circuit::record::{CompletedRequest, Recorder};
+use crate::circuit::route::{Route, Router};
+use crate::concurrency::ConcurrencyLimits;
+use crate::invocation::{EntryRef, Invocation};
+use crate::payloads::LoadedPayload;
+use crate::plan::RequestPlan;
+use crate::rate_limit::{ADMITTED_WAIT_MAX, RateLimiter, RatePermit};
+
+/// Posts the events of an attempt, in as many parts as it takes.
+pub(crate) struct Parts<P: Ports> {
+    pub(crate) clock: P::Clock,
+    pub(crate) limits: Arc<ConcurrencyLimits>,
+    pub(crate) rates: RateLimiter<P>,
+    pub(crate) router: Router<P>,
+    pub(crate) attempts: Attempts<P>,
+    pub(crate) recorder: Arc<Recorder<P>>,
+}
+
+/// An attempt under way.
+struct Progress<'a> {
+    route: Route<'a>,
+    permit: Option<RatePermit>,
+    /// The answer that refused the last batch of which parts are posted.
+    refused: Option<LastAttempt>,
+    verdicts: Vec<(EntryRef, EntryVerdict)>,
+}
+
+impl Progress<'_> {
+    fn judge_all(&mut self, run: &[LoadedPayload], verdict: EntryVerdict) {
+        self.verdicts.extend(run.iter().map(|event| (event.at, verdict)));
+    }
+}
+
+impl<P: Ports> Parts<P> {
+    /// Posts the loaded events of an admitted request. Answers the verdicts over all of its events, and
+    /// whether the endpoint is gone for good.
+    pub(super) async fn send(
+        &self,
+        invocation: &Invocation,
+        plan: &RequestPlan,
+        (route, permit): (Route<'_>, RatePermit),
+        loaded: Vec<LoadedPayload>,
+        verdicts: Vec<(EntryRef, EntryVerdict)>,
+    ) -> (Vec<(EntryRef, EntryVerdict)>, bool) {
+        let mut progress = Progress { route, permit: Some(permit), refused: None, verdicts };
+        let (mut splitting, mut is_gone) = (Splitting::default(), false);
+        let mut waiting = if loaded.is_empty() { vec![] } else { vec![loaded] };
+        while let Some(mut run) = waiting.pop() {
+            let Some(request) = self.post(invocation, plan, &mut progress, &mut run).await else {
+                self.recorder.give_up_probe(invocation, &mut progress.route).await;
+                continue;
+            };
+            let RequestOutcome { began, outcome, .. } = request;
+            let completed = CompletedRequest { began, outcome, is_problem: plan.kind.is_problem };
+            self.recorder.record_outcome(invocation, &mut progress.route, completed).await;
+            let now = self.clock.now();
+            let last_of = |event: &LoadedPayload| invocation.jobs[event.at.job].delivery.last;
+            let was_refused = run.iter().filter_map(last_of).any(LastAttempt::was_refused);
+            let answer = BatchAnswer { outcome, events: run.len(), was_refused };
+            let follow = splitting.follow(answer, &plan.subscription.retry);
+            if follow == Follow::Split {
+                progress.refused = LastAttempt::of(outcome, now);
+                let took = self.clock.monotonic().saturating_sub(request.started);
+                let left = self.time_to_start(invocation, plan);
+                let rest = run.split_off(events_of_next_request(run.len(), requests_left(left, took)));
+                waiting.extend([rest, run]);
+                continue;
+            }
+            let judge = Judge { plan, is_fallback: progress.route.is_fallback, now };
+            let verdict = |event: &LoadedPayload, outcome| {
+                (event.at, judge.verdict(outcome, invocation.entry(event.at).expires_at))
+            };
+            let judged = run.iter().enumerate().map(|(index, event)| verdict(event, request.of(index)));
+            progress.verdicts.extend(judged);
+            // An endpoint that is gone is not asked for the other parts.
+            is_gone = outcome.status() == Some(410) && !progress.route.is_fallback;
+            if is_gone || follow == Follow::JudgeAll {
+                let rest = waiting.drain(..).flatten();
+                progress.verdicts.extend(rest.map(|event| verdict(&event, outcome)));
+            }
+            if follow == Follow::JudgeAll {
+                tracing::info!(
+                    topic = %plan.subscription.topic, subscription = %plan.subscription.name,
+                    status = outcome.status(),
+                    "the endpoint refuses each event of a batch alike, the rest is not sent one by one"
+                );
+            }
+        }
+        (progress.verdicts, is_gone)
+    }
+
+    /// Posts one part as soon as it may begin, without the events that have expired. `None` if it was not
+    /// posted: then its events are judged.
+    async fn post(
+        &self,
+        invocation: &Invocation,
+        plan: &RequestPlan,
+        progress: &mut Progress<'_>,
+        run: &mut Vec<LoadedPayload>,
+    ) -> Option<RequestOutcome> {
+        if let Err(verdict) = self.ready(invocation, plan, progress).await {
+            progress.judge_all(run, verdict);
+            return None;
+        }
+        let now = self.clock.now();
+        let is_over = |event: &mut LoadedPayload| is_expired(invocation.entry(event.at).expires_at, now);
+        let expired: Vec<_> = run.extract_if(.., is_over).collect();
+        let reason = DeadLetterReason::TimeToLiveExceeded;
+        progress.judge_all(&expired, EntryVerdict::GiveUp { reason, last: progress.refused });
+        if run.is_empty() {
+            return None;
+        }
+        match self.attempts.post(invocation, plan, &progress.route, run).await {
+            Ok(request) => Some(request),
+            Err(verdict) => {
+                progress.judge_all(run, verdict);
+                None
+            }
+        }
+    }
+
+    /// Waits until a request may begin. An `Err` is the verdict over its events where it may not.
+    async fn ready(
+        &self,
+        invocation: &Invocation,
+        plan: &RequestPlan,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), EntryVerdict> {
+        if self.limits.is_closed() || self.time_to_start(invocation, plan).is_none() {
+            return Err(EntryVerdict::NotStarted);
+        }
+        // The permit may be over since the request was admitted, and each part of a batch needs one of its
+        // own.
+        if progress.permit.take().is_none_or(|permit| !permit.holds(self.clock.now())) {
+            let last_start = invocation.deadlines.last_start(plan.subscription.timeout);
+            self.rates.permit(&plan.subscription, last_start, ADMITTED_WAIT_MAX).await?;
+        }
+        self.router.admit(plan, &mut progress.route).await?;
+        // Asking other workers whether it may be sent has taken some time.
+        self.time_to_start(invocation, plan).map(|_| ()).ok_or(EntryVerdict::NotStarted)
+    }
+
+    /// How long a request's start may still wait; `None` if it would end too late.
+    fn time_to_start(&self, invocation: &Invocation, plan: &RequestPlan) -> Option<Duration> {
+        invocation.deadlines.last_start(plan.subscription.timeout)?.checked_sub(self.clock.monotonic())
+    }
+}

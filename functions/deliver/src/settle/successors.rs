@@ -1,0 +1,126 @@
+//! Successors: the messages, and the waiting deliveries, that take the place of a settled message.
+
+use posthaste_core::api::notice::{Fate, later};
+use posthaste_core::attempt::settle::{Wait, dead_letter_delay_secs, wait};
+use posthaste_core::model::delivery::{DeadLetter, Delivery};
+use posthaste_core::model::limits::DEAD_LETTER_DELAY_DEFAULT;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::DeadLetterPolicy;
+use posthaste_core::stored::dead_letter_message::render_dead_letter;
+use posthaste_ports::{OutgoingMessage, QueueName, Successor};
+
+use super::place::Place;
+use super::retry::retry;
+
+/// What follows a message.
+#[derive(Debug, Default)]
+pub(crate) struct Successors {
+    /// In a queue.
+    pub(crate) messages: Vec<Successor>,
+    /// In the object store.
+    pub(crate) stored: Vec<(Place, Delivery)>,
+}
+
+impl Successors {
+    /// Adds a delivery that is tried again.
+    pub(crate) fn again(&mut self, mut delivery: Delivery, now: Timestamp) {
+        // What goes back untried is due from now on: its wait was ours, and must not read as a slow drain.
+        delivery.not_before = delivery.not_before.max(now);
+        match wait(delivery.not_before, now) {
+            Wait::Queue { delay_secs } => self.messages.push(retry(&delivery, delay_secs)),
+            Wait::Parked => self.stored.push((Place::Parked, delivery)),
+        }
+    }
+
+    /// Adds deliveries that are held.
+    pub(crate) fn held(&mut self, held: Vec<Delivery>) {
+        self.stored.extend(held.into_iter().map(|delivery| (Place::Held, delivery)));
+    }
+
+    /// Adds a dead letter, which the deadletter function writes.
+    pub(crate) fn dead(&mut self, letter: &DeadLetter, policy: Option<&DeadLetterPolicy>) {
+        let delivery = &letter.delivery;
+        tracing::warn!(
+            topic = %delivery.topic, subscription = %delivery.subscription, reason = ?letter.reason,
+            events = delivery.events.len(), attempts = delivery.attempts,
+            "events on their way to the dead letters"
+        );
+        let delay = policy.map_or(DEAD_LETTER_DELAY_DEFAULT, |policy| policy.delay);
+        self.messages.push(to_deadletter(letter, dead_letter_delay_secs(delay)));
+    }
+
+    /// Asks the deadletter function for the notices about dropped events that could not be sent now.
+    pub(crate) fn notices(&mut self, letter: DeadLetter, now: Timestamp) {
+        if let Some((letter, delay_secs)) = later(letter, Fate::Dropped, now) {
+            self.messages.push(to_deadletter(&letter, delay_secs));
+        }
+    }
+}
+
+fn to_deadletter(letter: &DeadLetter, delay_secs: u16) -> Successor {
+    let (body, group) = (render_dead_letter(letter), Some(letter.delivery.group()));
+    Successor { to: QueueName::DeadLetters, message: OutgoingMessage { body, group, delay_secs } }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use posthaste_core::attempt::decide::DeadLetterReason;
+    use posthaste_core::stored::delivery::parse_delivery;
+
+    use super::*;
+    use crate::testing::{START, delivery, secs};
+
+    fn letter() -> DeadLetter {
+        let reason = DeadLetterReason::TimeToLiveExceeded;
+        DeadLetter { reason, delivery: delivery(1), storage: None, object: None, dropped: false }
+    }
+
+    #[test]
+    fn what_is_due_within_a_quarter_of_an_hour_waits_in_the_queue_and_the_rest_is_parked() {
+        let mut successors = Successors::default();
+        for wait in [0, 900, 901] {
+            successors.again(Delivery { not_before: START + secs(wait), ..delivery(1) }, START);
+        }
+        assert_eq!(successors.messages.iter().map(|it| it.message.delay_secs).collect::<Vec<_>>(), [0, 900]);
+        assert!(matches!(successors.stored.as_slice(), [(Place::Parked, _)]));
+    }
+
+    #[test]
+    fn what_goes_back_untried_is_due_from_now_on() {
+        let mut successors = Successors::default();
+        successors.again(delivery(1), START + secs(5));
+        let [again] = successors.messages.as_slice() else { panic!("expected one message") };
+        assert_eq!(parse_delivery(&again.message.body).unwrap().not_before, START + secs(5));
+    }
+
+    #[test]
+    fn held_deliveries_are_stored() {
+        let mut successors = Successors::default();
+        successors.held(vec![delivery(1), delivery(2)]);
+        assert!(successors.messages.is_empty());
+        assert!(successors.stored.iter().all(|(place, _)| *place == Place::Held));
+    }
+
+    #[test]
+    fn a_dead_letter_waits_for_as_long_as_its_subscription_says() {
+        let delay = |policy: Option<&DeadLetterPolicy>| {
+            let mut successors = Successors::default();
+            successors.dead(&letter(), policy);
+            assert_eq!(successors.messages[0].to, QueueName::DeadLetters);
+            successors.messages[0].message.delay_secs
+        };
+        let policy = |delay| DeadLetterPolicy { enabled: true, on_expiry: true, delay, give_up_after: None };
+        assert_eq!(delay(Some(&policy(Duration::ZERO))), 0);
+        assert_eq!(delay(Some(&policy(secs(7)))), 7);
+        assert_eq!(delay(None), dead_letter_delay_secs(DEAD_LETTER_DELAY_DEFAULT));
+    }
+
+    #[test]
+    fn notices_that_could_not_be_sent_are_asked_for() {
+        let mut successors = Successors::default();
+        successors.notices(letter(), START);
+        assert_eq!(successors.messages[0].to, QueueName::DeadLetters);
+    }
+}

@@ -1,0 +1,265 @@
+//! Waiting deliveries: those that wait longer than the queue can delay, and those that are held, go into the
+//! object store, many in one object.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt};
+use metrics::counter;
+use posthaste_core::attempt::batch::Pack;
+use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::limits::PARKED_OBJECT_BYTES_PREFERRED;
+use posthaste_core::stored::delivery::render_delivery;
+use posthaste_core::stored::parked::render_parked;
+use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
+use posthaste_services::catch_panic::{Panicked, catch_panic};
+use posthaste_services::stop_at;
+
+use super::place::Place;
+use super::replace::{End, Messages};
+use crate::invocation::{Invocation, WaitingMessage};
+use crate::limits::SETTLED_AT_ONCE_MAX;
+
+/// Objects that are written side by side. Each is 4 MiB at most, and all together hold less than the batch
+/// did.
+const PUTS_AT_ONCE_MAX: usize = 16;
+
+const STORING: &str = "park deliveries";
+
+/// Writes the objects with waiting deliveries.
+pub(crate) struct WaitingObjects<P: Ports> {
+    state: Arc<P::Store>,
+    clock: P::Clock,
+    entropy: P::Entropy,
+    messages: Arc<Messages<P>>,
+}
+
+/// The deliveries that share a place: one of them, and the message of each with the index of its owner.
+struct Shared<'a> {
+    place: Place,
+    delivery: &'a Delivery,
+    messages: Vec<(usize, Bytes)>,
+}
+
+impl<P: Ports> WaitingObjects<P> {
+    pub(crate) fn new(
+        state: Arc<P::Store>,
+        clock: P::Clock,
+        entropy: P::Entropy,
+        messages: Arc<Messages<P>>,
+    ) -> Self {
+        Self { state, clock, entropy, messages }
+    }
+
+    /// Stores the deliveries that the invocation gathered, then ends the messages they came from. Deliveries
+    /// of a message one of which could not be written wait in the queue instead; those that were written are
+    /// copies.
+    pub(crate) async fn store(&self, invocation: &Invocation) {
+        let waiting = invocation.take_waiting();
+        let count = waiting.len();
+        if catch_panic(self.store_all(invocation, waiting)).await.is_err() {
+            tracing::error!(messages = count, "messages handed back, parking them panicked");
+        }
+    }
+
+    async fn store_all(&self, invocation: &Invocation, waiting: Vec<WaitingMessage>) {
+        let is_written = self.write_all(invocation, &waiting).await;
+        let messages = waiting.into_iter().zip(is_written);
+        let end = |(message, is_written)| self.end(invocation, message, is_written);
+        stream::iter(messages).for_each_concurrent(SETTLED_AT_ONCE_MAX, end).await;
+    }
+
+    /// Writes the objects side by side, and answers for each message whether all of it was written.
+    async fn write_all(&self, invocation: &Invocation, waiting: &[WaitingMessage]) -> Vec<bool> {
+        let gathered = gather(waiting);
+        let runs = gathered.values().flat_map(|shared| {
+            shared.objects().into_iter().map(|run| self.put_in_time(invocation, shared, run))
+        });
+        let runs: Vec<_> = runs.collect();
+        let mut unwritten = stream::iter(runs).buffer_unordered(PUTS_AT_ONCE_MAX);
+        let mut is_written = vec![true; waiting.len()];
+        while let Some(owners) = unwritten.next().await {
+            for owner in owners {
+                is_written[owner] = false;
+            }
+        }
+        is_written
+    }
+
+    /// Ends a message whose deliveries were stored. Where they were not, the queue keeps them for its longest
+    /// delay, with their attempts; then they are judged again.
+    async fn end(&self, invocation: &Invocation, message: WaitingMessage, is_written: bool) {
+        let WaitingMessage { message, deliveries, mut successors } = message;
+        if !is_written {
+            let now = self.clock.now();
+            successors.extend(deliveries.iter().map(|(place, delivery)| place.instead(delivery, now)));
+        }
+        let ended = self.messages.end(invocation, &message, End::ReplacedBy(successors));
+        if catch_panic(ended).await.is_err() {
+            tracing::error!(message_id = %message.id.0, "message handed back, replacing it panicked");
+        }
+    }
+
+    /// Writes an object, and answers the owners of what was not written in time.
+    async fn put_in_time(
+        &self,
+        invocation: &Invocation,
+        shared: &Shared<'_>,
+        run: &[(usize, Bytes)],
+    ) -> Vec<usize> {
+        let Shared { place, delivery, .. } = shared;
+        let put = catch_panic(self.put(shared, run));
+        let put = stop_at(&self.clock, invocation.deadlines.storing(), put).await;
+        let put = put.unwrap_or_else(|| Ok(Err(PortError::new(STORING, ErrorKind::TimedOut))));
+        let Err(error) = put.unwrap_or_else(|panicked| Err(unwritten(panicked))) else {
+            if *place == Place::Held {
+                report_held(delivery, run.len());
+            }
+            return Vec::new();
+        };
+        tracing::error!(
+            topic = %delivery.topic, subscription = %delivery.subscription,
+            error = &error as &dyn std::error::Error, "deliveries not parked, they wait in the queue"
+        );
+        run.iter().map(|(owner, _)| *owner).collect()
+    }
+
+    async fn put(&self, shared: &Shared<'_>, run: &[(usize, Bytes)]) -> Result<(), PortError> {
+        let id = shared.place.id(self.clock.now(), self.entropy.uuid().to_string());
+        let key = shared.place.key(shared.delivery, &id);
+        let messages: Vec<_> = run.iter().map(|(_, message)| message.clone()).collect();
+        self.state.put(&key, render_parked(&messages), PutCondition::Always).await.map(|_| ())
+    }
+}
+
+fn report_held(delivery: &Delivery, deliveries: usize) {
+    let labels = [("topic", delivery.topic.to_string()), ("subscription", delivery.subscription.to_string())];
+    counter!("HeldDeliveryCount", &labels).increment(deliveries as u64);
+    tracing::debug!(topic = %delivery.topic, subscription = %delivery.subscription, deliveries, "held");
+}
+
+fn unwritten(panicked: Panicked) -> PortError {
+    PortError::caused(STORING, ErrorKind::Other, panicked)
+}
+
+/// Gathers deliveries by the place, the subscription and the minute they share.
+fn gather(waiting: &[WaitingMessage]) -> BTreeMap<String, Shared<'_>> {
+    let mut gathered: BTreeMap<String, Shared<'_>> = BTreeMap::new();
+    for (owner, message) in waiting.iter().enumerate() {
+        for (place, delivery) in &message.deliveries {
+            let shared = gathered.entry(place.key(delivery, ""));
+            let shared = shared.or_insert(Shared { place: *place, delivery, messages: Vec::new() });
+            shared.messages.push((owner, render_delivery(delivery)));
+        }
+    }
+    gathered
+}
+
+impl Shared<'_> {
+    /// Cuts them into objects of a bounded size.
+    fn objects(&self) -> Vec<&[(usize, Bytes)]> {
+        let (items_max, bytes_preferred) = (self.place.per_object_max(), PARKED_OBJECT_BYTES_PREFERRED);
+        let runs = Pack { items_max, bytes_preferred }.cut(self.messages.iter().map(|(_, it)| it.len()));
+        runs.into_iter().map(|run| &self.messages[run]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_core::stored::layout;
+    use posthaste_core::stored::parked::parse_parked;
+    use posthaste_ports::QueueName;
+    use posthaste_testkit::{Fault, Operation, Plan};
+
+    use super::*;
+    use crate::invocation::MessageHandle;
+    use crate::testing::{START, TestPorts, World, delivery, secs};
+
+    fn objects(world: &World) -> WaitingObjects<TestPorts> {
+        let messages = Arc::new(Messages::new(Arc::clone(&world.queue)));
+        WaitingObjects::new(Arc::clone(&world.state), world.clock.clone(), world.entropy.clone(), messages)
+    }
+
+    fn parked(wait: u64) -> (Place, Delivery) {
+        (Place::Parked, Delivery { not_before: START + secs(wait), ..delivery(1) })
+    }
+
+    /// Stores what these messages leave behind. Answers how many messages are reported as failed.
+    async fn stored(world: &World, messages: Vec<Vec<(Place, Delivery)>>) -> usize {
+        let mut batch = Vec::new();
+        for _ in &messages {
+            batch.push(world.received().await);
+        }
+        let invocation = world.invocation_of(&batch);
+        for (received, deliveries) in batch.into_iter().zip(messages) {
+            let message = MessageHandle { id: received.id, receipt: received.receipt };
+            invocation.wait(WaitingMessage { message, deliveries, successors: Vec::new() });
+        }
+        objects(world).store(&invocation).await;
+        invocation.response().failures.len()
+    }
+
+    async fn keys(world: &World, prefix: &str) -> Vec<String> {
+        let page = world.memory.list(prefix, None, 100).await.unwrap();
+        page.objects.into_iter().map(|object| object.key).collect()
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_the_same_minute_shares_an_object() {
+        let world = World::new();
+        assert_eq!(stored(&world, vec![vec![parked(3600)], vec![parked(3601)], vec![parked(7200)]]).await, 0);
+        let keys = keys(&world, layout::PARKED).await;
+        assert_eq!((keys.len(), world.calls.count(Operation::Put)), (2, 2));
+        let object = world.memory.get(&keys[0]).await.unwrap().unwrap();
+        assert_eq!(parse_parked(&object.bytes).unwrap().len(), 2);
+        assert_eq!(world.calls.count(Operation::Replace), 3);
+    }
+
+    #[tokio::test]
+    async fn held_and_parked_deliveries_of_a_message_go_to_their_places() {
+        let world = World::new();
+        assert_eq!(stored(&world, vec![vec![parked(3600), (Place::Held, delivery(1))]]).await, 0);
+        assert_eq!(keys(&world, layout::PARKED).await.len(), 1);
+        assert_eq!(keys(&world, layout::HELD).await.len(), 1);
+        assert_eq!(world.sent(QueueName::Deliveries).await.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_stored_waits_in_the_queue_and_its_neighbours_are_stored() {
+        let broken =
+            Plan::by(|effect| effect.key.starts_with("held/").then_some(Fault::Before(ErrorKind::Other)));
+        let world = World::with(&broken, &Plan::none());
+        assert_eq!(stored(&world, vec![vec![parked(3600)], vec![(Place::Held, delivery(1))]]).await, 0);
+        assert_eq!(keys(&world, layout::PARKED).await.len(), 1);
+        assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_panic_while_storing_costs_no_delivery() {
+        let panics = Plan::by(|effect| {
+            assert!(effect.operation != Operation::Put, "as the test wants it");
+            None
+        });
+        let world = World::with(&panics, &Plan::none());
+        assert_eq!(stored(&world, vec![vec![parked(3600)]]).await, 0);
+        assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_message_that_cannot_be_replaced_is_handed_back() {
+        let world = World::with(&Plan::none(), &Plan::nth(0, Fault::Before(ErrorKind::Other)));
+        assert_eq!(stored(&world, vec![vec![parked(3600)]]).await, 1);
+        assert_eq!(keys(&world, layout::PARKED).await.len(), 1);
+    }
+
+    #[test]
+    fn objects_are_bounded_in_number() {
+        let delivery = delivery(1);
+        let messages = (0..25).map(|owner| (owner, Bytes::from_static(b"{}"))).collect();
+        let shared = Shared { place: Place::Held, delivery: &delivery, messages };
+        let sizes: Vec<_> = shared.objects().iter().map(|run| run.len()).collect();
+        assert!(sizes.iter().all(|size| *size <= Place::Held.per_object_max()));
+        assert_eq!(sizes.iter().sum::<usize>(), 25);
+    }
+}

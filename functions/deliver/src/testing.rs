@@ -1,0 +1,298 @@
+//! What the unit tests of this crate share: the ports in memory, and builders of what an invocation works on.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use parking_lot::Mutex;
+use posthaste_core::api::{SecretText, TierKeys, TopicSettings, compile_subscription};
+use posthaste_core::attempt::retry::Jitter;
+use posthaste_core::circuit::{HealthSettings, Target};
+use posthaste_core::model::delivery::{Delivery, Entry, Marks};
+use posthaste_core::model::endpoint::Link;
+use posthaste_core::model::hops::Hops;
+use posthaste_core::model::identity::Creations;
+use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::payload::Payload;
+use posthaste_core::model::schema::Schema;
+use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::topic::Subscription;
+use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
+use posthaste_ports::{
+    Bundle, LateAnswer, MessageId, QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
+    ReceivedMessage, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
+};
+use posthaste_services::LinkHealth;
+use posthaste_testkit::memory::{MemoryQueue, MemoryStore, message};
+use posthaste_testkit::{Calls, Faulty, ManualClock, Plan, Recorded, SeededEntropy};
+use serde_json::{Value, json};
+
+use crate::deadlines::Deadlines;
+use crate::invocation::{EntryRef, Invocation, Job, MessageHandle};
+use crate::plan::{RequestKind, RequestPlan};
+
+pub(crate) type Store = Faulty<Recorded<MemoryStore>>;
+pub(crate) type Queue = Faulty<Recorded<MemoryQueue>>;
+pub(crate) type TestPorts = Bundle<Queue, Store, MemoryStore, Endpoint, ManualClock, SeededEntropy>;
+
+/// The time at which every test begins.
+pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+/// The time of an invocation.
+pub(crate) const INVOCATION: Duration = Duration::from_mins(2);
+
+pub(crate) const fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// The ports in memory, with a record of their calls.
+pub(crate) struct World {
+    pub(crate) clock: ManualClock,
+    pub(crate) calls: Calls,
+    pub(crate) memory: MemoryStore,
+    pub(crate) state: Arc<Store>,
+    pub(crate) messages: MemoryQueue,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) entropy: SeededEntropy,
+}
+
+/// An endpoint that answers these statuses, one after the other, and then 204. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Endpoint(Arc<Mutex<Script>>);
+
+#[derive(Debug, Default)]
+struct Script {
+    answers: VecDeque<Answer>,
+    requests: Vec<WebhookRequest>,
+    links_dropped: Vec<Link>,
+}
+
+/// One answer of the script.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Status(u16),
+    /// A status with `Retry-After`.
+    RetryAfter(u16, &'static str),
+    /// A 200 with this body.
+    Body(&'static str),
+    /// No answer in time. The request goes on, and this status comes in the end.
+    Late(u16),
+    Failure(posthaste_core::attempt::outcome::SendFailure),
+    Panic,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(&Plan::none(), &Plan::none())
+    }
+
+    /// A world in which calls of the state bucket and of the queue fail by plan.
+    pub(crate) fn with(state: &Plan, queue: &Plan) -> Self {
+        let (calls, memory, messages) = (Calls::default(), MemoryStore::default(), MemoryQueue::default());
+        let state = Faulty::new(Recorded::new(memory.clone(), "state", &calls), "state", state);
+        let queue = Faulty::new(Recorded::new(messages.clone(), "queue", &calls), "queue", queue);
+        Self {
+            clock: ManualClock::new(START),
+            calls,
+            memory,
+            state: Arc::new(state),
+            messages,
+            queue: Arc::new(queue),
+            endpoint: Endpoint::default(),
+            entropy: SeededEntropy::new(7),
+        }
+    }
+
+    /// What is known of links, in the state bucket of this world.
+    pub(crate) fn links(&self) -> Arc<LinkHealth<Store, ManualClock>> {
+        let state =
+            Faulty::new(Recorded::new(self.memory.clone(), "links", &self.calls), "links", &Plan::none());
+        Arc::new(LinkHealth::new(state, self.clock.clone(), HealthSettings::default()))
+    }
+
+    /// An invocation that began now.
+    pub(crate) fn invocation(&self, jobs: Vec<Job>) -> Invocation {
+        let mut invocation = self.invocation_of(&[]);
+        invocation.jobs = jobs;
+        invocation
+    }
+
+    /// An invocation with these messages that began now.
+    pub(crate) fn invocation_of(&self, batch: &[ReceivedMessage]) -> Invocation {
+        use posthaste_ports::Clock;
+        let began = self.clock.monotonic();
+        Invocation::new(Deadlines { began, end: began + INVOCATION }, batch)
+    }
+
+    /// A message that was sent to the delivery queue and received from it.
+    pub(crate) async fn received(&self) -> ReceivedMessage {
+        self.messages.send_batch(vec![message("{}")]).await.unwrap();
+        let request = ReceiveRequest { max: 1, visibility: secs(360), wait: Duration::ZERO };
+        self.messages.receive(request).await.unwrap().pop().expect("a message")
+    }
+
+    /// The bodies of the messages in a queue that are visible within a quarter of an hour.
+    pub(crate) async fn sent(&self, to: QueueName) -> Vec<Bytes> {
+        self.messages.advance(secs(901));
+        let request = ReceiveRequest { max: 10, visibility: secs(360), wait: Duration::ZERO };
+        let received = self.messages.beside(to).receive(request).await.unwrap();
+        received.into_iter().map(|message| message.body).collect()
+    }
+}
+
+impl Endpoint {
+    pub(crate) fn answer(&self, answers: impl IntoIterator<Item = Answer>) {
+        self.0.lock().answers.extend(answers);
+    }
+
+    /// The bodies of the requests that were made.
+    pub(crate) fn bodies(&self) -> Vec<String> {
+        let body = |request: &WebhookRequest| String::from_utf8(request.body.concat()).unwrap();
+        self.0.lock().requests.iter().map(body).collect()
+    }
+
+    /// The URLs of the requests that were made.
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.0.lock().requests.iter().map(|request| request.url.as_str().to_owned()).collect()
+    }
+
+    pub(crate) fn links_dropped(&self) -> usize {
+        self.0.lock().links_dropped.len()
+    }
+}
+
+impl WebhookClient for Endpoint {
+    async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+        let answer = {
+            let mut script = self.0.lock();
+            script.requests.push(request);
+            script.answers.pop_front().unwrap_or(Answer::Status(204))
+        };
+        let mut late = None;
+        let result = match answer {
+            Answer::Status(status) => Ok(response(status, None, "")),
+            Answer::RetryAfter(status, after) => Ok(response(status, Some(after), "")),
+            Answer::Body(body) => Ok(response(200, None, body)),
+            Answer::Failure(failure) => Err(failure),
+            Answer::Panic => panic!("as the test wants it"),
+            Answer::Late(status) => {
+                late = Some(LateAnswer::new(async move { Ok(response(status, None, "")) }));
+                Err(posthaste_core::attempt::outcome::SendFailure::TimedOut)
+            }
+        };
+        WebhookAnswer { result, took: Duration::from_millis(5), late }
+    }
+
+    fn drop_link(&self, link: &Link) {
+        self.0.lock().links_dropped.push(link.clone());
+    }
+}
+
+pub(crate) fn response(
+    status: u16,
+    retry_after: Option<&'static str>,
+    body: &'static str,
+) -> WebhookResponse {
+    let mut headers = HeaderMap::new();
+    if let Some(after) = retry_after {
+        headers.insert(http::header::RETRY_AFTER, HeaderValue::from_static(after));
+    }
+    let (status, body) = (StatusCode::from_u16(status).unwrap(), Bytes::from_static(body.as_bytes()));
+    WebhookResponse { status, headers, body, body_is_whole: true }
+}
+
+/// A record of the topic `orders` with these settings.
+pub(crate) fn topic_record(settings: TopicSettings) -> TopicRecord {
+    TopicRecord {
+        v: RECORD_VERSION,
+        name: TopicName::parse("orders").unwrap(),
+        key1: SecretText::new("k1"),
+        key2: SecretText::new("k2"),
+        tier_keys: TierKeys::default(),
+        created_at: START,
+        updated_at: START,
+        deleted_at: None,
+        creations: Creations::default(),
+        settings,
+    }
+}
+
+/// The subscription `billing` of `orders`, with these settings (an endpoint is added).
+pub(crate) fn subscription(more: Value) -> Arc<Subscription> {
+    subscription_named("billing", more)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
+pub(crate) fn subscription_named(name: &str, more: Value) -> Arc<Subscription> {
+    let mut settings = json!({ "endpoint": { "url": "https://billing.example.com/hooks" } });
+    settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse(name).unwrap());
+    let settings = serde_json::from_value(settings).unwrap();
+    Arc::new(compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap())
+}
+
+pub(crate) fn event(index: usize) -> String {
+    format!(r#"{{"specversion":"1.0","id":"{index}","source":"/shop","type":"paid"}}"#)
+}
+
+/// A delivery of `billing` that was published now. Its events have the keys `k-0`, `k-1` … and expire in a
+/// day.
+pub(crate) fn delivery(events: usize) -> Delivery {
+    let entry = |index: usize| Entry {
+        key: format!("k-{index}"),
+        expires_at: START + Duration::from_hours(24),
+        traceparent: None,
+        marks: Marks::default(),
+        envelope: None,
+        payload: Payload::Inline(Bytes::from(event(index))),
+    };
+    Delivery {
+        topic: TopicName::parse("orders").unwrap(),
+        subscription: SubscriptionName::parse("billing").unwrap(),
+        schema: Schema::CloudEvents,
+        published_at: START,
+        not_before: START,
+        attempts: 0,
+        last: None,
+        timed_out: false,
+        identity: None,
+        hops: Hops::default(),
+        events: (0..events).map(entry).collect(),
+    }
+}
+
+pub(crate) fn handle(id: &str) -> MessageHandle {
+    MessageHandle { id: MessageId(id.to_owned()), receipt: Receipt(id.to_owned()) }
+}
+
+pub(crate) fn job(delivery: Delivery, subscription: &Arc<Subscription>) -> Job {
+    let verdicts = Mutex::new(vec![None; delivery.events.len()]);
+    let (message, subscription) = (handle("m"), Some(Arc::clone(subscription)));
+    Job { message, delivery, subscription, acknowledged_late: BTreeSet::new(), verdicts }
+}
+
+/// A request with all events of the first job.
+pub(crate) fn request_plan(job: &Job) -> RequestPlan {
+    let delivery = &job.delivery;
+    RequestPlan {
+        subscription: Arc::clone(job.subscription.as_ref().expect("a subscription")),
+        kind: RequestKind {
+            schema: delivery.schema,
+            hops: delivery.hops,
+            attempts_before: delivery.attempts,
+            name_was_unknown: false,
+            replayed: false,
+            is_problem: false,
+        },
+        jitter: Jitter::new(0.0),
+        has_waited: delivery.has_waited(),
+        entries: (0..delivery.events.len()).map(|entry| EntryRef { job: 0, entry }).collect(),
+    }
+}
+
+pub(crate) fn target(subscription: &Subscription) -> Target {
+    Target::of(subscription)
+}
