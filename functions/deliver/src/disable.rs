@@ -111,7 +111,7 @@ mod tests {
     use crate::testing::{START, TestPorts, World, subscription};
 
     /// A record of the topic with one subscription of these settings.
-    fn record(name: &str, url: &str, more: Value) -> Object {
+    fn record(name: &str, url: &str, more: &Value) -> Object {
         let mut settings = json!({ "endpoint": { "url": url } });
         settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let mut topic: TopicSettings = serde_json::from_value(json!({})).unwrap();
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn the_subscription_is_disabled_whatever_the_case_of_its_name() {
         for name in ["billing", "Billing"] {
-            let record = disabled(&record(name, URL, json!({})), &subscription(json!({})), START).unwrap();
+            let record = disabled(&record(name, URL, &json!({})), &subscription(json!({})), START).unwrap();
             let settings = record.settings.subscriptions.values().next().unwrap();
             let status = settings.status.as_ref().unwrap();
             assert_eq!((status.state, status.reason.as_deref()), (StatusState::Disabled, Some(REASON)));
@@ -138,10 +138,10 @@ mod tests {
         let check = |object: &Object| {
             assert!(disabled(object, &subscription(json!({})), START).is_none());
         };
-        check(&record("other", URL, json!({})));
-        check(&record("billing", "https://billing.example.com/elsewhere", json!({})));
+        check(&record("other", URL, &json!({})));
+        check(&record("billing", "https://billing.example.com/elsewhere", &json!({})));
         let status = StatusView::new(StatusState::Disabled, None, START);
-        check(&record("billing", URL, json!({ "status": serde_json::to_value(status).unwrap() })));
+        check(&record("billing", URL, &json!({ "status": serde_json::to_value(status).unwrap() })));
         check(&Object { bytes: bytes::Bytes::from_static(b"?"), etag: ETag("1".to_owned()) });
     }
 
@@ -162,7 +162,7 @@ mod tests {
     async fn a_subscription_is_disabled_once() {
         let (world, own) = (World::new(), subscription(json!({})));
         let key = layout::topic(&own.topic);
-        let bytes = record("billing", URL, json!({})).bytes;
+        let bytes = record("billing", URL, &json!({})).bytes;
         world.memory.put(&key, bytes, PutCondition::Always).await.unwrap();
         for _ in 0..2 {
             disabler(&world).disable_subscription(&world.invocation(Vec::new()), &own).await;

@@ -154,7 +154,7 @@ impl<P: Ports> Deliver<P> {
             origin: settings.origin,
             late_answers: Arc::clone(&late_answers),
         };
-        let parts = Parts {
+        let split = Parts {
             clock: clock.clone(),
             limits: Arc::clone(&limits),
             rates,
@@ -172,7 +172,7 @@ impl<P: Ports> Deliver<P> {
             },
             sender: Sender {
                 payloads: Arc::clone(&payloads),
-                parts,
+                parts: split,
                 clock: clock.clone(),
                 requests_per_link_start: settings.requests_per_link_start,
             },
@@ -207,6 +207,6 @@ mod tests {
     fn an_invocation_may_move_between_threads() {
         fn check<T: Send>(_: impl Fn(&'static Deliver<TestPorts>) -> T) {}
         check(|deliver| deliver.handle(Vec::new(), Duration::ZERO));
-        check(|deliver| deliver.hear_late_answers());
+        check(Deliver::hear_late_answers);
     }
 }

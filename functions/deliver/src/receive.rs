@@ -280,7 +280,7 @@ mod tests {
     #[tokio::test]
     async fn messages_that_cannot_be_read_are_moved_as_they_are() {
         let world = World::new();
-        let bodies = [r#"not ours"#, r#"{"v":99}"#].map(|body| Bytes::from_static(body.as_bytes()));
+        let bodies = ["not ours", r#"{"v":99}"#].map(|body| Bytes::from_static(body.as_bytes()));
         let (jobs, failures) = received(&world, bodies.to_vec()).await;
         assert_eq!((jobs.len(), failures.len()), (0, 0));
         assert_eq!(world.sent(QueueName::DeadLetters).await, [bodies[0].clone()]);

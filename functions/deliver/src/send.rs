@@ -350,7 +350,7 @@ mod tests {
         let (invocation, kept) =
             (world.invocation(vec![job(delivery(2), &subscription(batching(10)))]), Kept::default());
         let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
-        world.clock.advance(crate::testing::INVOCATION - crate::SETTLING_TIME);
+        world.clock.advance(crate::testing::INVOCATION.saturating_sub(crate::SETTLING_TIME));
         sender(&world).send_all(&invocation, requests, &kept).await;
         let attempted = kept.0.into_inner();
         assert!(attempted[0].verdicts.iter().all(|(_, verdict)| *verdict == EntryVerdict::NotStarted));

@@ -82,7 +82,7 @@ impl<P: Ports> Settler<P> {
     /// Settles a message whose events all have a verdict.
     async fn settle(&self, invocation: &Invocation, job: &Job, verdicts: &[EntryVerdict]) {
         let now = self.clock.now();
-        if !verdicts.iter().all(|verdict| verdict.is_untried()) {
+        if !verdicts.iter().all(EntryVerdict::is_untried) {
             self.drain.settled(1);
         }
         let policy = job.subscription.as_ref().map(|subscription| &subscription.dead_letter);
@@ -91,14 +91,18 @@ impl<P: Ports> Settler<P> {
             self.note_scheduled(invocation, subscription, &again, &held).await;
         }
         let mut successors = Successors::default();
-        dead.iter().for_each(|letter| successors.dead(letter, policy));
+        for letter in &dead {
+            successors.dead(letter, policy);
+        }
         for letter in dropped {
             if !self.notices.drop_events(invocation, &letter).await {
                 successors.notices(letter, now);
             }
         }
         successors.held(held);
-        again.into_iter().for_each(|delivery| successors.again(delivery, now));
+        for delivery in again {
+            successors.again(delivery, now);
+        }
         let Successors { messages: successors, stored: deliveries } = successors;
         if !deliveries.is_empty() {
             return invocation.wait(WaitingMessage { message: job.message.clone(), deliveries, successors });

@@ -30,24 +30,24 @@ pub(crate) enum Place {
     Abandoned,
     /// The topic, without secrets and subscriptions whose time is over: they are never shown, and the next write drops
     /// them.
-    Topic(TopicRecord, ETag),
+    Topic(Box<TopicRecord>, ETag),
 }
 
 impl Place {
     /// The topic, if there is one.
     pub(crate) fn topic(self) -> Option<(TopicRecord, ETag)> {
         match self {
-            Self::Topic(record, etag) => Some((record, etag)),
+            Self::Topic(record, etag) => Some((*record, etag)),
             Self::Empty | Self::Leaving | Self::Abandoned => None,
         }
     }
 
     /// The topic, if there is one, where another record may take its place.
-    fn to_change(self) -> Result<Option<TopicRecord>, Problem> {
+    fn into_changeable(self) -> Result<Option<TopicRecord>, Problem> {
         match self {
             Self::Empty | Self::Abandoned => Ok(None),
             Self::Leaving => Err(conflict().detail("the topic is being deleted")),
-            Self::Topic(record, _) => Ok(Some(record)),
+            Self::Topic(record, _) => Ok(Some(*record)),
         }
     }
 }
@@ -97,7 +97,7 @@ impl<P: Ports> Manage<P> {
     ) -> Result<(TopicRecord, T), ApiError> {
         let key = layout::topic(topic);
         let edit = |found| async {
-            let present = self.found(&key, Ok(found))?.to_change()?;
+            let present = self.found(&key, Ok(found))?.into_changeable()?;
             let (record, answer) = edit(present.clone())?;
             let now = self.clock.now();
             let record = record.identified(present.as_ref(), now, || self.creation_id());
@@ -184,7 +184,7 @@ impl<P: Ports> Manage<P> {
         }
         let mut record = record.without_ended_secrets(now);
         record.take_expired(now);
-        Ok(Place::Topic(record, etag))
+        Ok(Place::Topic(Box::new(record), etag))
     }
 }
 

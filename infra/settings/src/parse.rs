@@ -52,11 +52,6 @@ where
     Ok(text.parse()?)
 }
 
-/// Any text: its form is checked elsewhere.
-pub(crate) fn text(text: &str) -> Result<String, Refusal> {
-    Ok(text.to_owned())
-}
-
 /// Settings in one variable.
 pub(crate) fn json<T: DeserializeOwned>(text: &str) -> Result<T, Refusal> {
     Ok(serde_json::from_str(text)?)

@@ -176,7 +176,7 @@ table! {
             .form(LOG_FORMATS)
             .more("A line that cannot be written is lost and counted (`LogWriteFailCount`).")),
         None;
-    LOG_FILTER: String = parse::text,
+    LOG_FILTER: String = parsed,
         Some(ServeOption::new("log-filter", "POSTHASTE_LOG", "FILTER",
             "What is logged, such as `debug` or `info,posthaste_deliver=debug`.")
             .default("info")),
@@ -251,7 +251,7 @@ table! {
         Some(Variable::new("LOG_LEVEL", LOG_LEVELS, &Function::ALL).default("info").parameter("LogLevel"));
     METRICS_NAMESPACE: String = parse::namespace, None,
         Some(Variable::new("METRICS_NAMESPACE", NAMESPACE, &Function::ALL).default("posthaste"));
-    METRICS_BY: String = parse::text, None,
+    METRICS_BY: String = parsed, None,
         Some(Variable::new("METRICS_BY", METRICS_PER, &Function::ALL).default("stack")
             .parameter("MetricsBy"));
 }

@@ -211,6 +211,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_report_counts_only_where_it_is_allowed_and_the_answer_is_a_success() {
+        const REPORT: &str = r#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#;
         let check = async |allowed: bool, answer: fn() -> Answered, expected| {
             let batching = json!({ "maxEventsPerBatch": 10, "partialAcknowledgement": allowed });
             let subscription = subscription(batching);
@@ -218,7 +219,6 @@ mod tests {
             let event = BatchEvent { text: EVENT, envelope_id: None };
             assert_eq!(sent.acknowledged(&subscription, [event].into_iter()), expected);
         };
-        const REPORT: &str = r#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#;
         check(true, || answered(200, &[], REPORT), Acknowledged::AllBut([0].into())).await;
         check(true, || answered(500, &[], REPORT), Acknowledged::All).await;
         check(true, || Err(SendFailure::Socket), Acknowledged::All).await;

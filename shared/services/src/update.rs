@@ -95,7 +95,8 @@ mod tests {
         object.map_or(0, |object| std::str::from_utf8(&object.bytes).unwrap().parse().unwrap())
     }
 
-    /// Adds one, up to three.
+    /// Adds one, up to three. It has the shape that `update` asks for.
+    #[expect(clippy::needless_pass_by_value, clippy::unnecessary_wraps, reason = "the shape of an edit")]
     fn one_more(found: Option<Object>) -> Result<Edit<u32>, Infallible> {
         let next = number(found.as_ref()) + 1;
         Ok(if next > 3 { Edit::Keep(3) } else { Edit::Write(Bytes::from(next.to_string()), next) })

@@ -162,7 +162,9 @@ impl<P: Ports> Recorder<P> {
                     self.counts.reset(target);
                     invocation.forget_results(target);
                 }
-                changed.iter().for_each(|target| self.changed(target));
+                for target in &changed {
+                    self.changed(target);
+                }
             }
             Some(Err(error)) => {
                 let error = &error as &dyn std::error::Error;

@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn ids_of_parked_objects_begin_with_their_time() {
         assert_eq!(Place::Held.id(START, "u".to_owned()), "u");
-        assert!(Place::Parked.id(START, "u".to_owned()).ends_with("u"));
+        assert!(Place::Parked.id(START, "u".to_owned()).ends_with('u'));
         assert!(Place::Parked.id(START, "u".to_owned()) < Place::Parked.id(START + secs(60), "u".to_owned()));
     }
 

@@ -54,7 +54,9 @@ impl<'a, P: Ports> Forced<'a, P> {
             Vec::new()
         });
         if has_moved {
-            requests.iter_mut().for_each(|request| request.object.after = None);
+            for request in &mut requests {
+                request.object.after = None;
+            }
         }
         let walk = ForcedWalk::begin(requests.iter().map(Request::folder).collect());
         ForcedRun { sent: 0, walk, requests }

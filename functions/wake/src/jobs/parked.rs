@@ -141,17 +141,17 @@ impl<'a, P: Ports> Parked<'a, P> {
                 return false;
             }
             let releases = some.iter().map(|key| catch_panic(self.objects.release(key, run.budget)));
-            for (released, key) in join_all(releases).await.into_iter().zip(some) {
-                let released = released.map_err(ReleaseError::Panicked).flatten();
-                if let Err(error) = &released {
-                    tracing::error!(%key, error = error as &dyn Error, "parked deliveries not released");
+            for (ended, key) in join_all(releases).await.into_iter().zip(some) {
+                let ended = ended.map_err(ReleaseError::Panicked).flatten();
+                if let Err(error) = &ended {
+                    tracing::error!(%key, error = error as &dyn Error, "parked deliveries not ended");
                 }
-                run.objects += usize::from(released.is_ok());
-                run.left += usize::from(released.is_err());
-                if released.as_ref().is_err_and(|error| !error.is_lasting()) {
+                run.objects += usize::from(ended.is_ok());
+                run.left += usize::from(ended.is_err());
+                if ended.as_ref().is_err_and(|error| !error.is_lasting()) {
                     run.walk.retry(std::slice::from_ref(key));
                 }
-                run.sent += released.unwrap_or_default();
+                run.sent += ended.unwrap_or_default();
             }
             run.walk.tried(some);
         }

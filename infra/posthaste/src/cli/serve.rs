@@ -85,7 +85,7 @@ where
             ValueParser::new(check_log_filter)
         }
         // A path need not be text.
-        Form::File | Form::Files => value_parser!(PathBuf).into(),
+        Form::File | Form::Files => value_parser!(PathBuf),
         Form::Choice(choices) => {
             let values = choices.iter().map(|choice| PossibleValue::new(choice.name).help(choice.help));
             PossibleValuesParser::new(values).try_map(move |text| parse(&text)).into()

@@ -105,16 +105,13 @@ fn variable<'a>(page: &mut String, row: &'a Row, template: &Value, read: &mut BT
         WhenAbsent::Nothing => "; may be empty".to_owned(),
         WhenAbsent::Refuse => "; needed".to_owned(),
     };
-    match variable.parameter {
-        Some(parameter) => {
-            read.insert(parameter);
-            let facts = format!("`{}`; {form}{default}; read by {readers}", variable.name);
-            entry(page, &format!("`{parameter}`"), &facts, &description(&template["Parameters"][parameter]));
-        }
-        None => {
-            let facts = format!("{form}{default}; read by {readers}");
-            entry(page, &format!("`{}`", variable.name), &facts, "Set by the template.");
-        }
+    if let Some(parameter) = variable.parameter {
+        read.insert(parameter);
+        let facts = format!("`{}`; {form}{default}; read by {readers}", variable.name);
+        entry(page, &format!("`{parameter}`"), &facts, &description(&template["Parameters"][parameter]));
+    } else {
+        let facts = format!("{form}{default}; read by {readers}");
+        entry(page, &format!("`{}`", variable.name), &facts, "Set by the template.");
     }
 }
 

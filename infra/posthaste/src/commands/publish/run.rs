@@ -126,7 +126,7 @@ impl Run {
 
     /// Takes the result of a [`Step::Send`], by the number of its first event. `chance` is uniform in 0 to 1.
     pub(super) fn answered(&mut self, now: Duration, first: u64, outcome: Outcome, chance: f64) {
-        let Some(task) = self.tasks.get_mut(&first) else { return };
+        let Some(task) = self.tasks.get_mut(first) else { return };
         let State::InFlight { since } = task.state else { return };
         let sent = Sent { at: since, events: task.batch.events() };
         let stretch = 1.0 + STRETCH_MAX * chance;
@@ -134,7 +134,7 @@ impl Run {
         self.is_met |= outcome.is_answer();
         match outcome {
             Outcome::Acknowledged(pressure) => {
-                self.tasks.remove(&first);
+                self.tasks.remove(first);
                 self.acknowledged(now, sent, pressure);
             }
             Outcome::Refused { wait, pressure, error } => {
@@ -285,7 +285,7 @@ impl Run {
         if self.tasks.is_all_fresh() {
             self.progress_at = now;
         }
-        let Some(task) = self.tasks.get_mut(&first) else { return Step::Wait(None) };
+        let Some(task) = self.tasks.get_mut(first) else { return Step::Wait(None) };
         self.counts.retried += u64::from(task.attempts > 0);
         task.attempts += 1;
         task.state = State::InFlight { since: now };

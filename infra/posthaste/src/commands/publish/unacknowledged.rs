@@ -31,12 +31,12 @@ impl Unacknowledged {
         self.0.insert(batch.first, Task { batch: Arc::new(batch), attempts: 0, state });
     }
 
-    pub(super) fn get_mut(&mut self, first: &u64) -> Option<&mut Task> {
-        self.0.get_mut(first)
+    pub(super) fn get_mut(&mut self, first: u64) -> Option<&mut Task> {
+        self.0.get_mut(&first)
     }
 
-    pub(super) fn remove(&mut self, first: &u64) {
-        self.0.remove(first);
+    pub(super) fn remove(&mut self, first: u64) {
+        self.0.remove(&first);
     }
 
     pub(super) fn len(&self) -> usize {

@@ -175,7 +175,7 @@ impl Queue {
 
 /// The ARN of a queue.
 pub(super) fn arn(name: &str) -> String {
-    format!("arn:aws:sqs:us-east-1:{}:{name}", ACCOUNT)
+    format!("arn:aws:sqs:us-east-1:{ACCOUNT}:{name}")
 }
 
 /// Tells the ids of different queues apart.
