@@ -1,9 +1,4 @@
-//! deliver: takes due deliveries, posts their events, and puts what failed where it waits.
-//!
-//! An invocation receives messages, plans requests, sends them, and settles each message as soon as all of
-//! its events have a verdict. Every rule is a decision of `posthaste_core`; a successor is durable before its
-//! message is deleted, message by message. No state is kept between invocations but caches, counts and
-//! limits.
+#![doc = include_str!("../README.md")]
 
 mod circuit;
 mod concurrency;
