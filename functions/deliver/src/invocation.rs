@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use posthaste_core::attempt::settle::EntryVerdict;
-use posthaste_core::circuit::{Failure, Observation, Sign, Tally, Target};
+use posthaste_core::circuit::{Failure, Observation, HealthSignal, InvocationResults, Target};
 use posthaste_core::model::delivery::{Delivery, Entry};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::{Status, Subscription};
@@ -25,7 +25,7 @@ pub(crate) struct Invocation {
     ids: Vec<MessageId>,
     settled: Mutex<HashSet<MessageId>>,
     waiting: Mutex<Vec<WaitingMessage>>,
-    results: Mutex<Tally>,
+    results: Mutex<InvocationResults>,
 }
 
 /// A message in the queue.
@@ -91,10 +91,10 @@ impl Invocation {
     }
 
     /// Counts the result of a request to a target that was begun at that time.
-    pub(crate) fn count(&self, target: &Target, sign: Sign, last: Option<Failure>, began: Timestamp) {
+    pub(crate) fn count(&self, target: &Target, sign: HealthSignal, last: Option<Failure>, began: Timestamp) {
         match (sign, last) {
-            (Sign::Good, _) => self.results.lock().succeeded(target),
-            (Sign::Bad, Some(last)) => self.results.lock().failed(target, last, began),
+            (HealthSignal::Good, _) => self.results.lock().succeeded(target),
+            (HealthSignal::Bad, Some(last)) => self.results.lock().failed(target, last, began),
             _ => {}
         }
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use posthaste_aws::lambda::{ANSWER_MARGIN, BatchHandler, SqsBatch};
-use posthaste_core::attempt::rest::failure_rest;
+use posthaste_core::attempt::redelivery_backoff::redelivery_backoff;
 use posthaste_core::model::limits::ATTEMPT_TIMEOUT_MAX;
 use posthaste_deliver::{RECEIVING_TIME, SETTLING_TIME};
 use posthaste_ports::{BatchResponse, Clock, ErrorKind, QueueReceiver, Receipt};
@@ -100,7 +100,7 @@ where
 
 impl<Q: QueueReceiver> Source<Q> {
     async fn tell(&self, receipt: &Receipt, receive_count: u32) {
-        let rest = failure_rest(receive_count, self.visibility);
+        let rest = redelivery_backoff(receive_count, self.visibility);
         if rest >= self.visibility {
             return;
         }

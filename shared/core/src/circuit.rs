@@ -20,29 +20,29 @@
 //! decides the table, `gate` what becomes of a delivery, `news` what is told.
 
 mod condition;
-mod gate;
-mod news;
+mod consecutive_failures;
+mod decision;
+mod failure_scope;
+mod health_signal;
 mod observe;
 mod pause;
 mod problem;
-mod reach;
 mod settings;
 mod shard;
-mod signs;
-mod streaks;
+mod state_change;
 mod target;
 
 pub use condition::{Condition, Failure, Phase, ProbeLease};
-pub use gate::{Gate, PROBE_LOOK_AGAIN, Probed, gate, stricter};
-pub use news::{News, RECOVERED_KNOWN_FOR, is_over, news, told};
+pub use consecutive_failures::{ConsecutiveFailures, InvocationResults, Successes};
+pub use decision::{CircuitDecision, PROBE_LOOK_AGAIN, Probed, decide, stricter};
+pub use failure_scope::{FailureScope, failure_scope};
+pub use health_signal::{HealthSignal, HealthSignals, health_signals};
 pub use observe::{Asked, Observation, observe};
 pub use pause::{Pause, brief, pause};
 pub use problem::is_problem;
-pub use reach::{Reach, reach};
 pub use settings::{HealthSettings, HealthSettingsError};
 pub use shard::{LINK_SHARDS, Shard, TARGETS_PER_SHARD_MAX, shard_index};
-pub use signs::{Sign, Signs, signs};
-pub use streaks::{Streaks, Successes, Tally};
+pub use state_change::{RECOVERED_KNOWN_FOR, StateChange, is_over, notified, state_change};
 pub use target::{Target, TargetError};
 
 /// The log id of a delivery that failed on its link: names, connections, TLS (Exchange's event 4000).

@@ -1,4 +1,5 @@
-//! Which events of a topic a subscription receives: by type, by subject, and by Event Grid's advanced filters.
+//! Which events of a topic a subscription receives: by type, by subject, and by Event Grid's advanced
+//! filters.
 //! <https://learn.microsoft.com/azure/event-grid/event-filtering>
 
 mod key;

@@ -1,4 +1,5 @@
-//! Values that everything else is about: names, times, secrets, endpoints, topics, deliveries, and the limits.
+//! Values that everything else is about: names, times, secrets, endpoints, topics, deliveries, and the
+//! limits.
 
 pub mod address;
 pub mod delivery;

@@ -1,8 +1,9 @@
-//! Back pressure (SPEC §7): which resources are watched, what each level of them does to producers, and how one poll
-//! follows from the one before. Pure: readings and times are arguments; it samples nothing and refuses nobody itself.
+//! Back pressure (SPEC §7): which resources are watched, what each level of them does to producers, and how
+//! one poll follows from the one before. Pure: readings and times are arguments; it samples nothing and
+//! refuses nobody itself.
 //!
-//! [`table`] is the one table; [`evaluate`] is the monitor's decision, [`admit`] the producer side's, [`Relief`] what is
-//! done for the process itself.
+//! [`table`] is the one table; [`evaluate`] is the monitor's decision, [`admit`] the producer side's,
+//! [`Relief`] what is done for the process itself.
 
 mod admit;
 mod advise;

@@ -1,5 +1,5 @@
-//! Persistent formats: messages in the queues, and objects in the state bucket and the dead-letter bucket. Each file names
-//! its key, its versions, writers, readers, lifetime and fixtures.
+//! Persistent formats: messages in the queues, and objects in the state bucket and the dead-letter bucket.
+//! Each file names its key, its versions, writers, readers, lifetime and fixtures.
 
 pub mod activity;
 pub mod dead_letter;

@@ -10,10 +10,7 @@ mod change;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use posthaste_core::circuit::{
-    Asked, Condition, Gate, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard, Target,
-    shard_index,
-};
+use posthaste_core::circuit::{Asked, CircuitDecision, Condition, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard, Target, shard_index};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::format::FormatError;
 use posthaste_core::stored::layout;
@@ -79,11 +76,11 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
 
     /// What becomes of a delivery to a target. The store is asked only where the target is suspected, or known not to be
     /// well, and what is known is some seconds old.
-    pub async fn gate(&self, target: &Target, is_suspected: bool) -> Gate {
+    pub async fn decide(&self, target: &Target, is_suspected: bool) -> CircuitDecision {
         let index = shard_index(target.link());
         let known = self.known(index);
         let gate = self.gate_of(&known, target);
-        if (!is_suspected && gate == Gate::Open) || self.is_fresh(&known) {
+        if (!is_suspected && gate == CircuitDecision::Open) || self.is_fresh(&known) {
             return gate;
         }
         self.look(index).await;
@@ -131,7 +128,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         // Of many that were under way, the first that is asked to wait says it for all.
         let is_known = |target: &Target, asked: &Asked| {
             let ends_later = |it: &Condition| it.phase == Phase::Glitch && it.until >= asked.until;
-            let waits = matches!(self.gate_of(&known, target), Gate::Delay { .. });
+            let waits = matches!(self.gate_of(&known, target), CircuitDecision::Delay { .. });
             waits && asked.probe.is_none() && known.shard.condition(target).is_some_and(ends_later)
         };
         let says_something = |(target, observation): &&(Target, Observation)| match observation {
@@ -180,8 +177,12 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         Ok(all)
     }
 
-    fn gate_of(&self, known: &Known, target: &Target) -> Gate {
-        if known.is_blind { Gate::Open } else { known.shard.gate(target, self.clock.now(), &self.settings) }
+    fn gate_of(&self, known: &Known, target: &Target) -> CircuitDecision {
+        if known.is_blind {
+            CircuitDecision::Open
+        } else {
+            known.shard.decide(target, self.clock.now(), &self.settings)
+        }
     }
 
     fn is_fresh(&self, known: &Known) -> bool {

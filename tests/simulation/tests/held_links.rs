@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use posthaste_core::attempt::outcome::{OutcomeName, SendFailure};
-use posthaste_core::circuit::{Failure, Gate, HealthSettings, Observation, Target};
+use posthaste_core::circuit::{CircuitDecision, Failure, HealthSettings, Observation, Target};
 use posthaste_core::model::name::{SubscriptionName, TopicName};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::layout;
@@ -77,8 +77,8 @@ async fn a_worker_that_knows_nothing_yet_asks_with_what_has_waited_and_tells_the
     release(&world, "1").await;
     world.deliver_all().await;
     assert_eq!(requested(&world).len(), 1);
-    let gate = book(&world).gate(&link(), true).await;
-    assert!(matches!(gate, Gate::Ramp { at_once: 1, .. }), "{gate:?}");
+    let gate = book(&world).decide(&link(), true).await;
+    assert!(matches!(gate, CircuitDecision::Ramp { at_once: 1, .. }), "{gate:?}");
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn an_outage_costs_a_request_now_and_then_and_ends_with_everything_deliver
     for _ in 0..10 {
         minute(&world, &mut published, 5).await;
     }
-    assert_eq!(book(&world).gate(&link(), true).await, Gate::Hold);
+    assert_eq!(book(&world).decide(&link(), true).await, CircuitDecision::Hold);
     let tried: BTreeSet<_> = requested(&world).into_iter().collect();
     for _ in 0..60 {
         minute(&world, &mut published, 5).await;

@@ -1,7 +1,7 @@
 //! What one worker counts for itself: failures in a row, requests to recovering targets, and brief pauses.
 
 use parking_lot::Mutex;
-use posthaste_core::circuit::{HealthSettings, Sign, Streaks, Target, is_problem};
+use posthaste_core::circuit::{HealthSettings, HealthSignal, ConsecutiveFailures, Target, is_problem};
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::Subscription;
@@ -12,7 +12,7 @@ use super::ramps::Ramps;
 /// The counts of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerCounts {
-    failures: Mutex<Streaks>,
+    failures: Mutex<ConsecutiveFailures>,
     pub(super) ramps: Ramps,
     pub(super) pauses: Pauses,
 }
@@ -38,15 +38,15 @@ impl WorkerCounts {
     }
 
     /// Counts the result of a request, and answers how many failures in a row that makes.
-    pub(super) fn count(&self, target: &Target, sign: Sign, now: Timestamp) -> u32 {
+    pub(super) fn count(&self, target: &Target, sign: HealthSignal, now: Timestamp) -> u32 {
         let mut failures = self.failures.lock();
         match sign {
-            Sign::Good => {
+            HealthSignal::Good => {
                 failures.succeeded(target, now);
                 0
             }
-            Sign::Bad => failures.failed(target),
-            Sign::Answers | Sign::Unknown => 0,
+            HealthSignal::Bad => failures.failed(target),
+            HealthSignal::Answers | HealthSignal::Unknown => 0,
         }
     }
 
@@ -75,7 +75,7 @@ mod tests {
         let (counts, own) = (WorkerCounts::default(), target(&subscription(json!({}))));
         let link = Target::Link(own.link().clone());
         assert!(!counts.is_failing(&own));
-        assert_eq!([1, 2].map(|_| counts.count(&link, Sign::Bad, START)), [1, 2]);
+        assert_eq!([1, 2].map(|_| counts.count(&link, HealthSignal::Bad, START)), [1, 2]);
         assert!(counts.is_failing(&own) && counts.is_failing(&link));
         counts.reset_with_link(&own);
         assert!(!counts.is_failing(&own));
@@ -85,8 +85,8 @@ mod tests {
     fn a_success_ends_a_streak_and_what_says_nothing_does_not() {
         let (counts, own) = (WorkerCounts::default(), target(&subscription(json!({}))));
         let count = |sign| counts.count(&own, sign, START);
-        assert_eq!([Sign::Bad, Sign::Answers, Sign::Unknown, Sign::Bad].map(count), [1, 0, 0, 2]);
-        assert_eq!([Sign::Good, Sign::Bad].map(count), [0, 1]);
+        assert_eq!([HealthSignal::Bad, HealthSignal::Answers, HealthSignal::Unknown, HealthSignal::Bad].map(count), [1, 0, 0, 2]);
+        assert_eq!([HealthSignal::Good, HealthSignal::Bad].map(count), [0, 1]);
         counts.reset(&own);
         assert!(!counts.is_failing(&own));
     }
@@ -103,10 +103,10 @@ mod tests {
             ..crate::testing::delivery(1)
         };
         let is_problem = || counts.is_problem(&delivery, &own, &HealthSettings::default());
-        counts.count(&target(&own), Sign::Bad, START);
-        counts.count(&target(&own), Sign::Good, START + secs(1));
+        counts.count(&target(&own), HealthSignal::Bad, START);
+        counts.count(&target(&own), HealthSignal::Good, START + secs(1));
         assert!(!is_problem());
-        counts.count(&target(&own), Sign::Good, START + secs(9));
+        counts.count(&target(&own), HealthSignal::Good, START + secs(9));
         assert!(is_problem());
     }
 }

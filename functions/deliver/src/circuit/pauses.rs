@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::circuit::{Gate, PROBE_LOOK_AGAIN, Target};
+use posthaste_core::circuit::{CircuitDecision, PROBE_LOOK_AGAIN, Target};
 use posthaste_core::model::limits::PAUSE_SHARED_MIN;
 use posthaste_core::model::time::Timestamp;
 
@@ -42,21 +42,21 @@ impl Pauses {
     }
 
     /// Whether a delivery to a target may be sent.
-    pub(crate) fn gate(&self, target: &Target, now: Timestamp) -> Gate {
+    pub(crate) fn decide(&self, target: &Target, now: Timestamp) -> CircuitDecision {
         let mut pauses = self.0.lock();
         match pauses.get(target).copied() {
-            None => Gate::Open,
+            None => CircuitDecision::Open,
             Some(until) if is_of_a_wrong_clock(until, now) => {
                 pauses.remove(target);
-                Gate::Open
+                CircuitDecision::Open
             }
-            Some(until) if now < until => Gate::Delay { until },
+            Some(until) if now < until => CircuitDecision::Delay { until },
             Some(until) if now < until + ONE_AT_A_TIME => {
-                Gate::Ramp { at_once: 1, until: now + PROBE_LOOK_AGAIN }
+                CircuitDecision::Ramp { at_once: 1, until: now + PROBE_LOOK_AGAIN }
             }
             Some(_) => {
                 pauses.remove(target);
-                Gate::Open
+                CircuitDecision::Open
             }
         }
     }
@@ -82,18 +82,18 @@ mod tests {
     #[test]
     fn after_a_pause_one_at_a_time_goes_until_one_succeeds() {
         let (pauses, a) = (Pauses::default(), target("a.example"));
-        let check = |secs, expected| assert_eq!(pauses.gate(&a, at(secs)), expected, "{secs}");
-        check(100, Gate::Open);
+        let check = |secs, expected| assert_eq!(pauses.decide(&a, at(secs)), expected, "{secs}");
+        check(100, CircuitDecision::Open);
         pauses.begin(&a, at(105), at(100));
         pauses.begin(&a, at(103), at(100));
-        check(100, Gate::Delay { until: at(105) });
+        check(100, CircuitDecision::Delay { until: at(105) });
         // Another that was under way does not end it.
         pauses.succeeded(&a, at(104));
-        check(104, Gate::Delay { until: at(105) });
-        check(105, Gate::Ramp { at_once: 1, until: at(115) });
-        assert_eq!(pauses.gate(&target("b.example"), at(104)), Gate::Open);
+        check(104, CircuitDecision::Delay { until: at(105) });
+        check(105, CircuitDecision::Ramp { at_once: 1, until: at(115) });
+        assert_eq!(pauses.decide(&target("b.example"), at(104)), CircuitDecision::Open);
         pauses.succeeded(&a, at(106));
-        check(106, Gate::Open);
+        check(106, CircuitDecision::Open);
     }
 
     #[test]
@@ -101,16 +101,16 @@ mod tests {
         let (pauses, a) = (Pauses::default(), target("a.example"));
         pauses.begin(&a, at(20_005), at(20_000));
         pauses.begin(&a, at(105), at(100));
-        assert_eq!(pauses.gate(&a, at(100)), Gate::Delay { until: at(105) });
+        assert_eq!(pauses.decide(&a, at(100)), CircuitDecision::Delay { until: at(105) });
         pauses.begin(&a, at(20_005), at(20_000));
-        assert_eq!(pauses.gate(&a, at(100)), Gate::Open);
+        assert_eq!(pauses.decide(&a, at(100)), CircuitDecision::Open);
     }
 
     #[test]
     fn a_pause_that_is_over_is_forgotten_and_room_is_bounded() {
         let (pauses, a) = (Pauses::default(), target("a.example"));
         pauses.begin(&a, at(105), at(100));
-        assert_eq!(pauses.gate(&a, at(165)), Gate::Open);
+        assert_eq!(pauses.decide(&a, at(165)), CircuitDecision::Open);
         assert!(pauses.0.lock().is_empty());
         for index in 0..PAUSES_MAX {
             pauses.begin(&target(&format!("h{index}.example")), at(105), at(100));

@@ -4,10 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::attempt::decide::Outcome;
-use posthaste_core::circuit::{
-    Asked, Condition, EXCHANGE_FAILED, Failure, LINK_FAILED, Observation, Phase, Sign, Signs, Target, brief,
-    pause, signs,
-};
+use posthaste_core::circuit::{Asked, Condition, EXCHANGE_FAILED, Failure, LINK_FAILED, Observation, Phase, HealthSignal, HealthSignals, Target, brief, pause, health_signals};
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{Clock, Ports, WebhookClient};
 use posthaste_services::{LinkHealth, stop_at};
@@ -37,17 +34,17 @@ pub(crate) struct CompletedRequest {
 }
 
 impl CompletedRequest {
-    fn is_own_problem(self, target: &Target, sign: Sign) -> bool {
-        self.is_problem && sign == Sign::Bad && matches!(target, Target::Subscription { .. })
+    fn is_own_problem(self, target: &Target, sign: HealthSignal) -> bool {
+        self.is_problem && sign == HealthSignal::Bad && matches!(target, Target::Subscription { .. })
     }
 
     /// The answer to a probe of a target.
-    fn answers(self, probe: &Probe, target: &Target, sign: Sign) -> Observation {
+    fn answers(self, probe: &Probe, target: &Target, sign: HealthSignal) -> Observation {
         let by = probe.by.clone();
         match Failure::of(self.outcome) {
             _ if self.outcome.is_unknown_name() => Observation::ProbeFoundNoName { by },
             _ if self.is_own_problem(target, sign) => Observation::ProbeGivenUp { by },
-            Some(last) if matches!(sign, Sign::Bad | Sign::Unknown) => Observation::ProbeFailed { by, last },
+            Some(last) if matches!(sign, HealthSignal::Bad | HealthSignal::Unknown) => Observation::ProbeFailed { by, last },
             _ => Observation::ProbeSucceeded { by },
         }
     }
@@ -70,7 +67,7 @@ impl<P: Ports> Recorder<P> {
         route: &mut Route<'_>,
         request: CompletedRequest,
     ) {
-        let Some(signs) = signs(request.outcome) else { return self.give_up_probe(invocation, route).await };
+        let Some(signs) = health_signals(request.outcome) else { return self.give_up_probe(invocation, route).await };
         let probe = route.probe.take();
         let link = Target::Link(route.target.link().clone());
         let asked = self.asked(&route.target, signs, request);
@@ -91,9 +88,9 @@ impl<P: Ports> Recorder<P> {
     }
 
     /// The pause that the endpoint asked for, if the other workers are to know of it. A brief one stays here.
-    fn asked(&self, target: &Target, signs: Signs, request: CompletedRequest) -> Option<Asked> {
+    fn asked(&self, target: &Target, signs: HealthSignals, request: CompletedRequest) -> Option<Asked> {
         let (now, pauses) = (self.clock.now(), &self.counts.pauses);
-        if matches!(signs.subscription, Sign::Good | Sign::Answers) {
+        if matches!(signs.subscription, HealthSignal::Good | HealthSignal::Answers) {
             pauses.succeeded(target, now);
         }
         let pause = pause(request.outcome, now)?;
@@ -111,7 +108,7 @@ impl<P: Ports> Recorder<P> {
         &self,
         invocation: &Invocation,
         target: &Target,
-        sign: Sign,
+        sign: HealthSignal,
         request: CompletedRequest,
     ) -> Option<Observation> {
         if request.is_own_problem(target, sign) {
@@ -122,8 +119,8 @@ impl<P: Ports> Recorder<P> {
         invocation.count(target, sign, last, request.began);
         let is_streak = failures >= self.links.settings().failures_in_a_row;
         match (sign, last) {
-            (Sign::Good, _) => Some(Observation::Succeeded),
-            (Sign::Bad, Some(last)) if is_streak => {
+            (HealthSignal::Good, _) => Some(Observation::Succeeded),
+            (HealthSignal::Bad, Some(last)) if is_streak => {
                 Some(Observation::Failing { failures, last, began: request.began })
             }
             _ => None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use posthaste_core::attempt::retry::Jitter;
 use posthaste_core::attempt::settle::EntryVerdict;
-use posthaste_core::circuit::{Gate, PROBE_LOOK_AGAIN, Phase, Probed, Target, stricter};
+use posthaste_core::circuit::{CircuitDecision, PROBE_LOOK_AGAIN, Phase, Probed, Target, stricter};
 use posthaste_core::model::endpoint::EndpointUrl;
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{Clock, Entropy, Ports};
@@ -88,14 +88,14 @@ impl<P: Ports> Router<P> {
             let is_suspected = plan.has_waited || self.counts.is_failing(&target);
             match self.look(&target, is_suspected).await {
                 // A request that comes back to it counts from zero.
-                Gate::Hold => self.counts.reset_with_link(&target),
-                Gate::Delay { until } => {
+                CircuitDecision::Hold => self.counts.reset_with_link(&target),
+                CircuitDecision::Delay { until } => {
                     self.counts.reset_with_link(&target);
                     return probing.ok_or(EntryVerdict::Postponed { not_before: until });
                 }
-                gate @ (Gate::Open | Gate::Ramp { .. } | Gate::Probe(_)) => {
+                gate @ (CircuitDecision::Open | CircuitDecision::Ramp { .. } | CircuitDecision::Probe(_)) => {
                     let is_left =
-                        matches!(gate, Gate::Probe(_)) && self.should_leave_probe_to_others(plan, &target);
+                        matches!(gate, CircuitDecision::Probe(_)) && self.should_leave_probe_to_others(plan, &target);
                     let is_fallback = index > 0;
                     let route = Route { endpoint, target, is_fallback, probe: None, ramp: None };
                     if is_fallback || !is_left {
@@ -121,7 +121,7 @@ impl<P: Ports> Router<P> {
     pub(crate) async fn admit(&self, plan: &RequestPlan, route: &mut Route<'_>) -> Result<(), EntryVerdict> {
         let is_suspected = plan.has_waited || self.counts.is_failing(&route.target);
         let mut gate = self.look(&route.target, is_suspected).await;
-        if let Gate::Probe(_) = gate {
+        if let CircuitDecision::Probe(_) = gate {
             match self.claim(&route.target).await {
                 Claimed::Probe(probe) => {
                     route.probe = Some(probe);
@@ -135,27 +135,27 @@ impl<P: Ports> Router<P> {
             }
         }
         match gate {
-            Gate::Open => Ok(()),
-            Gate::Ramp { at_once, until } => self.enter_ramp(route, at_once, until).await,
-            Gate::Delay { until } => Err(EntryVerdict::Postponed { not_before: until }),
-            Gate::Probe(_) => {
+            CircuitDecision::Open => Ok(()),
+            CircuitDecision::Ramp { at_once, until } => self.enter_ramp(route, at_once, until).await,
+            CircuitDecision::Delay { until } => Err(EntryVerdict::Postponed { not_before: until }),
+            CircuitDecision::Probe(_) => {
                 Err(EntryVerdict::Postponed { not_before: self.clock.now() + PROBE_LOOK_AGAIN })
             }
             // There may be another way.
-            Gate::Hold if plan.subscription.fallback.is_some() => Err(EntryVerdict::NotStarted),
-            Gate::Hold => Err(EntryVerdict::Held),
+            CircuitDecision::Hold if plan.subscription.fallback.is_some() => Err(EntryVerdict::NotStarted),
+            CircuitDecision::Hold => Err(EntryVerdict::Held),
         }
     }
 
-    async fn look(&self, target: &Target, is_suspected: bool) -> Gate {
+    async fn look(&self, target: &Target, is_suspected: bool) -> CircuitDecision {
         let gate =
-            stop_at(&self.clock, self.clock.monotonic() + LOOK_TIME, self.links.gate(target, is_suspected))
+            stop_at(&self.clock, self.clock.monotonic() + LOOK_TIME, self.links.decide(target, is_suspected))
                 .await;
         let gate = gate.unwrap_or_else(|| {
             tracing::warn!(link = %target, "links not looked up in time, they count as well");
-            Gate::Open
+            CircuitDecision::Open
         });
-        stricter(gate, self.counts.pauses.gate(target, self.clock.now()))
+        stricter(gate, self.counts.pauses.decide(target, self.clock.now()))
     }
 
     async fn claim(&self, target: &Target) -> Claimed {
@@ -187,7 +187,7 @@ impl<P: Ports> Router<P> {
         }
         let link = Target::Link(route.target.link().clone());
         // Where the link is recovering, all of its subscriptions share what it may get.
-        let is_link = matches!(self.look(&link, false).await, Gate::Ramp { .. });
+        let is_link = matches!(self.look(&link, false).await, CircuitDecision::Ramp { .. });
         let recovering = if is_link { link } else { route.target.clone() };
         route.ramp = self.counts.ramps.try_enter(recovering, at_once);
         if route.ramp.is_some() {

@@ -96,7 +96,7 @@ fn links(world: &World) -> LinkHealth<MemoryStore, posthaste_testkit::ManualCloc
 
 async fn observe(world: &World, observation: Observation) {
     let (links, link) = (links(world), Target::parse(LINK).unwrap());
-    links.gate(&link, true).await;
+    links.decide(&link, true).await;
     links.observe(&[(link, observation)]).await.unwrap();
 }
 

@@ -9,7 +9,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::attempt::rest::failure_rest;
+use posthaste_core::attempt::redelivery_backoff::redelivery_backoff;
 use posthaste_core::model::limits::SQS_BATCH_ENTRIES_MAX;
 use posthaste_ports::{
     BatchResponse, Clock, MessageId, QueueName, QueueReceiver, Receipt, ReceiveRequest, ReceivedMessage,
@@ -173,7 +173,7 @@ where
         for Taken { id, receipt, receive_count } in received {
             // The receipt of a message that the function has settled itself is stale, which is no error.
             let settled = if failures.contains(&id) {
-                let rest = failure_rest(receive_count, self.settings.timeout * VISIBILITY_PER_TIMEOUT);
+                let rest = redelivery_backoff(receive_count, self.settings.timeout * VISIBILITY_PER_TIMEOUT);
                 self.queue.change_visibility(&receipt, rest).await
             } else {
                 self.queue.acknowledge(&receipt).await

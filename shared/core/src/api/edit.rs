@@ -199,8 +199,8 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         self.check_endpoint("endpoint.fallbackUrl", fallback, is_new)
     }
 
-    /// Checks a URL. A publish URL that an older release accepted stays while it is not changed: it may be no loop, and
-    /// a loop ends by its hops.
+    /// Checks a URL. A publish URL that an older release accepted stays while it is not changed: it may be no
+    /// loop, and a loop ends by its hops.
     fn check_endpoint(&self, member: &str, url: &str, is_new: bool) -> Result<(), Problem> {
         let bad = |detail: String| bad_setting(member, detail);
         let url = EndpointUrl::parse_written(url).map_err(|error| bad(error.to_string()))?;

@@ -1,4 +1,5 @@
-//! The settings of failing endpoints as an operator writes them: in a file, or in a variable of the environment.
+//! The settings of failing endpoints as an operator writes them: in a file, or in a variable of the
+//! environment.
 
 use serde::Deserialize;
 

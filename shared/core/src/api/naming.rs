@@ -1,4 +1,5 @@
-//! Names of subscriptions within their topic: looked up without regard to case, kept as their creator wrote them.
+//! Names of subscriptions within their topic: looked up without regard to case, kept as their creator wrote
+//! them.
 
 use super::{SubscriptionSettings, TopicSettings};
 use crate::model::name::SubscriptionName;

@@ -1,6 +1,6 @@
-//! Notices: events that tell an operator what became of an event or of a subscription (SPEC §6), or how busy the program
-//! is. They go to the topic that the topic names as its `noticesTopic`, or that the operator named for what is about no
-//! topic, in the schema which that one accepts. How they get there is not here.
+//! Notices: events that tell an operator what became of an event or of a subscription (SPEC §6), or how busy
+//! the program is. They go to the topic that the topic names as its `noticesTopic`, or that the operator
+//! named for what is about no topic, in the schema which that one accepts. How they get there is not here.
 
 mod disabled;
 mod envelope;
@@ -35,8 +35,8 @@ pub enum Notice<'a> {
 }
 
 impl Notice<'_> {
-    /// Whether it tells of something of this creation of the topic: what was accepted by an earlier topic of its name may be
-    /// somebody else's.
+    /// Whether it tells of something of this creation of the topic: what was accepted by an earlier topic of
+    /// its name may be somebody else's.
     pub fn is_about(&self, topic: &Topic) -> bool {
         match self {
             Self::Failed(Failed { letter, .. }) => {
@@ -46,8 +46,8 @@ impl Notice<'_> {
         }
     }
 
-    /// How many deliveries of posthaste led to it: as many as the event came through that it tells of, so that endpoints
-    /// that publish their notices end their loop.
+    /// How many deliveries of posthaste led to it: as many as the event came through that it tells of, so
+    /// that endpoints that publish their notices end their loop.
     pub fn hops(&self) -> Hops {
         match self {
             Self::Failed(failed) => failed.letter.delivery.hops,
@@ -55,8 +55,9 @@ impl Notice<'_> {
         }
     }
 
-    /// The notice as an event of this schema, at most [`NOTICE_BYTES_MAX`](crate::model::limits::NOTICE_BYTES_MAX) long. The
-    /// same news makes the same `id`, however often it is told. An error would be a defect of ours.
+    /// The notice as an event of this schema, at most
+    /// [`NOTICE_BYTES_MAX`](crate::model::limits::NOTICE_BYTES_MAX) long. The same news makes the same `id`,
+    /// however often it is told. An error would be a defect of ours.
     pub fn event(&self, schema: Schema) -> Result<Event, EventError> {
         match self {
             Self::Failed(failed) => failed.event(schema),

@@ -69,8 +69,8 @@ impl Batching {
         Pack { items_max: self.events_max, bytes_preferred: self.bytes_preferred.saturating_sub(2) }
     }
 
-    /// Cuts events, in order, into the runs that share a delivery message: up to the subscription's batch, never past
-    /// SQS's limit; without batching as many as SQS bills as one request.
+    /// Cuts events, in order, into the runs that share a delivery message: up to the subscription's batch,
+    /// never past SQS's limit; without batching as many as SQS bills as one request.
     pub fn messages(self, events: &[EventSize]) -> Vec<Range<usize>> {
         let in_message = |event: &EventSize| event.message;
         if !self.enabled {
@@ -102,8 +102,8 @@ impl EventSize {
 }
 
 impl Pack {
-    /// Cuts items of these sizes, in order, into runs that travel together. Every run has an item; together they
-    /// cover all. One byte is counted between two items, for the comma.
+    /// Cuts items of these sizes, in order, into runs that travel together. Every run has an item; together
+    /// they cover all. One byte is counted between two items, for the comma.
     pub fn cut(self, sizes: impl IntoIterator<Item = usize>) -> Vec<Range<usize>> {
         let mut runs = Vec::new();
         let (mut start, mut end, mut bytes) = (0, 0, 0_usize);

@@ -1,4 +1,5 @@
-//! Headers that a subscription adds to its requests: fixed ones, secret or not, and ones with a value of the event.
+//! Headers that a subscription adds to its requests: fixed ones, secret or not, and ones with a value of the
+//! event.
 
 mod reserved;
 
@@ -8,8 +9,8 @@ pub use self::reserved::is_reserved;
 use crate::model::json_pointer::{JsonPointer, JsonPointerError, string};
 use crate::model::limits::{DELIVERY_HEADER_NAME_BYTES_MAX, DELIVERY_HEADER_VALUE_BYTES_MAX};
 
-/// A header that a subscription adds to its requests. Its name is none that posthaste or HTTP itself sets. A secret's
-/// value is marked as sensitive, so that `Debug` does not show it.
+/// A header that a subscription adds to its requests. Its name is none that posthaste or HTTP itself sets. A
+/// secret's value is marked as sensitive, so that `Debug` does not show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryHeader {
     name: HeaderName,
@@ -70,8 +71,9 @@ impl DeliveryHeader {
     }
 }
 
-/// Sets the headers of a request that carries `events`. Those with a value of the event are for requests of one event
-/// only; one whose event has nothing that can stand in a header is left out, and the request is made without it.
+/// Sets the headers of a request that carries `events`. Those with a value of the event are for requests of
+/// one event only; one whose event has nothing that can stand in a header is left out, and the request is
+/// made without it.
 pub fn set(headers: &mut HeaderMap, added: &[DeliveryHeader], events: &[&[u8]]) {
     let event = if let [event] = events { Some(*event) } else { None };
     for header in added {
@@ -89,8 +91,8 @@ fn event_value(json: &str) -> Option<HeaderValue> {
     if json.starts_with(['{', '[']) || json == "null" { None } else { fixed_value(json).ok() }
 }
 
-/// What may stand in a header and arrives unchanged: HTTP strips spaces at the ends, and few receivers agree on
-/// anything but printable ASCII.
+/// What may stand in a header and arrives unchanged: HTTP strips spaces at the ends, and few receivers agree
+/// on anything but printable ASCII.
 fn fixed_value(text: &str) -> Result<HeaderValue, DeliveryHeaderError> {
     if !(1..=DELIVERY_HEADER_VALUE_BYTES_MAX).contains(&text.len()) {
         return Err(DeliveryHeaderError::ValueLength(text.len()));
@@ -105,8 +107,8 @@ fn parse_name(name: &str) -> Result<HeaderName, DeliveryHeaderError> {
     if !(1..=DELIVERY_HEADER_NAME_BYTES_MAX).contains(&name.len()) {
         return Err(DeliveryHeaderError::Name);
     }
-    // A token of RFC 9110 may have other characters too, but CGI-style servers make an underscore of each of them:
-    // `webhook.signature` would stand in for `webhook-signature` there.
+    // A token of RFC 9110 may have other characters too, but CGI-style servers make an underscore of each of
+    // them: `webhook.signature` would stand in for `webhook-signature` there.
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')) {
         return Err(DeliveryHeaderError::Name);
     }

@@ -8,8 +8,8 @@ pub enum SendFailure {
     /// No response head within the timeout, though the request was, or could have been, sent.
     #[error("no answer in time")]
     TimedOut,
-    /// No connection within the timeout: the resolver, the connect or the TLS handshake was silent, and nothing of the
-    /// request was sent.
+    /// No connection within the timeout: the resolver, the connect or the TLS handshake was silent, and
+    /// nothing of the request was sent.
     #[error("no connection in time")]
     ConnectTimedOut,
     /// Refused, reset or closed connection, or an answer that is not HTTP.

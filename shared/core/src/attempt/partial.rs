@@ -1,9 +1,10 @@
-//! Partial acknowledgement: an answer of success to a batch that names the events which failed all the same, as
-//! `{"batchItemFailures":[{"itemIdentifier":"<event id>"}]}`, the form of AWS Lambda and SQS.
+//! Partial acknowledgement: an answer of success to a batch that names the events which failed all the same,
+//! as `{"batchItemFailures":[{"itemIdentifier":"<event id>"}]}`, the form of AWS Lambda and SQS.
 //! <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html>
 //!
-//! Nothing is lost by a report that cannot be understood: then the whole batch failed. An answer that is no report at
-//! all, such as `OK` or `{"status":"ok"}`, acknowledges the whole batch, as it does without this option.
+//! Nothing is lost by a report that cannot be understood: then the whole batch failed. An answer that is no
+//! report at all, such as `OK` or `{"status":"ok"}`, acknowledges the whole batch, as it does without this
+//! option.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -103,8 +104,8 @@ impl Acknowledged {
     }
 }
 
-/// What an answer of success acknowledges. `events` are those of the batch, in its order; they are looked into only if
-/// the report names any. Of events that share an id, all failed.
+/// What an answer of success acknowledges. `events` are those of the batch, in its order; they are looked
+/// into only if the report names any. Of events that share an id, all failed.
 pub fn acknowledged(body: AnswerBody<'_>, events: &[BatchEvent<'_>]) -> Acknowledged {
     if !body.is_plain() {
         return Acknowledged::Nothing(ReportError::Coding);
@@ -148,8 +149,8 @@ fn all_but(failures: &[Failure<'_>], events: &[BatchEvent<'_>]) -> Acknowledged 
 }
 
 impl BatchEvent<'_> {
-    /// The member `id`, which CloudEvents and Event Grid both have. A custom event may have one too: its receiver may
-    /// know it by that, or by the id that the topic's mapping takes from elsewhere.
+    /// The member `id`, which CloudEvents and Event Grid both have. A custom event may have one too: its
+    /// receiver may know it by that, or by the id that the topic's mapping takes from elsewhere.
     fn id(&self) -> Option<Cow<'_, str>> {
         string(JsonPointer::member("id").find(self.text)?)
     }

@@ -1,10 +1,10 @@
 //! How many requests a minute an endpoint gets, over all workers together.
 //!
-//! Time is handed out: a lease is the next stretch of it that nobody has taken, as long as its requests take at the
-//! rate, and each of its requests has its own moment in it. One object per subscription says up to when time is taken;
-//! whoever writes the next value under the condition that it is still the last one has the lease. So no interleaving of
-//! workers gives out a moment twice, and what is not used is lost. A request may be begun up to a lease's length after
-//! its moment, which is all by which the rate can be exceeded.
+//! Time is handed out: a lease is the next stretch of it that nobody has taken, as long as its requests take
+//! at the rate, and each of its requests has its own moment in it. One object per subscription says up to
+//! when time is taken; whoever writes the next value under the condition that it is still the last one has
+//! the lease. So no interleaving of workers gives out a moment twice, and what is not used is lost. A request
+//! may be begun up to a lease's length after its moment, which is all by which the rate can be exceeded.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -20,16 +20,19 @@ const LEASE_AHEAD_MAX: Duration = Duration::from_millis(LEASE_AHEAD_MS);
 
 const LEASE_AHEAD_MS: u64 = 1000;
 
-/// The furthest time up to which time can be taken: the longest lease of the lowest rate, a minute, begun as late as it
-/// may, and room for clocks that differ. What lies further ahead was written by a clock that was wrong.
+/// The furthest time up to which time can be taken: the longest lease of the lowest rate, a minute, begun as
+/// late as it may, and room for clocks that differ. What lies further ahead was written by a clock that was
+/// wrong.
 const TAKEN_AHEAD_MAX: Duration = Duration::from_secs(65);
 
-/// How long the line of those that found nothing may get. Whoever comes then stands at its beginning again: so a backlog
-/// comes back a few times a day, spread over the line and out of the object store, and what has become of those in the
-/// line (they may have expired, or been delivered by another worker) holds nobody back for longer.
+/// How long the line of those that found nothing may get. Whoever comes then stands at its beginning again:
+/// so a backlog comes back a few times a day, spread over the line and out of the object store, and what has
+/// become of those in the line (they may have expired, or been delivered by another worker) holds nobody back
+/// for longer.
 const LINE_MAX: Duration = Duration::from_hours(2);
 
-/// After so long in which nobody took time, nobody stands in line any more: who is parked comes back to the minute.
+/// After so long in which nobody took time, nobody stands in line any more: who is parked comes back to the
+/// minute.
 const LINE_IDLE: Duration = Duration::from_mins(3);
 
 /// A rate: whole requests a minute, at least one.
@@ -82,8 +85,8 @@ impl Rate {
         NonZeroU32::new(requests).map(Self)
     }
 
-    /// So many requests a second, in whole requests a minute, rounded down; `None` for less than one a minute, for more
-    /// than can be counted, and for what is no number.
+    /// So many requests a second, in whole requests a minute, rounded down; `None` for less than one a
+    /// minute, for more than can be counted, and for what is no number.
     pub fn per_second(requests: f64) -> Option<Self> {
         let per_minute = (requests * 60.0).floor();
         if !(1.0..=f64::from(u32::MAX)).contains(&per_minute) {
@@ -114,15 +117,15 @@ impl Rate {
         u32::try_from(per_lease).unwrap_or(u32::MAX).max(1)
     }
 
-    /// How long after its moment a request may still be begun: as long as the requests of one lease take, so that no
-    /// more than those come together with the ones that are on time. The rarer the requests, the longer each may wait
-    /// for a lane and for its texts.
+    /// How long after its moment a request may still be begun: as long as the requests of one lease take, so
+    /// that no more than those come together with the ones that are on time. The rarer the requests, the
+    /// longer each may wait for a lane and for its texts.
     fn token_kept(self) -> Duration {
         Duration::from_millis(u64::from(self.lease_max()) * 60_000 / u64::from(self.0.get()))
     }
 
-    /// What may be had at `now` by a worker in which `wanted` requests wait. `state` is what the object says, if it is
-    /// there.
+    /// What may be had at `now` by a worker in which `wanted` requests wait. `state` is what the object says,
+    /// if it is there.
     pub fn take(self, state: Option<RateState>, wanted: u32, now: Timestamp) -> Grant {
         let taken_until = state.map_or(Timestamp::EPOCH, |state| state.taken_until);
         let is_of_a_wrong_clock = taken_until > now + TAKEN_AHEAD_MAX;
@@ -140,10 +143,11 @@ impl Rate {
         Timestamp::from_millis(nothing_before.as_millis().saturating_sub(LEASE_AHEAD_MS))
     }
 
-    /// When a request that found nothing should try again: after those of this worker that found nothing before
-    /// it, the last of them at the place `last`, so that they do not all come back at once and find one place.
-    /// What is far down the line is not kept in the queue; at the end of the longest line it begins again, past
-    /// what the queue can delay. A line whose last place was given by a clock that was set back since is gone.
+    /// When a request that found nothing should try again: after those of this worker that found nothing
+    /// before it, the last of them at the place `last`, so that they do not all come back at once and find
+    /// one place. What is far down the line is not kept in the queue; at the end of the longest line it
+    /// begins again, past what the queue can delay. A line whose last place was given by a clock that was set
+    /// back since is gone.
     pub fn line_up(self, last: Option<Place>, nothing_before: Timestamp, now: Timestamp) -> Place {
         let last = last.filter(|last| last.given_at <= now + TAKEN_AHEAD_MAX);
         let after_last = last.map_or(Timestamp::EPOCH, |last| last.due + self.time_of(1));

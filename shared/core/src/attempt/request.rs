@@ -109,8 +109,8 @@ pub fn request(
     Ok((headers, body))
 }
 
-/// The id of a request, the same for the same events on every attempt: one event's own key, or for several a digest
-/// of theirs.
+/// The id of a request, the same for the same events on every attempt: one event's own key, or for several a
+/// digest of theirs.
 pub fn webhook_id(events: &[Outgoing<'_>]) -> String {
     if let [event] = events {
         return format!("msg_{}", event.key);
@@ -131,8 +131,8 @@ fn structured(context: AttemptContext<'_>, events: &[Outgoing<'_>]) -> (HeaderMa
     (HeaderMap::from_iter([(CONTENT_TYPE, content_type)]), slices)
 }
 
-/// Sets a header to a text that cannot be refused: a name, a key of ours, base64, or a checked trace context. Were it
-/// refused all the same, the request goes without the header.
+/// Sets a header to a text that cannot be refused: a name, a key of ours, base64, or a checked trace context.
+/// Were it refused all the same, the request goes without the header.
 fn put(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);

@@ -1,33 +1,35 @@
 //! Problem events: those that fail where others succeed.
 
-use super::reach::Reach;
+use super::consecutive_failures::Successes;
+use super::failure_scope::FailureScope;
 use super::settings::HealthSettings;
-use super::streaks::Successes;
 use crate::attempt::outcome::OutcomeName;
 use crate::model::delivery::{Delivery, LastAttempt};
 
-/// Whether a delivery's events have a problem of their own: they failed their subscription often enough, and others there
-/// succeeded before the last time and since. What failed while the endpoint was down has none. They are sent alone, after the rest, and what comes of it says nothing about the
-/// endpoint.
+/// Whether a delivery's events have a problem of their own: they failed their subscription often enough, and
+/// others there succeeded before the last time and since. What failed while the endpoint was down has none.
+/// They are sent alone, after the rest, and what comes of it says nothing about the endpoint.
 pub fn is_problem(delivery: &Delivery, successes: Option<Successes>, settings: &HealthSettings) -> bool {
     let Some(last) = delivery.last else { return false };
     let is_often = u32::from(delivery.attempts) >= settings.problem_failures;
     let is_among = |successes: Successes| (successes.first..=successes.last).contains(&last.at);
-    is_often && reach_of(last) == Reach::Subscription && successes.is_some_and(is_among)
+    is_often && reach_of(last) == FailureScope::Subscription && successes.is_some_and(is_among)
 }
 
-fn reach_of(last: LastAttempt) -> Reach {
+fn reach_of(last: LastAttempt) -> FailureScope {
     match last.outcome {
-        OutcomeName::TimedOut if last.was_unconnected => Reach::Link,
+        OutcomeName::TimedOut if last.was_unconnected => FailureScope::Link,
         // A client error, or a success of which one event was not acknowledged.
-        OutcomeName::GenericError if matches!(last.status, Some(200..=204 | 400..=499)) => Reach::Event,
+        OutcomeName::GenericError if matches!(last.status, Some(200..=204 | 400..=499)) => {
+            FailureScope::Event
+        }
         OutcomeName::GenericError | OutcomeName::TimedOut | OutcomeName::Busy | OutcomeName::Redirected => {
-            Reach::Subscription
+            FailureScope::Subscription
         }
         OutcomeName::SocketError
         | OutcomeName::ResolutionError
         | OutcomeName::TlsError
-        | OutcomeName::AddressRefused => Reach::Link,
+        | OutcomeName::AddressRefused => FailureScope::Link,
         OutcomeName::BadRequest
         | OutcomeName::Unauthorized
         | OutcomeName::Forbidden
@@ -35,7 +37,7 @@ fn reach_of(last: LastAttempt) -> Reach {
         | OutcomeName::Gone
         | OutcomeName::PayloadTooLarge
         | OutcomeName::Aborted
-        | OutcomeName::Probation => Reach::Event,
+        | OutcomeName::Probation => FailureScope::Event,
     }
 }
 

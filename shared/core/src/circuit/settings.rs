@@ -1,19 +1,22 @@
-//! What an operator may change about failing endpoints, with the documents' defaults, and the rules a setting must keep.
+//! What an operator may change about failing endpoints, with the documents' defaults, and the rules a setting
+//! must keep.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Counts that make sense: less than one is never reached, and more than a worker has requests under way would let an
-/// endpoint be hammered.
+/// Counts that make sense: less than one is never reached, and more than a worker has requests under way
+/// would let an endpoint be hammered.
 const COUNT: RangeInclusive<u32> = 1..=1000;
 
 /// Shortest and longest hold in the queue: no longer than the queue can delay.
 const GLITCH: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_mins(15);
 
-/// Shortest and longest hold outside the queue: `wake` looks once a minute, and an endpoint is asked once a day at least.
+/// Shortest and longest hold outside the queue: `wake` looks once a minute, and an endpoint is asked once a
+/// day at least.
 const RETRY: RangeInclusive<Duration> = Duration::from_mins(1)..=Duration::from_hours(24);
 
-/// Shortest and longest lease of a probe: longer than the longest attempt (60 s), or two would be under way at once.
+/// Shortest and longest lease of a probe: longer than the longest attempt (60 s), or two would be under way
+/// at once.
 const PROBE: RangeInclusive<Duration> = Duration::from_secs(75)..=Duration::from_mins(15);
 
 /// Shortest and longest step of the ramp.
@@ -47,7 +50,8 @@ pub struct HealthSettings {
     pub state_change_delay: Duration,
     /// Whether nothing is told (`SuppressStateChanges`).
     pub suppress_state_changes: bool,
-    /// An event that failed so often while others succeeded is a problem event (`PerMsgFailuresBeforeMarkingAsProblem`).
+    /// An event that failed so often while others succeeded is a problem event
+    /// (`PerMsgFailuresBeforeMarkingAsProblem`).
     pub problem_failures: u32,
 }
 

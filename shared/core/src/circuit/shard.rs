@@ -6,10 +6,10 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::condition::{Condition, Phase, ProbeLease};
-use super::gate::{Gate, Probed, gate};
-use super::news::is_over;
+use super::decision::{CircuitDecision, Probed, decide};
 use super::observe::{Observation, observe};
 use super::settings::HealthSettings;
+use super::state_change::is_over;
 use super::target::Target;
 use crate::model::endpoint::Link;
 use crate::model::limits::PAUSE_MAX;
@@ -42,7 +42,8 @@ impl Shard {
         self.targets.get(&target.to_string())
     }
 
-    /// All targets that are not well, links before their subscriptions. A text that is no target's is passed over.
+    /// All targets that are not well, links before their subscriptions. A text that is no target's is passed
+    /// over.
     pub fn conditions(&self) -> impl Iterator<Item = (Target, &Condition)> {
         self.targets.iter().filter_map(|(text, condition)| Some((Target::parse(text).ok()?, condition)))
     }
@@ -53,15 +54,15 @@ impl Shard {
     }
 
     /// What becomes of a delivery to a target.
-    pub fn gate(&self, target: &Target, now: Timestamp, settings: &HealthSettings) -> Gate {
+    pub fn decide(&self, target: &Target, now: Timestamp, settings: &HealthSettings) -> CircuitDecision {
         if self.targets.is_empty() {
-            return Gate::Open;
+            return CircuitDecision::Open;
         }
         let usable =
             |target: &Target| self.condition(target).filter(|it| !is_of_a_wrong_clock(it, now, settings));
         let link = Target::Link(target.link().clone());
         let of_itself = if *target == link { None } else { usable(target) };
-        gate(usable(&link), of_itself, now, settings)
+        decide(usable(&link), of_itself, now, settings)
     }
 
     /// Applies an observation; whether it changed anything.
@@ -80,7 +81,8 @@ impl Shard {
         self.put(key, after, now, settings)
     }
 
-    /// Takes the lease of a probe of a target and its link, as far as they are to be asked; whether it was to be had.
+    /// Takes the lease of a probe of a target and its link, as far as they are to be asked; whether it was to
+    /// be had.
     pub fn claim(
         &mut self,
         target: &Target,
@@ -88,7 +90,7 @@ impl Shard {
         now: Timestamp,
         settings: &HealthSettings,
     ) -> Option<Probed> {
-        let Gate::Probe(probed) = self.gate(target, now, settings) else { return None };
+        let CircuitDecision::Probe(probed) = self.decide(target, now, settings) else { return None };
         let lease = ProbeLease { by: by.to_owned(), until: now + settings.probe_lease };
         let link = Target::Link(target.link().clone());
         for (is_probed, target) in [(probed.link, &link), (probed.subscription, target)] {
@@ -99,7 +101,8 @@ impl Shard {
         Some(probed)
     }
 
-    /// Replaces what is known of a target, if anything still is and `change` wants it; whether anything changed.
+    /// Replaces what is known of a target, if anything still is and `change` wants it; whether anything
+    /// changed.
     pub fn change(&mut self, target: &Target, change: impl FnOnce(&Condition) -> Option<Condition>) -> bool {
         let Some(condition) = self.targets.get_mut(&target.to_string()) else { return false };
         let Some(after) = change(condition) else { return false };
@@ -134,8 +137,8 @@ impl Shard {
     }
 }
 
-/// Whether a condition's times cannot be: it is treated as if there were none, so that it holds nobody for as long as a
-/// clock jumped.
+/// Whether a condition's times cannot be: it is treated as if there were none, so that it holds nobody for as
+/// long as a clock jumped.
 fn is_of_a_wrong_clock(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> bool {
     let hold_max = match condition.phase {
         Phase::Glitch => settings.glitch_hold.max(PAUSE_MAX),

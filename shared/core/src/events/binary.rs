@@ -1,4 +1,5 @@
-//! CloudEvents in binary mode: attributes in `ce-*` headers, data in the body; rendered to structured JSON once.
+//! CloudEvents in binary mode: attributes in `ce-*` headers, data in the body; rendered to structured JSON
+//! once.
 //! <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/http-protocol-binding.md>
 
 use base64::Engine;
@@ -18,7 +19,8 @@ pub(super) fn is_binary(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with(PREFIX))
 }
 
-/// The event as JSON. Names are checked here, because they become members; values are checked by whoever reads the JSON.
+/// The event as JSON. Names are checked here, because they become members; values are checked by whoever
+/// reads the JSON.
 pub(super) fn render(
     headers: &HeaderMap,
     content_type: Option<&str>,
@@ -67,8 +69,9 @@ fn attribute_text(headers: &HeaderMap, attribute: &str, name: &http::HeaderName)
     }
 }
 
-/// The body as the JSON format has it: JSON as it is, text as a string, all else as base64. Data without a content type
-/// counts as JSON where it is JSON, because that is what CloudEvents says of it and what its Python client sends.
+/// The body as the JSON format has it: JSON as it is, text as a string, all else as base64. Data without a
+/// content type counts as JSON where it is JSON, because that is what CloudEvents says of it and what its
+/// Python client sends.
 fn data(content_type: Option<&str>, body: &[u8]) -> Result<(&'static str, String), Expected> {
     let media_type = MediaType::read(content_type.unwrap_or_default());
     if media_type.is_json() || content_type.is_none() {
@@ -107,7 +110,8 @@ fn decode(value: &[u8]) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// Undoes a quoted string (RFC 9110, 5.6.4), which older producers send. Quotes elsewhere are ordinary characters.
+/// Undoes a quoted string (RFC 9110, 5.6.4), which older producers send. Quotes elsewhere are ordinary
+/// characters.
 fn unquote(value: &[u8]) -> Option<Vec<u8>> {
     let Some(quoted) = value.strip_prefix(b"\"") else { return Some(value.to_vec()) };
     let mut text = Vec::with_capacity(quoted.len());

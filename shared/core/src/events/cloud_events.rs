@@ -105,7 +105,8 @@ fn specversion(value: Value<'_>) -> Result<bool, Expected> {
     if text(value, Expected::SpecVersion)? == "1.0" { Ok(true) } else { Err(Expected::SpecVersion) }
 }
 
-/// Loose on purpose: what is a URI reference differs between producers' libraries, and nothing here resolves one.
+/// Loose on purpose: what is a URI reference differs between producers' libraries, and nothing here resolves
+/// one.
 fn uri_reference(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
     let text = text(value, Expected::UriReference)?;
     if text.is_empty() || text.contains(char::is_whitespace) { Err(Expected::UriReference) } else { Ok(text) }
@@ -146,7 +147,8 @@ fn extension(value: Value<'_>) -> Result<(), Expected> {
     Ok(())
 }
 
-/// A `traceparent` that is not in W3C's form stays in the event like any extension, but is not offered as a header.
+/// A `traceparent` that is not in W3C's form stays in the event like any extension, but is not offered as a
+/// header.
 /// <https://www.w3.org/TR/trace-context/#traceparent-header>
 fn traceparent(value: Value<'_>) -> Result<Option<Box<str>>, Expected> {
     extension(value)?;

@@ -1,9 +1,10 @@
-//! The same event in another schema, as Event Grid converts: from its own schema and from custom events. `data` is
-//! copied, never rendered again.
+//! The same event in another schema, as Event Grid converts: from its own schema and from custom events.
+//! `data` is copied, never rendered again.
 //!
 //! The members keep their order in Event Grid's documents. What the documents leave open: a CloudEvent gets
-//! `specversion` and `time`, which it must or may have; `dataVersion` becomes the extension `dataversion`, as in the
-//! documents' sample, and `metadataVersion`, the version of the envelope that is taken off, goes with it.
+//! `specversion` and `time`, which it must or may have; `dataVersion` becomes the extension `dataversion`, as
+//! in the documents' sample, and `metadataVersion`, the version of the envelope that is taken off, goes with
+//! it.
 //! <https://learn.microsoft.com/azure/event-grid/event-schema-compatibility>
 
 use std::borrow::Cow;
@@ -120,8 +121,8 @@ fn from_event_grid(json: &Bytes) -> Result<Bytes, EventError> {
     Ok(attributes.around(data.as_bytes()))
 }
 
-/// Whether a member that Event Grid's schema does not know can go along: a CloudEvent takes neither other names, nor
-/// values that hold others, nor an `expirytime` that is no time.
+/// Whether a member that Event Grid's schema does not know can go along: a CloudEvent takes neither other
+/// names, nor values that hold others, nor an `expirytime` that is no time.
 fn is_extension(name: &str, value: Value<'_>) -> bool {
     is_attribute_name(name) && !RESERVED.contains(&name) && !value.is_null() && takes(name, value)
 }

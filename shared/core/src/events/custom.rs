@@ -23,8 +23,8 @@ pub struct Made {
     pub seed: [u8; 16],
 }
 
-/// Reads what the mapping names. Nothing else of the event is looked at but that it is an object with each of its own
-/// members once.
+/// Reads what the mapping names. Nothing else of the event is looked at but that it is an object with each of
+/// its own members once.
 pub(super) fn accept(
     json: &str,
     mapping: &InputMapping,

@@ -1,5 +1,5 @@
-//! RFC 3339 date-times as producers write them. The calendar is jiff's; only the form is checked here, because
-//! jiff also takes forms that other readers of the event would not.
+//! RFC 3339 date-times as producers write them. The calendar is jiff's; only the form is checked here,
+//! because jiff also takes forms that other readers of the event would not.
 
 use std::borrow::Cow;
 
@@ -17,8 +17,9 @@ pub(super) enum Offset {
     ColonOptional,
 }
 
-/// Parses a date-time. Points outside what [`Timestamp`] holds (before 1970, as `0001-01-01T00:00:00Z`, the default of
-/// .NET and Go) become the nearest that it does: they are valid, and the event's own text keeps them exactly.
+/// Parses a date-time. Points outside what [`Timestamp`] holds (before 1970, as `0001-01-01T00:00:00Z`, the
+/// default of .NET and Go) become the nearest that it does: they are valid, and the event's own text keeps
+/// them exactly.
 pub(super) fn parse(text: &str, offset: Offset) -> Option<Timestamp> {
     let (civil, rest) = text.split_at_checked(SECONDS_END)?;
     let shape = civil.bytes().zip(*b"dddd-dd-ddTdd:dd:dd").all(|(found, form)| match form {

@@ -14,8 +14,8 @@ const FRAME_BYTES: usize =
 /// Bytes that an event takes in its envelope besides itself.
 const DATA_BYTES: usize = r#","data":"#.len();
 
-/// What a topic's input mapping made of a custom event, once, when it was accepted: every attempt, dead letter and
-/// notice says the same of it, also after the mapping has changed. Every text is at most
+/// What a topic's input mapping made of a custom event, once, when it was accepted: every attempt, dead
+/// letter and notice says the same of it, also after the mapping has changed. Every text is at most
 /// [`MAPPED_VALUE_BYTES_MAX`](crate::model::limits::MAPPED_VALUE_BYTES_MAX) long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
@@ -39,8 +39,8 @@ impl Envelope {
         self.object(0).finish()
     }
 
-    /// The event in Event Grid's schema: the envelope, `between` (names and JSON values), and the event as it is under
-    /// `data`. The order is that of Event Grid's documents.
+    /// The event in Event Grid's schema: the envelope, `between` (names and JSON values), and the event as it
+    /// is under `data`. The order is that of Event Grid's documents.
     pub fn around(&self, event: &[u8], between: &[(&str, String)]) -> Bytes {
         let room: usize = between.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
         let mut object = self.object(event.len() + room + DATA_BYTES);

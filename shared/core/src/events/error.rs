@@ -65,7 +65,8 @@ pub enum PublishInputError {
 #[derive(Debug, thiserror::Error)]
 #[error("{}{expected}", member.as_ref().map(|name| format!("{name}: ")).unwrap_or_default())]
 pub struct EventError {
-    /// The member at fault; none if it is the event as a whole. A long or unprintable name is shortened and escaped.
+    /// The member at fault; none if it is the event as a whole. A long or unprintable name is shortened and
+    /// escaped.
     pub member: Option<String>,
     /// What was expected there.
     #[source]

@@ -1,4 +1,5 @@
-//! An accepted event: its JSON exactly as the producer wrote it, and the few attributes that the rules look at.
+//! An accepted event: its JSON exactly as the producer wrote it, and the few attributes that the rules look
+//! at.
 
 use std::sync::Arc;
 
@@ -13,8 +14,9 @@ use crate::model::time::Timestamp;
 
 /// An event that is valid in its schema.
 ///
-/// The text is the producer's, byte for byte, with these exceptions: Event Grid's `topic`, `dataVersion` and `metadataVersion` are added where absent; an event that came in
-/// binary mode is rendered once, its JSON data as written. Besides a custom event lies its [`Envelope`].
+/// The text is the producer's, byte for byte, with these exceptions: Event Grid's `topic`, `dataVersion` and
+/// `metadataVersion` are added where absent; an event that came in binary mode is rendered once, its JSON
+/// data as written. Besides a custom event lies its [`Envelope`].
 #[derive(Debug, Clone)]
 pub struct Event {
     pub(super) json: Bytes,
@@ -24,8 +26,8 @@ pub struct Event {
 }
 
 impl Event {
-    /// Reads an event from its own JSON text, as it was kept. Nothing is added and no limit is checked. A custom event
-    /// does not say enough by itself: it is read with [`Event::enveloped`].
+    /// Reads an event from its own JSON text, as it was kept. Nothing is added and no limit is checked. A
+    /// custom event does not say enough by itself: it is read with [`Event::enveloped`].
     pub fn parse(schema: Schema, json: Bytes) -> Result<Self, EventError> {
         let text = std::str::from_utf8(&json).map_err(|_| EventError::whole(Expected::Utf8))?;
         let attributes = match schema {
@@ -96,7 +98,8 @@ impl Event {
         self.attributes.time
     }
 
-    /// The time from which on the event is of no use: the CloudEvents extension `expirytime`, or what its request says.
+    /// The time from which on the event is of no use: the CloudEvents extension `expirytime`, or what its
+    /// request says.
     pub fn expirytime(&self) -> Option<Timestamp> {
         self.attributes.expirytime
     }
@@ -107,7 +110,8 @@ impl Event {
         self.attributes.expirytime = Some(own.map_or(end, |own| own.min(end)));
     }
 
-    /// The CloudEvents extension `traceparent`, if it has the form of W3C Trace Context, so that it can be a header.
+    /// The CloudEvents extension `traceparent`, if it has the form of W3C Trace Context, so that it can be a
+    /// header.
     pub fn traceparent(&self) -> Option<&str> {
         self.attributes.traceparent.as_deref()
     }

@@ -1,7 +1,8 @@
 //! Azure Event Grid's own event schema: which members an event must have, and which ones a topic adds.
 //! <https://learn.microsoft.com/azure/event-grid/event-schema>
 //!
-//! `id`, `eventType`, `subject`, `eventTime` and `data` are required. Members that the schema does not know are kept.
+//! `id`, `eventType`, `subject`, `eventTime` and `data` are required. Members that the schema does not know
+//! are kept.
 
 use std::ops::Range;
 
@@ -16,8 +17,9 @@ pub(super) fn read(json: &str) -> Result<Attributes, EventError> {
     draft(json)?.finish()
 }
 
-/// Reads and checks an event that a producer sent to `topic`. The second part is its text with the members that
-/// Event Grid adds where they are absent or null, if there was anything to add; the rest is as the producer wrote it.
+/// Reads and checks an event that a producer sent to `topic`. The second part is its text with the members
+/// that Event Grid adds where they are absent or null, if there was anything to add; the rest is as the
+/// producer wrote it.
 pub(super) fn accept(json: &str, topic: &TopicName) -> Result<(Attributes, Option<String>), EventError> {
     let draft = draft(json)?;
     let added = [

@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 
 use super::error::{EventError, Expected};
 
-/// How many members are compared pairwise for duplicates; more are sorted, so that 100,000 members stay cheap.
+/// How many members are compared pairwise for duplicates; more are sorted, so that 100,000 members stay
+/// cheap.
 const PAIRWISE_MAX: usize = 24;
 
 /// Room for the members of a usual event.
@@ -90,7 +91,8 @@ impl<'a> Value<'a> {
         let inner =
             self.0.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or(Expected::String)?;
         if inner.as_bytes().contains(&b'\\') {
-            // The escapes' form was checked when the value was skipped; what decoding can still meet is a lone surrogate.
+            // The escapes' form was checked when the value was skipped; what decoding can still meet is a
+            // lone surrogate.
             return serde_json::from_str(self.0).map(Cow::Owned).map_err(|_| Expected::Unicode);
         }
         Ok(Cow::Borrowed(inner))

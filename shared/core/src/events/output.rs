@@ -1,5 +1,5 @@
-//! From kept events to the body and headers of a request to a subscriber. Events are never rendered again; the body
-//! is made of slices.
+//! From kept events to the body and headers of a request to a subscriber. Events are never rendered again;
+//! the body is made of slices.
 
 use bytes::Bytes;
 use http::header::HeaderValue;
@@ -44,8 +44,8 @@ impl OutputBody {
 
 /// The body that carries `events`, kept JSON texts of `schema`.
 ///
-/// Event Grid always delivers an array, of its own events and of custom ones. One CloudEvent is the body by itself, unless the subscription asked for
-/// batches (`batched`); several are a batch.
+/// Event Grid always delivers an array, of its own events and of custom ones. One CloudEvent is the body by
+/// itself, unless the subscription asked for batches (`batched`); several are a batch.
 pub fn request_body(events: &[Bytes], schema: Schema, batched: bool) -> OutputBody {
     match (schema, events) {
         (Schema::CloudEvents, [event]) if !batched => {

@@ -82,11 +82,12 @@ impl Input<'_> {
     }
 }
 
-/// The events of a request in their order. An empty batch of CloudEvents has none; Event Grid refuses an empty array,
-/// and so do topics of its schema and of custom events.
+/// The events of a request in their order. An empty batch of CloudEvents has none; Event Grid refuses an
+/// empty array, and so do topics of its schema and of custom events.
 ///
-/// A topic of CloudEvents takes `application/json` without `ce-` headers as one event or a batch, as Event Grid does.
-/// The other topics do not insist on a content type: Event Grid's documentation publishes with a bare `curl -d`.
+/// A topic of CloudEvents takes `application/json` without `ce-` headers as one event or a batch, as Event
+/// Grid does. The other topics do not insist on a content type: Event Grid's documentation publishes with a
+/// bare `curl -d`.
 pub fn parse_request(request: &PublishRequest<'_>) -> Result<Vec<Event>, PublishInputError> {
     let bytes = request.body.len();
     if bytes > REQUEST_BYTES_MAX {
@@ -199,7 +200,8 @@ impl<'a> PublishRequest<'a> {
         accepted.collect()
     }
 
-    /// Checks one event, whose text lies in `within`, and keeps it, as a slice of that if nothing is to be changed.
+    /// Checks one event, whose text lies in `within`, and keeps it, as a slice of that if nothing is to be
+    /// changed.
     fn accept(&self, index: usize, json: &str, within: &Bytes) -> Result<Event, PublishInputError> {
         let refused =
             |error| PublishInputError::Event { index, error: self.of_another_schema(json).unwrap_or(error) };
@@ -229,8 +231,8 @@ impl<'a> PublishRequest<'a> {
         Ok(Event { json, schema: self.input.schema(), attributes, envelope })
     }
 
-    /// Why an event that was refused has nothing right, if it is one of another schema: a producer that mixed up its
-    /// topics would not understand the first member that is missing.
+    /// Why an event that was refused has nothing right, if it is one of another schema: a producer that mixed
+    /// up its topics would not understand the first member that is missing.
     fn of_another_schema(&self, json: &str) -> Option<EventError> {
         let has = |name| JsonPointer::member(name).find(json.as_bytes()).is_some();
         let (takes, found) = match self.input {

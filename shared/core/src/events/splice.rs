@@ -4,7 +4,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::members::Members;
 
-/// The event's JSON object with these members at its end; members of the same names are left out of it. `value` is JSON.
+/// The event's JSON object with these members at its end; members of the same names are left out of it.
+/// `value` is JSON.
 ///
 /// A text that is not an object (no accepted event is one) comes back as it is.
 pub fn with_members(event: &Bytes, members: &[(&str, String)]) -> Bytes {
@@ -29,9 +30,9 @@ pub fn with_members(event: &Bytes, members: &[(&str, String)]) -> Bytes {
     json.freeze()
 }
 
-/// The inverse of [`with_members`]: the event without these members, `first` among them, which is the one that was laid
-/// first. Behind `first` they are cut off, so that the rest is as it was written, byte for byte; where other members
-/// stand between them, as in files that others wrote, each is left out.
+/// The inverse of [`with_members`]: the event without these members, `first` among them, which is the one
+/// that was laid first. Behind `first` they are cut off, so that the rest is as it was written, byte for
+/// byte; where other members stand between them, as in files that others wrote, each is left out.
 ///
 /// A text that is not an object, or has no `first`, comes back as it is.
 pub fn without_members(event: &Bytes, first: &str, members: &[&str]) -> Bytes {

@@ -30,8 +30,8 @@ pub enum TestEventError {
     NotOne(usize),
 }
 
-/// The caller's event, one object in the schema that the subscription receives, or an array of one. Its text is sent as
-/// it is.
+/// The caller's event, one object in the schema that the subscription receives, or an array of one. Its text
+/// is sent as it is.
 pub fn given(schema: Schema, text: &Bytes) -> Result<Bytes, TestEventError> {
     if text.len() > EVENT_BYTES_MAX {
         return Err(TestEventError::TooLarge);
@@ -46,7 +46,8 @@ pub fn given(schema: Schema, text: &Bytes) -> Result<Bytes, TestEventError> {
     }
 }
 
-/// The text of the only event of an array, as publishers of Event Grid's schema write it; of anything else, the text.
+/// The text of the only event of an array, as publishers of Event Grid's schema write it; of anything else,
+/// the text.
 fn alone(text: &Bytes) -> Result<Bytes, TestEventError> {
     let text = text.slice_ref(text.trim_ascii());
     match serde_json::from_slice::<Vec<&RawValue>>(&text).as_deref() {

@@ -33,8 +33,8 @@ pub(super) enum Attribute {
 
 /// A checked key.
 ///
-/// The event's own members are named without regard to case, as Event Grid's examples do (`Subject`, `Data.key1`);
-/// what lies in `data` is named exactly as it is written there.
+/// The event's own members are named without regard to case, as Event Grid's examples do (`Subject`,
+/// `Data.key1`); what lies in `data` is named exactly as it is written there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key(pub(super) Place);
 
@@ -99,7 +99,8 @@ impl Key {
     }
 }
 
-/// What lies in the data. A custom event is the data itself, as in the envelope that Event Grid lays around it.
+/// What lies in the data. A custom event is the data itself, as in the envelope that Event Grid lays around
+/// it.
 fn data(rest: &[&str], schema: Schema) -> Place {
     let own = (schema != Schema::Custom).then_some("data");
     Place::Member(own.into_iter().chain(rest.iter().copied()).map(Box::from).collect())

@@ -1,4 +1,5 @@
-//! The members that the keys of a topic's filters name, as one tree, and what an event has under each of them.
+//! The members that the keys of a topic's filters name, as one tree, and what an event has under each of
+//! them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -51,8 +52,8 @@ impl Names {
         self.children[at].1.insert(rest, slot);
     }
 
-    /// Reads what lies here, and under every name, from JSON that was found valid before. Of members that occur twice
-    /// the last counts, as it does for most receivers. What is not named is skipped, not decoded.
+    /// Reads what lies here, and under every name, from JSON that was found valid before. Of members that
+    /// occur twice the last counts, as it does for most receivers. What is not named is skipped, not decoded.
     pub(super) fn read<'e>(&self, json: &'e str, found: &mut impl FnMut(usize, Value<'e>)) {
         if let Some(slot) = self.slot
             && let Some(value) = slot.read(json)
@@ -154,8 +155,8 @@ impl<'e> Visitor<'e> for Members<'_> {
     }
 }
 
-/// A member's position among the names, if it is one of them. A name is compared as bytes: it may hold half of a
-/// surrogate pair, and is then none of ours.
+/// A member's position among the names, if it is one of them. A name is compared as bytes: it may hold half
+/// of a surrogate pair, and is then none of ours.
 struct Position<'n>(&'n Names);
 
 impl<'e> DeserializeSeed<'e> for Position<'_> {

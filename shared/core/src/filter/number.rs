@@ -7,8 +7,8 @@ const HEAD_DIGITS: usize = 19;
 
 /// A decimal number of any length.
 ///
-/// Order and equality are those of the numbers themselves: `1`, `1.0` and `10e-1` are equal. Exponents beyond 64 bits
-/// count as the last that 64 bits hold, on their side of zero.
+/// Order and equality are those of the numbers themselves: `1`, `1.0` and `10e-1` are equal. Exponents beyond
+/// 64 bits count as the last that 64 bits hold, on their side of zero.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Number {
     /// Less than zero.
@@ -19,8 +19,8 @@ pub enum Number {
     Positive(Magnitude),
 }
 
-/// A number greater than zero, `0.{head}{tail} × 10^exponent`. The order of the members makes the derived order that of
-/// the numbers.
+/// A number greater than zero, `0.{head}{tail} × 10^exponent`. The order of the members makes the derived
+/// order that of the numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Magnitude {
     exponent: i64,

@@ -10,8 +10,8 @@ const ALL_TYPES: &str = "All";
 /// A subscription's filter. The default lets every event through.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Types let through; none, or the entry `All`, means every type. Compared exactly, case included: Event Grid asks
-    /// for an "exact match" of type names.
+    /// Types let through; none, or the entry `All`, means every type. Compared exactly, case included: Event
+    /// Grid asks for an "exact match" of type names.
     /// <https://learn.microsoft.com/azure/event-grid/subscription-creation-schema#filter-object>
     pub included_event_types: Vec<String>,
     /// What the subject begins with; empty means any. No wildcards.

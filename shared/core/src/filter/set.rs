@@ -1,5 +1,5 @@
-//! The filters of a topic together: every event is looked at once, and every question asked of it once, however many
-//! filters ask the same.
+//! The filters of a topic together: every event is looked at once, and every question asked of it once,
+//! however many filters ask the same.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -69,7 +69,8 @@ impl FilterSet {
                 let next = places.len();
                 let (key, has_arrays) = places.entry(key.0.clone()).or_insert((next, false));
                 *has_arrays |= filter.arrays;
-                // An equal test of the same value has the same answer, if both look into arrays or neither does.
+                // An equal test of the same value has the same answer, if both look into arrays or neither
+                // does.
                 questions.push(*asked.entry((*key, filter.arrays, test)).or_insert_with(|| {
                     set.questions.push(Question { filter: Arc::clone(filter), condition, key: *key });
                     set.questions.len() - 1
@@ -93,8 +94,8 @@ impl FilterSet {
         }
     }
 
-    /// Matches every event with every filter. An event's text is read only if a filter gets as far as its keys, and
-    /// only if those are not among the attributes that were read before.
+    /// Matches every event with every filter. An event's text is read only if a filter gets as far as its
+    /// keys, and only if those are not among the attributes that were read before.
     pub fn matches(&self, events: &[Event]) -> Matches {
         let mut passed = vec![false; self.filters.len() * events.len()];
         let mut values = Values::new(self.keys, self.questions.len());

@@ -12,8 +12,8 @@ use super::value::Value;
 
 /// What a value must be.
 ///
-/// Of several values that are named, one that fits is enough. A negation holds where its opposite does not: also where
-/// the key is missing, or its value has another type.
+/// Of several values that are named, one that fits is enough. A negation holds where its opposite does not:
+/// also where the key is missing, or its value has another type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Test {
     /// A number, which …
@@ -97,8 +97,8 @@ impl Hash for Part {
 }
 
 impl Test {
-    /// Whether the value is what is asked for. With `arrays`, one element of an array that fits is enough, and for a
-    /// negation one that fits its opposite is too much.
+    /// Whether the value is what is asked for. With `arrays`, one element of an array that fits is enough,
+    /// and for a negation one that fits its opposite is too much.
     pub(super) fn passes(&self, value: Option<&Value<'_>>, arrays: bool) -> bool {
         match self {
             Self::Null => value.is_none(),

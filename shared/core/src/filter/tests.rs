@@ -1,4 +1,5 @@
-//! Every operator against a table, as Event Grid's page describes it; and all of them against a naive reference.
+//! Every operator against a table, as Event Grid's page describes it; and all of them against a naive
+//! reference.
 
 mod documented;
 mod reference;
@@ -28,8 +29,8 @@ fn passes(schema: Schema, filter: Value, event: &Event) -> bool {
     set.matches(std::slice::from_ref(event)).of(0).count() == 1
 }
 
-/// One operator with its operand, on the key `data.a`: the data that pass, and those that do not, with arrays switched
-/// off and then on.
+/// One operator with its operand, on the key `data.a`: the data that pass, and those that do not, with arrays
+/// switched off and then on.
 struct Table<'a> {
     operator: &'a str,
     operand: Value,

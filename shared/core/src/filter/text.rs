@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The text in lower case, character by character, so that what begins with, ends with or contains a part still does.
-/// Text that is in lower case already, nearly all there is, is not copied.
+/// The text in lower case, character by character, so that what begins with, ends with or contains a part
+/// still does. Text that is in lower case already, nearly all there is, is not copied.
 pub(super) fn fold(text: &str) -> Cow<'_, str> {
     let is_folded = |b: u8| b.is_ascii() && !b.is_ascii_uppercase();
     if text.bytes().all(is_folded) {

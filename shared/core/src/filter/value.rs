@@ -15,8 +15,8 @@ pub(super) enum Value<'e> {
     Number(Number),
     /// A boolean.
     Bool(bool),
-    /// An extension attribute of a CloudEvent. In binary mode it is text whatever its type, so it is taken as every
-    /// type that its canonical text can be read as, and passes the same filters in either mode.
+    /// An extension attribute of a CloudEvent. In binary mode it is text whatever its type, so it is taken as
+    /// every type that its canonical text can be read as, and passes the same filters in either mode.
     /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md#type-system>
     Attribute(Box<Elements<'e>>),
     /// An array's elements. Only filters that ask for it look into arrays.
@@ -80,8 +80,8 @@ impl<'e> Value<'e> {
 }
 
 impl<'e> Elements<'e> {
-    /// Takes one element. What is neither a string nor a number nor a boolean is ignored: "Event Grid doesn't support
-    /// filtering on an array of objects".
+    /// Takes one element. What is neither a string nor a number nor a boolean is ignored: "Event Grid doesn't
+    /// support filtering on an array of objects".
     pub(super) fn push(&mut self, value: Value<'e>) {
         match value {
             Value::Text(text) => self.texts.push(text),

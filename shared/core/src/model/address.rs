@@ -1,5 +1,5 @@
-//! The public-address rule (SPEC §8): which schemes, ports and addresses a webhook may go to. It decides; resolving
-//! names and connecting to what was vetted is the client's.
+//! The public-address rule (SPEC §8): which schemes, ports and addresses a webhook may go to. It decides;
+//! resolving names and connecting to what was vetted is the client's.
 
 mod ranges;
 
@@ -40,9 +40,9 @@ pub enum AddressRefusal {
 
 /// Where webhooks may go.
 ///
-/// Public addresses are reached over `https` and an open port. Addresses of the allow-list are reached over plain
-/// `http` and any port too, but only if *every* address of the host is in the allow-list: otherwise a name with one
-/// allowed and one public address would carry plain http out.
+/// Public addresses are reached over `https` and an open port. Addresses of the allow-list are reached over
+/// plain `http` and any port too, but only if *every* address of the host is in the allow-list: otherwise a
+/// name with one allowed and one public address would carry plain http out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressPolicy {
     /// The allow-list. An address is judged in the form in which it came: `::ffff:127.0.0.1` is not in
@@ -59,8 +59,8 @@ impl Default for AddressPolicy {
 }
 
 impl AddressPolicy {
-    /// Whether an attempt over `link` may go to its host's `addresses`, which are all that resolution answered. One
-    /// refused address refuses the attempt.
+    /// Whether an attempt over `link` may go to its host's `addresses`, which are all that resolution
+    /// answered. One refused address refuses the attempt.
     pub fn check_addresses(&self, link: &Link, addresses: &[IpAddr]) -> Result<(), AddressRefusal> {
         if addresses.is_empty() {
             return Err(AddressRefusal::NoAddress);
@@ -68,9 +68,9 @@ impl AddressPolicy {
         addresses.iter().try_for_each(|address| self.check_address(link, *address))
     }
 
-    /// Whether an endpoint on `link` may be registered, before any name is resolved. What a name resolves to is
-    /// looked at again at every attempt; a plain-http or odd-port endpoint with a name is let in only where an
-    /// allow-list could allow it.
+    /// Whether an endpoint on `link` may be registered, before any name is resolved. What a name resolves to
+    /// is looked at again at every attempt; a plain-http or odd-port endpoint with a name is let in only
+    /// where an allow-list could allow it.
     pub fn check_link(&self, link: &Link) -> Result<(), AddressRefusal> {
         if let Some(addresses) = self.known_addresses(link) {
             return self.check_addresses(link, &addresses);
@@ -78,9 +78,9 @@ impl AddressPolicy {
         if self.allowed.is_empty() { self.check_public_link(link) } else { Ok(()) }
     }
 
-    /// The addresses of a host that no resolver is asked about: a literal's own, and loopback for `localhost` names
-    /// (RFC 6761). Where the allow-list holds one of the two loopback addresses, that one alone: whoever opens
-    /// `127.0.0.0/8` need not open `::1` as well to reach `localhost`. Not vetted yet.
+    /// The addresses of a host that no resolver is asked about: a literal's own, and loopback for `localhost`
+    /// names (RFC 6761). Where the allow-list holds one of the two loopback addresses, that one alone:
+    /// whoever opens `127.0.0.0/8` need not open `::1` as well to reach `localhost`. Not vetted yet.
     pub fn known_addresses(&self, link: &Link) -> Option<Vec<IpAddr>> {
         if let Ok(address) = link.host.parse() {
             return Some(vec![address]);

@@ -33,8 +33,8 @@ pub struct Delivery {
     pub last: Option<LastAttempt>,
     /// Whether any attempt had no answer in time, so that one may have come late.
     pub timed_out: bool,
-    /// The creation of the subscription, and of its topic, that they were accepted for; `None` where an older program
-    /// accepted them.
+    /// The creation of the subscription, and of its topic, that they were accepted for; `None` where an older
+    /// program accepted them.
     pub identity: Option<Identity>,
     /// How many deliveries of posthaste they came through before they were accepted.
     pub hops: Hops,
@@ -90,12 +90,13 @@ pub struct DeadLetter {
     pub reason: DeadLetterReason,
     /// What, as it stood after its last attempt.
     pub delivery: Delivery,
-    /// Since when the dead-letter bucket has refused it, and how often; `None` until it first does. Where only the
-    /// notices are missing, the same of those.
+    /// Since when the dead-letter bucket has refused it, and how often; `None` until it first does. Where
+    /// only the notices are missing, the same of those.
     pub storage: Option<StorageTrouble>,
     /// The object that it lies in already, where only the notice about it is missing.
     pub object: Option<String>,
-    /// It was dropped, as its subscription asks, and only the notice about it is missing: it is not written anywhere.
+    /// It was dropped, as its subscription asks, and only the notice about it is missing: it is not written
+    /// anywhere.
     pub dropped: bool,
 }
 
@@ -186,8 +187,8 @@ impl Delivery {
         subscription.created.accepted(self.identity, self.published_at)
     }
 
-    /// The same, as a record says it that may be an old one: only equal identities are sure. Events without an identity
-    /// are judged by their time.
+    /// The same, as a record says it that may be an old one: only equal identities are sure. Events without
+    /// an identity are judged by their time.
     pub fn is_surely_for(&self, subscription: &Subscription) -> bool {
         match self.identity {
             Some(_) => subscription.created.identity() == self.identity,
@@ -217,9 +218,9 @@ impl Delivery {
     }
 }
 
-/// The `MessageGroupId` of a subscription's messages: at most 129 characters would be one too many for SQS, so
-/// the names' limit of 64 bytes each is what keeps this within 128 but for two names of full length, whose last
-/// character is cut; groups need not be unique.
+/// The `MessageGroupId` of a subscription's messages: at most 129 characters would be one too many for SQS,
+/// so the names' limit of 64 bytes each is what keeps this within 128 but for two names of full length, whose
+/// last character is cut; groups need not be unique.
 pub fn group(topic: &TopicName, subscription: &SubscriptionName) -> String {
     let mut group = format!("{}.{}", topic.folded(), subscription.folded());
     group.truncate(crate::model::limits::SQS_GROUP_ID_CHARS_MAX);

@@ -26,8 +26,8 @@ pub enum EndpointUrlError {
     TooLong(usize),
 }
 
-/// An absolute `http` or `https` URL with a host and without credentials or a fragment. Whether plain `http` and
-/// its port and address are allowed is decided when it is used, by [`crate::model::address`].
+/// An absolute `http` or `https` URL with a host and without credentials or a fragment. Whether plain `http`
+/// and its port and address are allowed is decided when it is used, by [`crate::model::address`].
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct EndpointUrl(Url);
 
@@ -43,7 +43,8 @@ pub struct Link {
 }
 
 impl EndpointUrl {
-    /// Parses an endpoint URL that is being written. One that was stored before there was a limit may be longer.
+    /// Parses an endpoint URL that is being written. One that was stored before there was a limit may be
+    /// longer.
     pub fn parse_written(text: &str) -> Result<Self, EndpointUrlError> {
         if text.len() > URL_BYTES_MAX {
             return Err(EndpointUrlError::TooLong(text.len()));

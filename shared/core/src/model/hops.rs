@@ -1,6 +1,6 @@
-//! Hops: how many deliveries of posthaste an event came through. A delivery says one more than its events have, and a
-//! publish request that says [`HOPS_MAX`] or more is refused, so that endpoints that form a loop end it by themselves. A
-//! receiver that drops the header is not protected.
+//! Hops: how many deliveries of posthaste an event came through. A delivery says one more than its events
+//! have, and a publish request that says [`HOPS_MAX`] or more is refused, so that endpoints that form a loop
+//! end it by themselves. A receiver that drops the header is not protected.
 
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};

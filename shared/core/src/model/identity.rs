@@ -1,6 +1,7 @@
-//! Identity of topics and subscriptions: each creation under a name has a random one, so that a subscription that was
-//! deleted and created again never receives what was accepted for the old one. Identities are compared for equality.
-//! Times are compared only where one side has no identity of its own: messages and records of older programs.
+//! Identity of topics and subscriptions: each creation under a name has a random one, so that a subscription
+//! that was deleted and created again never receives what was accepted for the old one. Identities are
+//! compared for equality. Times are compared only where one side has no identity of its own: messages and
+//! records of older programs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,14 +13,16 @@ use crate::model::limits::CREATED_AGAIN_MARGIN;
 use crate::model::name::SubscriptionName;
 use crate::model::time::Timestamp;
 
-/// Random bytes of one creation. Only the creations under one name are ever compared, so that 48 bits suffice.
+/// Random bytes of one creation. Only the creations under one name are ever compared, so that 48 bits
+/// suffice.
 pub const CREATION_ID_BYTES: usize = 6;
 
 /// A random value that one creation of a topic or of a subscription has.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CreationId([u8; CREATION_ID_BYTES]);
 
-/// The creation of a topic together with that of a subscription on it: 24 hexadecimal digits, the topic's first.
+/// The creation of a topic together with that of a subscription on it: 24 hexadecimal digits, the topic's
+/// first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// The topic's creation.
@@ -33,14 +36,14 @@ pub struct Identity {
 pub struct Creation {
     /// Random.
     pub id: CreationId,
-    /// The time of the creation. `None` where the topic or subscription is older than its identity: it was created by an
-    /// older program, or an older program dropped the identity with a write.
+    /// The time of the creation. `None` where the topic or subscription is older than its identity: it was
+    /// created by an older program, or an older program dropped the identity with a write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
 }
 
-/// The creations of a topic and its subscriptions as its record has them. Empty in records of older programs, which pass
-/// the member over and drop it when they write.
+/// The creations of a topic and its subscriptions as its record has them. Empty in records of older programs,
+/// which pass the member over and drop it when they write.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Creations {
     /// The topic's.
@@ -104,8 +107,8 @@ impl Creations {
         *self == Self::default()
     }
 
-    /// The creations after a write: what was there before keeps its creation, and gets one if it has none; what is new
-    /// gets one with its time.
+    /// The creations after a write: what was there before keeps its creation, and gets one if it has none;
+    /// what is new gets one with its time.
     #[must_use]
     pub fn after_write<'a>(
         &self,
@@ -134,8 +137,8 @@ impl Created {
         Some(Identity { topic: self.topic?.id, subscription: self.subscription?.id })
     }
 
-    /// Whether events that were accepted at `accepted_at` for the subscription of this identity were accepted for this
-    /// creation of it.
+    /// Whether events that were accepted at `accepted_at` for the subscription of this identity were accepted
+    /// for this creation of it.
     pub fn accepted(&self, identity: Option<Identity>, accepted_at: Timestamp) -> bool {
         let subscription = identity.map(|identity| identity.subscription);
         let at = self.subscription.and_then(|creation| creation.at);
@@ -149,8 +152,9 @@ impl Created {
     }
 }
 
-/// Whether what was accepted at this time for the creation `id` was accepted for this one, which took place at `at`. A
-/// creation that is older than its identity may have had another one before an older program dropped it.
+/// Whether what was accepted at this time for the creation `id` was accepted for this one, which took place
+/// at `at`. A creation that is older than its identity may have had another one before an older program
+/// dropped it.
 fn is_of(
     own: Option<Creation>,
     at: Option<Timestamp>,

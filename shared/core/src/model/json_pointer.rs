@@ -1,4 +1,5 @@
-//! JSON pointers (RFC 6901) into a JSON text. The value is a slice of the text: nothing around it is decoded or kept.
+//! JSON pointers (RFC 6901) into a JSON text. The value is a slice of the text: nothing around it is decoded
+//! or kept.
 
 mod step;
 
@@ -39,8 +40,8 @@ impl JsonPointer {
         Self(vec![name.to_owned()])
     }
 
-    /// The JSON of the value this leads to; `None` where there is none. Of members of the same name the last one
-    /// counts, as for most parsers.
+    /// The JSON of the value this leads to; `None` where there is none. Of members of the same name the last
+    /// one counts, as for most parsers.
     pub fn find<'a>(&self, json: &'a [u8]) -> Option<&'a str> {
         let mut value = std::str::from_utf8(json).ok()?;
         for name in &self.0 {

@@ -28,8 +28,8 @@ pub const SQS_GROUP_ID_CHARS_MAX: usize = 128;
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html>
 pub const SQS_IN_FLIGHT_MAX: u64 = 120_000;
 
-/// Longest time for which SQS keeps a message, and the time that our queues keep theirs (14 days). It counts from when
-/// the message was first sent, also after it has moved to a redrive queue.
+/// Longest time for which SQS keeps a message, and the time that our queues keep theirs (14 days). It counts
+/// from when the message was first sent, also after it has moved to a redrive queue.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html>
 pub const SQS_RETENTION: Duration = Duration::from_hours(14 * 24);
 
@@ -42,8 +42,8 @@ pub const MAX_RECEIVE_COUNT: u32 = 50;
 
 // --- Addresses ---
 
-/// Longest path and query of a request, and longest URL of an endpoint, in bytes: what all clients and proxies can be
-/// relied on to take.
+/// Longest path and query of a request, and longest URL of an endpoint, in bytes: what all clients and
+/// proxies can be relied on to take.
 pub const URL_BYTES_MAX: usize = 2_048;
 
 /// Longest id of a replay that is looked for, in bytes; those that are made are shorter.
@@ -76,8 +76,8 @@ pub const ADVANCED_FILTER_VALUES_MAX: usize = 25;
 /// <https://learn.microsoft.com/azure/event-grid/event-filtering#limitations>
 pub const ADVANCED_FILTER_VALUE_CHARS_MAX: usize = 512;
 
-/// Most significant digits of a decimal in an advanced filter: as many as a double keeps of any decimal. Integers have
-/// 64 bits.
+/// Most significant digits of a decimal in an advanced filter: as many as a double keeps of any decimal.
+/// Integers have 64 bits.
 pub const ADVANCED_FILTER_DECIMAL_DIGITS_MAX: usize = 15;
 
 /// Longest key of an advanced filter, in characters. Event Grid names no limit.
@@ -96,17 +96,19 @@ pub const EVENT_BYTES_MAX: usize = 1_000_000;
 /// <https://learn.microsoft.com/azure/event-grid/quotas-limits>
 pub const REQUEST_BYTES_MAX: usize = 1_000_000;
 
-/// Deepest nesting of arrays and objects in an event, the event itself counted. Inside every envelope of ours it
-/// still reads with the 128 levels at which `serde_json` and most other parsers stop.
+/// Deepest nesting of arrays and objects in an event, the event itself counted. Inside every envelope of ours
+/// it still reads with the 128 levels at which `serde_json` and most other parsers stop.
 pub const EVENT_DEPTH_MAX: usize = 100;
 
-/// Most custom events in one publish request. Events of the other schemas have members that they must have, and so take
-/// enough of [`REQUEST_BYTES_MAX`]; custom ones may be two bytes long, and what lies around them a hundred times that.
+/// Most custom events in one publish request. Events of the other schemas have members that they must have,
+/// and so take enough of [`REQUEST_BYTES_MAX`]; custom ones may be two bytes long, and what lies around them
+/// a hundred times that.
 pub const CUSTOM_EVENTS_PER_REQUEST_MAX: usize = 10_000;
 
-/// Most bytes that what a topic adds to the custom events of one request may take, all of them together. A mapping may
-/// set three kilobytes around an event of two bytes, and each copy of it takes them anew; with this bound a request is
-/// at most five times its largest body, and [`CUSTOM_EVENTS_PER_REQUEST_MAX`] events have 400 bytes each.
+/// Most bytes that what a topic adds to the custom events of one request may take, all of them together. A
+/// mapping may set three kilobytes around an event of two bytes, and each copy of it takes them anew; with
+/// this bound a request is at most five times its largest body, and [`CUSTOM_EVENTS_PER_REQUEST_MAX`] events
+/// have 400 bytes each.
 pub const CUSTOM_ENVELOPES_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;
 
 /// Longest source field of an input mapping, in bytes.
@@ -115,8 +117,8 @@ pub const SOURCE_FIELD_BYTES_MAX: usize = 256;
 /// Most objects that a source field of an input mapping leads through, each of which is read once more.
 pub const SOURCE_FIELD_LEVELS_MAX: usize = 10;
 
-/// Longest text that an input mapping finds in a custom event, or sets, in bytes. Six of them, with every byte escaped,
-/// still leave room for the largest event in a message.
+/// Longest text that an input mapping finds in a custom event, or sets, in bytes. Six of them, with every
+/// byte escaped, still leave room for the largest event in a message.
 pub const MAPPED_VALUE_BYTES_MAX: usize = 1024;
 
 /// Largest management request body, in bytes. A subscription with every member at its limit is far smaller.
@@ -128,11 +130,13 @@ pub const UNBATCHED_EVENTS_PER_MESSAGE_MAX: usize = 10;
 /// Without batching, preferred bytes of one delivery message: what SQS bills as one request.
 pub const UNBATCHED_MESSAGE_BYTES_PREFERRED: usize = SQS_BILLED_CHUNK_BYTES;
 
-/// How much earlier than its subscription an event may have been accepted and still be for it, where one of the two has
-/// no identity: two machines' clocks may differ, and so may what a message and a record call the same moment.
+/// How much earlier than its subscription an event may have been accepted and still be for it, where one of
+/// the two has no identity: two machines' clocks may differ, and so may what a message and a record call the
+/// same moment.
 pub const CREATED_AGAIN_MARGIN: Duration = Duration::from_mins(1);
 
-/// A publish request is refused whose events came through so many deliveries of posthaste: its endpoints form a loop.
+/// A publish request is refused whose events came through so many deliveries of posthaste: its endpoints form
+/// a loop.
 pub const HOPS_MAX: u8 = 8;
 
 /// Room kept in a delivery message for its envelope and for the state that later attempts add, in bytes.
@@ -153,13 +157,13 @@ pub const PAYLOAD_KEPT: Duration = Duration::from_hours(360);
 /// <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 
-/// Largest event that is taken out of a dead letter: an accepted one of [`EVENT_BYTES_MAX`] with all that a topic and a
-/// conversion add. Percent-encoding makes three bytes of one, and each of an envelope's six texts may become six times as
-/// long in JSON; the rest is names and fixed values.
+/// Largest event that is taken out of a dead letter: an accepted one of [`EVENT_BYTES_MAX`] with all that a
+/// topic and a conversion add. Percent-encoding makes three bytes of one, and each of an envelope's six texts
+/// may become six times as long in JSON; the rest is names and fixed values.
 pub const RESTORED_EVENT_BYTES_MAX: usize = 3 * EVENT_BYTES_MAX + 6 * 6 * MAPPED_VALUE_BYTES_MAX + 1024;
 
-/// Most bytes of headers that a CloudEvent in binary mode may take; one with more travels in structured mode. nginx and
-/// Apache refuse a header of more than 8 KiB, Node.js a head of more than 16 KiB.
+/// Most bytes of headers that a CloudEvent in binary mode may take; one with more travels in structured mode.
+/// nginx and Apache refuse a header of more than 8 KiB, Node.js a head of more than 16 KiB.
 /// <https://nginx.org/en/docs/http/ngx_http_core_module.html#large_client_header_buffers>
 /// <https://httpd.apache.org/docs/2.4/mod/core.html#limitrequestfieldsize>
 pub const BINARY_HEADERS_BYTES_MAX: usize = 8 * 1024;
@@ -167,16 +171,16 @@ pub const BINARY_HEADERS_BYTES_MAX: usize = 8 * 1024;
 /// How long a request's idempotency key is remembered after it was published (SPEC, issue 4).
 pub const IDEMPOTENCY_KEPT: Duration = Duration::from_hours(24);
 
-/// How long a request keeps its idempotency key to itself while it is published: longer than a function on AWS may run
-/// (75 s), so that only a crash leaves one behind.
+/// How long a request keeps its idempotency key to itself while it is published: longer than a function on
+/// AWS may run (75 s), so that only a crash leaves one behind.
 pub const IDEMPOTENCY_CLAIM_LENGTH: Duration = Duration::from_secs(90);
 
-/// How far the clocks of two workers may be apart before a time that one wrote means nothing to the other: far more than
-/// clocks that are kept by NTP are.
+/// How far the clocks of two workers may be apart before a time that one wrote means nothing to the other:
+/// far more than clocks that are kept by NTP are.
 pub const IDEMPOTENCY_CLOCK_SKEW: Duration = Duration::from_mins(5);
 
-/// How long after an idempotency key is over it is deleted. Until then a request that claims it anew finds it, so that
-/// what is deleted is no key that somebody is just claiming.
+/// How long after an idempotency key is over it is deleted. Until then a request that claims it anew finds
+/// it, so that what is deleted is no key that somebody is just claiming.
 pub const IDEMPOTENCY_SWEPT_AFTER: Duration = Duration::from_hours(1);
 
 // --- Delivery ---
@@ -201,13 +205,15 @@ pub const ATTEMPT_TIMEOUT_MAX: Duration = Duration::from_mins(1);
 /// Default time an endpoint has to answer (Event Grid: 30 seconds).
 pub const ATTEMPT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// Least and most requests a second that a subscription may bound itself to: one a minute, and more than any worker sends.
+/// Least and most requests a second that a subscription may bound itself to: one a minute, and more than any
+/// worker sends.
 pub const REQUESTS_PER_SECOND_MIN: f64 = 0.02;
 
 /// See [`REQUESTS_PER_SECOND_MIN`].
 pub const REQUESTS_PER_SECOND_MAX: f64 = 100_000.0;
 
-/// How long an endpoint may take to consent by calling back (Event Grid: ten minutes; CloudEvents names no time).
+/// How long an endpoint may take to consent by calling back (Event Grid: ten minutes; CloudEvents names no
+/// time).
 /// <https://learn.microsoft.com/azure/event-grid/webhook-event-delivery>
 pub const HANDSHAKE_WINDOW: Duration = Duration::from_mins(10);
 
@@ -215,26 +221,28 @@ pub const HANDSHAKE_WINDOW: Duration = Duration::from_mins(10);
 /// <https://www.rfc-editor.org/rfc/rfc1035#section-2.3.4>
 pub const DNS_NAME_BYTES_MAX: usize = 253;
 
-/// Longest time an endpoint has to answer a handshake's request, whatever it has for events: whoever writes the
-/// subscription waits for it, and on AWS manage has 30 s.
+/// Longest time an endpoint has to answer a handshake's request, whatever it has for events: whoever writes
+/// the subscription waits for it, and on AWS manage has 30 s.
 pub const HANDSHAKE_TIMEOUT_MAX: Duration = Duration::from_secs(10);
 
-/// Longest wait that an endpoint may ask for by `Retry-After` for one event (SPEC §2): the longest step of the default
-/// schedule.
+/// Longest wait that an endpoint may ask for by `Retry-After` for one event (SPEC §2): the longest step of
+/// the default schedule.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(12);
 
-/// Longest of it for which the whole subscription pauses (SPEC §2): what waits meanwhile waits in the queue, which delays
-/// by [`SQS_DELAY_SECS_MAX`] at most.
+/// Longest of it for which the whole subscription pauses (SPEC §2): what waits meanwhile waits in the queue,
+/// which delays by [`SQS_DELAY_SECS_MAX`] at most.
 pub const PAUSE_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
 
 /// Shortest pause that all workers are told of (SPEC §2). A shorter one is kept by the worker that was asked.
 pub const PAUSE_SHARED_MIN: Duration = Duration::from_secs(10);
 
-/// How long after its timeout an endpoint's answer still takes an event out of the retry queue (Event Grid: 3 minutes).
+/// How long after its timeout an endpoint's answer still takes an event out of the retry queue (Event Grid: 3
+/// minutes).
 /// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
 pub const LATE_ANSWER_MAX: Duration = Duration::from_mins(3);
 
-/// Most requests that go on after their timeout, in all: each holds a connection, and a body that was not read yet.
+/// Most requests that go on after their timeout, in all: each holds a connection, and a body that was not
+/// read yet.
 pub const LATE_ANSWERS_MAX: usize = 512;
 
 /// Most of them to one link, so that one endpoint that hangs cannot take all.
@@ -247,11 +255,12 @@ pub const LATE_NOTE_KEPT: Duration = Duration::from_hours(48);
 /// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
 pub const EVENTS_PER_BATCH_MAX: u32 = 5000;
 
-/// Most events in one batch whose receiver may name those that failed: a report of all of them, at some 60 bytes each
-/// with an id of usual length, still fits into [`RESPONSE_BODY_BYTES_MAX`].
+/// Most events in one batch whose receiver may name those that failed: a report of all of them, at some 60
+/// bytes each with an id of usual length, still fits into [`RESPONSE_BODY_BYTES_MAX`].
 pub const ACKNOWLEDGED_EVENTS_MAX: u32 = 1000;
 
-/// How long a bucket must be allowed to refuse a dead letter before it is dropped: one failed put is no outage.
+/// How long a bucket must be allowed to refuse a dead letter before it is dropped: one failed put is no
+/// outage.
 pub const DEAD_LETTER_GIVE_UP_MIN: Duration = Duration::from_mins(5);
 
 /// Largest preferred batch size, in kilobytes of 1024 bytes (Event Grid).
@@ -299,13 +308,14 @@ pub const DEAD_LETTER_DELAY_DEFAULT: Duration = Duration::from_mins(5);
 /// Longest such time: what SQS can delay.
 pub const DEAD_LETTER_DELAY_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
 
-/// Largest dead-letter object that is gathered from more than one message, in bytes. In base64, which takes a third
-/// more, it still fits into the 6 MB in which a Lambda function answers, so that manage can show every object.
+/// Largest dead-letter object that is gathered from more than one message, in bytes. In base64, which takes a
+/// third more, it still fits into the 6 MB in which a Lambda function answers, so that manage can show every
+/// object.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 pub const DEAD_LETTER_OBJECT_BYTES_PREFERRED: usize = 4 * 1024 * 1024;
 
-/// Largest failure notice, in bytes of its JSON (SPEC §6: under 256 KB). One that would be larger has not the data of the
-/// event it is about.
+/// Largest failure notice, in bytes of its JSON (SPEC §6: under 256 KB). One that would be larger has not the
+/// data of the event it is about.
 pub const NOTICE_BYTES_MAX: usize = 256_000;
 
 /// Most characters of each attribute in a notice about an event whose attributes alone are too long for one.
@@ -314,8 +324,8 @@ pub const NOTICE_TEXT_CHARS_MAX: usize = 1_024;
 /// Largest parked or held object that is gathered before the next one is begun, in bytes.
 pub const PARKED_OBJECT_BYTES_PREFERRED: usize = 4 * 1024 * 1024;
 
-/// Most deliveries in one held object: as many as wake releases of one subscription in one pass, so that none has to be
-/// written again when a part of it goes out.
+/// Most deliveries in one held object: as many as wake releases of one subscription in one pass, so that none
+/// has to be written again when a part of it goes out.
 pub const HELD_PER_OBJECT_MAX: usize = 200;
 
 // --- Replay ---

@@ -3,8 +3,8 @@
 
 use crate::model::limits::{SOURCE_FIELD_BYTES_MAX, SOURCE_FIELD_LEVELS_MAX};
 
-/// Where the members around a custom event come from. What is not mapped is made when the event is accepted: a new id,
-/// the topic's own path, the time, [`EVENT_TYPE_DEFAULT`], and an empty subject and version.
+/// Where the members around a custom event come from. What is not mapped is made when the event is accepted:
+/// a new id, the topic's own path, the time, [`EVENT_TYPE_DEFAULT`], and an empty subject and version.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InputMapping {
     /// `id`.
@@ -21,8 +21,8 @@ pub struct InputMapping {
     pub data_version: Mapped,
 }
 
-/// The type of a custom event whose topic maps none. Event Grid has no default for it; ours looks like the types of our
-/// own notices.
+/// The type of a custom event whose topic maps none. Event Grid has no default for it; ours looks like the
+/// types of our own notices.
 pub const EVENT_TYPE_DEFAULT: &str = "dev.posthaste.custom";
 
 /// A member with a source, a constant, or both: then the constant stands for events that lack the source.
@@ -34,8 +34,8 @@ pub struct Mapped {
     pub default: Option<Box<str>>,
 }
 
-/// The name of a member of the event, or with dots the way to one in nested objects. A member whose name itself has a
-/// dot comes before a way.
+/// The name of a member of the event, or with dots the way to one in nested objects. A member whose name
+/// itself has a dot comes before a way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceField(Box<str>);
 

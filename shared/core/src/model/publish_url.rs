@@ -1,7 +1,7 @@
-//! Publish URLs of this installation. An endpoint that is one of them publishes again what is delivered to it,
-//! so it is refused when it is written. Only what the installation knows of itself is found: the address it
-//! listens on and the URLs it was given. Another name of the same place is not found, and a loop through that
-//! ends by its [`crate::model::hops`].
+//! Publish URLs of this installation. An endpoint that is one of them publishes again what is delivered to
+//! it, so it is refused when it is written. Only what the installation knows of itself is found: the address
+//! it listens on and the URLs it was given. Another name of the same place is not found, and a loop through
+//! that ends by its [`crate::model::hops`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -45,8 +45,8 @@ impl PublishUrls {
         self
     }
 
-    /// These, and the publish URLs of a server that listens on this address. Where it listens on every address
-    /// of the machine, those of loopback are known and the others are not.
+    /// These, and the publish URLs of a server that listens on this address. Where it listens on every
+    /// address of the machine, those of loopback are known and the others are not.
     #[must_use]
     pub fn listening_on(mut self, address: SocketAddr) -> Self {
         self.0.push(Base::Address(address));

@@ -1,5 +1,5 @@
-//! Event Grid's shared access signatures, `r={resource}&e={expiry}&s={signature}`: a publish key lends its right to whoever
-//! holds the token, until it expires.
+//! Event Grid's shared access signatures, `r={resource}&e={expiry}&s={signature}`: a publish key lends its
+//! right to whoever holds the token, until it expires.
 //! <https://learn.microsoft.com/azure/event-grid/authenticate-with-access-keys-shared-access-signatures>
 
 use std::fmt;
@@ -15,7 +15,8 @@ use crate::model::name::TopicName;
 use crate::model::secret::Secret;
 use crate::model::time::Timestamp;
 
-/// How .NET writes the expiry, and JavaScript after it; Java writes no leading zeros, which the same form takes.
+/// How .NET writes the expiry, and JavaScript after it; Java writes no leading zeros, which the same form
+/// takes.
 const US_FORM: &str = "%m/%d/%Y %I:%M:%S %p";
 
 /// How Python writes it, when it is asked for the text of a `datetime`.
@@ -44,16 +45,18 @@ impl<'a> SasToken<'a> {
         Some(Self { signed, signature, resource, expires_at })
     }
 
-    /// Whether it opens this topic at this time: signed with this key, for the topic's own path, and not expired. The
-    /// signature is compared in constant time.
+    /// Whether it opens this topic at this time: signed with this key, for the topic's own path, and not
+    /// expired. The signature is compared in constant time.
     ///
-    /// The resource's host is not looked at. Only the topic's own keys sign for it, so a token says nothing of other
-    /// servers; and behind a proxy or in Lambda this program does not know by which name its producers call it.
+    /// The resource's host is not looked at. Only the topic's own keys sign for it, so a token says nothing
+    /// of other servers; and behind a proxy or in Lambda this program does not know by which name its
+    /// producers call it.
     pub fn opens(&self, key: &Secret, topic: &TopicName, now: Timestamp) -> bool {
         self.is_signed_for(key, topic) && now < self.expires_at
     }
 
-    /// Whether it opened this topic until its time was over. Only whoever had it from the key's owner is told so.
+    /// Whether it opened this topic until its time was over. Only whoever had it from the key's owner is told
+    /// so.
     pub fn has_expired(&self, key: &Secret, topic: &TopicName, now: Timestamp) -> bool {
         self.is_signed_for(key, topic) && now >= self.expires_at
     }
@@ -63,7 +66,8 @@ impl<'a> SasToken<'a> {
         mac.chain_update(self.signed).verify_slice(&self.signature).is_ok() && self.is_for(topic)
     }
 
-    /// Whether the resource is where events of this topic are published. A proxy may have a path in front of ours.
+    /// Whether the resource is where events of this topic are published. A proxy may have a path in front of
+    /// ours.
     fn is_for(&self, topic: &TopicName) -> bool {
         let path = self.resource.path().trim_end_matches('/').to_ascii_lowercase();
         ["events", "api/events"]

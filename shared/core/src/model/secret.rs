@@ -1,5 +1,5 @@
-//! Text that must not leak: its `Debug` is redacted and it is compared in constant time; and the digest of a key, for
-//! a program that must recognise a key and need not know it.
+//! Text that must not leak: its `Debug` is redacted and it is compared in constant time; and the digest of a
+//! key, for a program that must recognise a key and need not know it.
 
 use std::fmt;
 
@@ -39,8 +39,8 @@ pub const ADMIN_KEY_CHARS_MIN: usize = 16;
 /// Bytes of a SHA-256 digest.
 const DIGEST_BYTES: usize = 32;
 
-/// The SHA-256 digest of a key: enough to recognise the key, and not to learn it if it is random. The default is all
-/// zeroes, the digest of no key that is known.
+/// The SHA-256 digest of a key: enough to recognise the key, and not to learn it if it is random. The default
+/// is all zeroes, the digest of no key that is known.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct KeyDigest([u8; DIGEST_BYTES]);
 
@@ -50,8 +50,8 @@ impl KeyDigest {
         Self(Sha256::digest(key.as_bytes()).into())
     }
 
-    /// Reads 64 hexadecimal digits, in any case, as `sha256sum` writes them. `None` for anything else, and for the
-    /// digest of nothing, which is what a shell makes of a variable that is not set.
+    /// Reads 64 hexadecimal digits, in any case, as `sha256sum` writes them. `None` for anything else, and
+    /// for the digest of nothing, which is what a shell makes of a variable that is not set.
     pub fn parse(text: &str) -> Option<Self> {
         let (pairs, rest) = text.as_bytes().as_chunks::<2>();
         if pairs.len() != DIGEST_BYTES || !rest.is_empty() {

@@ -88,7 +88,8 @@ impl Timestamp {
         }
     }
 
-    /// RFC 3339 in UTC with seven digits of the second, as Event Grid writes times: `2026-11-21T10:00:00.0000000Z`.
+    /// RFC 3339 in UTC with seven digits of the second, as Event Grid writes times:
+    /// `2026-11-21T10:00:00.0000000Z`.
     pub fn to_event_grid(self) -> String {
         format!("{:.7}", self.to_jiff())
     }
@@ -133,7 +134,8 @@ pub fn format_duration(length: Duration) -> String {
         .minutes(secs / 60 % 60)
         .seconds(secs % 60)
         .milliseconds(length.subsec_millis());
-    // No program of ours waits longer than a span can hold (about 20,000 years); one that did would be shown so.
+    // No program of ours waits longer than a span can hold (about 20,000 years); one that did would be shown
+    // so.
     let span = time_of_day.try_days(secs / 86_400).unwrap_or(time_of_day);
     span.to_string()
 }

@@ -27,8 +27,8 @@ pub use keys::{TopicKeys, most_privileged};
 pub struct Topic {
     /// Its name.
     pub name: TopicName,
-    /// When it was made: what tells it from one of its name that was deleted. [`Timestamp::EPOCH`] where only settings
-    /// are known.
+    /// When it was made: what tells it from one of its name that was deleted. [`Timestamp::EPOCH`] where only
+    /// settings are known.
     pub created_at: Timestamp,
     /// Its identity; `None` where an older program wrote its record, or only settings are known.
     pub creation: Option<Creation>,
@@ -57,7 +57,8 @@ pub struct Subscription {
     pub topic: TopicName,
     /// Its name.
     pub name: SubscriptionName,
-    /// Which creation of a subscription of this name it is. [`Created::UNKNOWN`] where only settings are known.
+    /// Which creation of a subscription of this name it is. [`Created::UNKNOWN`] where only settings are
+    /// known.
     pub created: Created,
     /// Where its events go.
     pub endpoint: EndpointUrl,
@@ -115,8 +116,8 @@ pub enum Status {
     Paused,
     /// The endpoint did not agree: new events pass by, and those that waited before go on waiting.
     Failed,
-    /// The endpoint is gone, or an operator disabled it: new events pass by, waiting ones are dead-lettered with
-    /// `EndpointGone`.
+    /// The endpoint is gone, or an operator disabled it: new events pass by, waiting ones are dead-lettered
+    /// with `EndpointGone`.
     Disabled,
 }
 
@@ -138,8 +139,8 @@ impl Subscription {
         std::iter::once(&self.endpoint).chain(&self.fallback)
     }
 
-    /// Whether its events are delivered at this time. An endpoint that has not consented by its deadline has not
-    /// consented, without anybody having to write that down.
+    /// Whether its events are delivered at this time. An endpoint that has not consented by its deadline has
+    /// not consented, without anybody having to write that down.
     pub fn status_at(&self, now: Timestamp) -> Status {
         match (self.status, self.pending_until) {
             (Status::Pending, Some(until)) if until <= now => Status::Failed,

@@ -33,17 +33,18 @@ impl Staleness {
         state.monitored && distance(state.at, now) > self.stale_after
     }
 
-    /// Whether the monitor must have stopped. A clock that runs behind the monitor's shows a state from the future;
-    /// how far off it is counts the same as its age.
+    /// Whether the monitor must have stopped. A clock that runs behind the monitor's shows a state from the
+    /// future; how far off it is counts the same as its age.
     pub fn is_forgotten(&self, state: &PressureState, now: Timestamp) -> bool {
         state.monitored && distance(state.at, now) > self.forgotten_after
     }
 }
 
-/// Decides about one producer. Without a state, or with one that could not be read, nothing is under pressure.
+/// Decides about one producer. Without a state, or with one that could not be read, nothing is under
+/// pressure.
 ///
-/// A stale state neither refuses anybody for ever nor lets a flood in: whoever it would have refused, or delayed by
-/// more than the base that every acknowledgement waits, is delayed by the tarpit's first step.
+/// A stale state neither refuses anybody for ever nor lets a flood in: whoever it would have refused, or
+/// delayed by more than the base that every acknowledgement waits, is delayed by the tarpit's first step.
 pub fn admit(state: Option<&PressureState>, tier: Tier, now: Timestamp, staleness: &Staleness) -> Admission {
     let Some(state) = state else { return Admission::Accept };
     let (age, rest) = (distance(state.at, now), delay(state.base_ms));
@@ -54,8 +55,8 @@ pub fn admit(state: Option<&PressureState>, tier: Tier, now: Timestamp, stalenes
     }
 }
 
-/// The value of the header `Posthaste-Pressure`: `medium; resource=submission-queue; delay=15`. `None` where there
-/// is nothing to tell. A client that was delayed or refused learns the level and on whose account.
+/// The value of the header `Posthaste-Pressure`: `medium; resource=submission-queue; delay=15`. `None` where
+/// there is nothing to tell. A client that was delayed or refused learns the level and on whose account.
 pub fn pressure_header(state: Option<&PressureState>, tier: Tier, admission: &Admission) -> Option<String> {
     let state = state?;
     let wait = match admission {
@@ -72,11 +73,11 @@ pub fn pressure_header(state: Option<&PressureState>, tier: Tier, admission: &Ad
     }
 }
 
-/// On whose account a producer hears this: the resource that refuses it, or for whose tarpit it waits. Who may go on at
-/// once is told of the one under the highest pressure.
+/// On whose account a producer hears this: the resource that refuses it, or for whose tarpit it waits. Who
+/// may go on at once is told of the one under the highest pressure.
 ///
-/// `None` at Normal, and where a wait only runs out. Where a stale state delays whom it would have refused, it is the one
-/// that would have.
+/// `None` at Normal, and where a wait only runs out. Where a stale state delays whom it would have refused,
+/// it is the one that would have.
 pub fn pressing<'a>(
     state: &'a PressureState,
     tier: Tier,

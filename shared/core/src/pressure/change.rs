@@ -1,5 +1,6 @@
-//! A change of the pressure as a notice tells of it. Changes that were not told yet travel in the state itself, so that
-//! the poll that saw them and the news of them are one write: neither is there without the other.
+//! A change of the pressure as a notice tells of it. Changes that were not told yet travel in the state
+//! itself, so that the poll that saw them and the news of them are one write: neither is there without the
+//! other.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +8,8 @@ use super::resource_state::ResourceState;
 use super::{Level, Resource, Tier};
 use crate::model::time::Timestamp;
 
-/// Most changes that wait in a state to be told: every resource three times over, and some rest. Every producer's side
-/// reads the state, so that it must stay small: a change takes some 400 bytes.
+/// Most changes that wait in a state to be told: every resource three times over, and some rest. Every
+/// producer's side reads the state, so that it must stay small: a change takes some 400 bytes.
 pub const UNTOLD_MAX: usize = 32;
 
 /// One resource's level changed in one poll, or producers began to be refused on its account.

@@ -1,27 +1,30 @@
-//! How fast deliveries leave the queue where many processes of deliver work on it and each tells of its own part.
+//! How fast deliveries leave the queue where many processes of deliver work on it and each tells of its own
+//! part.
 //!
-//! A report tells of one process alone and carries no time of day: how old it is says the store that keeps it, so that
-//! the clocks of the processes need not agree. The reports by themselves give the rate; nobody has to remember earlier
-//! ones, which is what a monitor that is started anew every minute needs.
+//! A report tells of one process alone and carries no time of day: how old it is says the store that keeps
+//! it, so that the clocks of the processes need not agree. The reports by themselves give the rate; nobody
+//! has to remember earlier ones, which is what a monitor that is started anew every minute needs.
 
 use std::time::Duration;
 
-/// A wait worth telling of: a process reports only after it received a message that had been due for so long. Far
-/// below the drain time's lowest threshold (30 s), and far above what a queue that keeps up makes anybody wait.
+/// A wait worth telling of: a process reports only after it received a message that had been due for so long.
+/// Far below the drain time's lowest threshold (30 s), and far above what a queue that keeps up makes anybody
+/// wait.
 pub const REPORTED_WAIT_MIN: Duration = Duration::from_secs(5);
 
 /// How often one process reports, at most.
 pub const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The longest time a report may tell of: deliver's longest invocation (120 s), and some rest. What was counted over a
-/// longer time was counted by a process that had nothing to do in between, and says nothing about how fast it is.
+/// The longest time a report may tell of: deliver's longest invocation (120 s), and some rest. What was
+/// counted over a longer time was counted by a process that had nothing to do in between, and says nothing
+/// about how fast it is.
 pub const REPORT_WINDOW_MAX: Duration = Duration::from_secs(150);
 
 /// For how long a report speaks of the present at least: three intervals.
 const CURRENT_MIN: Duration = Duration::from_secs(30);
 
-/// For how long a report speaks of the present at most: from then on its process has surely ended or has nothing that
-/// waits.
+/// For how long a report speaks of the present at most: from then on its process has surely ended or has
+/// nothing that waits.
 pub const CURRENT_MAX: Duration = REPORT_WINDOW_MAX;
 
 /// What one process of deliver tells of itself.
@@ -47,8 +50,8 @@ pub struct Drained {
 }
 
 impl DrainReport {
-    /// Whether a report of this age still speaks of the present. A process whose invocations are long reports seldom,
-    /// so its word holds longer.
+    /// Whether a report of this age still speaks of the present. A process whose invocations are long reports
+    /// seldom, so its word holds longer.
     pub fn is_current(&self, age: Duration) -> bool {
         age <= self.window.saturating_mul(2).clamp(CURRENT_MIN, CURRENT_MAX)
     }
@@ -59,8 +62,9 @@ impl DrainReport {
 }
 
 impl Drained {
-    /// What the processes of these reports drain together. The time is the one in which all of them at once settle as
-    /// many messages as they told of; where they settled none it is `elapsed`, the time since the last look.
+    /// What the processes of these reports drain together. The time is the one in which all of them at once
+    /// settle as many messages as they told of; where they settled none it is `elapsed`, the time since the
+    /// last look.
     pub fn together(reports: &[DrainReport], elapsed: Duration) -> Self {
         let messages = reports.iter().fold(0_u64, |sum, report| sum.saturating_add(report.settled));
         let per_second: f64 = reports.iter().map(DrainReport::per_second).sum();

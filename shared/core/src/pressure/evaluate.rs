@@ -12,17 +12,18 @@ use super::transition::{Transition, transitions};
 use super::{Level, Resource, Tier};
 use crate::model::time::Timestamp;
 
-/// A row that acts only while the drain is slow goes on until the drain time is below this part of the threshold at
-/// which it began. The tarpit that begins with it makes the drain time shorter by itself, so that it must be well below.
+/// A row that acts only while the drain is slow goes on until the drain time is below this part of the
+/// threshold at which it began. The tarpit that begins with it makes the drain time shorter by itself, so
+/// that it must be well below.
 const SLOW_DRAIN_ENDS_BELOW_PART: u64 = 2;
 
 /// The level a reading leads to.
 ///
-/// Every border has its hysteresis, so that a reading which flaps around one threshold changes nothing after the
-/// first time: High lasts until below *medium*, and whatever is not Normal lasts, as Medium, until below *normal*.
-/// Exchange behaves so (its later versions publish the two downward borders by name, `HighToMedium` and
-/// `MediumToLow`). Letting High survive below *medium* was rejected: the level would then depend on whether a poll
-/// happened to fall between the two thresholds.
+/// Every border has its hysteresis, so that a reading which flaps around one threshold changes nothing after
+/// the first time: High lasts until below *medium*, and whatever is not Normal lasts, as Medium, until below
+/// *normal*. Exchange behaves so (its later versions publish the two downward borders by name, `HighToMedium`
+/// and `MediumToLow`). Letting High survive below *medium* was rejected: the level would then depend on
+/// whether a poll happened to fall between the two thresholds.
 pub fn next_level(previous: Level, reading: u64, thresholds: Thresholds) -> Level {
     if reading >= thresholds.high {
         Level::High
@@ -37,8 +38,9 @@ pub fn next_level(previous: Level, reading: u64, thresholds: Thresholds) -> Leve
 
 /// The state after a poll, and what changed since the state before was written, however long ago.
 ///
-/// A resource that cannot be read keeps its level with the history frozen, and is left out once that has lasted as
-/// long as makes a state forgotten. A state that is stale itself is continued with the tarpit at its first step.
+/// A resource that cannot be read keeps its level with the history frozen, and is left out once that has
+/// lasted as long as makes a state forgotten. A state that is stale itself is continued with the tarpit at
+/// its first step.
 pub fn evaluate(
     previous: &PressureState,
     readings: &Readings,
@@ -96,8 +98,9 @@ impl Poll<'_> {
         row.throttles && (!row.needs_slow_drain || self.drains_slowly(previous))
     }
 
-    /// Whether the drain is slow for a row that acts only then: from the drain time's normal threshold on, and where the
-    /// row presses already, until below half of it. An unknown drain time is taken to be slow, which is the safe side.
+    /// Whether the drain is slow for a row that acts only then: from the drain time's normal threshold on,
+    /// and where the row presses already, until below half of it. An unknown drain time is taken to be slow,
+    /// which is the safe side.
     fn drains_slowly(&self, previous: Option<&ResourceState>) -> bool {
         let row = table(self.settings.profile).iter().find(|row| row.resource == Resource::DrainTime);
         let Some((drain_time, thresholds)) = row.and_then(|row| self.measured(row)) else { return true };
@@ -106,8 +109,8 @@ impl Poll<'_> {
         drain_time.saturating_mul(part) >= thresholds.normal
     }
 
-    /// A row's reading and thresholds. A disk that became too small for its formula counts as unreadable here; at
-    /// the start it was refused.
+    /// A row's reading and thresholds. A disk that became too small for its formula counts as unreadable
+    /// here; at the start it was refused.
     fn measured(&self, row: &Row) -> Option<(u64, Thresholds)> {
         let thresholds = self.settings.thresholds_of(row, self.readings).ok()??;
         Some((self.readings.of(row.resource)?, thresholds))
@@ -149,8 +152,8 @@ impl Poll<'_> {
         row.resource == Resource::DatabaseDisk && matches!(self.readings.database, Some(Space::InFlight(_)))
     }
 
-    /// Who is refused: whom the level refuses once the history has passed, and whoever was refused already, since a
-    /// tier is accepted again only at Normal.
+    /// Who is refused: whom the level refuses once the history has passed, and whoever was refused already,
+    /// since a tier is accepted again only at Normal.
     fn refused_from(
         &self,
         row: &Row,
@@ -163,9 +166,9 @@ impl Poll<'_> {
         due.into_iter().chain(before).min()
     }
 
-    /// The tarpit ends when refusing the usual producers begins; until then it goes up by a step with every poll
-    /// under pressure and down by a step with every one without. Where a resource that presses could not be read,
-    /// it stays. At its end is the base, which every acknowledgement waits.
+    /// The tarpit ends when refusing the usual producers begins; until then it goes up by a step with every
+    /// poll under pressure and down by a step with every one without. Where a resource that presses could not
+    /// be read, it stays. At its end is the base, which every acknowledgement waits.
     fn tarpit(&self, previous: Duration, resources: &[ResourceState]) -> Duration {
         let tarpit = self.settings.tarpit;
         if resources.iter().any(|r| r.refuses(Tier::Standard)) {
@@ -184,8 +187,8 @@ impl Poll<'_> {
         previous.clamp(tarpit.base, tarpit.max)
     }
 
-    /// What else is done. Dehydration, once begun, lasts until Normal, because payloads that are in messages again
-    /// would bring the pressure back.
+    /// What else is done. Dehydration, once begun, lasts until Normal, because payloads that are in messages
+    /// again would bring the pressure back.
     fn measures(
         &self,
         row: &Row,

@@ -1,8 +1,9 @@
-//! The settings of back pressure under Exchange's names: a flat map of keys as they stand in `EdgeTransport.exe.config`,
-//! with ours beside them in the same style. One reader for both hosts, whatever the format the map comes in.
+//! The settings of back pressure under Exchange's names: a flat map of keys as they stand in
+//! `EdgeTransport.exe.config`, with ours beside them in the same style. One reader for both hosts, whatever
+//! the format the map comes in.
 //!
-//! What is left out keeps the profile's default. A key that is not known is refused, and so is one that has no counterpart
-//! here with any other value than the documents'.
+//! What is left out keeps the profile's default. A key that is not known is refused, and so is one that has
+//! no counterpart here with any other value than the documents'.
 
 mod change;
 mod key_error;

@@ -13,13 +13,13 @@ const PROCESS_MEMORY_PERCENT: u64 = 75;
 /// The most memory the process may take on the largest machine.
 const PROCESS_MEMORY_BYTES_MAX: u64 = 1024 * GIB;
 
-/// The high threshold of the share of messages in flight, which on AWS stand for the database's disk, in per cent
-/// (`PercentageInFlightUsedHighThreshold`).
+/// The high threshold of the share of messages in flight, which on AWS stand for the database's disk, in per
+/// cent (`PercentageInFlightUsedHighThreshold`).
 const IN_FLIGHT_HIGH: u64 = 75;
 
 impl PressureSettings {
-    /// The thresholds of a row: as set, or else as its rule says. `None` where the rule needs a reading that is not
-    /// there.
+    /// The thresholds of a row: as set, or else as its rule says. `None` where the rule needs a reading that
+    /// is not there.
     pub fn thresholds_of(&self, row: &Row, readings: &Readings) -> Result<Option<Thresholds>, SettingsError> {
         if row.resource == Resource::DatabaseDisk && matches!(readings.database, Some(Space::InFlight(_))) {
             return self.thresholds_in_flight().map(Some);
@@ -201,7 +201,8 @@ mod tests {
         assert_eq!(set(Some(98), None, None), Err(format!("{medium} is 97; expected at least {normal}, 98")));
     }
 
-    /// What is set of the share in flight, beside a disk's high threshold of 98 per cent, and what comes of both there.
+    /// What is set of the share in flight, beside a disk's high threshold of 98 per cent, and what comes of
+    /// both there.
     fn in_flight(normal: Option<u64>, medium: Option<u64>, high: Option<u64>) -> Result<Thresholds, String> {
         let mut settings = PressureSettings {
             in_flight: ThresholdSettings { normal, medium, high },

@@ -1,5 +1,5 @@
-//! The names under which an operator finds each setting: Exchange's where it has one, ours in the same style. Errors
-//! and the file of settings speak of them.
+//! The names under which an operator finds each setting: Exchange's where it has one, ours in the same style.
+//! Errors and the file of settings speak of them.
 
 use super::Resource;
 

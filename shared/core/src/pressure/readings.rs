@@ -87,10 +87,10 @@ const BACKLOG_WAIT: Duration = REPORTED_WAIT_MIN;
 
 /// How fast the delivery queue drains, smoothed over about ten seconds.
 ///
-/// Only a time in which something waited throughout measures the rate. One in which the queue was empty meanwhile
-/// shows how much arrived, not how much could be delivered: taken for the rate, the trickle of a quiet hour would
-/// make the first thousand events after it look like an hour's backlog. So the rate counts once a backlog has shown
-/// it, until the queue is empty.
+/// Only a time in which something waited throughout measures the rate. One in which the queue was empty
+/// meanwhile shows how much arrived, not how much could be delivered: taken for the rate, the trickle of a
+/// quiet hour would make the first thousand events after it look like an hour's backlog. So the rate counts
+/// once a backlog has shown it, until the queue is empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DrainRate {
     /// The rate, or as long as no backlog has shown it a lower bound.
@@ -103,9 +103,9 @@ pub struct DrainRate {
 impl DrainRate {
     /// Takes one poll in and answers the drain time in whole seconds.
     ///
-    /// `settled` messages were settled in the `elapsed` time since the last poll; `oldest_wait` is the longest
-    /// `now − notBefore` among those received since. Nothing visible drains in no time. As long as no backlog has shown
-    /// the rate, the drain time is as long as nothing at all was settled.
+    /// `settled` messages were settled in the `elapsed` time since the last poll; `oldest_wait` is the
+    /// longest `now − notBefore` among those received since. Nothing visible drains in no time. As long as no
+    /// backlog has shown the rate, the drain time is as long as nothing at all was settled.
     pub fn update(&mut self, visible: u64, settled: u64, oldest_wait: Duration, elapsed: Duration) -> u64 {
         let before = std::mem::replace(&mut self.visible, visible);
         if !elapsed.is_zero() {
@@ -195,7 +195,8 @@ mod tests {
 
     #[test]
     fn a_burst_after_a_trickle_is_no_backlog_until_it_turns_out_to_be_one() {
-        // One event every two seconds, for a minute; then three thousand at once, for a fleet that takes 1000 a second.
+        // One event every two seconds, for a minute; then three thousand at once, for a fleet that takes 1000
+        // a second.
         let mut polls = [[(0, 1, 0), (1, 0, 0)]; 15].concat();
         polls.extend([(3000, 1, 0), (1000, 2000, 2), (0, 1000, 2)]);
         let drain: Vec<_> = [[0; 30].as_slice(), &[0, 2, 0]].concat();

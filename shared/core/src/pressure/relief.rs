@@ -1,14 +1,16 @@
-//! Relief: which of the measures that cost something each time are due now: trimming caches, forgetting names. The other
-//! two have no moment of their own: whoever publishes asks whether to dehydrate, and an alarm looks at the level.
+//! Relief: which of the measures that cost something each time are due now: trimming caches, forgetting
+//! names. The other two have no moment of their own: whoever publishes asks whether to dehydrate, and an
+//! alarm looks at the level.
 
 use std::time::Duration;
 
 use super::state::PressureState;
 use super::table::Measure;
 
-/// How long a measure rests before it is carried out again, while it is asked for or when it is asked for anew. At every
-/// poll, two seconds apart, each request of a backlog would open its connection and look up its name anew: that would slow
-/// the very drain that is to be sped up. Thirty seconds is as long as a name is kept anyway, and fills no cache to speak of.
+/// How long a measure rests before it is carried out again, while it is asked for or when it is asked for
+/// anew. At every poll, two seconds apart, each request of a backlog would open its connection and look up
+/// its name anew: that would slow the very drain that is to be sped up. Thirty seconds is as long as a name
+/// is kept anyway, and fills no cache to speak of.
 pub const RELIEF_EVERY: Duration = Duration::from_secs(30);
 
 /// What is to be done now.
@@ -62,8 +64,8 @@ mod tests {
     const TRIM: Due = Due { trim_caches: true, flush_dns: false };
     const BOTH: Due = Due { trim_caches: true, flush_dns: true };
 
-    /// Polls of the monitor, each so many seconds after the first with so much of the memory used, and what is due at
-    /// each.
+    /// Polls of the monitor, each so many seconds after the first with so much of the memory used, and what
+    /// is due at each.
     fn check(polls: &[(u64, u64, Due)]) {
         let settings = PressureSettings::default();
         let (mut state, mut relief) = (PressureState::normal(Timestamp::EPOCH), Relief::default());

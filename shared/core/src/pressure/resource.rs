@@ -57,8 +57,8 @@ impl Resource {
         }
     }
 
-    /// The unit of its reading and thresholds, in words. What stands for the database's disk on AWS has another:
-    /// [`ResourceState::unit`](super::ResourceState::unit).
+    /// The unit of its reading and thresholds, in words. What stands for the database's disk on AWS has
+    /// another: [`ResourceState::unit`](super::ResourceState::unit).
     pub const fn unit(self) -> &'static str {
         match self {
             Self::SubmissionQueue | Self::DeadLetterBacklog => "messages",
@@ -130,8 +130,8 @@ impl fmt::Display for Level {
     }
 }
 
-/// How a producer stands under pressure. The order is that of privilege: who comes later is refused earlier, so
-/// "refused from `standard`" means `standard` and `bulk`.
+/// How a producer stands under pressure. The order is that of privilege: who comes later is refused earlier,
+/// so "refused from `standard`" means `standard` and `bulk`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tier {
@@ -162,8 +162,8 @@ impl Tier {
         Self::ALL.into_iter().find(|tier| tier.as_str() == text)
     }
 
-    /// The tier of a producer that may be of this one and says that it is of `declared`: it can step back behind
-    /// others, never before them.
+    /// The tier of a producer that may be of this one and says that it is of `declared`: it can step back
+    /// behind others, never before them.
     #[must_use]
     pub fn stepping_back(self, declared: Option<Self>) -> Self {
         declared.map_or(self, |declared| declared.max(self))
@@ -180,7 +180,8 @@ impl fmt::Display for Tier {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// The submission queue acts only while it also drains slowly, because a fleet drains 10,000 messages in a second.
+    /// The submission queue acts only while it also drains slowly, because a fleet drains 10,000 messages in
+    /// a second.
     #[default]
     Scaled,
     /// The documents' rows to the letter. Our own two rows are watched and logged, but turn nobody away.

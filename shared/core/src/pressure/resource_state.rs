@@ -31,10 +31,11 @@ pub struct ResourceState {
     pub read_at: Timestamp,
     /// The thresholds it was held against.
     pub thresholds: Thresholds,
-    /// Whether its level has consequences for producers. In the profile `scaled` that of the submission queue has none
-    /// while it drains fast; a row that turns nobody away never has any.
+    /// Whether its level has consequences for producers. In the profile `scaled` that of the submission queue
+    /// has none while it drains fast; a row that turns nobody away never has any.
     pub acts: bool,
-    /// Whether the row turns nobody away in its profile: its level is logged, told and alarmed about, and no more.
+    /// Whether the row turns nobody away in its profile: its level is logged, told and alarmed about, and no
+    /// more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub watched_only: bool,
     /// Whether acknowledgements wait on its account.
@@ -45,7 +46,8 @@ pub struct ResourceState {
     /// After how many of them producers are refused; `None` where that is at once, or never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_depth: Option<u32>,
-    /// Whether the reading is a share of the messages that a queue can have in flight, in the place of a disk.
+    /// Whether the reading is a share of the messages that a queue can have in flight, in the place of a
+    /// disk.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_flight: bool,
     /// The most privileged tier that is refused on its account, and with it every less privileged one.
@@ -66,7 +68,8 @@ impl ResourceState {
         if self.acts { self.level } else { Level::Normal }
     }
 
-    /// The level that operators are told, in log, notices and gauges: also that of a row which is only watched.
+    /// The level that operators are told, in log, notices and gauges: also that of a row which is only
+    /// watched.
     pub fn told_level(&self) -> Level {
         if self.watched_only { self.level } else { self.effective_level() }
     }

@@ -1,4 +1,5 @@
-//! The rules a setting must keep, and the words in which a broken one is told: the key, its value, what is expected.
+//! The rules a setting must keep, and the words in which a broken one is told: the key, its value, what is
+//! expected.
 
 use std::fmt;
 use std::time::Duration;
@@ -72,7 +73,8 @@ pub enum SettingsError {
     /// A history for a resource that refuses at once.
     #[error("{0}: has no history depth, because it refuses producers at once")]
     NoHistory(Resource),
-    /// A state that would be stale before its successor is there, or that never gets stale before it is forgotten.
+    /// A state that would be stale before its successor is there, or that never gets stale before it is
+    /// forgotten.
     #[error(
         "stale after {stale:?}, expected more than {}, {interval:?}, and less than {STATE_FORGOTTEN_AFTER:?}",
         keys::INTERVAL

@@ -1,4 +1,5 @@
-//! What an operator may change about back pressure, with Exchange's defaults, and the rules a setting must keep.
+//! What an operator may change about back pressure, with Exchange's defaults, and the rules a setting must
+//! keep.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -25,8 +26,8 @@ pub const TARPIT_LIMIT: Duration = Duration::from_mins(5);
 /// The tarpit: how long acknowledgements wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TarpitSettings {
-    /// What every acknowledgement waits, also at Normal (`SMTPBaseThrottlingDelayInterval`). The others are as long
-    /// as they say, never added to it.
+    /// What every acknowledgement waits, also at Normal (`SMTPBaseThrottlingDelayInterval`). The others are
+    /// as long as they say, never added to it.
     pub base: Duration,
     /// The wait after the first poll under pressure (`SMTPStartThrottlingDelayInterval`).
     pub start: Duration,
@@ -48,8 +49,8 @@ pub struct DiskConstants {
     pub checkpoint_depth_bytes: u64,
 }
 
-/// Thresholds as an operator sets them. What is left out follows from the row of the table: it stands there, or its
-/// formula gives the high one, and each lower one is 2 less than the next higher.
+/// Thresholds as an operator sets them. What is left out follows from the row of the table: it stands there,
+/// or its formula gives the high one, and each lower one is 2 less than the next higher.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThresholdSettings {
     /// Below it the level goes back to Normal.
@@ -92,7 +93,8 @@ pub struct PressureSettings {
     pub tarpit: TarpitSettings,
     /// The constants in the disks' formulas.
     pub disk: DiskConstants,
-    /// Whether memory under pressure sends payloads to the object store (`DehydrateMessagesUnderMemoryPressure`).
+    /// Whether memory under pressure sends payloads to the object store
+    /// (`DehydrateMessagesUnderMemoryPressure`).
     pub dehydrates_for_memory: bool,
     /// How batch points are counted.
     pub batch_points: BatchPointSettings,
@@ -162,13 +164,15 @@ impl PressureSettings {
         rule::length(keys::INTERVAL, self.interval, Bound::Within(*range.start(), *range.end()))
     }
 
-    /// Checks what depends on the machine as a first poll found it: whether its disks are large enough for their
-    /// formulas, and whether the thresholds that were set fit those that follow from its disks and memory.
+    /// Checks what depends on the machine as a first poll found it: whether its disks are large enough for
+    /// their formulas, and whether the thresholds that were set fit those that follow from its disks and
+    /// memory.
     pub fn validate_machine(&self, readings: &Readings) -> Result<(), SettingsError> {
         table(self.profile).iter().try_for_each(|row| self.thresholds_of(row, readings).map(drop))
     }
 
-    /// The rows whose thresholds do not fit what was read, each with the rule: a disk may shrink while the program runs.
+    /// The rows whose thresholds do not fit what was read, each with the rule: a disk may shrink while the
+    /// program runs.
     pub fn misfits(&self, readings: &Readings) -> Vec<(Resource, SettingsError)> {
         let rows = table(self.profile).iter();
         rows.filter_map(|row| Some((row.resource, self.thresholds_of(row, readings).err()?))).collect()

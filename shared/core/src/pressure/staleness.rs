@@ -8,7 +8,8 @@ pub const STATE_STALE_AFTER_POLLS: u32 = 3;
 /// On AWS a state is stale after this: the schedule that starts the monitor runs once a minute.
 pub const STATE_STALE_AFTER_AWS: Duration = Duration::from_secs(150);
 
-/// A state older than this counts as Normal: the monitor has stopped, and producers must not be held for ever.
+/// A state older than this counts as Normal: the monitor has stopped, and producers must not be held for
+/// ever.
 pub const STATE_FORGOTTEN_AFTER: Duration = Duration::from_mins(15);
 
 /// From when on a state is not taken at its word.

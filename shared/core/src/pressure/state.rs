@@ -1,5 +1,5 @@
-//! The state the monitor writes and producers' side reads: `pressure.json`, versioned. What it means is decided in
-//! `evaluate` and `admit`.
+//! The state the monitor writes and producers' side reads: `pressure.json`, versioned. What it means is
+//! decided in `evaluate` and `admit`.
 
 use std::time::Duration;
 
@@ -30,14 +30,14 @@ pub struct PressureState {
     pub first_step_ms: u64,
     /// At what age the state is stale, in milliseconds: its writer knows when its successor should be there.
     pub stale_after_ms: u64,
-    /// How long acknowledgements would wait after the next poll if it found the same, in milliseconds. An older program
-    /// does not say so.
+    /// How long acknowledgements would wait after the next poll if it found the same, in milliseconds. An
+    /// older program does not say so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_tarpit_ms: Option<u64>,
     /// The resources that could be read, in the order of the table.
     pub resources: Vec<ResourceState>,
-    /// Changes that a notice is to tell of and that were not told when this was written, the oldest first; at most
-    /// [`UNTOLD_MAX`](super::UNTOLD_MAX). An older program reads the state without them.
+    /// Changes that a notice is to tell of and that were not told when this was written, the oldest first; at
+    /// most [`UNTOLD_MAX`](super::UNTOLD_MAX). An older program reads the state without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<PressureChange>,
 }
@@ -93,14 +93,15 @@ impl PressureState {
         pressing.map(|r| r.since).min()
     }
 
-    /// The resource under the highest pressure; the first of the table where there are several. `None` at Normal.
+    /// The resource under the highest pressure; the first of the table where there are several. `None` at
+    /// Normal.
     pub fn worst(&self) -> Option<&ResourceState> {
         let level = self.level();
         self.resources.iter().find(|r| level > Level::Normal && r.effective_level() == level)
     }
 
-    /// On whose account acknowledgements wait: of those, the resource under the highest pressure. `None` where the
-    /// wait only runs out.
+    /// On whose account acknowledgements wait: of those, the resource under the highest pressure. `None`
+    /// where the wait only runs out.
     pub fn tarpitting(&self) -> Option<&ResourceState> {
         worst_of(self.resources.iter().filter(|r| r.tarpits))
     }
@@ -131,7 +132,8 @@ impl PressureState {
         Duration::from_millis(self.tarpit_ms)
     }
 
-    /// How long they would wait after the next poll if it found the same; `None` where its writer did not say so.
+    /// How long they would wait after the next poll if it found the same; `None` where its writer did not say
+    /// so.
     pub fn next_tarpit(&self) -> Option<Duration> {
         self.next_tarpit_ms.map(Duration::from_millis)
     }

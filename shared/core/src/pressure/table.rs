@@ -1,11 +1,12 @@
-//! The one table of back pressure: resource → thresholds, history depth, and what happens at Medium and at High.
+//! The one table of back pressure: resource → thresholds, history depth, and what happens at Medium and at
+//! High.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Profile, Resource, Tier};
 
-/// How far the medium and the normal threshold of a formula, and of the memory's limit, lie below the high one, in per
-/// cent.
+/// How far the medium and the normal threshold of a formula, and of the memory's limit, lie below the high
+/// one, in per cent.
 pub(super) const FORMULA_STEPS: (u64, u64) = (2, 4);
 
 /// The three thresholds of a resource, in its own unit.
@@ -31,8 +32,8 @@ impl Thresholds {
 pub enum ThresholdRule {
     /// They stand in the table.
     Fixed(Thresholds),
-    /// From the disk's size and a constant: high = floor(100·(size − 500 MB)/size), medium 2 less, normal 4 less.
-    /// On AWS, where it is a share of the messages in flight, 71 / 73 / 75 unless set otherwise.
+    /// From the disk's size and a constant: high = floor(100·(size − 500 MB)/size), medium 2 less, normal 4
+    /// less. On AWS, where it is a share of the messages in flight, 71 / 73 / 75 unless set otherwise.
     DatabaseDisk,
     /// The same with min(5 GB, 3·384 MB) in the place of the 500 MB.
     LogDisk,
@@ -44,7 +45,8 @@ pub enum ThresholdRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// Give memory of caches back. It stands for Exchange's forced garbage collection, which Rust has no use for.
+    /// Give memory of caches back. It stands for Exchange's forced garbage collection, which Rust has no use
+    /// for.
     TrimCaches,
     /// Forget resolved names.
     FlushDns,

@@ -44,8 +44,8 @@ impl Transition {
     }
 }
 
-/// What changed between two states, in the order of the table. The first is the one that was written before, however old
-/// it is: whoever was told of it is told what became of it.
+/// What changed between two states, in the order of the table. The first is the one that was written before,
+/// however old it is: whoever was told of it is told what became of it.
 pub(super) fn transitions(written: &PressureState, state: &PressureState) -> Vec<Transition> {
     Resource::ALL.into_iter().filter_map(|resource| transition(written, state, resource)).collect()
 }
@@ -81,8 +81,8 @@ impl PressureChange {
 }
 
 impl PressureState {
-    /// Takes in what is to be told: what was not told `before`, and what this poll changed. Answers how many of the
-    /// oldest are told no more, because there are too many.
+    /// Takes in what is to be told: what was not told `before`, and what this poll changed. Answers how many
+    /// of the oldest are told no more, because there are too many.
     #[must_use]
     pub fn carry(&mut self, before: &[PressureChange], transitions: &[Transition]) -> usize {
         let news = transitions.iter().map(|transition| PressureChange::new(*transition, self));

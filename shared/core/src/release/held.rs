@@ -6,7 +6,7 @@
 
 use crate::attempt::batch::Batching;
 use crate::attempt::rate::Rate;
-use crate::circuit::{Gate, Probed, RECOVERED_KNOWN_FOR};
+use crate::circuit::{CircuitDecision, Probed, RECOVERED_KNOWN_FOR};
 use crate::model::time::Timestamp;
 use crate::model::topic::Status;
 
@@ -31,7 +31,7 @@ pub enum Release {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     /// The treatment of a delivery to it now.
-    pub gate: Gate,
+    pub gate: CircuitDecision,
     /// Since when it, or its link, has been recovering, if so.
     pub recovering_since: Option<Timestamp>,
     /// In how many passes of this run something went to its link.
@@ -59,11 +59,11 @@ pub fn release(status: Option<Status>, standing: Standing, now: Timestamp) -> Re
 
 fn release_to(standing: Standing, now: Timestamp) -> Release {
     match standing.gate {
-        Gate::Open if is_new(standing, now) => Release::AtMost(1 << standing.passes.min(DOUBLINGS_MAX)),
-        Gate::Open => Release::All,
-        Gate::Ramp { at_once, .. } => Release::AtMost(usize::try_from(at_once).unwrap_or(usize::MAX)),
-        Gate::Probe(probed) => Release::Probe(probed),
-        Gate::Delay { .. } | Gate::Hold => Release::Nothing,
+        CircuitDecision::Open if is_new(standing, now) => Release::AtMost(1 << standing.passes.min(DOUBLINGS_MAX)),
+        CircuitDecision::Open => Release::All,
+        CircuitDecision::Ramp { at_once, .. } => Release::AtMost(usize::try_from(at_once).unwrap_or(usize::MAX)),
+        CircuitDecision::Probe(probed) => Release::Probe(probed),
+        CircuitDecision::Delay { .. } | CircuitDecision::Hold => Release::Nothing,
     }
 }
 
@@ -83,7 +83,7 @@ fn is_new(standing: Standing, now: Timestamp) -> bool {
 
 impl Standing {
     /// The standing of an endpoint that is well, or does not matter.
-    pub const WELL: Self = Self { gate: Gate::Open, recovering_since: None, passes: 0 };
+    pub const WELL: Self = Self { gate: CircuitDecision::Open, recovering_since: None, passes: 0 };
 }
 
 #[cfg(test)]
@@ -91,11 +91,11 @@ mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
-    const RAMP: Gate = Gate::Ramp { at_once: 8, until: NOW };
+    const RAMP: CircuitDecision = CircuitDecision::Ramp { at_once: 8, until: NOW };
     const PROBED: Probed = Probed { link: true, subscription: false };
-    const GATES: [Gate; 5] = [Gate::Open, RAMP, Gate::Probe(PROBED), Gate::Delay { until: NOW }, Gate::Hold];
+    const GATES: [CircuitDecision; 5] = [CircuitDecision::Open, RAMP, CircuitDecision::Probe(PROBED), CircuitDecision::Delay { until: NOW }, CircuitDecision::Hold];
 
-    fn standing(gate: Gate) -> Standing {
+    fn standing(gate: CircuitDecision) -> Standing {
         Standing { gate, ..Standing::WELL }
     }
 

@@ -1,7 +1,7 @@
 //! The time of the last activity of a topic or subscription that is deleted when it is idle.
 //!
-//! Keys `activity/{topic}` and `activity/{topic}.{subscription}`. Version 1; written by publish, deliver and manage, read by
-//! wake, which deletes it together with the entity.
+//! Keys `activity/{topic}` and `activity/{topic}.{subscription}`. Version 1; written by publish, deliver and
+//! manage, read by wake, which deletes it together with the entity.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,8 @@ use super::keys::folder;
 use crate::model::name::{SubscriptionName, TopicName};
 use crate::model::time::Timestamp;
 
-/// The prefix of the notes of when something last happened to a topic or subscription that goes when it is idle.
+/// The prefix of the notes of when something last happened to a topic or subscription that goes when it is
+/// idle.
 pub const ACTIVITY: &str = "activity/";
 
 /// When something last happened to a topic.
@@ -31,7 +32,8 @@ pub fn subscription_activities(topic: &TopicName) -> String {
 
 const FORMAT: Format = Format { name: "a note of activity", newest: 1 };
 
-/// The time of the last activity of an entity. A retry that is scheduled counts at its own time, which is ahead.
+/// The time of the last activity of an entity. A retry that is scheduled counts at its own time, which is
+/// ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActivityNote {
     v: u32,

@@ -1,8 +1,9 @@
 //! Dead-letter objects: arrays of events in their schemas, each with members that say what became of it.
 //!
-//! Key `{TOPIC}/{SUBSCRIPTION}/{year}/{month}/{day}/{hour}/{uuid}.json` in the dead-letter bucket, names in upper case, date
-//! and time in UTC and unpadded, as Event Grid writes them. Without a version: members are only added. Written by deadletter;
-//! read by wake for replays, shown by manage, and read by users' programs. Objects stay as long as the bucket keeps them.
+//! Key `{TOPIC}/{SUBSCRIPTION}/{year}/{month}/{day}/{hour}/{uuid}.json` in the dead-letter bucket, names in
+//! upper case, date and time in UTC and unpadded, as Event Grid writes them. Without a version: members are
+//! only added. Written by deadletter; read by wake for replays, shown by manage, and read by users' programs.
+//! Objects stay as long as the bucket keeps them.
 
 use bytes::{BufMut, Bytes, BytesMut};
 

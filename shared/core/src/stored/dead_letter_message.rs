@@ -1,5 +1,5 @@
-//! The message of a dead letter, in the dead-letter queue: a reason, perhaps trouble with the bucket, and the delivery's own
-//! message.
+//! The message of a dead letter, in the dead-letter queue: a reason, perhaps trouble with the bucket, and the
+//! delivery's own message.
 //!
 //! Version 1; written by deliver and deadletter, read by deadletter. Fixtures: `dead-letter-v1.json`,
 //! `dead-letter-v1-dropped.json`, `dead-letter-v1-identity.json`, `dead-letter-v1-object.json`.

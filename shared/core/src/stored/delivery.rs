@@ -1,13 +1,13 @@
 //! The message of a delivery, in the queue and in parked and held objects.
 //!
-//! Versions 1 to 3. They differ in what may be in them: custom events are in version 2 and later, an identity and hops in
-//! version 3. Written by publish, deliver, wake and whatever publishes notices; read by deliver, wake and, from the redrive
-//! queue, by deadletter. Messages live for up to 14 days in queues, parked and held ones until they expire. Fixtures:
-//! `delivery-v1.json`, `delivery-v1-digest.json`, `delivery-v1-marks.json`, `delivery-v2-custom.json`, `delivery-v3.json`;
-//! they are never edited.
+//! Versions 1 to 3. They differ in what may be in them: custom events are in version 2 and later, an identity
+//! and hops in version 3. Written by publish, deliver, wake and whatever publishes notices; read by deliver,
+//! wake and, from the redrive queue, by deadletter. Messages live for up to 14 days in queues, parked and
+//! held ones until they expire. Fixtures: `delivery-v1.json`, `delivery-v1-digest.json`,
+//! `delivery-v1-marks.json`, `delivery-v2-custom.json`, `delivery-v3.json`; they are never edited.
 //!
-//! A newer version goes back to the queue for a newer program; what is not ours at all is kept byte for byte under
-//! `MALFORMED/`.
+//! A newer version goes back to the queue for a newer program; what is not ours at all is kept byte for byte
+//! under `MALFORMED/`.
 
 mod envelope;
 #[cfg(test)]
@@ -32,16 +32,18 @@ use crate::model::time::Timestamp;
 /// The newest version this program reads.
 pub const WIRE_VERSION: u32 = 3;
 
-/// The version of everything that the first program read. Members that it passes over are no reason for a newer one.
+/// The version of everything that the first program read. Members that it passes over are no reason for a
+/// newer one.
 const VERSION_1: u32 = 1;
 
-/// The version of messages with custom events, which the first program does not know: it gives them back for a newer
-/// reader, where it would put away what it cannot read under a version of its own.
+/// The version of messages with custom events, which the first program does not know: it gives them back for
+/// a newer reader, where it would put away what it cannot read under a version of its own.
 const VERSION_2: u32 = 2;
 
-/// The version of messages with an identity or with hops. An older program would pass both over and drop them with the
-/// first retry: it could then deliver to another creation of the subscription, or go round in a loop. So it gives such
-/// messages back until a newer one is there. What is around messages (parked objects, dead letters) need not change.
+/// The version of messages with an identity or with hops. An older program would pass both over and drop them
+/// with the first retry: it could then deliver to another creation of the subscription, or go round in a
+/// loop. So it gives such messages back until a newer one is there. What is around messages (parked objects,
+/// dead letters) need not change.
 const VERSION_3: u32 = 3;
 
 const FORMAT: Format = Format { name: "a delivery message", newest: WIRE_VERSION };

@@ -1,7 +1,7 @@
 //! The report of one process of deliver of how fast it drains the queue.
 //!
-//! Key `drain/{uuid}.json`. Version 1; written by deliver, read by the monitor, which deletes old ones. Fixture:
-//! `drain-report-v1.json`.
+//! Key `drain/{uuid}.json`. Version 1; written by deliver, read by the monitor, which deletes old ones.
+//! Fixture: `drain-report-v1.json`.
 
 use std::time::Duration;
 

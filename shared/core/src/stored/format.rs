@@ -1,7 +1,7 @@
 //! Reading and writing that all persistent formats share.
 //!
-//! A newer version than ours is told apart from bytes that are not ours at all: the first are left to a newer program, the
-//! second are put aside or replaced.
+//! A newer version than ours is told apart from bytes that are not ours at all: the first are left to a newer
+//! program, the second are put aside or replaced.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,8 @@ struct Version {
 }
 
 impl Format {
-    /// Reads bytes; `version` answers the version that they say. Bytes that cannot be read may be of a newer version.
+    /// Reads bytes; `version` answers the version that they say. Bytes that cannot be read may be of a newer
+    /// version.
     pub(super) fn parse<'a, T: Deserialize<'a>>(
         self,
         bytes: &'a [u8],

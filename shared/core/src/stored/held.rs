@@ -1,8 +1,10 @@
-//! Held deliveries: the messages of one subscription that wait until its endpoint recovers or an operator resumes it.
+//! Held deliveries: the messages of one subscription that wait until its endpoint recovers or an operator
+//! resumes it.
 //!
-//! Key `held/{topic}.{subscription}/{minute of the first expiry}/{uuid}.json`, so that the deliveries of a subscription lie
-//! together and those that expire first are listed first. The content is that of [`parked`](super::parked) deliveries. Written
-//! by deliver, read, shortened and deleted by wake, counted by manage.
+//! Key `held/{topic}.{subscription}/{minute of the first expiry}/{uuid}.json`, so that the deliveries of a
+//! subscription lie together and those that expire first are listed first. The content is that of
+//! [`parked`](super::parked) deliveries. Written by deliver, read, shortened and deleted by wake, counted by
+//! manage.
 
 use super::keys::{folder, minute_key, minute_of};
 use crate::model::name::{SubscriptionName, TopicName};
@@ -11,8 +13,8 @@ use crate::model::time::Timestamp;
 /// The prefix of all deliveries that wait until an endpoint recovers or an operator resumes.
 pub const HELD: &str = "held/";
 
-/// An object of deliveries of one subscription that wait for it, the first event of which expires at `expires_at`.
-/// Those that expire first are listed first. `id` is a UUID.
+/// An object of deliveries of one subscription that wait for it, the first event of which expires at
+/// `expires_at`. Those that expire first are listed first. `id` is a UUID.
 pub fn held(topic: &TopicName, subscription: &SubscriptionName, expires_at: Timestamp, id: &str) -> String {
     let minute = minute_key(expires_at.minute_rounded_up());
     format!("{}{minute}/{id}.json", held_of(topic, subscription))
@@ -28,15 +30,15 @@ pub fn held_folder(key: &str) -> Option<&str> {
     key.strip_prefix(HELD)?.split_once('/').map(|(folder, _)| folder)
 }
 
-/// A key greater than that of every object in this folder, and less than those of every later one, for listing from
-/// there.
+/// A key greater than that of every object in this folder, and less than those of every later one, for
+/// listing from there.
 pub fn held_past(folder: &str) -> String {
     // The character after the slash.
     format!("{HELD}{folder}0")
 }
 
-/// The minute in which the first event of a held object has expired, in minutes since the epoch. `None` if it is not
-/// such a key.
+/// The minute in which the first event of a held object has expired, in minutes since the epoch. `None` if it
+/// is not such a key.
 pub fn held_expiry_minute(key: &str) -> Option<u64> {
     minute_of(key.strip_prefix(HELD)?.split('/').nth(1)?)
 }

@@ -1,9 +1,9 @@
-//! Publishing at most once per key: what a producer may call its request, and what a request is to do about one of the
-//! same name before it.
+//! Publishing at most once per key: what a producer may call its request, and what a request is to do about
+//! one of the same name before it.
 //! <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
 //!
-//! Key `idempotency/{topic}/{digest}`; without a version: what cannot be read is as good as absent. Read and written by
-//! publish by conditional put, deleted by wake when it is forgotten.
+//! Key `idempotency/{topic}/{digest}`; without a version: what cannot be read is as good as absent. Read and
+//! written by publish by conditional put, deleted by wake when it is forgotten.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -54,8 +54,8 @@ pub struct IdempotencyRecord {
     state: State,
     /// Until when it counts.
     until: Timestamp,
-    /// Whose it is. No two requests write the same bytes, or a store that recognizes its own write by them would let
-    /// both in.
+    /// Whose it is. No two requests write the same bytes, or a store that recognizes its own write by them
+    /// would let both in.
     holder: String,
 }
 
@@ -94,8 +94,8 @@ impl IdempotencyKey {
         text.map(|text| Self(text.to_owned())).ok_or(IdempotencyKeyError)
     }
 
-    /// Where what is known of it is kept. Every topic has keys of its own, and so has one that is made anew under the
-    /// name of another.
+    /// Where what is known of it is kept. Every topic has keys of its own, and so has one that is made anew
+    /// under the name of another.
     pub fn object(&self, topic: &Topic) -> String {
         let made = Sha256::new().chain_update(topic.created_at.as_millis().to_be_bytes());
         idempotency(&topic.name, &hex(&made.chain_update(&self.0).finalize()))
@@ -145,8 +145,8 @@ impl IdempotencyRecord {
         render(self)
     }
 
-    /// What a request with this digest is to do about it. Workers' clocks differ a little; a time much further off than
-    /// any that is set is from a clock that was far ahead, and keeps nobody out.
+    /// What a request with this digest is to do about it. Workers' clocks differ a little; a time much
+    /// further off than any that is set is from a clock that was far ahead, and keeps nobody out.
     pub fn decide(&self, digest: &RequestDigest, now: Timestamp) -> Claim {
         let longest = match self.state {
             State::Claimed => IDEMPOTENCY_CLAIM_LENGTH,

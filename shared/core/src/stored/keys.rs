@@ -8,7 +8,8 @@ pub fn folder(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{}.{}", topic.folded(), subscription.folded())
 }
 
-/// The topic and the subscription of a folder, as they are in keys: in lower case. `None` if it is not such a folder.
+/// The topic and the subscription of a folder, as they are in keys: in lower case. `None` if it is not such a
+/// folder.
 pub fn folder_owner(folder: &str) -> Option<(TopicName, SubscriptionName)> {
     let (topic, subscription) = folder.split_once('.')?;
     Some((TopicName::parse(topic).ok()?, SubscriptionName::parse(subscription).ok()?))

@@ -1,7 +1,9 @@
-//! The note that an endpoint acknowledged an event after the attempt had timed out, so that the event is not sent again.
+//! The note that an endpoint acknowledged an event after the attempt had timed out, so that the event is not
+//! sent again.
 //!
-//! Key `late/{topic}.{subscription}/{event}`; empty, without a version. Written by deliver, listed by deliver and deadletter.
-//! deliver deletes it when the message is settled, and wake when it is older than [`LATE_NOTE_KEPT`].
+//! Key `late/{topic}.{subscription}/{event}`; empty, without a version. Written by deliver, listed by deliver
+//! and deadletter. deliver deletes it when the message is settled, and wake when it is older than
+//! [`LATE_NOTE_KEPT`].
 //!
 //! [`LATE_NOTE_KEPT`]: crate::model::limits::LATE_NOTE_KEPT
 

@@ -33,7 +33,8 @@ pub fn forcing(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{FORCING}{}", folder(topic, subscription))
 }
 
-/// Whether a damaged object of this key may be deleted: its content is found out again, and it holds no event.
+/// Whether a damaged object of this key may be deleted: its content is found out again, and it holds no
+/// event.
 pub fn begins_anew(key: &str) -> bool {
     let whole = [WAKE_LEASE, PRESSURE_KEY];
     let prefixes = [ACTIVITY, DRAIN, LINKS, RATES];

@@ -1,6 +1,7 @@
 //! A message that cannot be read, byte for byte, in the dead-letter bucket.
 //!
-//! Key `MALFORMED/{year}/{month}/{day}/{hour}/{uuid}`; without a version. Written by deadletter; read by operators.
+//! Key `MALFORMED/{year}/{month}/{day}/{hour}/{uuid}`; without a version. Written by deadletter; read by
+//! operators.
 
 use super::keys::hour_key;
 use crate::model::time::Timestamp;

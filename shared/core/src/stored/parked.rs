@@ -1,8 +1,10 @@
-//! Parked deliveries: the messages of one subscription that are due in the same minute, further ahead than the queue delays.
+//! Parked deliveries: the messages of one subscription that are due in the same minute, further ahead than
+//! the queue delays.
 //!
-//! Key `parked/{due minute}/{topic}.{subscription}/{parked minute}-{uuid}.json`. Version 1; written by deliver, and by wake
-//! where a clock was set back; read and deleted by wake. The messages in it have versions of their own
-//! ([`delivery`](super::delivery)). Objects of [`held`](super::held) deliveries have the same content.
+//! Key `parked/{due minute}/{topic}.{subscription}/{parked minute}-{uuid}.json`. Version 1; written by
+//! deliver, and by wake where a clock was set back; read and deleted by wake. The messages in it have
+//! versions of their own ([`delivery`](super::delivery)). Objects of [`held`](super::held) deliveries have
+//! the same content.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Deserialize;
@@ -46,8 +48,8 @@ pub fn parked_instead(key: &str, due_minute: u64, at: Timestamp) -> Option<Strin
     Some(format!("{PARKED}{}/{folder}/{}", minute_key(due_minute), parked_id(at, uuid)))
 }
 
-/// A key greater than that of every object parked for an earlier minute, and less than those of this one, for listing
-/// from there. `minute` counts from the epoch.
+/// A key greater than that of every object parked for an earlier minute, and less than those of this one, for
+/// listing from there. `minute` counts from the epoch.
 pub fn parked_before(minute: u64) -> String {
     format!("{PARKED}{}", minute_key(minute))
 }
@@ -57,8 +59,8 @@ pub fn parked_due_minute(key: &str) -> Option<u64> {
     minute_of(key.strip_prefix(PARKED)?.split('/').next()?)
 }
 
-/// The folder of the subscription whose deliveries a parked object holds, `topic.subscription`. `None` if the key is not
-/// such a key.
+/// The folder of the subscription whose deliveries a parked object holds, `topic.subscription`. `None` if the
+/// key is not such a key.
 pub fn parked_folder(key: &str) -> Option<&str> {
     let (_, rest) = key.strip_prefix(PARKED)?.split_once('/')?;
     rest.split_once('/').map(|(folder, _)| folder)

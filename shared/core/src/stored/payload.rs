@@ -1,7 +1,8 @@
 //! The text of an event that is too large for a message, or that is kept out of it under pressure.
 //!
-//! Key `payloads/{day}/{uuid}`; the event's bytes as they are, without a version. Written by publish and by wake (replays),
-//! read by deliver and deadletter through [`Payload::Stored`], deleted by wake after [`PAYLOAD_KEPT`].
+//! Key `payloads/{day}/{uuid}`; the event's bytes as they are, without a version. Written by publish and by
+//! wake (replays), read by deliver and deadletter through [`Payload::Stored`], deleted by wake after
+//! [`PAYLOAD_KEPT`].
 //!
 //! [`Payload::Stored`]: crate::model::payload::Payload::Stored
 //! [`PAYLOAD_KEPT`]: crate::model::limits::PAYLOAD_KEPT

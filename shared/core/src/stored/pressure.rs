@@ -1,7 +1,7 @@
 //! The pressure state after one poll.
 //!
-//! Key `pressure.json`. Version 1; written by the monitor by conditional put, read by publish, deliver, wake and manage.
-//! Snapshot: `pressure/tests/snapshots`.
+//! Key `pressure.json`. Version 1; written by the monitor by conditional put, read by publish, deliver, wake
+//! and manage. Snapshot: `pressure/tests/snapshots`.
 
 use std::time::Duration;
 

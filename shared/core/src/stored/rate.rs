@@ -1,7 +1,7 @@
 //! The state of a subscription's rate limit.
 //!
-//! Key `rates/{topic}.{subscription}.json`. Version 1; read and written by deliver alone, by conditional put, and found out
-//! again when it is lost.
+//! Key `rates/{topic}.{subscription}.json`. Version 1; read and written by deliver alone, by conditional put,
+//! and found out again when it is lost.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! The record of a replay, and the marker of one that has not ended.
 //!
-//! Keys `replays/{id}.json` and `replaying/{id}`; the marker is empty, so that wake looks at no others. Versions 1 and 2;
-//! written by manage and wake by conditional put, read by both, deleted by wake after [`REPLAY_KEPT`]. Fixtures:
-//! `replay-v1.json`, `replay-v2.json`.
+//! Keys `replays/{id}.json` and `replaying/{id}`; the marker is empty, so that wake looks at no others.
+//! Versions 1 and 2; written by manage and wake by conditional put, read by both, deleted by wake after
+//! [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`.
 //!
 //! [`REPLAY_KEPT`]: crate::model::limits::REPLAY_KEPT
 
@@ -25,7 +25,8 @@ pub const REPLAYING: &str = "replaying/";
 /// Hexadecimal digits of a UUID in a replay's id: enough for those of one second.
 const REPLAY_ID_UNIQUE_CHARS: usize = 12;
 
-/// What a replay goes by: the second in which it was asked for, so that they are listed in order, and a part of a UUID.
+/// What a replay goes by: the second in which it was asked for, so that they are listed in order, and a part
+/// of a UUID.
 pub fn replay_id(at: Timestamp, uuid: &str) -> String {
     let text = at.to_string();
     let digits: String = text.chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect();

@@ -1,12 +1,12 @@
-//! The marker of a topic that is temporary, or has temporary subscriptions, so that a run of wake need not read every
-//! topic to find them.
+//! The marker of a topic that is temporary, or has temporary subscriptions, so that a run of wake need not
+//! read every topic to find them.
 //!
 //! Key `temporary/{topic}`; empty, without a version. Written by manage, listed and deleted by wake.
 
 use crate::model::name::TopicName;
 
-/// The prefix of the names of topics that are temporary, or have temporary subscriptions, so that nobody must look at
-/// all topics to find them.
+/// The prefix of the names of topics that are temporary, or have temporary subscriptions, so that nobody must
+/// look at all topics to find them.
 pub const TEMPORARY: &str = "temporary/";
 
 /// That a topic is temporary, or has temporary subscriptions.

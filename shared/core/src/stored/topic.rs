@@ -1,8 +1,10 @@
-//! The record of a topic: its settings, keys and subscriptions in one object, changed only by conditional put.
+//! The record of a topic: its settings, keys and subscriptions in one object, changed only by conditional
+//! put.
 //!
-//! Key `topics/{topic}.json`. Versions 1 and 2; written by manage and, for temporary topics and subscriptions, by wake; read
-//! by all functions, through the registry. It stays until the topic is deleted, with a tombstone in between. Fixtures:
-//! `topic-v1.json`, `topic-v1-identities.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
+//! Key `topics/{topic}.json`. Versions 1 and 2; written by manage and, for temporary topics and
+//! subscriptions, by wake; read by all functions, through the registry. It stays until the topic is deleted,
+//! with a tombstone in between. Fixtures: `topic-v1.json`, `topic-v1-identities.json`,
+//! `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
 
 mod version_1;
 
@@ -31,12 +33,13 @@ pub fn topic(name: &TopicName) -> String {
     format!("{TOPICS}{}.json", name.folded())
 }
 
-/// The newest version this program reads. It writes this one only where the record says what version 1 does not know:
-/// the first program then keeps its hands off it, and off that topic's events, until a newer one is back.
+/// The newest version this program reads. It writes this one only where the record says what version 1 does
+/// not know: the first program then keeps its hands off it, and off that topic's events, until a newer one is
+/// back.
 pub const RECORD_VERSION: u32 = 2;
 
-/// The version of a record that says nothing but what the first program read, so that it can still be read after a
-/// roll-back.
+/// The version of a record that says nothing but what the first program read, so that it can still be read
+/// after a roll-back.
 const VERSION_1: u32 = 1;
 
 const FORMAT: Format = Format { name: "a topic record", newest: RECORD_VERSION };
@@ -60,20 +63,21 @@ pub struct TopicRecord {
     pub created_at: Timestamp,
     /// When it was last written.
     pub updated_at: Timestamp,
-    /// When the topic was deleted: its object is about to go. Such a record is no topic any more, and whoever finds it
-    /// must not write a new one in its place before [`TOMBSTONE_STANDS`] is over.
+    /// When the topic was deleted: its object is about to go. Such a record is no topic any more, and whoever
+    /// finds it must not write a new one in its place before [`TOMBSTONE_STANDS`] is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Timestamp>,
-    /// The identities of the topic and its subscriptions. Older programs pass them over, so that a record with them needs no
-    /// newer version, and drop them when they write: what has an identity is delivered to a record without.
+    /// The identities of the topic and its subscriptions. Older programs pass them over, so that a record
+    /// with them needs no newer version, and drop them when they write: what has an identity is delivered to
+    /// a record without.
     #[serde(default, skip_serializing_if = "Creations::is_empty")]
     pub creations: Creations,
     /// Everything users wrote, subscriptions and their states included.
     pub settings: TopicSettings,
 }
 
-/// How long after a topic was marked as deleted its object may still go. What is written later in its place is safe:
-/// longer than any call of a store takes.
+/// How long after a topic was marked as deleted its object may still go. What is written later in its place
+/// is safe: longer than any call of a store takes.
 pub const TOMBSTONE_STANDS: Duration = Duration::from_mins(2);
 
 /// Why a record cannot be used.
@@ -109,8 +113,8 @@ impl TopicRecord {
         Ok(FORMAT.parse(bytes, |record: &Self| record.v)?)
     }
 
-    /// The record without the signing secrets whose overlap has ended, so that nothing shows or counts them. They do
-    /// not sign any more either way.
+    /// The record without the signing secrets whose overlap has ended, so that nothing shows or counts them.
+    /// They do not sign any more either way.
     pub fn without_ended_secrets(mut self, now: Timestamp) -> Self {
         for subscription in self.settings.subscriptions.values_mut() {
             subscription.signing = subscription.signing.live(now);
@@ -118,8 +122,8 @@ impl TopicRecord {
         self
     }
 
-    /// The oldest version that says what this record says. A tombstone would be a topic to version 1, and the first program
-    /// would drop the keys of other tiers with its next write.
+    /// The oldest version that says what this record says. A tombstone would be a topic to version 1, and the
+    /// first program would drop the keys of other tiers with its next write.
     fn version(&self) -> u32 {
         let is_version_1 =
             self.deleted_at.is_none() && self.tier_keys.is_empty() && version_1::has_all_of(&self.settings);
@@ -131,8 +135,9 @@ impl TopicRecord {
         render(&Self { v: self.version(), ..self.clone() })
     }
 
-    /// The record of a topic that is being deleted: nothing of it is left but its name. Stores delete without a
-    /// condition; this is written with one, so that no change is lost between a look at the record and its deletion.
+    /// The record of a topic that is being deleted: nothing of it is left but its name. Stores delete without
+    /// a condition; this is written with one, so that no change is lost between a look at the record and its
+    /// deletion.
     #[must_use]
     pub fn tombstone(self, now: Timestamp) -> Self {
         let (key1, key2) = (SecretText::new(""), SecretText::new(""));
@@ -141,8 +146,8 @@ impl TopicRecord {
         Self { key1, key2, tier_keys, updated_at: now, deleted_at: Some(now), creations, settings, ..self }
     }
 
-    /// The record with an identity for the topic and each subscription, written in the place of `before`; `None` where
-    /// there was no topic.
+    /// The record with an identity for the topic and each subscription, written in the place of `before`;
+    /// `None` where there was no topic.
     #[must_use]
     pub fn identified(
         mut self,
@@ -164,7 +169,8 @@ impl TopicRecord {
         Created { topic: self.creations.topic, subscription, topic_at: self.created_at }
     }
 
-    /// Whether a new topic may be written in this one's place: it was deleted, and its object would have gone by now.
+    /// Whether a new topic may be written in this one's place: it was deleted, and its object would have gone
+    /// by now.
     pub fn is_abandoned(&self, now: Timestamp) -> bool {
         self.deleted_at.is_some_and(|deleted_at| now >= deleted_at + TOMBSTONE_STANDS)
     }
@@ -244,7 +250,8 @@ mod tests {
     /// Version 1 with identities, which the first program passes over. Never edited.
     const V1_IDENTITIES: &str = include_str!("fixtures/topic-v1-identities.json");
 
-    /// Version 2: with custom headers, partial acknowledgement, and a secret that is rotated out. Never edited.
+    /// Version 2: with custom headers, partial acknowledgement, and a secret that is rotated out. Never
+    /// edited.
     const V2_ROTATED: &str = include_str!("fixtures/topic-v2-rotated.json");
 
     /// Version 2: with keys of other tiers. Never edited.

@@ -93,13 +93,13 @@ async fn of_a_target_that_is_well_nobody_is_asked() {
     let store = Recorded::new(MemoryStore::default(), "state", &calls);
     let book = LinkHealth::new(store, clock.clone(), HealthSettings::default());
     for _ in 0..100 {
-        assert_eq!(book.gate(&link(), false).await, Gate::Open);
+        assert_eq!(book.decide(&link(), false).await, CircuitDecision::Open);
         assert_eq!(book.observe(&[(link(), Observation::Succeeded)]).await.unwrap(), []);
         clock.advance(Duration::from_secs(1));
     }
     assert_eq!(calls.all().len(), 0);
-    book.gate(&link(), true).await;
-    book.gate(&link(), true).await;
+    book.decide(&link(), true).await;
+    book.decide(&link(), true).await;
     assert_eq!(calls.all().len(), 1);
 }
 
@@ -133,10 +133,10 @@ async fn what_cannot_be_read_counts_as_well() {
     let plan = Plan::by(|_| Some(Fault::Before(ErrorKind::Other)));
     let faulty = Faulty::new(store, "state", &plan);
     let blind = LinkHealth::new(faulty, clock.clone(), HealthSettings::default());
-    assert_eq!(blind.gate(&link(), true).await, Gate::Open);
+    assert_eq!(blind.decide(&link(), true).await, CircuitDecision::Open);
     assert!(blind.observe(&[(link(), failing())]).await.is_err());
     assert!(blind.claim(&link(), "me").await.is_err());
-    assert_ne!(sound.gate(&link(), true).await, Gate::Open);
+    assert_ne!(sound.decide(&link(), true).await, CircuitDecision::Open);
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn an_object_that_is_not_understood_counts_as_well_and_is_written_anew_unl
         let key = layout::links(shard_index(link().link()));
         store.put(&key, Bytes::from_static(text.as_bytes()), PutCondition::Always).await.unwrap();
         let book = LinkHealth::new(store.clone(), clock, HealthSettings::default());
-        assert_eq!(book.gate(&link(), true).await, Gate::Open);
+        assert_eq!(book.decide(&link(), true).await, CircuitDecision::Open);
         let _ = book.observe(&[(link(), failing())]).await;
         let left = store.get(&key).await.unwrap().unwrap().bytes;
         assert_eq!(left != text.as_bytes(), is_written, "{text}");
@@ -198,8 +198,8 @@ async fn of_workers_that_race_no_transition_is_lost_and_one_probes() {
         second.unwrap();
         clock.advance(LINKS_MAX_AGE);
         let mine = own(0);
-        let gates = join_all(workers.iter().map(|worker| worker.gate(&mine, true))).await;
-        assert!(gates.iter().all(|gate| matches!(gate, Gate::Ramp { .. })), "{gates:?}");
+        let gates = join_all(workers.iter().map(|worker| worker.decide(&mine, true))).await;
+        assert!(gates.iter().all(|gate| matches!(gate, CircuitDecision::Ramp { .. })), "{gates:?}");
     }
 }
 
@@ -208,10 +208,10 @@ async fn a_worker_that_knows_of_a_hold_learns_within_seconds_that_it_has_ended()
     let (store, clock) = (Slow::default(), SetClock::default());
     let both = workers(2, &store, &clock);
     both[0].observe(&[(link(), failing())]).await.unwrap();
-    assert_ne!(both[1].gate(&link(), true).await, Gate::Open);
+    assert_ne!(both[1].decide(&link(), true).await, CircuitDecision::Open);
     both[0].observe(&[(link(), Observation::Forced)]).await.unwrap();
     clock.advance(LINKS_MAX_AGE);
-    assert!(matches!(both[1].gate(&link(), false).await, Gate::Ramp { .. }));
+    assert!(matches!(both[1].decide(&link(), false).await, CircuitDecision::Ramp { .. }));
 }
 
 #[tokio::test]
@@ -226,7 +226,7 @@ async fn one_look_that_fails_does_not_lose_the_answer_to_a_probe() {
     assert!(book.claim(&link(), "me").await.unwrap().is_some());
     clock.advance(LINKS_MAX_AGE);
     fails.store(true, Ordering::Relaxed);
-    assert_eq!(book.gate(&link(), true).await, Gate::Open);
+    assert_eq!(book.decide(&link(), true).await, CircuitDecision::Open);
     fails.store(false, Ordering::Relaxed);
     book.observe(&[(link(), probe_failed("me"))]).await.unwrap();
     assert_eq!(book.condition(&link()).unwrap().hold, 2);

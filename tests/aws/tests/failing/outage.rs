@@ -13,7 +13,7 @@ const EVENTS: usize = 20;
 
 async fn condition(world: &World) -> Option<Condition> {
     let target = Target::parse("https://billing.example.com:443 orders.billing").unwrap();
-    world.links.gate(&target, true).await;
+    world.links.decide(&target, true).await;
     world.links.condition(&target)
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures_util::future::join_all;
 use posthaste_aws::S3Store;
 use posthaste_core::attempt::outcome::OutcomeName;
-use posthaste_core::circuit::{Failure, Gate, Observation, Phase, Target};
+use posthaste_core::circuit::{CircuitDecision, Failure, Observation, Phase, Target};
 use posthaste_ports::Clock;
 use posthaste_services::LinkHealth;
 use posthaste_system::SystemClock;
@@ -57,8 +57,8 @@ async fn of_workers_that_race_over_one_bucket_no_transition_is_lost_and_one_prob
 
         let last = target(SUBSCRIPTIONS - 1);
         wait_until("the hold to be over for all", async || {
-            let gates = join_all(books.iter().map(|book| book.gate(&last, true))).await;
-            gates.iter().all(|gate| matches!(gate, Gate::Probe(_))).then_some(())
+            let gates = join_all(books.iter().map(|book| book.decide(&last, true))).await;
+            gates.iter().all(|gate| matches!(gate, CircuitDecision::Probe(_))).then_some(())
         })
         .await;
         let names: Vec<String> = (0..workers * ASKING).map(|n| format!("w{workers}-{n}")).collect();

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use posthaste_core::circuit::{Gate, Target};
+use posthaste_core::circuit::{CircuitDecision, Target};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::{Status, Subscription};
 use posthaste_core::release::allotment::Permission;
@@ -69,14 +69,14 @@ impl<P: Ports> Permissions<'_, P> {
 
     /// The target to which deliver would send a subscription's deliveries: to the first of its endpoints that
     /// does not have them held.
-    async fn route(&self, subscription: &Subscription) -> (Target, Gate) {
+    async fn route(&self, subscription: &Subscription) -> (Target, CircuitDecision) {
         for endpoint in subscription.endpoints() {
             let target = Target::on(endpoint.link(), subscription);
-            let gate = self.links.gate(&target, true).await;
-            if gate != Gate::Hold {
+            let gate = self.links.decide(&target, true).await;
+            if gate != CircuitDecision::Hold {
                 return (target, gate);
             }
         }
-        (Target::of(subscription), Gate::Hold)
+        (Target::of(subscription), CircuitDecision::Hold)
     }
 }

@@ -14,7 +14,7 @@ use posthaste_core::stored::layout;
 use posthaste_ports::{PortError, Ports};
 use posthaste_services::{Registry, RegistryError, objects};
 
-use super::state_change::{Addressed, StateChange};
+use super::state_change::{Addressed, TargetChange};
 
 /// Topics that are read at once. One read takes S3 some 20 ms, so that ten thousand are read in seconds.
 const READS_AT_ONCE: usize = 32;
@@ -49,7 +49,7 @@ struct Concern {
 /// The changes by what topics have.
 #[derive(Debug)]
 struct Places<'a> {
-    changes: &'a [StateChange],
+    changes: &'a [TargetChange],
     links: BTreeMap<&'a Link, usize>,
     /// By folded name.
     topics: BTreeMap<String, Vec<usize>>,
@@ -58,9 +58,9 @@ struct Places<'a> {
 impl<P: Ports> Addressees<'_, P> {
     /// The addressees of these changes. All topics are looked at only where a link is among them, whose
     /// subscriptions may be on any.
-    pub(super) async fn of(&self, changes: Vec<StateChange>) -> Result<Vec<Addressed>, AddressError> {
+    pub(super) async fn of(&self, changes: Vec<TargetChange>) -> Result<Vec<Addressed>, AddressError> {
         let concerns = self.concerns(&Places::of(&changes)).await?;
-        let addressed = |change: StateChange| {
+        let addressed = |change: TargetChange| {
             let is_gone = matches!(change.target, Target::Subscription { .. });
             let to = self.notices_topic.iter().map(|name| (name.folded(), (*name).clone()));
             Addressed { to: to.collect(), change, is_gone }
@@ -118,7 +118,7 @@ impl<P: Ports> Addressees<'_, P> {
 }
 
 impl<'a> Places<'a> {
-    fn of(changes: &'a [StateChange]) -> Self {
+    fn of(changes: &'a [TargetChange]) -> Self {
         let mut places = Self { changes, links: BTreeMap::new(), topics: BTreeMap::new() };
         for (place, change) in changes.iter().enumerate() {
             match &change.target {

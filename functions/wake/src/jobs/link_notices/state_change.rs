@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use posthaste_core::api::notice::{LinkChanged, Notice};
-use posthaste_core::circuit::{Condition, HealthSettings, News, Shard, Target, news, told};
+use posthaste_core::circuit::{
+    Condition, HealthSettings, Shard, StateChange, Target, notified, state_change,
+};
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::time::Timestamp;
 
@@ -14,18 +16,18 @@ const NOTIFIED_PER_MARK: usize = 1000;
 
 /// A change that is to be sent.
 #[derive(Debug)]
-pub(super) struct StateChange {
+pub(super) struct TargetChange {
     /// The part that it is in.
     pub(super) index: usize,
     pub(super) target: Target,
     condition: Condition,
-    news: News,
+    news: StateChange,
 }
 
 /// A change, and its addressees.
 #[derive(Debug)]
 pub(super) struct Addressed {
-    pub(super) change: StateChange,
+    pub(super) change: TargetChange,
     /// By folded name, so that none is notified twice.
     pub(super) to: BTreeMap<String, TopicName>,
     /// True if it is of a subscription that is not there any more: no topic is notified, and it is forgotten.
@@ -38,10 +40,10 @@ pub(super) fn changes(
     shard: &Shard,
     now: Timestamp,
     settings: &HealthSettings,
-) -> Vec<StateChange> {
+) -> Vec<TargetChange> {
     let change = |(target, condition): (Target, &Condition)| {
-        let news = news(condition, now, settings)?;
-        Some(StateChange { index, target, condition: condition.clone(), news })
+        let news = state_change(condition, now, settings)?;
+        Some(TargetChange { index, target, condition: condition.clone(), news })
     };
     shard.conditions().filter_map(change).collect()
 }
@@ -73,7 +75,7 @@ impl Addressed {
     }
 }
 
-impl StateChange {
+impl TargetChange {
     pub(super) fn notice(&self) -> Notice<'_> {
         Notice::Link(LinkChanged { target: &self.target, condition: &self.condition, news: self.news })
     }
@@ -81,19 +83,19 @@ impl StateChange {
     /// The condition that is there by now, marked. A notice that it is down is for the spell in which it was
     /// sent; after one that it is up, the next change is sent again whatever it is.
     fn marked(&self, now: &Condition) -> Option<Condition> {
-        let is_meant = self.news == News::Up || now.failing_since == self.condition.failing_since;
-        is_meant.then(|| told(now, self.news))
+        let is_meant = self.news == StateChange::Up || now.failing_since == self.condition.failing_since;
+        is_meant.then(|| notified(now, self.news))
     }
 
     fn log(&self) {
         let (target, since) = (&self.target, self.condition.since);
         match self.news {
-            News::Down => {
+            StateChange::Down => {
                 let Condition { failures, last, failing_since, .. } = &self.condition;
                 let (status, last) = (last.status, last.outcome);
                 tracing::warn!(link = %target, %since, %failing_since, failures, ?last, status, "link down");
             }
-            News::Up => tracing::info!(link = %target, %since, "link up again"),
+            StateChange::Up => tracing::info!(link = %target, %since, "link up again"),
         }
     }
 }
@@ -114,7 +116,7 @@ mod tests {
         let name = |number: usize| TopicName::parse(&format!("ops{number}")).unwrap();
         let to = (0..to).map(|number| (name(number).folded(), name(number))).collect();
         Addressed {
-            change: StateChange { index: 0, target, condition, news: News::Down },
+            change: TargetChange { index: 0, target, condition, news: StateChange::Down },
             to,
             is_gone: false,
         }

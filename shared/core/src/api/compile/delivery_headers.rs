@@ -8,8 +8,8 @@ use crate::attempt::batch::Batching;
 use crate::attempt::delivery_header::{DeliveryHeader, DeliveryHeaderError};
 use crate::model::limits::DELIVERY_HEADERS_MAX;
 
-/// Checks the headers. `batching` decides whether a value may be taken from the event: of several events there is no
-/// one value.
+/// Checks the headers. `batching` decides whether a value may be taken from the event: of several events
+/// there is no one value.
 pub(super) fn delivery_headers(
     settings: &[DeliveryHeaderSettings],
     batching: Batching,

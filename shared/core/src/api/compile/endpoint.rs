@@ -10,8 +10,8 @@ use crate::model::limits::{REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN};
 use crate::model::time::Timestamp;
 use crate::model::topic::Status;
 
-/// The second endpoint. On the link of the first it would be left alone with it, and never be used; and where the first
-/// must consent, only whoever has its host name may stand in for it.
+/// The second endpoint. On the link of the first it would be left alone with it, and never be used; and where
+/// the first must consent, only whoever has its host name may stand in for it.
 pub(super) fn fallback(
     settings: &EndpointSettings,
     first: &EndpointUrl,

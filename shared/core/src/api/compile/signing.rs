@@ -4,7 +4,8 @@ use super::problem::{Problem, SettingsError, count_in, error};
 use crate::api::{IsoTimestamp, SecretText, SigningSettings};
 use crate::attempt::signature::SigningSecret;
 
-/// Checks the secrets. Those that have ended are kept: an attempt's own time decides, not the time of this look.
+/// Checks the secrets. Those that have ended are kept: an attempt's own time decides, not the time of this
+/// look.
 pub(super) fn signing(settings: &SigningSettings) -> Result<Vec<SigningSecret>, SettingsError> {
     let count = settings.secrets.as_ref().map_or(0, Vec::len);
     count_in("signing.secrets", count, 0, settings.secrets_max())?;

@@ -14,8 +14,8 @@ pub struct SubscriptionChange {
     pub is_new: bool,
     /// Whether a signing secret was made, which the answer shows this once.
     pub has_made_secret: bool,
-    /// Whether the subscription delivers and its endpoint became another one on the same link: what is known of the
-    /// old one says nothing of the new one.
+    /// Whether the subscription delivers and its endpoint became another one on the same link: what is known
+    /// of the old one says nothing of the new one.
     pub is_corrected: bool,
     /// The links that were left or joined: what is known of the subscription there is out of date.
     pub links_changed: Vec<Link>,
@@ -33,7 +33,8 @@ pub struct PendingHandshake {
 }
 
 impl SubscriptionChange {
-    /// The subscription as the answer to the write shows it: in clear a secret that was made, masked any other.
+    /// The subscription as the answer to the write shows it: in clear a secret that was made, masked any
+    /// other.
     pub fn shown(&self, stored: &SubscriptionSettings, now: Timestamp) -> SubscriptionSettings {
         let shown = stored.shown(&self.name, now);
         let signing = if self.has_made_secret { stored.signing.clone() } else { shown.signing };
@@ -42,8 +43,8 @@ impl SubscriptionChange {
 }
 
 impl PendingHandshake {
-    /// The handshake that this status asks for: the one with this new code, or one that an earlier request began and
-    /// could not finish.
+    /// The handshake that this status asks for: the one with this new code, or one that an earlier request
+    /// began and could not finish.
     pub(super) fn of(
         subscription: &SubscriptionName,
         status: &StatusView,

@@ -37,8 +37,8 @@ pub(super) fn within_subscription(name: &SubscriptionName, problem: Problem) -> 
     problem.member(member)
 }
 
-/// Checks the topic as a whole. Settings are not at fault by themselves where a subscription that was not written cannot
-/// accept them.
+/// Checks the topic as a whole. Settings are not at fault by themselves where a subscription that was not
+/// written cannot accept them.
 pub(super) fn check_whole<'a>(
     topic: &TopicName,
     settings: &TopicSettings,

@@ -10,8 +10,8 @@ use crate::model::time::Timestamp;
 /// The version of the data of notices.
 const DATA_VERSION: &str = "1";
 
-/// A notice without its data. `subject` begins with `source`: Event Grid's events have no `source`, and a subscription to
-/// notices can be filtered by the beginning of `subject` alone.
+/// A notice without its data. `subject` begins with `source`: Event Grid's events have no `source`, and a
+/// subscription to notices can be filtered by the beginning of `subject` alone.
 pub(super) struct Envelope<'a> {
     pub(super) id: String,
     pub(super) event_type: &'static str,
@@ -85,7 +85,8 @@ impl Envelope<'_> {
         Event::made(schema, &text.unwrap_or_default(), custom)
     }
 
-    /// What an input mapping would make of a notice: on a topic of custom events it is its data, and this around it.
+    /// What an input mapping would make of a notice: on a topic of custom events it is its data, and this
+    /// around it.
     fn mapped(&self) -> events::Envelope {
         events::Envelope {
             id: self.id.as_str().into(),

@@ -79,7 +79,8 @@ enum Shown {
 }
 
 impl Failed<'_> {
-    /// The event is shown whole while the notice is not too long, then without its data, then in its beginnings.
+    /// The event is shown whole while the notice is not too long, then without its data, then in its
+    /// beginnings.
     pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
         let Some(original) = self.text.and_then(|text| self.original(text)) else {
             return self.notice(schema, None, None, Shown::Beginnings);

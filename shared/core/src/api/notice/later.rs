@@ -1,4 +1,5 @@
-//! Notices that could not be told yet: a dead-letter message of their own asks for them, rarer each time, and not for ever.
+//! Notices that could not be told yet: a dead-letter message of their own asks for them, rarer each time, and
+//! not for ever.
 
 use std::time::Duration;
 
@@ -24,8 +25,8 @@ pub enum Fate<'a> {
     Dropped,
 }
 
-/// The letter that asks again for the notices about this one, and the delay of its message in seconds; `None` when it
-/// is over and they are told no more.
+/// The letter that asks again for the notices about this one, and the delay of its message in seconds; `None`
+/// when it is over and they are told no more.
 pub fn later(letter: DeadLetter, fate: Fate<'_>, now: Timestamp) -> Option<(DeadLetter, u16)> {
     let before = letter.storage.filter(|_| letter.asks_for_notices_only());
     let trouble = StorageTrouble::once_more(before, now);

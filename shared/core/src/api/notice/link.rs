@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::envelope::Envelope;
 use crate::api::LinkView;
-use crate::circuit::{Condition, News, Target};
+use crate::circuit::{Condition, StateChange, Target};
 use crate::events::{Event, EventError};
 use crate::model::schema::Schema;
 
@@ -25,7 +25,7 @@ pub struct LinkChanged<'a> {
     /// How it stands.
     pub condition: &'a Condition,
     /// What is told of it.
-    pub news: News,
+    pub news: StateChange,
 }
 
 /// The members of `GET /links`, so that a program reads both alike.
@@ -38,8 +38,8 @@ struct Data {
 impl LinkChanged<'_> {
     pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
         let (event_type, word) = match self.news {
-            News::Down => (LINK_DOWN, "down"),
-            News::Up => (LINK_UP, "up"),
+            StateChange::Down => (LINK_DOWN, "down"),
+            StateChange::Up => (LINK_UP, "up"),
         };
         let since = self.condition.since;
         let envelope = Envelope {
@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    fn told(target: &str, condition: &Condition, news: News) -> Value {
+    fn told(target: &str, condition: &Condition, news: StateChange) -> Value {
         let target = Target::parse(target).unwrap();
         let changed = LinkChanged { target: &target, condition, news };
         serde_json::from_slice(Notice::Link(changed).event(Schema::CloudEvents).unwrap().json()).unwrap()
@@ -110,13 +110,13 @@ mod tests {
                 "lastOutcome": "Busy", "lastHttpStatusCode": 503, "nextProbe": "2023-11-14T22:23:20.000Z",
             },
         });
-        assert_eq!(told("https://a.example:443", &condition(), News::Down), expected);
+        assert_eq!(told("https://a.example:443", &condition(), StateChange::Down), expected);
     }
 
     #[test]
     fn it_names_the_subscription_where_only_that_is_meant() {
         let up = Condition { phase: Phase::Recovering, ..condition() };
-        let notice = told("https://a.example:443 orders.billing", &up, News::Up);
+        let notice = told("https://a.example:443 orders.billing", &up, StateChange::Up);
         let expected = json!({
             "link": "https://a.example:443", "scope": "subscription", "topic": "orders",
             "subscription": "billing", "state": "recovering", "since": "2023-11-14T22:13:20.000Z",

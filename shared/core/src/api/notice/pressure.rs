@@ -1,5 +1,5 @@
-//! The notice about a change of back pressure (SPEC §7): one for each resource whose level changed, or on whose account
-//! producers began to be refused. It is about no topic.
+//! The notice about a change of back pressure (SPEC §7): one for each resource whose level changed, or on
+//! whose account producers began to be refused. It is about no topic.
 
 use std::time::Duration;
 

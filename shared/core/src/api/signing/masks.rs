@@ -1,7 +1,7 @@
 //! Masked secrets that are written back: which of the present secrets each of them keeps.
 //!
-//! A mask names its secret, so that secrets may be put in front, taken away or rotated between reading and writing, and
-//! none is kept, moved or lost by its place alone.
+//! A mask names its secret, so that secrets may be put in front, taken away or rotated between reading and
+//! writing, and none is kept, moved or lost by its place alone.
 
 use super::settings::{SigningSettings, Timed};
 use crate::api::{IsoTimestamp, SecretText};
@@ -45,8 +45,8 @@ impl MaskError {
 }
 
 impl SigningSettings {
-    /// What to store when these settings are written at `now`, where `present` are the live ones: a mask keeps its
-    /// secret with its time.
+    /// What to store when these settings are written at `now`, where `present` are the live ones: a mask
+    /// keeps its secret with its time.
     pub fn resolved(&self, present: &Self, now: Timestamp) -> Result<Self, MaskError> {
         let Some(written) = &self.secrets else { return Ok(present.clone()) };
         let mut left: Vec<Timed> = present.timed().collect();

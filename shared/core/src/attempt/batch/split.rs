@@ -48,8 +48,9 @@ pub fn refuses_content(status: u16) -> bool {
     matches!(status, 400..=499) && !matches!(status, 401 | 403 | 404 | 408 | 410 | 429)
 }
 
-/// The number of events of a refused request that are sent next: half of them. Where fewer requests are left than
-/// lead down to a single event, it is one event, so that an endpoint that is slow to refuse decides over one at least.
+/// The number of events of a refused request that are sent next: half of them. Where fewer requests are left
+/// than lead down to a single event, it is one event, so that an endpoint that is slow to refuse decides over
+/// one at least.
 pub fn events_of_next_request(refused: usize, requests_left: u32) -> usize {
     let halvings = refused.checked_ilog2().unwrap_or(0);
     if requests_left < halvings { 1 } else { refused / 2 }

@@ -2,12 +2,12 @@
 
 use http::header::HeaderName;
 
-/// How the names of whole families begin: the body's own headers, and those of the contracts that posthaste keeps.
-/// `posthaste-` is kept for what it may have to say one day.
+/// How the names of whole families begin: the body's own headers, and those of the contracts that posthaste
+/// keeps. `posthaste-` is kept for what it may have to say one day.
 const FAMILIES: [&str; 6] = ["content-", "webhook-", "aeg-", "ce-", "proxy-", "posthaste-"];
 
-/// Hop-by-hop headers (RFC 9110 §7.6.1), what steers the exchange itself, and what posthaste sets: who sends and
-/// when, and the event's trace. A custom `accept-encoding` could make an answer unreadable.
+/// Hop-by-hop headers (RFC 9110 §7.6.1), what steers the exchange itself, and what posthaste sets: who sends
+/// and when, and the event's trace. A custom `accept-encoding` could make an answer unreadable.
 const NAMES: [&str; 14] = [
     "accept-encoding",
     "connection",
@@ -25,8 +25,9 @@ const NAMES: [&str; 14] = [
     "user-agent",
 ];
 
-/// Whether a header is not a subscription's to set. An underscore counts as a hyphen, because CGI and what follows it
-/// (WSGI, Rack, PHP) make one of both: `webhook_signature` would stand in for `webhook-signature` there.
+/// Whether a header is not a subscription's to set. An underscore counts as a hyphen, because CGI and what
+/// follows it (WSGI, Rack, PHP) make one of both: `webhook_signature` would stand in for `webhook-signature`
+/// there.
 pub fn is_reserved(name: &HeaderName) -> bool {
     let name = name.as_str().replace('_', "-");
     NAMES.contains(&name.as_str()) || FAMILIES.iter().any(|family| name.starts_with(family))

@@ -60,9 +60,9 @@ pub struct Question {
     pub body: Vec<Bytes>,
 }
 
-/// The request that asks. A validation event is signed as deliveries are and carries the subscription's own headers, so
-/// that a receiver that checks every signature, or wants a token, lets it in. `OPTIONS` is no delivery and asks for
-/// nothing but permission, so that it needs neither.
+/// The request that asks. A validation event is signed as deliveries are and carries the subscription's own
+/// headers, so that a receiver that checks every signature, or wants a token, lets it in. `OPTIONS` is no
+/// delivery and asks for nothing but permission, so that it needs neither.
 pub fn question(ask: &Ask<'_>) -> Question {
     let mut headers = HeaderMap::new();
     headers.insert(REQUEST_ORIGIN, ask.origin.clone());

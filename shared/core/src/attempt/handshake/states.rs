@@ -1,7 +1,7 @@
 //! The states of a subscription: what a write, an operator's action and the end of a handshake make of them.
 //!
-//! A subscription whose endpoint is asked is sent events only with a consent to the URL it has now, and by the way it
-//! is asked now. So a consent is kept with both, and whatever makes it active looks at that.
+//! A subscription whose endpoint is asked is sent events only with a consent to the URL it has now, and by
+//! the way it is asked now. So a consent is kept with both, and whatever makes it active looks at that.
 
 use super::answer::{AllowedRate, Answer};
 use crate::api::{
@@ -12,7 +12,8 @@ use crate::model::limits::HANDSHAKE_WINDOW;
 use crate::model::secret::Secret;
 use crate::model::time::Timestamp;
 
-/// Why an endpoint did not consent that nobody could ask: too many were to be asked at once, or the program died.
+/// Why an endpoint did not consent that nobody could ask: too many were to be asked at once, or the program
+/// died.
 const NOT_ASKED: &str = "it was not asked to the end, which validating or writing the subscription does";
 
 /// What is needed to begin a handshake.
@@ -59,9 +60,10 @@ pub enum WrongState {
     NothingToValidate,
 }
 
-/// The status of a subscription that is written. A paused one stays paused. One that is disabled, or whose endpoint has
-/// begun to be asked, stays so as long as its endpoint is the same: settings are written again and again by programs that
-/// do not mean to change anything. Every other one becomes active, at once or when its endpoint has consented.
+/// The status of a subscription that is written. A paused one stays paused. One that is disabled, or whose
+/// endpoint has begun to be asked, stays so as long as its endpoint is the same: settings are written again
+/// and again by programs that do not mean to change anything. Every other one becomes active, at once or when
+/// its endpoint has consented.
 pub fn written(
     present: Option<&SubscriptionSettings>,
     endpoint: &EndpointSettings,
@@ -126,8 +128,8 @@ pub fn act(
     })
 }
 
-/// The status after a handshake's end; `None` if it is not the one that is under way any more, because another began
-/// or the endpoint has called back meanwhile.
+/// The status after a handshake's end; `None` if it is not the one that is under way any more, because
+/// another began or the endpoint has called back meanwhile.
 pub fn concluded(
     settings: &SubscriptionSettings,
     code: &SecretText,
@@ -172,8 +174,8 @@ impl StatusView {
         Self { state, reason, since: IsoTimestamp(since), consent: None, handshake: None }
     }
 
-    /// The status as it reads at this time: an endpoint that has not consented by its deadline has not consented,
-    /// without anybody having to write that down.
+    /// The status as it reads at this time: an endpoint that has not consented by its deadline has not
+    /// consented, without anybody having to write that down.
     pub fn at(&self, now: Timestamp) -> Self {
         let expired =
             self.handshake.as_ref().map(|handshake| handshake.expires_at.0).filter(|until| *until <= now);

@@ -148,7 +148,8 @@ fn the_state_is_read_as_it_was_written_and_never_for_something_else() {
     assert!(matches!(RateState::parse(newer.as_bytes()), Err(FormatError::Newer(2))));
 }
 
-/// A worker as deliver is one: it reads, may be overtaken before it writes, and uses its tokens late or never.
+/// A worker as deliver is one: it reads, may be overtaken before it writes, and uses its tokens late or
+/// never.
 #[derive(Debug, Default)]
 struct Worker {
     read: Option<(Option<RateState>, u32)>,
@@ -230,7 +231,8 @@ proptest! {
         }
     }
 
-    /// One worker alone that always has something to send gets the whole rate, but for what rounding to milliseconds takes.
+    /// One worker alone that always has something to send gets the whole rate, but for what rounding to
+    /// milliseconds takes.
     #[test]
     fn nothing_of_the_rate_is_lost_while_there_is_enough_to_send(per_minute in 1_u32..5_000) {
         let rate = rate(per_minute);

@@ -26,7 +26,8 @@ pub(super) struct SigningKey(Arc<Ed25519KeyPair>);
 pub struct PublicKey([u8; KEY_BYTES]);
 
 impl SigningKey {
-    /// The seed, as the specification's own libraries write a private key, or seed and public key, as others do.
+    /// The seed, as the specification's own libraries write a private key, or seed and public key, as others
+    /// do.
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, SigningSecretError> {
         let pair = match bytes.split_at_checked(KEY_BYTES) {
             Some((seed, [])) => Ed25519KeyPair::from_seed_unchecked(seed),

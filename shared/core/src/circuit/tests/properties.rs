@@ -60,14 +60,14 @@ proptest! {
                         failed_probe_at = if succeeds { None } else if is_changed { Some(now) } else { failed_probe_at };
                         continue;
                     }
-                    match shard.gate(&target, now, &settings) {
-                        Gate::Open | Gate::Ramp { .. } => {
+                    match shard.decide(&target, now, &settings) {
+                        CircuitDecision::Open | CircuitDecision::Ramp { .. } => {
                             let seen = if succeeds { Observation::Succeeded } else { failing_since(now) };
                             if shard.observe(&target, &seen, now, &settings) {
                                 failed_probe_at = Some(now);
                             }
                         }
-                        Gate::Probe(_) => {
+                        CircuitDecision::Probe(_) => {
                             let by = format!("{worker}-{step}");
                             prop_assert!(shard.claim(&target, &by, now, &settings).is_some());
                             // Nobody else gets it.
@@ -78,16 +78,16 @@ proptest! {
                             }
                             *mine = Some(by);
                         }
-                        Gate::Delay { until } => prop_assert!(until > now && until <= now + settings.glitch_hold),
-                        Gate::Hold => {}
+                        CircuitDecision::Delay { until } => prop_assert!(until > now && until <= now + settings.glitch_hold),
+                        CircuitDecision::Hold => {}
                     }
                 }
             }
         }
         // Not stuck: after the longest hold and the longest probe there is a way through.
         let later = now + settings.later_hold + settings.probe_lease;
-        let gate = shard.gate(&target, later, &settings);
-        let is_stuck = matches!(gate, Gate::Hold | Gate::Delay { .. });
+        let gate = shard.decide(&target, later, &settings);
+        let is_stuck = matches!(gate, CircuitDecision::Hold | CircuitDecision::Delay { .. });
         prop_assert!(!is_stuck);
     }
 }

@@ -56,11 +56,14 @@ fn what_is_not_one_is_refused_and_a_newer_one_is_told_apart() {
 fn a_failing_link_stops_all_of_its_subscriptions_and_a_failing_subscription_only_itself() {
     let settings = HealthSettings::default();
     let gates = |shard: &Shard| {
-        ["billing", "audit"].map(|name| shard.gate(&subscription("a.example", name), NOW, &settings))
+        ["billing", "audit"].map(|name| shard.decide(&subscription("a.example", name), NOW, &settings))
     };
-    let delay = Gate::Delay { until: NOW + secs(60) };
+    let delay = CircuitDecision::Delay { until: NOW + secs(60) };
     assert_eq!(gates(&with(&[(Target::Link(link("a.example")), failing())])), [delay, delay]);
-    assert_eq!(gates(&with(&[(subscription("a.example", "billing"), failing())])), [delay, Gate::Open]);
+    assert_eq!(
+        gates(&with(&[(subscription("a.example", "billing"), failing())])),
+        [delay, CircuitDecision::Open]
+    );
 }
 
 #[test]
@@ -74,8 +77,8 @@ fn one_probe_asks_a_link_and_its_subscription_and_nobody_else_gets_one() {
     assert_eq!(shard.claim(&own, "b", due, &settings), None);
     assert_eq!(shard.claim(&subscription("a.example", "audit"), "b", due, &settings), None);
     assert_eq!(
-        shard.gate(&subscription("a.example", "audit"), due, &settings),
-        Gate::Delay { until: due + PROBE_LOOK_AGAIN }
+        shard.decide(&subscription("a.example", "audit"), due, &settings),
+        CircuitDecision::Delay { until: due + PROBE_LOOK_AGAIN }
     );
 }
 
@@ -85,9 +88,9 @@ fn what_a_wrong_clock_wrote_holds_nobody() {
     let own = subscription("a.example", "billing");
     let mut shard = Shard::default();
     shard.observe(&own, &failing(), NOW + mins(60 * 24 * 365), &settings);
-    assert_eq!(shard.gate(&own, NOW, &settings), Gate::Open);
+    assert_eq!(shard.decide(&own, NOW, &settings), CircuitDecision::Open);
     assert!(shard.observe(&own, &failing(), NOW, &settings));
-    assert_eq!(shard.gate(&own, NOW, &settings), Gate::Delay { until: NOW + secs(60) });
+    assert_eq!(shard.decide(&own, NOW, &settings), CircuitDecision::Delay { until: NOW + secs(60) });
 }
 
 #[test]
@@ -107,10 +110,10 @@ fn a_clock_that_is_set_back_ends_holds_and_ramps_instead_of_lengthening_them() {
     let mut recovering = glitch.clone();
     assert!(recovering.observe(&own, &Observation::Succeeded, NOW, &settings));
     for (shard, at) in [(glitch, NOW), (pause, NOW), (retry, later), (recovering, NOW)] {
-        let gate = |back| shard.gate(&own, Timestamp::from_millis(at.as_millis() - back), &settings);
-        assert_ne!(gate(0), Gate::Open, "{shard:?}");
-        assert_ne!(gate(60_000), Gate::Open, "{shard:?}");
-        assert_eq!(gate(6 * 3_600_000), Gate::Open, "{shard:?}");
+        let decide = |back| shard.decide(&own, Timestamp::from_millis(at.as_millis() - back), &settings);
+        assert_ne!(decide(0), CircuitDecision::Open, "{shard:?}");
+        assert_ne!(decide(60_000), CircuitDecision::Open, "{shard:?}");
+        assert_eq!(decide(6 * 3_600_000), CircuitDecision::Open, "{shard:?}");
     }
 }
 

@@ -71,11 +71,13 @@ fn every_state_and_what_becomes_of_a_delivery() {
     let mut table = String::new();
     for (link_name, link) in states() {
         for (name, own) in states() {
-            let gate = gate(link.as_ref(), own.as_ref(), NOW, &settings);
+            let gate = decide(link.as_ref(), own.as_ref(), NOW, &settings);
             let gate = match gate {
-                Gate::Delay { until } => format!("delay {:?}", until.since(NOW)),
-                Gate::Ramp { at_once, until } => format!("{at_once} at once for {:?}", until.since(NOW)),
-                Gate::Probe(probed) => {
+                CircuitDecision::Delay { until } => format!("delay {:?}", until.since(NOW)),
+                CircuitDecision::Ramp { at_once, until } => {
+                    format!("{at_once} at once for {:?}", until.since(NOW))
+                }
+                CircuitDecision::Probe(probed) => {
                     format!("probe link {} subscription {}", probed.link, probed.subscription)
                 }
                 gate => format!("{gate:?}"),
@@ -90,8 +92,8 @@ fn every_state_and_what_becomes_of_a_delivery() {
 fn the_ramp_doubles_every_five_seconds_and_ends() {
     let recovering = condition(Phase::Recovering, 1, NOW);
     let check = |after: Duration, expected: Option<u32>| {
-        let found = match gate(Some(&recovering), None, NOW + after, &HealthSettings::default()) {
-            Gate::Ramp { at_once, .. } => Some(at_once),
+        let found = match decide(Some(&recovering), None, NOW + after, &HealthSettings::default()) {
+            CircuitDecision::Ramp { at_once, .. } => Some(at_once),
             _ => None,
         };
         assert_eq!(found, expected, "{after:?}");
@@ -108,27 +110,27 @@ fn the_ramp_doubles_every_five_seconds_and_ends() {
 fn a_link_is_told_down_and_up_after_a_while_and_once() {
     let settings = HealthSettings::default();
     let check = |condition: &Condition, after, expected| {
-        assert_eq!(news(condition, NOW + after, &settings), expected, "{condition:?} {after:?}");
+        assert_eq!(state_change(condition, NOW + after, &settings), expected, "{condition:?} {after:?}");
         let quiet = HealthSettings { suppress_state_changes: true, ..settings.clone() };
-        assert_eq!(news(condition, NOW + after, &quiet), None);
+        assert_eq!(state_change(condition, NOW + after, &quiet), None);
     };
     let (glitch, retry) = (condition(Phase::Glitch, 1, NOW), condition(Phase::Retry, 1, NOW));
     let recovering = condition(Phase::Recovering, 1, NOW);
     check(&glitch, mins(60), None);
     check(&retry, mins(5).saturating_sub(Duration::from_millis(1)), None);
-    check(&retry, mins(5), Some(News::Down));
-    check(&told(&retry, News::Down), mins(60), None);
+    check(&retry, mins(5), Some(StateChange::Down));
+    check(&notified(&retry, StateChange::Down), mins(60), None);
     check(&recovering, mins(60), None);
-    let told_down = told(&recovering, News::Down);
+    let told_down = notified(&recovering, StateChange::Down);
     check(&told_down, mins(4), None);
-    check(&told_down, mins(5), Some(News::Up));
-    check(&told(&told_down, News::Up), mins(60), None);
+    check(&told_down, mins(5), Some(StateChange::Up));
+    check(&notified(&told_down, StateChange::Up), mins(60), None);
     // An operator's wish says nothing about it; the first success does.
     let forced = Condition { forced: true, ..told_down };
     check(&forced, mins(60), None);
     let answered = observe(Some(&forced), &Observation::Succeeded, NOW + mins(7), &settings).unwrap();
     check(&answered, mins(12).saturating_sub(secs(1)), None);
-    check(&answered, mins(12), Some(News::Up));
+    check(&answered, mins(12), Some(StateChange::Up));
 }
 
 #[test]
@@ -143,8 +145,8 @@ fn nothing_is_kept_of_what_is_over() {
     let recovering = condition(Phase::Recovering, 1, NOW);
     check(&recovering, mins(5).saturating_sub(secs(1)), false);
     check(&recovering, mins(5), true);
-    check(&told(&recovering, News::Down), mins(60), false);
-    check(&told(&recovering, News::Down), mins(48 * 60), true);
+    check(&notified(&recovering, StateChange::Down), mins(60), false);
+    check(&notified(&recovering, StateChange::Down), mins(48 * 60), true);
     let retry = condition(Phase::Retry, 1, NOW + mins(10));
     check(&retry, mins(10 + 48 * 60).saturating_sub(secs(1)), false);
     check(&retry, mins(10 + 48 * 60), true);

@@ -55,7 +55,10 @@ fn an_endpoint_that_asks_for_a_pause_is_asked_once_after_it() {
     let longer = see(&pause, &asked(90, None), secs(1)).unwrap();
     assert_eq!((longer.hold, longer.until), (0, NOW + secs(90)));
     assert_eq!(see(&longer, &Observation::Forced, secs(2)).unwrap().phase, Phase::Recovering);
-    assert_eq!(gate(None, Some(&longer), NOW + secs(89), &settings), Gate::Delay { until: NOW + secs(90) });
+    assert_eq!(
+        decide(None, Some(&longer), NOW + secs(89), &settings),
+        CircuitDecision::Delay { until: NOW + secs(90) }
+    );
     let due = NOW + secs(90);
     assert!(longer.is_due(due));
     let asking = probed(longer, "p", due + secs(90));
@@ -90,8 +93,8 @@ fn ten_pauses_in_a_row_are_a_glitch_and_three_glitches_are_a_retry() {
 #[test]
 fn a_link_that_was_told_down_is_not_told_again_while_it_flaps() {
     let settings = HealthSettings::default();
-    let down = told(&condition(Phase::Retry, 1, NOW + mins(10)), News::Down);
+    let down = notified(&condition(Phase::Retry, 1, NOW + mins(10)), StateChange::Down);
     let up = observe(Some(&down), &Observation::Succeeded, NOW, &settings).unwrap();
     let again = observe(Some(&up), &failing_since(NOW + mins(1)), NOW + mins(1), &settings).unwrap();
-    assert!(again.told_down && news(&again, NOW + mins(60), &settings).is_none());
+    assert!(again.told_down && state_change(&again, NOW + mins(60), &settings).is_none());
 }

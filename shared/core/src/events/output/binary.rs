@@ -43,13 +43,14 @@ pub enum OutputError {
     },
 }
 
-/// Renders one kept CloudEvent. JSON data is a slice of `event`; base64 is decoded; a string whose content type is not
-/// JSON becomes its text, with U+FFFD for lone surrogates, which no text can hold.
+/// Renders one kept CloudEvent. JSON data is a slice of `event`; base64 is decoded; a string whose content
+/// type is not JSON becomes its text, with U+FFFD for lone surrogates, which no text can hold.
 ///
-/// `None` for an event whose data is missing, empty, or bytes of an unsaid type: a webhook must carry a payload and a
-/// content type, so such an event travels in structured mode, whose body is never empty. The same for one whose
-/// attributes are more than servers take as headers ([`BINARY_HEADERS_BYTES_MAX`]), or whose content type is not ASCII.
-/// That is for the sender to choose, and the receiver sees it by the content type.
+/// `None` for an event whose data is missing, empty, or bytes of an unsaid type: a webhook must carry a
+/// payload and a content type, so such an event travels in structured mode, whose body is never empty. The
+/// same for one whose attributes are more than servers take as headers ([`BINARY_HEADERS_BYTES_MAX`]), or
+/// whose content type is not ASCII. That is for the sender to choose, and the receiver sees it by the content
+/// type.
 /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#21-delivery-request>
 pub fn binary_request(event: &Bytes) -> Result<Option<BinaryEvent>, OutputError> {
     let json = std::str::from_utf8(event).map_err(|_| EventError::whole(Expected::Utf8))?;

@@ -1,4 +1,5 @@
-//! All operators against the plainest reading of Event Grid's pseudo code, on data and filters made at random.
+//! All operators against the plainest reading of Event Grid's pseudo code, on data and filters made at
+//! random.
 
 use proptest::prelude::*;
 

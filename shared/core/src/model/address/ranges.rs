@@ -1,5 +1,5 @@
-//! The address ranges a webhook never goes to unless the allow-list names them, after IANA's registries of special
-//! purpose addresses (<https://www.iana.org/assignments/iana-ipv4-special-registry>,
+//! The address ranges a webhook never goes to unless the allow-list names them, after IANA's registries of
+//! special purpose addresses (<https://www.iana.org/assignments/iana-ipv4-special-registry>,
 //! <https://www.iana.org/assignments/iana-ipv6-special-registry>).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -28,8 +28,8 @@ const REFUSED_V4: [(Ipv4Net, &str); 17] = [
     (v4([240, 0, 0, 0], 4), "reserved"),
 ];
 
-/// Global unicast; everything else (loopback, unique local, link-local, multicast, `fd00:ec2::254`, IPv4-mapped,
-/// NAT64 `64:ff9b::/96` and `64:ff9b:1::/48`) lies outside of it.
+/// Global unicast; everything else (loopback, unique local, link-local, multicast, `fd00:ec2::254`,
+/// IPv4-mapped, NAT64 `64:ff9b::/96` and `64:ff9b:1::/48`) lies outside of it.
 const GLOBAL_UNICAST: Ipv6Net = v6([0x2000, 0, 0], 3);
 
 const REFUSED_V6: [(Ipv6Net, &str); 5] = [
@@ -41,7 +41,8 @@ const REFUSED_V6: [(Ipv6Net, &str); 5] = [
     (v6([0x3fff, 0, 0], 20), "documentation"),
 ];
 
-/// The range that refuses `address`, or `None` for a public one. Where ranges nest, the first listed is named.
+/// The range that refuses `address`, or `None` for a public one. Where ranges nest, the first listed is
+/// named.
 pub(super) fn refused(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(v4) => REFUSED_V4.iter().find(|(net, _)| net.contains(&v4)).map(|(_, name)| *name),

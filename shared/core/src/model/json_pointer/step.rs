@@ -65,8 +65,8 @@ impl<'de> Visitor<'de> for Item {
     }
 }
 
-/// Whether a member's name is this one. It is compared in bytes, so that a lone surrogate in the name of a neighbour
-/// does not end the reading.
+/// Whether a member's name is this one. It is compared in bytes, so that a lone surrogate in the name of a
+/// neighbour does not end the reading.
 struct Is<'n>(&'n str);
 
 impl<'de> DeserializeSeed<'de> for Is<'_> {

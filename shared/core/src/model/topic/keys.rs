@@ -25,8 +25,8 @@ impl TopicKeys {
         self.tier_where(|key| key.matches(offered))
     }
 
-    /// The most privileged tier one of whose keys passes `opens`. Every key is asked, so that the time of the answer
-    /// does not tell which one it was.
+    /// The most privileged tier one of whose keys passes `opens`. Every key is asked, so that the time of the
+    /// answer does not tell which one it was.
     pub fn tier_where(&self, opens: impl Fn(&Secret) -> bool) -> Option<Tier> {
         let opened = self.0.iter().map(|(tier, key)| opens(key).then_some(*tier));
         opened.fold(None, most_privileged)

@@ -38,7 +38,8 @@ pub(super) enum Meaning {
     Size(fn(&mut PressureSettings, u64)),
     /// A length of time.
     Length(fn(&mut PressureSettings, Duration)),
-    /// A length of time that nothing here corresponds to: the documents' own changes nothing, any other is refused.
+    /// A length of time that nothing here corresponds to: the documents' own changes nothing, any other is
+    /// refused.
     NoLengthBut(Duration, &'static str),
 }
 
@@ -112,7 +113,8 @@ fn memory_thresholds(limit: u64) -> ThresholdSettings {
     ThresholdSettings { normal: Some(limit - normal), medium: Some(limit - medium), high: Some(limit) }
 }
 
-/// 0 leaves a threshold to its formula; where there is none, it is a threshold like any other, and refused later.
+/// 0 leaves a threshold to its formula; where there is none, it is a threshold like any other, and refused
+/// later.
 fn threshold(resource: Resource, number: u64) -> Option<u64> {
     // Whether there is a formula is the same in every profile.
     let row = table(Profile::Scaled).iter().find(|row| row.resource == resource);

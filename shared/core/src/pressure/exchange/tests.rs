@@ -1,4 +1,5 @@
-//! Every key of both documents, by table; their default sets written out in full; what is refused, in its words.
+//! Every key of both documents, by table; their default sets written out in full; what is refused, in its
+//! words.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,8 +13,8 @@ use super::*;
 const ENGLISH: &str = include_str!("fixtures/english.json");
 const GERMAN: &str = include_str!("fixtures/german.json");
 
-/// Every key of the documents' tables (both pages have the same), the one that their text names, and ours: with a value
-/// that is not its default.
+/// Every key of the documents' tables (both pages have the same), the one that their text names, and ours:
+/// with a value that is not its default.
 const KEYS: [(&str, &str); 48] = [
     ("EnableResourceMonitoring", "false"),
     ("ResourceMonitoringInterval", "\"00:00:01\""),
@@ -72,8 +73,8 @@ const OF_DOCUMENTS: usize = 35;
 /// The documents' only key without a counterpart.
 const WITHOUT_COUNTERPART: &str = "BatchPointItemExpiryInterval";
 
-/// Everything that settings come to on a machine with a disk and memory of 100 GiB: the thresholds and the history depth
-/// of every row, and the rest.
+/// Everything that settings come to on a machine with a disk and memory of 100 GiB: the thresholds and the
+/// history depth of every row, and the rest.
 fn effective(settings: &PressureSettings) -> (Vec<(Thresholds, Option<u32>)>, PressureSettings) {
     let idle = Usage { used: 0, total: 100 << 30 };
     let readings = Readings {

@@ -1,5 +1,5 @@
-//! A value as it stands in the file, read as what its key asks for. Anything is taken in at first, so that an error can
-//! name the key.
+//! A value as it stands in the file, read as what its key asks for. Anything is taken in at first, so that an
+//! error can name the key.
 
 use std::fmt;
 use std::time::Duration;
@@ -72,7 +72,8 @@ fn parse_size(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// `00:00:00.100`, as Exchange writes durations: hours, minutes, seconds with up to seven digits behind the point.
+/// `00:00:00.100`, as Exchange writes durations: hours, minutes, seconds with up to seven digits behind the
+/// point.
 /// <https://learn.microsoft.com/dotnet/standard/base-types/standard-timespan-format-strings>
 fn parse_time_span(text: &str) -> Option<Duration> {
     let mut parts = text.split(':');

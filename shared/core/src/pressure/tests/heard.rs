@@ -1,4 +1,5 @@
-//! `heard.txt`, held against what happens: every resource, level, tier and length of pressure, in every profile.
+//! `heard.txt`, held against what happens: every resource, level, tier and length of pressure, in every
+//! profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,7 +116,8 @@ fn every_line_has_a_word_for_every_poll() {
     });
 }
 
-/// Every resource reaches every level in every profile, and is held for longer than its history, if it has one.
+/// Every resource reaches every level in every profile, and is held for longer than its history, if it has
+/// one.
 #[test]
 fn nothing_of_the_table_is_left_out() {
     let mut longest: BTreeMap<(Resource, String, String), usize> = BTreeMap::new();

@@ -1,5 +1,6 @@
-//! Loads that rise, hold and fall on a manual clock, as exact traces: what arrives and what is delivered go in, and the
-//! levels, the tarpit, the refused tiers and the log come out. The drain time is measured as the monitor measures it.
+//! Loads that rise, hold and fall on a manual clock, as exact traces: what arrives and what is delivered go
+//! in, and the levels, the tarpit, the refused tiers and the log come out. The drain time is measured as the
+//! monitor measures it.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -252,7 +253,8 @@ fn version_buckets_leave_this_trace_by_the_german_page() {
     ");
 }
 
-/// Flaps a resource around a threshold, from Normal and from High, and answers how often something was logged.
+/// Flaps a resource around a threshold, from Normal and from High, and answers how often something was
+/// logged.
 fn flap(profile: Profile, resource: Resource, threshold: u64, from: u64) -> usize {
     let mut trace = Trace::new(PressureSettings { profile, ..PressureSettings::default() });
     trace.poll(&reading(resource, from));
@@ -283,7 +285,8 @@ fn around_no_threshold_of_any_resource_flapping_changes_anything_after_the_first
     }
 }
 
-/// Flaps the drain time around a border of the gate, with a queue of this length, and answers what was logged.
+/// Flaps the drain time around a border of the gate, with a queue of this length, and answers what was
+/// logged.
 fn flap_drain(visible: u64, border: u64, from: u64) -> Vec<u32> {
     let mut trace = Trace::new(PressureSettings::default());
     let queue = |drain_secs| Readings { visible: Some(visible), drain_secs: Some(drain_secs), ..at_rest() };

@@ -1,8 +1,9 @@
-//! The three dead letters of Event Grid's page on delivery, word for word: every member, its value and its place.
+//! The three dead letters of Event Grid's page on delivery, word for word: every member, its value and its
+//! place.
 //! <https://learn.microsoft.com/azure/event-grid/delivery-and-retry#delivery-event-formats>
 //!
-//! Two things are ours. Event Grid also writes the status of the last answer, which the page leaves out. And a time of
-//! ours is whole milliseconds, so that the last four of the page's seven digits are zeros.
+//! Two things are ours. Event Grid also writes the status of the last answer, which the page leaves out. And
+//! a time of ours is whole milliseconds, so that the last four of the page's seven digits are zeros.
 
 use std::sync::Arc;
 
@@ -43,7 +44,8 @@ const EVENT_GRID: &str = r#"{
     "lastDeliveryAttemptTime": "2020-08-13T17:18:14.0465788Z" 
 }"#;
 
-/// Its last comma is the page's fault, and so is that it has no `specversion`, without which it is no CloudEvent.
+/// Its last comma is the page's fault, and so is that it has no `specversion`, without which it is no
+/// CloudEvent.
 const CLOUD_EVENTS: &str = r#"{
     "id": "caee971c-3ca0-4254-8f99-1395b394588e",
     "source": "mysource",
@@ -94,8 +96,8 @@ fn object(json: &[u8]) -> Map<String, Value> {
     serde_json::from_slice(json).unwrap()
 }
 
-/// The page's letter as we would have to write it: its times in whole milliseconds, and besides its own the members
-/// `more`.
+/// The page's letter as we would have to write it: its times in whole milliseconds, and besides its own the
+/// members `more`.
 fn expected(page: &str, more: &[(&str, Value)]) -> Map<String, Value> {
     let mut members = object(page.as_bytes());
     for (name, value) in &mut members {

@@ -26,7 +26,8 @@ pub fn dead_letter_owner(key: &str) -> Option<(TopicName, SubscriptionName)> {
     Some((TopicName::parse(topic).ok()?, SubscriptionName::parse(subscription).ok()?))
 }
 
-/// The hour that a dead-letter object's key tells, `prefix` being its subscription's. `None` if it tells none.
+/// The hour that a dead-letter object's key tells, `prefix` being its subscription's. `None` if it tells
+/// none.
 pub fn dead_letter_hour(prefix: &str, key: &str) -> Option<Range<Timestamp>> {
     let parts: Vec<u16> =
         key.strip_prefix(prefix)?.split('/').take(4).map(str::parse).collect::<Result<_, _>>().ok()?;

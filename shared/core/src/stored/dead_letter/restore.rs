@@ -1,6 +1,8 @@
-//! The inverse of [`record`](super::record): the event as it was, without the members that say what became of it.
+//! The inverse of [`record`](super::record): the event as it was, without the members that say what became of
+//! it.
 //!
-//! It reads Azure Event Grid's own dead letters too, whose members have the same names and stand in another order.
+//! It reads Azure Event Grid's own dead letters too, whose members have the same names and stand in another
+//! order.
 
 use std::sync::Arc;
 
@@ -20,12 +22,13 @@ use crate::model::time::Timestamp;
 pub struct Restored {
     /// Why it was given up, as it is written.
     pub reason: Box<str>,
-    /// For which creation of its subscription it was accepted; `None` where an older program gave it up, or another's.
+    /// For which creation of its subscription it was accepted; `None` where an older program gave it up, or
+    /// another's.
     pub identity: Option<Identity>,
     /// When it was accepted, where it says so.
     pub published_at: Option<Timestamp>,
-    /// The event, byte for byte as it was. In a record of a version before [`ORIGINAL_ATTRIBUTES`], a member of the
-    /// producer's own that had the name of one of ours is gone.
+    /// The event, byte for byte as it was. In a record of a version before [`ORIGINAL_ATTRIBUTES`], a member
+    /// of the producer's own that had the name of one of ours is gone.
     pub event: Event,
 }
 
@@ -51,8 +54,8 @@ pub enum RestoreError {
 #[error("not a JSON array of dead letters")]
 pub struct NotDeadLetters(#[source] serde_json::Error);
 
-/// The member that every dead letter has has another name in CloudEvents, which knows lower case only. What has it with
-/// another value than a text is a member of the producer's own.
+/// The member that every dead letter has has another name in CloudEvents, which knows lower case only. What
+/// has it with another value than a text is a member of the producer's own.
 #[derive(Deserialize)]
 struct Reason<'a> {
     #[serde(rename = "deadLetterReason", borrow)]
@@ -92,8 +95,8 @@ impl Accepted<'_> {
 }
 
 impl Restored {
-    /// Whether it was accepted for this creation of its subscription. Where it does not say when it was accepted, only
-    /// its identity tells.
+    /// Whether it was accepted for this creation of its subscription. Where it does not say when it was
+    /// accepted, only its identity tells.
     pub fn is_for(&self, created: &Created) -> bool {
         created.accepted(self.identity, self.published_at.unwrap_or(Timestamp::from_millis(u64::MAX)))
     }
@@ -116,8 +119,8 @@ impl Names {
     }
 }
 
-/// The parts of an object, each restored by itself. `output` is the schema in which their subscription receives events:
-/// a custom event lies in Event Grid's members, so that only it tells the two apart.
+/// The parts of an object, each restored by itself. `output` is the schema in which their subscription
+/// receives events: a custom event lies in Event Grid's members, so that only it tells the two apart.
 pub fn restore_all(
     object: &Bytes,
     output: Schema,
@@ -144,8 +147,8 @@ pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError>
     Ok(Restored { reason: reason.into(), identity, published_at, event })
 }
 
-/// The record without our members, and with those of the producer's own that were kept beside them. What is not as we
-/// write it is a member of the producer's own itself.
+/// The record without our members, and with those of the producer's own that were kept beside them. What is
+/// not as we write it is a member of the producer's own itself.
 fn original(record: &Bytes, names: &Names) -> Bytes {
     let kept = value_behind(record, names.reason, ORIGINAL_ATTRIBUTES);
     let kept = kept.and_then(|json| serde_json::from_str::<String>(json).ok());

@@ -13,8 +13,9 @@ pub struct WrittenIn {
 }
 
 impl WrittenIn {
-    /// Whether an object that a list shows was written in this time. Its key tells the hour; its own time is exact, unless
-    /// somebody copied it later. `prefix` is its subscription's. An object whose key tells no hour was written at no time.
+    /// Whether an object that a list shows was written in this time. Its key tells the hour; its own time is
+    /// exact, unless somebody copied it later. `prefix` is its subscription's. An object whose key tells no
+    /// hour was written at no time.
     pub fn takes(&self, prefix: &str, key: &str, modified_at: Timestamp) -> bool {
         let Some(hour) = dead_letter_hour(prefix, key) else { return false };
         let written = if hour.contains(&modified_at) { modified_at..modified_at } else { hour };

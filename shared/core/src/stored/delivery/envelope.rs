@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use crate::events::Envelope;
 
-/// The envelope as a message has it. It is written by [`Envelope::json`], because its texts may hold characters that
-/// SQS refuses raw.
+/// The envelope as a message has it. It is written by [`Envelope::json`], because its texts may hold
+/// characters that SQS refuses raw.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct EnvelopeWire {

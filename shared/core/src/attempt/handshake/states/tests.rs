@@ -288,7 +288,8 @@ fn any_status() -> impl Strategy<Value = StatusView> {
 }
 
 proptest! {
-    /// Whatever is done: without a consent to what it asks for now, nothing that was not active becomes active.
+    /// Whatever is done: without a consent to what it asks for now, nothing that was not active becomes
+    /// active.
     #[test]
     fn nothing_becomes_active_without_a_consent(
         status in any_status(),

@@ -5,7 +5,7 @@ use crate::attempt::outcome::SendFailure;
 
 /// What has failed with a request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum FailureScope {
     /// Only its events: the endpoint answers, or its host name does not exist, so that waiting cannot help.
     Event,
     /// The subscription: the link was reached, and what is behind it does not do its work.
@@ -15,21 +15,21 @@ pub enum Reach {
 }
 
 /// How far an outcome reaches; `None` for a success, and for what was our own fault.
-pub fn reach(outcome: Outcome) -> Option<Reach> {
+pub fn failure_scope(outcome: Outcome) -> Option<FailureScope> {
     match outcome {
         Outcome::Answered { status: 200..=204, .. } | Outcome::Failed(SendFailure::Exhausted) => None,
         // All that 408 and 429 leave of the client errors.
         Outcome::Answered { status: 400..=407 | 409..=428 | 430..=499, .. }
         | Outcome::Unacknowledged { .. }
-        | Outcome::Failed(SendFailure::Resolution { does_not_exist: true }) => Some(Reach::Event),
-        Outcome::Answered { .. } | Outcome::Failed(SendFailure::TimedOut) => Some(Reach::Subscription),
+        | Outcome::Failed(SendFailure::Resolution { does_not_exist: true }) => Some(FailureScope::Event),
+        Outcome::Answered { .. } | Outcome::Failed(SendFailure::TimedOut) => Some(FailureScope::Subscription),
         Outcome::Failed(
             SendFailure::ConnectTimedOut
             | SendFailure::Socket
             | SendFailure::Resolution { does_not_exist: false }
             | SendFailure::Tls
             | SendFailure::AddressRefused,
-        ) => Some(Reach::Link),
+        ) => Some(FailureScope::Link),
     }
 }
 
@@ -39,21 +39,21 @@ mod tests {
 
     #[test]
     fn every_outcome_has_its_reach() {
-        let check = |outcome, expected| assert_eq!(reach(outcome), expected, "{outcome:?}");
+        let check = |outcome, expected| assert_eq!(failure_scope(outcome), expected, "{outcome:?}");
         for status in 100..=999 {
             let expected = match status {
                 200..=204 => None,
-                408 | 429 => Some(Reach::Subscription),
-                400..=499 => Some(Reach::Event),
-                _ => Some(Reach::Subscription),
+                408 | 429 => Some(FailureScope::Subscription),
+                400..=499 => Some(FailureScope::Event),
+                _ => Some(FailureScope::Subscription),
             };
             check(Outcome::Answered { status, retry_after: None }, expected);
         }
-        check(Outcome::Unacknowledged { status: 200 }, Some(Reach::Event));
-        check(Outcome::Failed(SendFailure::TimedOut), Some(Reach::Subscription));
+        check(Outcome::Unacknowledged { status: 200 }, Some(FailureScope::Event));
+        check(Outcome::Failed(SendFailure::TimedOut), Some(FailureScope::Subscription));
         let unresolved = |does_not_exist| Outcome::Failed(SendFailure::Resolution { does_not_exist });
-        check(unresolved(false), Some(Reach::Link));
-        check(unresolved(true), Some(Reach::Event));
+        check(unresolved(false), Some(FailureScope::Link));
+        check(unresolved(true), Some(FailureScope::Event));
         let unreached = [
             SendFailure::ConnectTimedOut,
             SendFailure::Socket,
@@ -61,7 +61,7 @@ mod tests {
             SendFailure::AddressRefused,
         ];
         for failure in unreached {
-            check(Outcome::Failed(failure), Some(Reach::Link));
+            check(Outcome::Failed(failure), Some(FailureScope::Link));
         }
         check(Outcome::Failed(SendFailure::Exhausted), None);
     }

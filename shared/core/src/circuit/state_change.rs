@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use super::condition::{Condition, Phase};
-use super::gate::RAMP_STEPS;
+use super::decision::RAMP_STEPS;
 use super::settings::HealthSettings;
 use crate::model::time::Timestamp;
 
 /// So long after it recovered, a target is still known: what is held for it goes gently.
 pub const RECOVERED_KNOWN_FOR: Duration = Duration::from_mins(5);
 
-/// A target that nobody has asked for so long after its hold has no deliveries any more: its subscriptions were deleted,
-/// or moved.
+/// A target that nobody has asked for so long after its hold has no deliveries any more: its subscriptions
+/// were deleted, or moved.
 const FORGOTTEN_AFTER: Duration = Duration::from_hours(48);
 
 /// A subscription that only paused is forgotten so long after its pause, if nothing was sent to it.
@@ -19,7 +19,7 @@ const PAUSE_KNOWN_FOR: Duration = Duration::from_hours(1);
 
 /// What is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
+pub enum StateChange {
     /// It has been in Retry for a while.
     Down,
     /// It has been well for a while, after it was told down.
@@ -27,20 +27,20 @@ pub enum News {
 }
 
 /// What there is to tell of a target now.
-pub fn news(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> Option<News> {
+pub fn state_change(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> Option<StateChange> {
     let is_due = |since| !settings.suppress_state_changes && now >= since + settings.state_change_delay;
     match condition.phase {
-        Phase::Retry => (!condition.told_down && is_due(condition.since)).then_some(News::Down),
+        Phase::Retry => (!condition.told_down && is_due(condition.since)).then_some(StateChange::Down),
         Phase::Recovering => {
-            (condition.told_down && !condition.forced && is_due(condition.until)).then_some(News::Up)
+            (condition.told_down && !condition.forced && is_due(condition.until)).then_some(StateChange::Up)
         }
         Phase::Glitch => None,
     }
 }
 
 /// The condition once that was told.
-pub fn told(condition: &Condition, news: News) -> Condition {
-    Condition { told_down: news == News::Down, ..condition.clone() }
+pub fn notified(condition: &Condition, news: StateChange) -> Condition {
+    Condition { told_down: news == StateChange::Down, ..condition.clone() }
 }
 
 /// Whether nothing has to be known of a target any more.

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 /// The rest after the first time.
-pub const FAILURE_REST_FIRST: Duration = Duration::from_secs(10);
+pub const REDELIVERY_BACKOFF_FIRST: Duration = Duration::from_secs(10);
 
 /// After so many doublings the rest is longer than any visibility timeout of ours.
 const DOUBLINGS_MAX: u32 = 8;
 
-/// How long a message rests that was received for the `receive_count`th time and handed back: short at first, so that a
-/// store which failed for a moment does not hold what was in flight for the queue's whole visibility timeout, and
-/// doubling up to that, so that an outage of hours does not use up the receives.
-pub fn failure_rest(receive_count: u32, visibility: Duration) -> Duration {
+/// How long a message rests that was received for the `receive_count`th time and handed back: short at first,
+/// so that a store which failed for a moment does not hold what was in flight for the queue's whole
+/// visibility timeout, and doubling up to that, so that an outage of hours does not use up the receives.
+pub fn redelivery_backoff(receive_count: u32, visibility: Duration) -> Duration {
     let doublings = receive_count.saturating_sub(1).min(DOUBLINGS_MAX);
-    (FAILURE_REST_FIRST * 2_u32.pow(doublings)).min(visibility)
+    (REDELIVERY_BACKOFF_FIRST * 2_u32.pow(doublings)).min(visibility)
 }
 
 #[cfg(test)]
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     fn check(receive_count: u32, visibility_secs: u64, expected_secs: u64) {
-        let rest = failure_rest(receive_count, Duration::from_secs(visibility_secs));
+        let rest = redelivery_backoff(receive_count, Duration::from_secs(visibility_secs));
         assert_eq!(rest, Duration::from_secs(expected_secs), "{receive_count}");
     }
 

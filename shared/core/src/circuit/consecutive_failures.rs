@@ -7,12 +7,13 @@ use super::observe::Observation;
 use super::target::Target;
 use crate::model::time::Timestamp;
 
-/// Most targets that are counted. Beyond, all counts begin anew: it only takes somewhat longer to see a streak.
+/// Most targets that are counted. Beyond, all counts begin anew: it only takes somewhat longer to see a
+/// streak.
 const TARGETS_MAX: usize = 4096;
 
 /// Failures in a row, by target. A target that has not failed takes no room.
 #[derive(Debug, Default)]
-pub struct Streaks(HashMap<Target, Seen>);
+pub struct ConsecutiveFailures(HashMap<Target, Seen>);
 
 /// What was seen of a target since it first failed.
 #[derive(Debug, Default, Clone, Copy)]
@@ -32,7 +33,7 @@ pub struct Successes {
 
 /// The requests of one invocation, by target, for the rule that a few which all failed are a streak too.
 #[derive(Debug, Default)]
-pub struct Tally(BTreeMap<Target, Requests>);
+pub struct InvocationResults(BTreeMap<Target, Requests>);
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Requests {
@@ -41,7 +42,7 @@ struct Requests {
     last: Option<(Failure, Timestamp)>,
 }
 
-impl Streaks {
+impl ConsecutiveFailures {
     /// Counts a failure, and answers how many there are in a row by now.
     pub fn failed(&mut self, target: &Target) -> u32 {
         if self.0.len() >= TARGETS_MAX && !self.0.contains_key(target) {
@@ -86,7 +87,7 @@ impl Streaks {
     }
 }
 
-impl Tally {
+impl InvocationResults {
     /// Counts a failure of a request that was begun at that time.
     pub fn failed(&mut self, target: &Target, last: Failure, began: Timestamp) {
         let requests = self.0.entry(target.clone()).or_default();
@@ -104,8 +105,8 @@ impl Tally {
         self.0.entry(target.clone()).or_default().succeeded = true;
     }
 
-    /// The targets all of whose requests failed, `minimum` of them at least, and what is to be told of them. Links
-    /// come first, then subscriptions, each by name.
+    /// The targets all of whose requests failed, `minimum` of them at least, and what is to be told of them.
+    /// Links come first, then subscriptions, each by name.
     pub fn all_failed(&self, minimum: u32) -> impl Iterator<Item = (&Target, Observation)> {
         let is_streak = move |it: &Requests| !it.succeeded && it.failed >= minimum;
         self.0.iter().filter(move |(_, it)| is_streak(it)).filter_map(|(target, requests)| {
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_success_ends_a_streak_of_its_own_target_alone() {
-        let (mut streaks, a, b) = (Streaks::default(), target("a.example"), target("b.example"));
+        let (mut streaks, a, b) = (ConsecutiveFailures::default(), target("a.example"), target("b.example"));
         assert_eq!([streaks.failed(&a), streaks.failed(&b), streaks.failed(&a)], [1, 1, 2]);
         streaks.succeeded(&b, Timestamp::from_millis(7));
         assert_eq!((streaks.is_failing(&a), streaks.is_failing(&b)), (true, false));
@@ -146,14 +147,14 @@ mod tests {
 
     #[test]
     fn of_a_target_that_never_failed_nothing_is_kept() {
-        let mut streaks = Streaks::default();
+        let mut streaks = ConsecutiveFailures::default();
         streaks.succeeded(&target("a.example"), Timestamp::EPOCH);
         assert!(streaks.0.is_empty());
     }
 
     #[test]
     fn counts_take_no_more_room_than_they_may() {
-        let mut streaks = Streaks::default();
+        let mut streaks = ConsecutiveFailures::default();
         for index in 0..=TARGETS_MAX {
             streaks.failed(&target(&format!("h{index}.example")));
         }
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn an_invocation_is_a_streak_where_enough_failed_and_none_succeeded() {
-        let mut tally = Tally::default();
+        let mut tally = InvocationResults::default();
         for (host, failures) in [("a", 3), ("b", 2), ("c", 5)] {
             (0..failures).for_each(|_| tally.failed(&target(host), BUSY, Timestamp::EPOCH));
         }

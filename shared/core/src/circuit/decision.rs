@@ -1,0 +1,109 @@
+//! What becomes of a delivery to a target now.
+
+use std::time::Duration;
+
+use super::condition::{Condition, Phase};
+use super::settings::HealthSettings;
+use crate::model::time::Timestamp;
+
+/// How soon a delivery in the queue looks again whose target is being asked: most answers come within a
+/// second, and the longest wait for one is a minute.
+pub const PROBE_LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// How often the ramp doubles what is sent at once: 1, 2, 4, 8, 16, 32, and then there is no bound of its
+/// own.
+pub(super) const RAMP_STEPS: u32 = 6;
+
+/// Whether a delivery may be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CircuitDecision {
+    /// It may.
+    Open,
+    /// It may, while so many are under way at most.
+    Ramp {
+        /// Requests at once, in one worker.
+        at_once: u32,
+        /// When there is no bound any more.
+        until: Timestamp,
+    },
+    /// It may as the probe, by whoever gets the lease of it.
+    Probe(Probed),
+    /// It waits in the queue until then.
+    Delay {
+        /// When to look again.
+        until: Timestamp,
+    },
+    /// It is held.
+    Hold,
+}
+
+/// Which of the two a probe asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probed {
+    /// The link.
+    pub link: bool,
+    /// The subscription on it.
+    pub subscription: bool,
+}
+
+/// What becomes of a delivery of a subscription on a link: the stricter of what the two ask for.
+pub fn decide(
+    link: Option<&Condition>,
+    subscription: Option<&Condition>,
+    now: Timestamp,
+    settings: &HealthSettings,
+) -> CircuitDecision {
+    let of_link = of(link, now, settings, Probed { link: true, subscription: false });
+    let of_subscription = of(subscription, now, settings, Probed { link: false, subscription: true });
+    stricter(of_link, of_subscription)
+}
+
+fn of(
+    condition: Option<&Condition>,
+    now: Timestamp,
+    settings: &HealthSettings,
+    probed: Probed,
+) -> CircuitDecision {
+    let Some(condition) = condition else { return CircuitDecision::Open };
+    match condition.phase {
+        Phase::Recovering => ramp(condition, now, settings),
+        Phase::Glitch | Phase::Retry if condition.is_due(now) => CircuitDecision::Probe(probed),
+        Phase::Glitch if now < condition.until => CircuitDecision::Delay { until: condition.until },
+        Phase::Glitch => CircuitDecision::Delay { until: now + PROBE_LOOK_AGAIN },
+        Phase::Retry => CircuitDecision::Hold,
+    }
+}
+
+fn ramp(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> CircuitDecision {
+    let steps = now.since(condition.since).as_millis() / settings.ramp_step.as_millis().max(1);
+    match u32::try_from(steps) {
+        Ok(steps) if steps < RAMP_STEPS => CircuitDecision::Ramp {
+            at_once: 1 << steps,
+            until: condition.since + settings.ramp_step * RAMP_STEPS,
+        },
+        _ => CircuitDecision::Open,
+    }
+}
+
+/// The stricter of two answers.
+pub fn stricter(one: CircuitDecision, other: CircuitDecision) -> CircuitDecision {
+    match (one, other) {
+        (CircuitDecision::Hold, _) | (_, CircuitDecision::Hold) => CircuitDecision::Hold,
+        (CircuitDecision::Delay { until }, CircuitDecision::Delay { until: other }) => {
+            CircuitDecision::Delay { until: until.max(other) }
+        }
+        (delay @ CircuitDecision::Delay { .. }, _) | (_, delay @ CircuitDecision::Delay { .. }) => delay,
+        (CircuitDecision::Probe(one), CircuitDecision::Probe(other)) => CircuitDecision::Probe(Probed {
+            link: one.link || other.link,
+            subscription: one.subscription || other.subscription,
+        }),
+        (probe @ CircuitDecision::Probe(_), _) | (_, probe @ CircuitDecision::Probe(_)) => probe,
+        (
+            CircuitDecision::Ramp { at_once, until },
+            CircuitDecision::Ramp { at_once: other, until: other_end },
+        ) => CircuitDecision::Ramp { at_once: at_once.min(other), until: until.max(other_end) },
+        (ramp @ CircuitDecision::Ramp { .. }, CircuitDecision::Open)
+        | (CircuitDecision::Open, ramp @ CircuitDecision::Ramp { .. }) => ramp,
+        (CircuitDecision::Open, CircuitDecision::Open) => CircuitDecision::Open,
+    }
+}
