@@ -137,8 +137,8 @@ where
 #[cfg(test)]
 mod tests {
     use std::net::Ipv6Addr;
-    use std::sync::Mutex;
 
+    use parking_lot::Mutex;
     use posthaste_core::model::time::Timestamp;
     use posthaste_testkit::ManualClock;
 
@@ -156,7 +156,7 @@ mod tests {
         let dialed = Mutex::new(Vec::new());
         let mut connected = Vec::new();
         let mut race = Race::new(&clock, &ADDRESSES, |address| {
-            dialed.lock().unwrap().push(address);
+            dialed.lock().push(address);
             let answer = ADDRESSES.iter().position(|a| *a == address).and_then(|at| answers[at]);
             async move {
                 match answer {
@@ -180,7 +180,7 @@ mod tests {
             }
         };
         let ended = tokio::select! { biased; () = all => true, () = driver => false };
-        (dialed.into_inner().unwrap(), connected, ended)
+        (dialed.into_inner(), connected, ended)
     }
 
     #[test]

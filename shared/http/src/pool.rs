@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::endpoint::Link;
 use posthaste_ports::Clock;
 
@@ -117,7 +118,7 @@ impl Pool {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // The state is whole at every point at which code could panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -2,9 +2,9 @@
 //! one notes it here; wake reads the notes. Nobody pays for entities that stay.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::identity::{Creation, CreationId};
 use posthaste_core::model::idle::is_worth_noting;
 use posthaste_core::model::time::Timestamp;
@@ -122,7 +122,7 @@ impl Activity {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Entity, Timestamp>> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.noted.lock()
     }
 }
 

@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 pub struct Panicked;
 
 /// Runs one part of a batch. Whatever it shares with other parts must stay usable when it ends in the middle: plain
-/// data behind a mutex whose poison is ignored.
+/// data behind a mutex, which here knows no poison.
 pub fn catch_panic<T>(part: impl Future<Output = T>) -> impl Future<Output = Result<T, Panicked>> {
     // Not an `async fn`, which would hold the part twice.
     AssertUnwindSafe(part).catch_unwind().map(|ended| ended.map_err(|_| Panicked))

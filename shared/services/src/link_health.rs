@@ -7,10 +7,14 @@
 
 mod change;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::circuit::{Asked, CircuitDecision, Condition, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard, Target, shard_index};
+use parking_lot::{Mutex, MutexGuard};
+use posthaste_core::circuit::{
+    Asked, CircuitDecision, Condition, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard, Target,
+    shard_index,
+};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::format::FormatError;
 use posthaste_core::stored::layout;
@@ -240,7 +244,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     }
 
     fn lock(&self) -> MutexGuard<'_, [Known; LINK_SHARDS]> {
-        self.shared.shards.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.shards.lock()
     }
 }
 

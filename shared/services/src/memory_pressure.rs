@@ -4,8 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use posthaste_core::pressure::{Due, PressureState, Relief};
 
 use posthaste_ports::{Clock, Evict, Evicted};
@@ -42,7 +41,7 @@ impl<C: Clock> Reliever<C> {
 
     /// What is due by this state, which counts as done from now on.
     pub fn due(&self, state: &PressureState) -> Due {
-        self.relief.lock().unwrap_or_else(PoisonError::into_inner).due(state, self.clock.monotonic())
+        self.relief.lock().due(state, self.clock.monotonic())
     }
 
     /// Does what is due.

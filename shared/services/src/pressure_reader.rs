@@ -6,10 +6,11 @@
 //!
 //! Where it is the only one in its process that learns of the pressure, it also has the process relieved.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::pressure::{
     Admission, PressureState, ResourceState, Tier, admit, pressing, pressure_header,
 };
@@ -171,7 +172,7 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.shared.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.known.lock()
     }
 }
 

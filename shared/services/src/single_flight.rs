@@ -2,8 +2,9 @@
 //! brought, an error too; nobody holds a lock for that time.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OnceCell;
 
 type Flight<T> = Arc<OnceCell<T>>;
@@ -38,7 +39,7 @@ impl<T> SingleFlight<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Flight<T>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

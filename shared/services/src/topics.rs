@@ -4,9 +4,10 @@
 //! last known good one in use; a topic is "not there" only when the store says so.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::Topic;
@@ -236,8 +237,8 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         known.insert(key.to_owned(), next)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.known.lock()
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::Clock;
 
@@ -92,7 +93,7 @@ impl ManualClock {
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
         // No code panics while it holds the lock, and the state would be whole even then.
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock()
     }
 }
 
@@ -167,7 +168,7 @@ mod tests {
             let (clock, order, length) = (clock.clone(), order.clone(), Duration::from_millis(*ms));
             tokio::spawn(async move {
                 clock.sleep(length).await;
-                order.lock().unwrap().push(i);
+                order.lock().push(i);
             });
         }
         tokio::task::yield_now().await;
@@ -175,7 +176,7 @@ mod tests {
         for ms in advance_ms {
             clock.advance(Duration::from_millis(*ms));
             tokio::task::yield_now().await;
-            seen.push(std::mem::take(&mut *order.lock().unwrap()));
+            seen.push(std::mem::take(&mut *order.lock()));
         }
         seen
     }

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::future::pending;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_core::model::endpoint::Link;
 use posthaste_ports::{WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
@@ -56,7 +57,7 @@ impl MemoryEndpoint {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap()
+        self.0.lock()
     }
 }
 

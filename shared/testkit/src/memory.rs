@@ -1,11 +1,12 @@
 //! The queue and the store in memory, as plainly as can be: the model that the conformance suite itself is tried
 //! against.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
+use parking_lot::Mutex;
 use posthaste_core::model::endpoint::EndpointUrl;
 use posthaste_core::model::time::Timestamp;
 
@@ -68,7 +69,7 @@ impl MemoryQueue {
     }
 
     pub fn advance(&self, length: Duration) {
-        self.world.lock().unwrap().elapsed += length;
+        self.world.lock().elapsed += length;
     }
 
     /// The messages of this queue, in the order in which they were sent.
@@ -78,12 +79,12 @@ impl MemoryQueue {
     }
 
     pub fn now(&self) -> Timestamp {
-        Timestamp::EPOCH + self.world.lock().unwrap().elapsed
+        Timestamp::EPOCH + self.world.lock().elapsed
     }
 
     /// The bodies of this queue's messages, in the order in which they were sent. They leave the queue.
     pub fn take_bodies(&self) -> Vec<Bytes> {
-        let mut world = self.world.lock().unwrap();
+        let mut world = self.world.lock();
         let (own, others) =
             std::mem::take(&mut world.messages).into_iter().partition(|stored| stored.queue == self.name);
         world.messages = others;
@@ -167,7 +168,7 @@ impl QueueSender for MemoryQueue {
         entries: Vec<OutgoingMessage>,
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
         validate::batch(&entries).map_err(|e| e.at("send"))?;
-        let mut world = self.world.lock().unwrap();
+        let mut world = self.world.lock();
         let send = |entry: OutgoingMessage| {
             validate::message(&entry).map_err(|e| e.at("send"))?;
             Ok(world.send(self.name, entry))
@@ -179,10 +180,10 @@ impl QueueSender for MemoryQueue {
 impl QueueReceiver for MemoryQueue {
     async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
         validate::receive(&request).map_err(|e| e.at("receive"))?;
-        let until = self.world.lock().unwrap().elapsed + request.wait;
+        let until = self.world.lock().elapsed + request.wait;
         loop {
-            let received = self.world.lock().unwrap().take(self.name, request);
-            if !received.is_empty() || self.world.lock().unwrap().elapsed >= until {
+            let received = self.world.lock().take(self.name, request);
+            if !received.is_empty() || self.world.lock().elapsed >= until {
                 return Ok(received);
             }
             tokio::task::yield_now().await;
@@ -190,7 +191,7 @@ impl QueueReceiver for MemoryQueue {
     }
 
     async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
-        let mut world = self.world.lock().unwrap();
+        let mut world = self.world.lock();
         if let Ok(index) = world.held(self.name, receipt) {
             world.messages.remove(index);
         }
@@ -198,7 +199,7 @@ impl QueueReceiver for MemoryQueue {
     }
 
     async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
-        let mut world = self.world.lock().unwrap();
+        let mut world = self.world.lock();
         for successor in &successors {
             validate::message(&successor.message).map_err(|e| e.at("replace"))?;
         }
@@ -211,7 +212,7 @@ impl QueueReceiver for MemoryQueue {
     }
 
     async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
-        let mut world = self.world.lock().unwrap();
+        let mut world = self.world.lock();
         let index = world.held(self.name, receipt)?;
         let visible_from = world.elapsed + visibility;
         let stored = &mut world.messages[index];
@@ -221,7 +222,7 @@ impl QueueReceiver for MemoryQueue {
     }
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
-        let world = self.world.lock().unwrap();
+        let world = self.world.lock();
         let mut counts = QueueCounts::default();
         for stored in world.messages.iter().filter(|m| m.queue == self.name) {
             match (stored.visible_from > world.elapsed, &stored.receipt) {
@@ -242,7 +243,7 @@ impl SetClock {
     const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
     pub fn advance(&self, length: Duration) {
-        *self.0.lock().unwrap() += length;
+        *self.0.lock() += length;
     }
 }
 
@@ -252,7 +253,7 @@ impl Clock for SetClock {
     }
 
     fn monotonic(&self) -> Duration {
-        *self.0.lock().unwrap()
+        *self.0.lock()
     }
 
     fn sleep(&self, _: Duration) -> impl Future<Output = ()> + Send {

@@ -1,9 +1,10 @@
 //! An object store in memory, plain or as S3 may answer.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition, Revalidated,
@@ -67,7 +68,7 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap()
+        self.shared.lock()
     }
 
     async fn let_others_run(&self) {

@@ -2,10 +2,11 @@
 //!
 //! It keeps all calls until they are taken, so it has no place in a process that runs for long.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::endpoint::Link;
 
 use posthaste_ports::{
@@ -115,7 +116,7 @@ impl Calls {
     }
 
     fn lock(&self) -> MutexGuard<'_, Noted> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn begin(&self, port: &'static str, operation: Operation, key: &str) -> Begun {

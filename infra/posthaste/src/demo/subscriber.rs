@@ -4,13 +4,14 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use posthaste_core::attempt::signature::{self, SigningSecret};
 use posthaste_core::model::time::Timestamp;
 use serde_json::Value;
@@ -111,7 +112,7 @@ async fn receive(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: By
 
 impl Shared {
     fn count(&self, event: &str) -> u32 {
-        let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tries = self.tries.lock();
         let count = tries.entry(event.to_owned()).or_default();
         *count += 1;
         *count

@@ -5,7 +5,7 @@
 //! endpoint without TLS. That would be most of a cold start.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use aws_smithy_async::rt::sleep::SharedAsyncSleep;
@@ -17,6 +17,7 @@ use aws_smithy_runtime_api::client::http::{
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use parking_lot::Mutex;
 
 /// Time that an idle connection is kept. A function that is frozen does not see its connections close; after
 /// a pause longer than this it makes new ones, where it would otherwise send its next request into a closed
@@ -47,7 +48,7 @@ impl HttpClient for LazyClient {
     ) -> SharedHttpConnector {
         let timeouts = (settings.connect_timeout(), settings.read_timeout());
         // Nothing panics while it holds the lock, and the map would be whole even then.
-        let mut connectors = self.connectors.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connectors = self.connectors.lock();
         let make = || SharedHttpConnector::new(ByScheme::new(settings.clone(), self.sleep.clone()));
         connectors.entry(timeouts).or_insert_with(make).clone()
     }

@@ -7,10 +7,11 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
 use posthaste_ports::{Clock, ErrorKind, PortError};
 use tokio::sync::oneshot;
@@ -166,7 +167,7 @@ impl<R: Request, C: Clock> Lane<R, C> {
 
     fn lock(&self) -> MutexGuard<'_, Gathered<R::Item>> {
         // Nothing panics while it holds the lock.
-        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
+        self.gathered.lock()
     }
 }
 

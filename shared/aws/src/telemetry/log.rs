@@ -48,8 +48,9 @@ fn may_be_logged(line: &Metadata<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
+    use parking_lot::Mutex;
     use serde_json::Value;
 
     use super::*;
@@ -59,7 +60,7 @@ mod tests {
 
     impl io::Write for Lines {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
+            self.0.lock().write(bytes)
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -72,7 +73,7 @@ mod tests {
         let lines = Lines::default();
         let writer = lines.clone();
         tracing::subscriber::with_default(subscriber(level, move || writer.clone()), work);
-        let bytes = lines.0.lock().unwrap();
+        let bytes = lines.0.lock();
         bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(parse).collect()
     }
 

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::attempt::outcome::SendFailure;
 use posthaste_ports::{Clock, Evicted};
 
@@ -122,7 +123,7 @@ impl<N: NameLookup> NameCache<N> {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
         // No code panics while it holds the lock.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }
 
@@ -159,7 +160,7 @@ mod tests {
     impl NameLookup for Script {
         async fn lookup(&self, _host: &str) -> Result<Vec<IpAddr>, LookupError> {
             tokio::task::yield_now().await;
-            let next = self.0.lock().unwrap().pop_front().expect("no more look-ups were expected");
+            let next = self.0.lock().pop_front().expect("no more look-ups were expected");
             next.map(|address| vec![address.parse().unwrap()]).ok_or(LookupError::DoesNotExist)
         }
 

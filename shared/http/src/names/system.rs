@@ -2,13 +2,13 @@
 //! authoritative "no such name" from a failure; `getaddrinfo` mixes the two.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig};
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{ResolverBuilder, TokioResolver};
+use parking_lot::Mutex;
 use posthaste_ports::Clock;
 
 use super::families::both_families;
@@ -45,7 +45,7 @@ impl<C> SystemNames<C> {
     }
 
     fn resolvers(&self) -> Result<Resolvers, NetError> {
-        let mut resolvers = self.resolvers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut resolvers = self.resolvers.lock();
         if let Some(built) = &*resolvers {
             return Ok(built.clone());
         }
@@ -66,7 +66,7 @@ impl<C: Clock> NameLookup for SystemNames<C> {
     }
 
     fn forget(&self) {
-        *self.resolvers.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.resolvers.lock() = None;
     }
 }
 

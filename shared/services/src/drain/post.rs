@@ -1,8 +1,8 @@
 //! Deliver's side on AWS: what one process tells of itself, where something had to wait.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use posthaste_core::pressure::{DrainReport, REPORT_INTERVAL, REPORT_WINDOW_MAX, REPORTED_WAIT_MIN};
 use posthaste_core::stored::drain_report::render_drain_report;
 use posthaste_core::stored::layout;
@@ -53,7 +53,7 @@ impl<S: ObjectStore, C: Clock> DrainPost<S, C> {
             return None;
         }
         let now = self.clock.monotonic();
-        let mut posted_at = self.posted_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut posted_at = self.posted_at.lock();
         if posted_at.is_some_and(|at| now.saturating_sub(at) < REPORT_INTERVAL) {
             return None;
         }

@@ -201,11 +201,11 @@ fn counts(visible: u64, delayed: u64, in_flight: u64) -> QueueCounts {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
 
     use super::*;
     use crate::memory::{MAX_RECEIVE_COUNT, MemoryQueue};
     use crate::{Calls, Fault, Faulty, Operation, Plan, Recorded};
+    use parking_lot::Mutex;
     use posthaste_ports::QueueName;
 
     struct Memory {
@@ -218,7 +218,7 @@ mod tests {
 
         async fn fresh(&self) -> QueueSet<Self::Queue> {
             let queue = MemoryQueue::default();
-            *self.last.lock().unwrap() = queue.clone();
+            *self.last.lock() = queue.clone();
             let beside = |name| {
                 Recorded::new(
                     Faulty::new(queue.beside(name), "queue", &self.plan),
@@ -234,11 +234,11 @@ mod tests {
         }
 
         async fn pass(&self, length: Duration) {
-            self.last.lock().unwrap().advance(length);
+            self.last.lock().advance(length);
         }
 
         fn now(&self) -> Option<Timestamp> {
-            Some(self.last.lock().unwrap().now())
+            Some(self.last.lock().now())
         }
 
         fn backend(&self) -> Backend {

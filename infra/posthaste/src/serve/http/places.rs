@@ -5,10 +5,11 @@
 mod table;
 
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_ports::Clock;
 use tokio::sync::Notify;
 
@@ -82,7 +83,7 @@ impl Places {
 
     fn table(&self) -> MutexGuard<'_, Table> {
         // No code panics while it holds the lock.
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

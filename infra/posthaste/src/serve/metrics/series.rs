@@ -3,10 +3,11 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use metrics_exporter_prometheus::{BuildError, PrometheusHandle, PrometheusRecorder};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::exposition;
 use super::recorder::recorder;
@@ -112,7 +113,7 @@ impl Series {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 }
 

@@ -3,11 +3,11 @@
 use super::*;
 use crate::serve::stage::StageControl;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use posthaste_core::model::time::Timestamp;
 use posthaste_local::{Local, LocalOptions, LocalQueue};
 use posthaste_ports::{OutgoingMessage, PortError, QueueCounts, QueueSender, Successor};
 use posthaste_testkit::{ManualClock, SeededEntropy};
-use std::sync::Mutex;
 use tokio::sync::mpsc;
 
 const SETTINGS: PollSettings = PollSettings {
@@ -25,7 +25,7 @@ struct Told(Mutex<mpsc::UnboundedSender<Vec<String>>>);
 impl Handler for Told {
     async fn handle(&self, batch: Vec<ReceivedMessage>, _: Duration) -> BatchResponse {
         let body = |message: &ReceivedMessage| String::from_utf8(message.body.to_vec()).unwrap();
-        self.0.lock().unwrap().send(batch.iter().map(body).collect()).unwrap();
+        self.0.lock().send(batch.iter().map(body).collect()).unwrap();
         assert!(batch.iter().all(|message| body(message) != "panic"), "a fault of the function");
         let failures = batch.iter().filter(|message| body(message) == "fail").map(|m| m.id.clone()).collect();
         BatchResponse { failures }

@@ -2,9 +2,9 @@
 
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use metrics::{GaugeFn, HistogramFn};
+use parking_lot::{Mutex, MutexGuard};
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Measured {
@@ -51,7 +51,7 @@ impl Series for Samples {
 
 impl Samples {
     fn lock(&self) -> MutexGuard<'_, SamplesState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn push(&self, next: impl FnOnce(f64) -> f64) {

@@ -1,7 +1,8 @@
 //! A queue in memory that notes its requests and answers by a script.
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -50,9 +51,9 @@ struct Fake {
 
 impl Fake {
     async fn answer(&self, asked: Asked) -> Result<Vec<Result<(), PortError>>, PortError> {
-        let (before, items) = (self.asked.lock().unwrap().len(), asked.items().len());
+        let (before, items) = (self.asked.lock().len(), asked.items().len());
         let answer = (self.script)(before, &asked);
-        self.asked.lock().unwrap().push(asked);
+        self.asked.lock().push(asked);
         self.gate.acquire().await.unwrap().forget();
         let mut results: Vec<_> = (0..items).map(|_| Ok(())).collect();
         match answer {
@@ -122,7 +123,7 @@ impl World {
     }
 
     pub(super) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 
     /// How many items each request had.
