@@ -74,7 +74,7 @@ impl MemoryQueue {
 
     /// The messages of this queue, in the order in which they were sent.
     pub fn messages(&self) -> Vec<OutgoingMessage> {
-        let world = self.world.lock().unwrap();
+        let world = self.world.lock();
         world.messages.iter().filter(|m| m.queue == self.name).map(|m| m.message.clone()).collect()
     }
 
