@@ -2,9 +2,9 @@
 //! refused, as a counter. Each try makes a fresh message, so the queue's own age of its oldest message shows nothing.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::delivery::DeadLetter;
 use posthaste_core::model::time::Timestamp;
 
@@ -74,7 +74,7 @@ impl Unwritten {
     }
 
     fn lock(&self) -> MutexGuard<'_, Refused> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        self.refused.lock()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use posthaste_core::attempt::settle::EntryVerdict;
-use posthaste_core::circuit::{Failure, Observation, HealthSignal, InvocationResults, Target};
+use posthaste_core::circuit::{Failure, HealthSignal, InvocationResults, Observation, Target};
 use posthaste_core::model::delivery::{Delivery, Entry};
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::{Status, Subscription};

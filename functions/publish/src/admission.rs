@@ -1,10 +1,11 @@
 //! Admission under back pressure: a request goes on, waits, or is turned away, as `core::pressure` decides. Nothing of a
 //! body is read before.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use parking_lot::Mutex;
 use posthaste_core::model::name::TopicName;
 use posthaste_core::model::topic::Topic;
 use posthaste_core::pressure::{self, Places, Tier};
@@ -62,7 +63,7 @@ impl Advice {
 
     /// The lock is held for a look at a map, never while something is awaited.
     fn places<T>(&self, look: impl FnOnce(&mut Places) -> T) -> T {
-        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.0.lock())
     }
 }
 

@@ -10,10 +10,11 @@ mod folders;
 mod listing;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated, validate,
 };
@@ -120,7 +121,7 @@ impl ObjectStore for FileStore {
 impl Shared {
     fn folders(&self) -> MutexGuard<'_, Folders> {
         // What is remembered is added only after the fact, so it is right even where a holder panicked.
-        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
+        self.folders.lock()
     }
 
     fn path(&self, doing: &'static str, key: &str) -> Result<PathBuf, PortError> {

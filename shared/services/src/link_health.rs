@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::circuit::{
-    Asked, CircuitDecision, Condition, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard, Target,
-    shard_index,
+    Asked, CircuitDecision, Condition, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard,
+    Target, shard_index,
 };
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::format::FormatError;

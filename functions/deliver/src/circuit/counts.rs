@@ -1,7 +1,7 @@
 //! What one worker counts for itself: failures in a row, requests to recovering targets, and brief pauses.
 
 use parking_lot::Mutex;
-use posthaste_core::circuit::{HealthSettings, HealthSignal, ConsecutiveFailures, Target, is_problem};
+use posthaste_core::circuit::{ConsecutiveFailures, HealthSettings, HealthSignal, Target, is_problem};
 use posthaste_core::model::delivery::Delivery;
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::model::topic::Subscription;
@@ -85,7 +85,10 @@ mod tests {
     fn a_success_ends_a_streak_and_what_says_nothing_does_not() {
         let (counts, own) = (WorkerCounts::default(), target(&subscription(json!({}))));
         let count = |sign| counts.count(&own, sign, START);
-        assert_eq!([HealthSignal::Bad, HealthSignal::Answers, HealthSignal::Unknown, HealthSignal::Bad].map(count), [1, 0, 0, 2]);
+        assert_eq!(
+            [HealthSignal::Bad, HealthSignal::Answers, HealthSignal::Unknown, HealthSignal::Bad].map(count),
+            [1, 0, 0, 2]
+        );
         assert_eq!([HealthSignal::Good, HealthSignal::Bad].map(count), [0, 1]);
         counts.reset(&own);
         assert!(!counts.is_failing(&own));

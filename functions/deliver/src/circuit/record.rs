@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::attempt::decide::Outcome;
-use posthaste_core::circuit::{Asked, Condition, EXCHANGE_FAILED, Failure, LINK_FAILED, Observation, Phase, HealthSignal, HealthSignals, Target, brief, pause, health_signals};
+use posthaste_core::circuit::{
+    Asked, Condition, EXCHANGE_FAILED, Failure, HealthSignal, HealthSignals, LINK_FAILED, Observation, Phase,
+    Target, brief, health_signals, pause,
+};
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{Clock, Ports, WebhookClient};
 use posthaste_services::{LinkHealth, stop_at};
@@ -44,7 +47,9 @@ impl CompletedRequest {
         match Failure::of(self.outcome) {
             _ if self.outcome.is_unknown_name() => Observation::ProbeFoundNoName { by },
             _ if self.is_own_problem(target, sign) => Observation::ProbeGivenUp { by },
-            Some(last) if matches!(sign, HealthSignal::Bad | HealthSignal::Unknown) => Observation::ProbeFailed { by, last },
+            Some(last) if matches!(sign, HealthSignal::Bad | HealthSignal::Unknown) => {
+                Observation::ProbeFailed { by, last }
+            }
             _ => Observation::ProbeSucceeded { by },
         }
     }
@@ -67,7 +72,9 @@ impl<P: Ports> Recorder<P> {
         route: &mut Route<'_>,
         request: CompletedRequest,
     ) {
-        let Some(signs) = health_signals(request.outcome) else { return self.give_up_probe(invocation, route).await };
+        let Some(signs) = health_signals(request.outcome) else {
+            return self.give_up_probe(invocation, route).await;
+        };
         let probe = route.probe.take();
         let link = Target::Link(route.target.link().clone());
         let asked = self.asked(&route.target, signs, request);

@@ -94,8 +94,8 @@ impl<P: Ports> Router<P> {
                     return probing.ok_or(EntryVerdict::Postponed { not_before: until });
                 }
                 gate @ (CircuitDecision::Open | CircuitDecision::Ramp { .. } | CircuitDecision::Probe(_)) => {
-                    let is_left =
-                        matches!(gate, CircuitDecision::Probe(_)) && self.should_leave_probe_to_others(plan, &target);
+                    let is_left = matches!(gate, CircuitDecision::Probe(_))
+                        && self.should_leave_probe_to_others(plan, &target);
                     let is_fallback = index > 0;
                     let route = Route { endpoint, target, is_fallback, probe: None, ramp: None };
                     if is_fallback || !is_left {

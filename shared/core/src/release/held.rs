@@ -59,9 +59,13 @@ pub fn release(status: Option<Status>, standing: Standing, now: Timestamp) -> Re
 
 fn release_to(standing: Standing, now: Timestamp) -> Release {
     match standing.gate {
-        CircuitDecision::Open if is_new(standing, now) => Release::AtMost(1 << standing.passes.min(DOUBLINGS_MAX)),
+        CircuitDecision::Open if is_new(standing, now) => {
+            Release::AtMost(1 << standing.passes.min(DOUBLINGS_MAX))
+        }
         CircuitDecision::Open => Release::All,
-        CircuitDecision::Ramp { at_once, .. } => Release::AtMost(usize::try_from(at_once).unwrap_or(usize::MAX)),
+        CircuitDecision::Ramp { at_once, .. } => {
+            Release::AtMost(usize::try_from(at_once).unwrap_or(usize::MAX))
+        }
         CircuitDecision::Probe(probed) => Release::Probe(probed),
         CircuitDecision::Delay { .. } | CircuitDecision::Hold => Release::Nothing,
     }
@@ -93,7 +97,13 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
     const RAMP: CircuitDecision = CircuitDecision::Ramp { at_once: 8, until: NOW };
     const PROBED: Probed = Probed { link: true, subscription: false };
-    const GATES: [CircuitDecision; 5] = [CircuitDecision::Open, RAMP, CircuitDecision::Probe(PROBED), CircuitDecision::Delay { until: NOW }, CircuitDecision::Hold];
+    const GATES: [CircuitDecision; 5] = [
+        CircuitDecision::Open,
+        RAMP,
+        CircuitDecision::Probe(PROBED),
+        CircuitDecision::Delay { until: NOW },
+        CircuitDecision::Hold,
+    ];
 
     fn standing(gate: CircuitDecision) -> Standing {
         Standing { gate, ..Standing::WELL }

@@ -1,9 +1,10 @@
 //! The engine: redb over a disk, with what this store keeps in it, and its recovery from failed writes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
+use parking_lot::RwLock;
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend, WriteTransaction};
 
 use super::bodies::Content;
@@ -105,7 +106,7 @@ impl Engine {
         read: impl FnOnce(&ReadTransaction) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let result = catch_panic(|| {
-            let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+            let database = self.database.read();
             let transaction = database.as_ref().ok_or(EngineError::Closed)?.begin_read().map_err(failed)?;
             drop(database);
             read(&transaction)
@@ -117,7 +118,7 @@ impl Engine {
     }
 
     pub(super) fn begin_write(&self) -> Result<WriteTransaction, EngineError> {
-        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let database = self.database.read();
         database.as_ref().ok_or(EngineError::Closed)?.begin_write().map_err(failed)
     }
 
@@ -143,19 +144,18 @@ impl Engine {
             Ok((database, commit))
         })?;
         self.is_suspect.store(false, Ordering::Relaxed);
-        *self.database.write().unwrap_or_else(PoisonError::into_inner) = Some(database);
+        *self.database.write() = Some(database);
         Ok(commit)
     }
 
     /// True if there is an engine to work with.
     pub(super) fn is_open(&self) -> bool {
-        !self.is_suspect.load(Ordering::Relaxed)
-            && self.database.read().unwrap_or_else(PoisonError::into_inner).is_some()
+        !self.is_suspect.load(Ordering::Relaxed) && self.database.read().is_some()
     }
 
     /// Closes the file; everything fails from now on.
     pub(super) fn close(&self) {
-        let database = self.database.write().unwrap_or_else(PoisonError::into_inner).take();
+        let database = self.database.write().take();
         let closed = catch_panic(|| {
             drop(database);
             Ok(())

@@ -6,10 +6,11 @@
 //! its topic's producers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::pressure::BatchPointSettings;
 
 /// A message takes one place in its batch for every started block of so many bytes.
@@ -82,7 +83,7 @@ impl Counters {
 
     fn batches(&self) -> MutexGuard<'_, Batches> {
         // Nothing panics while it holds the lock.
-        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
+        self.batches.lock()
     }
 }
 

@@ -2,10 +2,11 @@
 //! waiting caller.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{ErrorKind, PutCondition, QueueName};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -202,14 +203,13 @@ impl Inbox {
                 return None;
             }
             if waiting.deletes.is_empty() {
-                waiting = self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                self.arrived.wait(&mut waiting);
                 continue;
             }
             let gather = |waiting: &mut Waiting| {
                 waiting.jobs.is_empty() && !waiting.is_closed && waiting.deletes.len() < COMMIT_DELETES_MAX
             };
-            let waited = self.arrived.wait_timeout_while(waiting, ACKNOWLEDGEMENT_DELAY, gather);
-            waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.arrived.wait_while_for(&mut waiting, gather, ACKNOWLEDGEMENT_DELAY);
             return Some(waiting.take());
         }
     }
@@ -218,7 +218,7 @@ impl Inbox {
     pub(super) fn pause(&self, length: Duration) {
         let is_open = |waiting: &mut Waiting| !waiting.is_closed;
         // Only the passing of time matters.
-        let _ = self.arrived.wait_timeout_while(self.lock(), length, is_open);
+        self.arrived.wait_while_for(&mut self.lock(), is_open, length);
     }
 
     /// Refuses whatever waits when the thread ends.
@@ -232,7 +232,7 @@ impl Inbox {
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         // Nothing panics while it holds the lock.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }
 

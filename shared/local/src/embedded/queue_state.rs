@@ -1,7 +1,6 @@
 //! The memory of one queue.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::limits::SQS_IN_FLIGHT_MAX;
 use posthaste_ports::QueueName;
 use posthaste_ports::validate::RECEIVE_WAIT_MAX;
@@ -49,6 +48,6 @@ impl QueueState {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, QueueIndex> {
         // Nothing panics while it holds the lock.
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+        self.index.lock()
     }
 }

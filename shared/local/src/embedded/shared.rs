@@ -1,8 +1,9 @@
 //! State that the callers and the commit thread share.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_ports::{Clock, QueueName};
 use tokio::sync::watch;
 
@@ -49,7 +50,7 @@ impl Shared {
 
     pub(super) fn bodies(&self) -> MutexGuard<'_, Bodies> {
         // Nothing panics while it holds the lock.
-        self.bodies.lock().unwrap_or_else(PoisonError::into_inner)
+        self.bodies.lock()
     }
 }
 

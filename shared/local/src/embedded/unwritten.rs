@@ -6,8 +6,8 @@ use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use redb::StorageBackend;
 
 /// Bytes of a block that is kept in memory once a part of it was written.
@@ -34,7 +34,7 @@ impl Unwritten {
 
     fn written(&self) -> MutexGuard<'_, Written> {
         // Plain bytes, whole at every moment.
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+        self.written.lock()
     }
 
     /// A block as the file has it, with zeroes after its end.

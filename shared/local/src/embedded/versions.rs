@@ -2,7 +2,8 @@
 //! the engine: publish and deliver ask for every request.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// Most versions known. Beyond it they are forgotten and learned again.
 const KNOWN_MAX: usize = 10_000;
@@ -51,7 +52,7 @@ impl Versions {
 
     fn lock(&self) -> MutexGuard<'_, Known> {
         // Nothing panics while it holds the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -2,9 +2,10 @@
 //! broken.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use posthaste_ports::Entropy;
 use redb::StorageBackend;
 
@@ -95,7 +96,7 @@ impl Device {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic that was asked for happens under this lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,15 +1,13 @@
 //! A queue in memory that notes its requests and answers by a script.
 
-use std::pin::pin;
-use std::sync::Arc;
-
-
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, QueueName, Receipt, Successor};
 use posthaste_testkit::ManualClock;
+use std::pin::pin;
+use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use crate::queue::batch::ItemResult;
