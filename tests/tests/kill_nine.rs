@@ -1,5 +1,5 @@
-//! `kill -9`, again and again, in the middle of ten thousand publishes: whatever was acknowledged is delivered or is a
-//! dead letter, and an event is delivered twice only if a kill lies between.
+//! `kill -9`, again and again, in the middle of ten thousand publishes: whatever was acknowledged is
+//! delivered or is a dead letter, and an event is delivered twice only if a kill lies between.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -83,7 +83,8 @@ impl Ledger {
     }
 }
 
-/// Publishes one event after the other, each once. After a request without an answer it waits for the next server.
+/// Publishes one event after the other, each once. After a request without an answer it waits for the next
+/// server.
 fn publish(ledger: &Ledger, topics: &Topics) {
     let mut servers = 1;
     loop {

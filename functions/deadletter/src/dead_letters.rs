@@ -45,7 +45,8 @@ impl<P: Ports> DeadLetters<P> {
         Self { ports, unwritten: Unwritten::default() }
     }
 
-    /// Acknowledges a message whose content is durable. A failure leaves a copy to be written again: at least once.
+    /// Acknowledges a message whose content is durable. A failure leaves a copy to be written again: at least
+    /// once.
     pub(crate) async fn acknowledge(&self, message: &ReceivedMessage) {
         let acknowledged = catch_panic(self.ports.queue.acknowledge(&message.receipt)).await;
         let panicked = |panicked| Err(PortError::caused("acknowledge", ErrorKind::Other, panicked));

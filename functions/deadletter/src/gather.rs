@@ -1,5 +1,5 @@
-//! Gathering of letters of one subscription into objects. It is done before their payloads are loaded, so that an
-//! object's bytes are held only while it is written. A message is never split.
+//! Gathering of letters of one subscription into objects. It is done before their payloads are loaded, so
+//! that an object's bytes are held only while it is written. A message is never split.
 
 use posthaste_core::model::delivery::{DeadLetter, Entry};
 use posthaste_core::model::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
@@ -12,8 +12,9 @@ use crate::letter::Letter;
 /// larger than preferred.
 const RECORD_EXTRA_BYTES_MAX: usize = 320;
 
-/// The letters of one subscription, by object. An object is larger than preferred only if it holds a single letter that
-/// is; that letter is not larger than what one publish request brought, because its events came in one.
+/// The letters of one subscription, by object. An object is larger than preferred only if it holds a single
+/// letter that is; that letter is not larger than what one publish request brought, because its events came
+/// in one.
 pub(crate) fn gather(letters: Vec<Letter>) -> Vec<Vec<Letter>> {
     let mut objects = Vec::new();
     let (mut inside, mut bytes) = (Vec::new(), 0);

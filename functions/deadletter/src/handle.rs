@@ -17,22 +17,23 @@ use crate::late_answers::Remaining;
 use crate::letter::Letter;
 use crate::receive::{Sorted, Work, sort};
 
-/// Objects that are written at once. It bounds the payloads that are read at once, to eight times as many, and
-/// the memory for them: an object's records and the object made of them, 8 MiB as preferred, so 64 MiB in all. Beside
-/// them are the batch's own messages, 6 MB at most, and their parsed events. The function has 512 MB, or 256 at least.
+/// Objects that are written at once. It bounds the payloads that are read at once, to eight times as many,
+/// and the memory for them: an object's records and the object made of them, 8 MiB as preferred, so 64 MiB in
+/// all. Beside them are the batch's own messages, 6 MB at most, and their parsed events. The function has 512
+/// MB, or 256 at least.
 pub(crate) const WORK_AT_ONCE_MAX: usize = 8;
 
-/// Time that is reserved for writing: the longest that one call to S3 takes, its retries included (`OPERATION_TIMEOUT`
-/// of posthaste-aws).
+/// Time that is reserved for writing: the longest that one call to S3 takes, its retries included
+/// (`OPERATION_TIMEOUT` of posthaste-aws).
 const WRITING_TIME: Duration = Duration::from_secs(20);
 
-/// Least time for reading with which an object is begun. Eight payloads at a time, an object of them is read in about
-/// a second.
+/// Least time for reading with which an object is begun. Eight payloads at a time, an object of them is read
+/// in about a second.
 const READING_TIME_MIN: Duration = Duration::from_secs(5);
 
 impl<P: Ports> DeadLetters<P> {
-    /// Handles a batch until `deadline`, a time of the clock's `monotonic`. The answer names the messages for which nothing
-    /// durable was done, also those for which there was no time.
+    /// Handles a batch until `deadline`, a time of the clock's `monotonic`. The answer names the messages for
+    /// which nothing durable was done, also those for which there was no time.
     ///
     /// With less than 25 seconds to the deadline nothing is begun.
     pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
@@ -60,7 +61,8 @@ impl<P: Ports> DeadLetters<P> {
             return ids;
         }
         let worked = match work {
-            // Boxed, here and in what it calls: rustc finds the layout of it all too deep in a Lambda program.
+            // Boxed, here and in what it calls: rustc finds the layout of it all too deep in a Lambda
+            // program.
             Work::Object(letters) => catch_panic(Box::pin(self.write_dead_letters(letters, deadline))).await,
             Work::Raw(message) => catch_panic(self.keep_raw(message, deadline)).await.map(Vec::from_iter),
             Work::Newer(message, version) => {

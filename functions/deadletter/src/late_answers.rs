@@ -1,7 +1,8 @@
-//! Late answers: events that arrived after all, because their endpoint answered after the request had timed out. They are
-//! left out before anything is written, and count as delivered.
+//! Late answers: events that arrived after all, because their endpoint answered after the request had timed
+//! out. They are left out before anything is written, and count as delivered.
 //!
-//! The notes of late answers stay, so that a letter that comes again finds them. Wake removes them when they are old.
+//! The notes of late answers stay, so that a letter that comes again finds them. Wake removes them when they
+//! are old.
 
 use std::collections::BTreeSet;
 use std::error::Error;

@@ -1,9 +1,10 @@
-//! Notices of events that were given up. They are sent once the events are durable, before the messages are acknowledged.
+//! Notices of events that were given up. They are sent once the events are durable, before the messages are
+//! acknowledged.
 //!
-//! Notices that cannot be sent yet leave a fresh message in the dead-letter queue that names the object, so that the next
-//! time only the notices are made (deliver leaves the same for events it drops). Each retry waits longer, and in the end
-//! they are given up. Where that message cannot be sent either, the letters come again, and the events are written into a
-//! second object: at least once.
+//! Notices that cannot be sent yet leave a fresh message in the dead-letter queue that names the object, so
+//! that the next time only the notices are made (deliver leaves the same for events it drops). Each retry
+//! waits longer, and in the end they are given up. Where that message cannot be sent either, the letters come
+//! again, and the events are written into a second object: at least once.
 
 use std::error::Error;
 use std::time::Duration;
@@ -23,12 +24,13 @@ use posthaste_services::{FanOut, NoticeError, Notifier};
 use crate::dead_letters::{DeadLetterPorts, DeadLetters, PUT_OFF_AT_ONCE_MAX};
 use crate::letter::{Letter, LoadedLetter};
 
-/// Time that is reserved for leaving such messages: sending notices may hang, and must not cost a second object.
+/// Time that is reserved for leaving such messages: sending notices may hang, and must not cost a second
+/// object.
 const LEAVING_TIME: Duration = Duration::from_secs(10);
 
 impl<P: Ports> DeadLetters<P> {
-    /// Finishes letters of one subscription whose events had this fate: sends the notices, then acknowledges. Answers the
-    /// messages for which that failed, which come again as they are.
+    /// Finishes letters of one subscription whose events had this fate: sends the notices, then acknowledges.
+    /// Answers the messages for which that failed, which come again as they are.
     pub(crate) async fn finish(
         &self,
         letters: Vec<LoadedLetter>,
@@ -88,8 +90,8 @@ impl<P: Ports> DeadLetters<P> {
         letters.iter().flat_map(of_letter).collect()
     }
 
-    /// Leaves a message for each letter, side by side, that asks for the notices only; none for a letter whose notices were
-    /// retried for long enough.
+    /// Leaves a message for each letter, side by side, that asks for the notices only; none for a letter
+    /// whose notices were retried for long enough.
     async fn send_later(
         &self,
         letters: Vec<LoadedLetter>,

@@ -58,9 +58,9 @@ fn late() -> PortError {
 }
 
 impl<P: Ports> DeadLetters<P> {
-    /// Loads the payloads of one object. Reads begin in order, so that when the time is over the first letters are whole and
-    /// can be written: however slow the bucket is, it never happens again and again that all letters are begun and none is
-    /// finished.
+    /// Loads the payloads of one object. Reads begin in order, so that when the time is over the first
+    /// letters are whole and can be written: however slow the bucket is, it never happens again and again
+    /// that all letters are begun and none is finished.
     pub(crate) async fn load_payloads(&self, letters: Vec<Letter>, until: Duration) -> Loaded {
         let mut progress: Vec<_> = letters.iter().map(Progress::of).collect();
         self.read_payloads(&letters, &mut progress, until).await;
@@ -72,7 +72,8 @@ impl<P: Ports> DeadLetters<P> {
     }
 
     async fn read_payloads(&self, letters: &[Letter], progress: &mut [Progress], until: Duration) {
-        // Numbers and not references: the compiler cannot tell that a stream of closures over those may be sent.
+        // Numbers and not references: the compiler cannot tell that a stream of closures over those may be
+        // sent.
         let count = |letter: &Letter| letter.dead.delivery.events.len();
         let events = letters
             .iter()
@@ -121,7 +122,8 @@ impl<P: Ports> DeadLetters<P> {
                 None => self.judge_unreadable(loaded, letter.message, &late()),
             },
             Some(Failure::Failed(error)) => self.judge_unreadable(loaded, letter.message, &error),
-            // An event whose payload is gone or altered cannot be shown; what is known of it is kept as it is.
+            // An event whose payload is gone or altered cannot be shown; what is known of it is kept as it
+            // is.
             Some(Failure::Gone) => loaded.raw.push(letter.message),
             Some(Failure::Panicked) if is_kept_after_panic(self.ports.source, &letter.message) => {
                 loaded.raw.push(letter.message);

@@ -30,8 +30,8 @@ pub(crate) enum Work {
 /// A batch, sorted into work.
 #[derive(Debug, Default)]
 pub(crate) struct Sorted {
-    /// The work received most often is first, so that work for which an earlier invocation had no time is not skipped
-    /// again.
+    /// The work received most often is first, so that work for which an earlier invocation had no time is not
+    /// skipped again.
     pub(crate) work: Vec<Work>,
     /// Messages that come again.
     pub(crate) failures: Vec<MessageId>,
@@ -79,8 +79,8 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
     sorted
 }
 
-/// Reads a message. The redrive queue has messages of both other queues: a delivery there is one that a function failed
-/// on.
+/// Reads a message. The redrive queue has messages of both other queues: a delivery there is one that a
+/// function failed on.
 fn read(source: QueueName, body: &Bytes) -> Result<DeadLetter, FormatError> {
     match parse_dead_letter(body) {
         Err(FormatError::Malformed(..)) if source == QueueName::Redrive => {
@@ -97,8 +97,8 @@ fn read(source: QueueName, body: &Bytes) -> Result<DeadLetter, FormatError> {
     }
 }
 
-/// Whether a message that makes this function panic is kept as it is: in the redrive queue, after which no queue comes.
-/// Other queues hand it on to that one.
+/// Whether a message that makes this function panic is kept as it is: in the redrive queue, after which no
+/// queue comes. Other queues hand it on to that one.
 pub(crate) fn is_kept_after_panic(source: QueueName, message: &ReceivedMessage) -> bool {
     tracing::error!(message_id = %message.id.0, %source, "reading a dead letter panicked");
     match source {

@@ -18,8 +18,8 @@ const WAIT_FIRST: Duration = Duration::from_secs(10);
 const DOUBLINGS_MAX: u32 = 8;
 
 impl<P: Ports> DeadLetters<P> {
-    /// Puts a letter off. Its fresh message has a receive count of its own, so that a long outage of the bucket never moves
-    /// it to the redrive queue.
+    /// Puts a letter off. Its fresh message has a receive count of its own, so that a long outage of the
+    /// bucket never moves it to the redrive queue.
     pub(crate) async fn try_later(&self, read: LoadedLetter) -> Result<(), PortError> {
         let now = self.ports.clock.now();
         let trouble = StorageTrouble::once_more(read.letter.dead.storage, now);
@@ -46,8 +46,8 @@ impl<P: Ports> DeadLetters<P> {
         true
     }
 
-    /// Longest time for which the bucket may refuse a letter of the subscription. While that cannot be read, and for one
-    /// that was deleted, nothing is given up.
+    /// Longest time for which the bucket may refuse a letter of the subscription. While that cannot be read,
+    /// and for one that was deleted, nothing is given up.
     async fn give_up_after(&self, letter: &DeadLetter) -> Option<Duration> {
         let topic = self.ports.registry.topic(&letter.delivery.topic).await.ok()??;
         let subscription = topic.subscription(&letter.delivery.subscription)?;

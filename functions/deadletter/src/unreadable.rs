@@ -6,8 +6,8 @@ use posthaste_core::model::limits::SQS_RETENTION;
 use posthaste_core::model::time::Timestamp;
 use posthaste_ports::QueueName;
 
-/// What is kept of a message's life for keeping it as it is, should the bucket refuse that too: a day, in which it is
-/// received some 240 times (the redrive queue's visibility timeout is 6 minutes).
+/// What is kept of a message's life for keeping it as it is, should the bucket refuse that too: a day, in
+/// which it is received some 240 times (the redrive queue's visibility timeout is 6 minutes).
 const KEEPING_TIME: Duration = Duration::from_hours(24);
 
 /// What to do with a message that cannot be worked on as it should.
@@ -19,12 +19,13 @@ pub(crate) enum Unreadable {
     KeepAsItIs,
 }
 
-/// What to do about a payload that the state bucket has and does not give. From the dead-letter queue the message goes
-/// to the redrive queue in the end; after that one comes nothing, and SQS deletes it [`SQS_RETENTION`] after it was
-/// first sent.
+/// What to do about a payload that the state bucket has and does not give. From the dead-letter queue the
+/// message goes to the redrive queue in the end; after that one comes nothing, and SQS deletes it
+/// [`SQS_RETENTION`] after it was first sent.
 ///
-/// Decided by age and not by the receive count: on AWS that goes on counting from the queue before, so that it begins
-/// above the maximum, and in the embedded queue it begins anew. The time of sending stays the first one in both.
+/// Decided by age and not by the receive count: on AWS that goes on counting from the queue before, so that
+/// it begins above the maximum, and in the embedded queue it begins anew. The time of sending stays the first
+/// one in both.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html>
 pub(crate) fn unreadable(source: QueueName, sent_at: Timestamp, now: Timestamp) -> Unreadable {
     let is_near_its_end = now.since(sent_at) + KEEPING_TIME >= SQS_RETENTION;

@@ -1,5 +1,6 @@
-//! Dead letters that their bucket refuses: since when the oldest of them waits, as a gauge, and how often a write was
-//! refused, as a counter. Each try makes a fresh message, so the queue's own age of its oldest message shows nothing.
+//! Dead letters that their bucket refuses: since when the oldest of them waits, as a gauge, and how often a
+//! write was refused, as a counter. Each try makes a fresh message, so the queue's own age of its oldest
+//! message shows nothing.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,8 +14,8 @@ use crate::letter::LoadedLetter;
 /// Most letters that are remembered. Beyond them the oldest is among those that are.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// How long a letter is remembered that is not seen again: longer than the queue delays it (15 min) and gathers it with
-/// others (5 min). Then another process has written it.
+/// How long a letter is remembered that is not seen again: longer than the queue delays it (15 min) and
+/// gathers it with others (5 min). Then another process has written it.
 const REMEMBERED_FOR: Duration = Duration::from_mins(30);
 
 /// The letters that this process saw refused and not yet written.

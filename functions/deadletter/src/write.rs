@@ -1,4 +1,5 @@
-//! Writing: objects of letters, and messages kept as they are. What is not durable at the deadline is handed back.
+//! Writing: objects of letters, and messages kept as they are. What is not durable at the deadline is handed
+//! back.
 
 use std::error::Error;
 use std::time::Duration;
@@ -52,7 +53,8 @@ impl<P: Ports> DeadLetters<P> {
         }
     }
 
-    /// Puts letters off side by side, so that they can share requests to the queue. Answers those that could not be.
+    /// Puts letters off side by side, so that they can share requests to the queue. Answers those that could
+    /// not be.
     async fn put_off(&self, letters: Vec<LoadedLetter>, deadline: Duration) -> Vec<MessageId> {
         let put_off = letters.into_iter().map(|read| async move {
             let id = read.letter.message.id.clone();

@@ -1,7 +1,7 @@
 //! Conditional requests: versions of what is shown, `If-Match` and `If-None-Match` (RFC 9110 §13).
 //!
-//! A version is made from what is stored, not from the store's own: a subscription is a part of its topic's object,
-//! and must not seem changed because another part did.
+//! A version is made from what is stored, not from the store's own: a subscription is a part of its topic's
+//! object, and must not seem changed because another part did.
 
 use std::fmt::Write;
 

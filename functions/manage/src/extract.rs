@@ -1,5 +1,5 @@
-//! Extractors of paths, queries and bodies. Each refuses what it cannot read with a problem that names the member at
-//! fault.
+//! Extractors of paths, queries and bodies. Each refuses what it cannot read with a problem that names the
+//! member at fault.
 
 use axum::body::HttpBody;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
@@ -124,7 +124,8 @@ fn too_large() -> Problem {
     Problem::new(ProblemKind::TooLarge).detail(detail)
 }
 
-/// Reads settings. A body that is no JSON is a bad request; where a setting is wrong the problem names its member.
+/// Reads settings. A body that is no JSON is a bad request; where a setting is wrong the problem names its
+/// member.
 fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // Serde takes an array for an object whose members lie in it without names.
     if bytes.trim_ascii_start().starts_with(b"[") {
@@ -147,8 +148,8 @@ fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
-/// A message without the line and column at its end: the member says where, also to clients that did not write the
-/// text themselves.
+/// A message without the line and column at its end: the member says where, also to clients that did not
+/// write the text themselves.
 fn without_place(message: String, error: &serde_json::Error) -> String {
     let place = format!(" at line {} column {}", error.line(), error.column());
     message.strip_suffix(&place).map(str::to_owned).unwrap_or(message)

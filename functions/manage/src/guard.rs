@@ -32,8 +32,8 @@ pub(crate) async fn require_admin_key<P: Ports>(
     }
 }
 
-/// Whether `offered` is the admin key. On AWS only the digest is known when a stack is made, so that a key that is too
-/// short is refused here.
+/// Whether `offered` is the admin key. On AWS only the digest is known when a stack is made, so that a key
+/// that is too short is refused here.
 fn opens(admin_key: &KeyDigest, offered: &str) -> bool {
     offered.len() >= ADMIN_KEY_CHARS_MIN && admin_key.is_of(offered)
 }

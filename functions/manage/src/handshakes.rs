@@ -1,5 +1,6 @@
-//! Handshakes: asks endpoints whether they want events, and writes their answers down. A write leaves a handshake in the
-//! record; here it is run, side by side with the others of the same request, before the request is answered.
+//! Handshakes: asks endpoints whether they want events, and writes their answers down. A write leaves a
+//! handshake in the record; here it is run, side by side with the others of the same request, before the
+//! request is answered.
 
 use std::time::Duration;
 
@@ -18,16 +19,18 @@ use crate::error::{ApiError, unavailable, unknown_topic, unusable_record};
 use crate::manage::Manage;
 use crate::public_url::below;
 
-/// Longest time for the handshakes of one request together: with [`HANDSHAKE_TIMEOUT_MAX`] enough for one round of
-/// them and the start of another; the rest of the request's time is for the stores. An endpoint that was not asked by
-/// then is still pending: the next write asks it with the same code, or it fails at its deadline unless it calls back.
+/// Longest time for the handshakes of one request together: with [`HANDSHAKE_TIMEOUT_MAX`] enough for one
+/// round of them and the start of another; the rest of the request's time is for the stores. An endpoint that
+/// was not asked by then is still pending: the next write asks it with the same code, or it fails at its
+/// deadline unless it calls back.
 const HANDSHAKES_TIME_MAX: Duration = Duration::from_secs(14);
 
 /// Most endpoints that are asked at once.
 const HANDSHAKES_AT_ONCE_MAX: usize = 64;
 
 impl<P: Ports> Manage<P> {
-    /// Runs handshakes of this record until a time of the clock's `monotonic`, and answers the record with their outcome.
+    /// Runs handshakes of this record until a time of the clock's `monotonic`, and answers the record with
+    /// their outcome.
     pub(crate) async fn shake_hands(
         &self,
         record: TopicRecord,
@@ -110,7 +113,8 @@ impl<P: Ports> Manage<P> {
         }
     }
 
-    /// The record with the answers of endpoints. A handshake that was replaced or called back meanwhile stays as it is.
+    /// The record with the answers of endpoints. A handshake that was replaced or called back meanwhile stays
+    /// as it is.
     fn conclude(&self, mut record: TopicRecord, answers: &[(PendingHandshake, Answer)]) -> TopicRecord {
         let now = self.clock.now();
         for (PendingHandshake { subscription, code }, answer) in answers {

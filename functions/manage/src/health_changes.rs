@@ -1,5 +1,5 @@
-//! Changes to what is known of links and subscriptions, after a write or an operator's action: holds that end, and
-//! records that are out of date. Each shard is changed once, however many subscriptions are meant.
+//! Changes to what is known of links and subscriptions, after a write or an operator's action: holds that
+//! end, and records that are out of date. Each shard is changed once, however many subscriptions are meant.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -25,8 +25,8 @@ use crate::manage::Manage;
 /// Longest time for this after a write: its answer waits, and a hold ends by itself.
 const AFTER_WRITE_MAX: Duration = Duration::from_secs(5);
 
-/// Objects that are written at once. One takes S3 some 50 ms, so that those of a thousand subscriptions are written in
-/// [`AFTER_WRITE_MAX`].
+/// Objects that are written at once. One takes S3 some 50 ms, so that those of a thousand subscriptions are
+/// written in [`AFTER_WRITE_MAX`].
 const WRITES_AT_ONCE: usize = 32;
 
 /// The changes, gathered by the objects in which they are written.
@@ -44,7 +44,8 @@ struct ShardChange {
 }
 
 impl HealthChanges {
-    /// Forces these subscriptions: ends their holds and those of their links, and asks wake to release their events.
+    /// Forces these subscriptions: ends their holds and those of their links, and asks wake to release their
+    /// events.
     pub(crate) fn forced<'a>(
         record: &TopicRecord,
         names: impl IntoIterator<Item = &'a SubscriptionName>,
@@ -55,7 +56,8 @@ impl HealthChanges {
         Ok(changes)
     }
 
-    /// Forces subscriptions whose endpoint was corrected, and forgets the health on links that were left or joined.
+    /// Forces subscriptions whose endpoint was corrected, and forgets the health on links that were left or
+    /// joined.
     pub(crate) fn after_write(record: &TopicRecord, written: &[SubscriptionChange]) -> Self {
         let corrected: Vec<_> = written.iter().filter(|it| it.is_corrected).map(|it| &it.name).collect();
         let forced = if corrected.is_empty() { None } else { Self::forced(record, corrected).ok() };
@@ -95,9 +97,11 @@ impl HealthChanges {
 }
 
 impl<P: Ports> Manage<P> {
-    /// Applies the changes, and answers the holds that ended, as they stood. A failure prevents no other change.
+    /// Applies the changes, and answers the holds that ended, as they stood. A failure prevents no other
+    /// change.
     pub(crate) async fn apply(&self, changes: &HealthChanges) -> Result<Vec<LinkView>, ApiError> {
-        // Gathered first: the compiler finds no bound for a closure over references that is kept while others wait.
+        // Gathered first: the compiler finds no bound for a closure over references that is kept while others
+        // wait.
         let shards: Vec<_> = changes.shards.iter().map(|(index, it)| self.change_shard(*index, it)).collect();
         let shards: Vec<_> = stream::iter(shards).buffered(WRITES_AT_ONCE).collect().await;
         let requests: Vec<_> =
@@ -108,8 +112,8 @@ impl<P: Ports> Manage<P> {
         Ok(ended.into_iter().flatten().collect())
     }
 
-    /// Applies the changes after a write, until a time of the clock's `monotonic`. Holds that cannot be ended now end by
-    /// themselves.
+    /// Applies the changes after a write, until a time of the clock's `monotonic`. Holds that cannot be ended
+    /// now end by themselves.
     pub(crate) async fn apply_after_write(
         &self,
         topic: &TopicName,

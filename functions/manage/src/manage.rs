@@ -34,8 +34,8 @@ pub struct Manage<P: Ports> {
     pub address_policy: AddressPolicy,
     /// The URLs that no endpoint may have, because this installation publishes there.
     pub own_publish_urls: PublishUrls,
-    /// The URL of the publish function, where that is another one: on AWS the two have a URL each. Shown as every
-    /// topic's `endpoint`.
+    /// The URL of the publish function, where that is another one: on AWS the two have a URL each. Shown as
+    /// every topic's `endpoint`.
     pub publish_url: Option<Url>,
     /// The URL of this function as seen from outside, if that is known. Endpoints are asked to consent there.
     pub public_url: Option<Url>,

@@ -16,9 +16,9 @@ use crate::error::ApiError;
 use crate::manage::Manage;
 
 impl<P: Ports> Manage<P> {
-    /// Marks a topic that is temporary or has temporary subscriptions, and notes the use of those that this write changes
-    /// or that the user named. It runs before the record is written: wake removes a note too many; with one too few,
-    /// something would stay for ever, or would go although it was just written.
+    /// Marks a topic that is temporary or has temporary subscriptions, and notes the use of those that this
+    /// write changes or that the user named. It runs before the record is written: wake removes a note too
+    /// many; with one too few, something would stay for ever, or would go although it was just written.
     pub(crate) async fn note_temporary(
         &self,
         present: Option<&TopicRecord>,

@@ -1,5 +1,5 @@
-//! The time limit of a request. A store that hangs is answered with 503, before the platform ends the function and
-//! nothing is answered.
+//! The time limit of a request. A store that hangs is answered with 503, before the platform ends the
+//! function and nothing is answered.
 
 use std::time::Duration;
 
@@ -12,15 +12,16 @@ use posthaste_services::timeout;
 use crate::error::{ApiError, unavailable};
 use crate::manage::{Manage, Managed};
 
-/// Longest time for a request. On AWS the function has 30 s; the rest is for a cold start and for the way of the answer.
-/// A request makes several calls to the stores, and each of them may take 20 s (`OPERATION_TIMEOUT` of posthaste-aws).
+/// Longest time for a request. On AWS the function has 30 s; the rest is for a cold start and for the way of
+/// the answer. A request makes several calls to the stores, and each of them may take 20 s
+/// (`OPERATION_TIMEOUT` of posthaste-aws).
 pub(crate) const REQUEST_TIME_MAX: Duration = Duration::from_secs(25);
 
 /// Longest time for the work of a request's handler, so that the work is still answered.
 const WORK_TIME_MAX: Duration = Duration::from_secs(23);
 
-/// Answers 503 for a request that takes too long. A write that was under way may have happened, as after any answer that
-/// is lost: a client that repeats it with `If-Match` learns that.
+/// Answers 503 for a request that takes too long. A write that was under way may have happened, as after any
+/// answer that is lost: a client that repeats it with `If-Match` learns that.
 pub(crate) async fn limit_time<P: Ports>(
     State(manage): Managed<P>,
     request: Request,

@@ -28,8 +28,8 @@ pub(crate) enum Place {
     Leaving,
     /// The topic was deleted, and its object was left behind.
     Abandoned,
-    /// The topic, without secrets and subscriptions whose time is over: they are never shown, and the next write drops
-    /// them.
+    /// The topic, without secrets and subscriptions whose time is over: they are never shown, and the next
+    /// write drops them.
     Topic(Box<TopicRecord>, ETag),
 }
 
@@ -64,8 +64,8 @@ impl<P: Ports> Manage<P> {
         Ok(self.place(topic).await?.topic().map(|(record, _)| record))
     }
 
-    /// Changes one subscription if the conditions hold for it: `edit` is run again with the newer one when another
-    /// writer was faster. Answers the name as it is stored, and what `edit` gave.
+    /// Changes one subscription if the conditions hold for it: `edit` is run again with the newer one when
+    /// another writer was faster. Answers the name as it is stored, and what `edit` gave.
     pub(crate) async fn change_subscription<T>(
         &self,
         path: &SubscriptionPath,
@@ -86,9 +86,9 @@ impl<P: Ports> Manage<P> {
         Ok((record, name, answer))
     }
 
-    /// Changes the record of a topic: `edit` makes the next one from the present one, and is run again with the newer
-    /// one when another writer was faster. Answers what `edit` gave besides the record. The subscriptions that the user
-    /// `named` count as used, also where nothing of them changes.
+    /// Changes the record of a topic: `edit` makes the next one from the present one, and is run again with
+    /// the newer one when another writer was faster. Answers what `edit` gave besides the record. The
+    /// subscriptions that the user `named` count as used, also where nothing of them changes.
     pub(crate) async fn change<T>(
         &self,
         topic: &TopicName,
@@ -112,8 +112,9 @@ impl<P: Ports> Manage<P> {
         }
     }
 
-    /// Deletes a topic if `check` accepts its record, and answers the record; `check` is run again when another writer
-    /// was faster. `None` if the record was damaged: it is deleted too, so that the topic can be written again.
+    /// Deletes a topic if `check` accepts its record, and answers the record; `check` is run again when
+    /// another writer was faster. `None` if the record was damaged: it is deleted too, so that the topic can
+    /// be written again.
     pub(crate) async fn delete(
         &self,
         topic: &TopicName,
@@ -174,7 +175,8 @@ impl<P: Ports> Manage<P> {
         }
     }
 
-    /// The place of a topic with this object. A broken record is the program's problem, never a missing topic.
+    /// The place of a topic with this object. A broken record is the program's problem, never a missing
+    /// topic.
     pub(crate) fn read(&self, key: &str, object: Object) -> Result<Place, Problem> {
         let Object { bytes, etag } = object;
         let (record, now) =

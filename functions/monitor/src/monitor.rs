@@ -54,7 +54,8 @@ pub struct Monitor<P: Ports, R, D> {
     misfits: BTreeSet<Resource>,
 }
 
-/// Reasons for which a poll fails. The next one goes on; until then the state grows stale, which has rules of its own.
+/// Reasons for which a poll fails. The next one goes on; until then the state grows stale, which has rules of
+/// its own.
 #[derive(Debug, thiserror::Error)]
 pub enum MonitorError {
     /// The state before could not be read.
@@ -73,7 +74,8 @@ struct Before {
 }
 
 impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
-    /// Wires the function up. Settings that make no sense, or disks too small for their formulas, are refused.
+    /// Wires the function up. Settings that make no sense, or disks too small for their formulas, are
+    /// refused.
     pub fn new(ports: MonitorPorts<P, R, D>, settings: PressureSettings) -> Result<Self, SettingsError> {
         settings.validate()?;
         if settings.enable_resource_monitoring {
@@ -183,14 +185,15 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         })
     }
 
-    /// Whether another monitor has polled so lately that this poll would count its history twice. Of two that poll
-    /// at the same pace, at most one finds the other's state older than three quarters of the interval.
+    /// Whether another monitor has polled so lately that this poll would count its history twice. Of two that
+    /// poll at the same pace, at most one finds the other's state older than three quarters of the interval.
     fn is_anothers_turn(&self, before: &Before, now: Timestamp) -> bool {
         let age = now.since(before.state.at).max(before.state.at.since(now));
         !before.is_ours && age < self.settings.interval.mul_f64(0.75)
     }
 
-    /// Whether nothing is watched and the state says so already, with no notices left: then it is not written again.
+    /// Whether nothing is watched and the state says so already, with no notices left: then it is not written
+    /// again.
     fn is_switched_off(&self, before: &Before) -> bool {
         let is_notified = before.state.untold.is_empty() && !self.carries_notified;
         !self.settings.enable_resource_monitoring && !before.state.monitored && is_notified
@@ -245,8 +248,8 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
     }
 }
 
-/// The drain time without a report of deliver: its messages hardly wait, so there is no backlog. That holds only while
-/// it receives: how long messages wait that are not received is unknown.
+/// The drain time without a report of deliver: its messages hardly wait, so there is no backlog. That holds
+/// only while it receives: how long messages wait that are not received is unknown.
 fn drain_secs_unknown(counts: QueueCounts) -> Option<u64> {
     (counts.visible == 0 || counts.in_flight > 0).then_some(0)
 }

@@ -1,5 +1,5 @@
-//! What operators see of the pressure: log events with the documents' ids, and gauges. CloudWatch bills each gauge, so
-//! that there are few.
+//! What operators see of the pressure: log events with the documents' ids, and gauges. CloudWatch bills each
+//! gauge, so that there are few.
 
 use posthaste_core::pressure::{
     DISK_CRITICALLY_LOW, Level, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, PressureState, Resource,
@@ -53,8 +53,8 @@ pub(crate) fn misfit(resource: Resource, error: &SettingsError) {
     );
 }
 
-/// Sets the gauges of the resources that could be read: 0 Normal, 1 Medium, 2 High, as they are logged and told. One that
-/// is never read here has none, because CloudWatch bills each.
+/// Sets the gauges of the resources that could be read: 0 Normal, 1 Medium, 2 High, as they are logged and
+/// told. One that is never read here has none, because CloudWatch bills each.
 pub(crate) fn levels(state: &PressureState) {
     for resource in Resource::ALL {
         if let Some(level) = state.resource(resource).map(ResourceState::told_level) {
@@ -63,8 +63,8 @@ pub(crate) fn levels(state: &PressureState) {
     }
 }
 
-/// Sets the gauges of resources that are watched no more to 0: they would show the last level and reading until the
-/// process ends.
+/// Sets the gauges of resources that are watched no more to 0: they would show the last level and reading
+/// until the process ends.
 pub(crate) fn forgotten(before: &PressureState, after: &PressureState) {
     let gone = before.resources.iter().filter(|seen| after.resource(seen.resource).is_none());
     for resource in gone.map(|seen| seen.resource) {
@@ -84,7 +84,8 @@ pub(crate) fn treatment(state: &PressureState) {
     }
 }
 
-/// Whether SQS has a metric of what is read: on AWS, where messages in flight stand for a disk, of all counts of queues.
+/// Whether SQS has a metric of what is read: on AWS, where messages in flight stand for a disk, of all counts
+/// of queues.
 fn is_counted_by_sqs(state: &PressureState, resource: Resource) -> bool {
     state.resource(Resource::DatabaseDisk).is_some_and(|disk| disk.in_flight)
         && matches!(

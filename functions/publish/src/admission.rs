@@ -1,5 +1,5 @@
-//! Admission under back pressure: a request goes on, waits, or is turned away, as `core::pressure` decides. Nothing of a
-//! body is read before.
+//! Admission under back pressure: a request goes on, waits, or is turned away, as `core::pressure` decides.
+//! Nothing of a body is read before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +21,8 @@ use crate::settings::Tarpit;
 #[derive(Debug, Clone, Default)]
 pub struct Advice(Arc<Mutex<Places>>);
 
-/// A place that was taken. It is given back when this is dropped before it was kept: by a request that publishes nothing,
-/// so that a producer of invalid events takes no turns from the others.
+/// A place that was taken. It is given back when this is dropped before it was kept: by a request that
+/// publishes nothing, so that a producer of invalid events takes no turns from the others.
 pub(crate) struct Place {
     advice: Advice,
     taken: Option<(TopicName, Tier)>,
@@ -83,8 +83,8 @@ impl Drop for Place {
 }
 
 impl Admission<'_> {
-    /// Applies the decision, and reserves the room for the body. The place of the topic is taken last, by a request that
-    /// has everything else it needs to go on.
+    /// Applies the decision, and reserves the room for the body. The place of the topic is taken last, by a
+    /// request that has everything else it needs to go on.
     pub(crate) fn enter(
         &self,
         topic: &Topic,
@@ -104,7 +104,8 @@ impl Admission<'_> {
                 }
                 (wait, None)
             }
-            // The wait of every acknowledgement at rest is not advised: a producer that came back would get it again.
+            // The wait of every acknowledgement at rest is not advised: a producer that came back would get
+            // it again.
             (pressure::Admission::Delay(wait), Tarpit::Advise) if admitted.is_held_back() => {
                 let Some(place) = self.advice.take(&topic.name, tier, wait, self.now) else {
                     meter::delayed(&topic.name, tier);

@@ -28,17 +28,17 @@ pub(crate) fn authorize(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> R
     tier(topic, headers, now).ok_or_else(why)
 }
 
-/// The tier that a producer declares, written in any case. An unknown one is refused: a producer that meant to step back
-/// would publish like the others, and never learn it.
+/// The tier that a producer declares, written in any case. An unknown one is refused: a producer that meant
+/// to step back would publish like the others, and never learn it.
 pub(crate) fn declared_tier(headers: &HeaderMap) -> Result<Option<Tier>, PublishError> {
     let Some(value) = headers.get(TIER_HEADER).filter(|value| !value.is_empty()) else { return Ok(None) };
     let tier = value.to_str().ok().and_then(|text| Tier::parse(&text.to_ascii_lowercase()));
     tier.map(Some).ok_or(PublishError::Tier)
 }
 
-/// The tier whose key, or a token signed with it, one of the headers carries: the most privileged one where several do,
-/// and `None` where none does. Every offered key is compared with every key of the topic, in constant time, so that the
-/// time of the answer tells nothing.
+/// The tier whose key, or a token signed with it, one of the headers carries: the most privileged one where
+/// several do, and `None` where none does. Every offered key is compared with every key of the topic, in
+/// constant time, so that the time of the answer tells nothing.
 fn tier(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Option<Tier> {
     let by_key = [header(headers, AEG_SAS_KEY), authorization(headers, BEARER)]
         .into_iter()
@@ -50,7 +50,8 @@ fn tier(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Option<Tier> {
     by_key.chain(by_token).fold(None, most_privileged)
 }
 
-/// Whether one of the headers carries a token that was signed with a key of the topic, and whose time is over.
+/// Whether one of the headers carries a token that was signed with a key of the topic, and whose time is
+/// over.
 fn has_expired_token(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> bool {
     let has_expired =
         |token: SasToken<'_>| topic.keys.tier_where(|key| token.has_expired(key, &topic.name, now)).is_some();

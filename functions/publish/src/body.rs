@@ -1,4 +1,5 @@
-//! Bodies of requests, read within a size, within a time, and within the memory that all bodies together may take.
+//! Bodies of requests, read within a size, within a time, and within the memory that all bodies together may
+//! take.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,8 +29,9 @@ pub enum BodyError {
     Crowded,
 }
 
-/// The memory that the bodies of requests in progress may take together. Under the tarpit a body is held for as long
-/// as its acknowledgement waits, so that without a bound slow answers would cost memory instead of saving it.
+/// The memory that the bodies of requests in progress may take together. Under the tarpit a body is held for
+/// as long as its acknowledgement waits, so that without a bound slow answers would cost memory instead of
+/// saving it.
 #[derive(Debug)]
 pub struct BodyBudget(Arc<Semaphore>);
 
@@ -39,8 +41,9 @@ impl BodyBudget {
         Self(Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS))))
     }
 
-    /// Takes the room for a body until the answer is dropped: its length, or where that is not known the largest.
-    /// A request that finds no room is refused at once, because others may hold the room for a minute.
+    /// Takes the room for a body until the answer is dropped: its length, or where that is not known the
+    /// largest. A request that finds no room is refused at once, because others may hold the room for a
+    /// minute.
     pub(crate) fn reserve(&self, body: &Body) -> Result<OwnedSemaphorePermit, BodyError> {
         let bytes = match body.size_hint().exact() {
             Some(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
@@ -53,8 +56,8 @@ impl BodyBudget {
         Arc::clone(&self.0).try_acquire_many_owned(permits).map_err(|_| BodyError::Crowded)
     }
 
-    /// Takes more room for what was made of a body, so many bytes. All in all it takes no more than the largest body
-    /// does, so that a budget that has room for one always has it for one that became larger.
+    /// Takes more room for what was made of a body, so many bytes. All in all it takes no more than the
+    /// largest body does, so that a budget that has room for one always has it for one that became larger.
     pub(crate) fn grow(&self, room: &mut OwnedSemaphorePermit, bytes: usize) -> Result<(), BodyError> {
         let bytes = bytes.min(REQUEST_BYTES_MAX.saturating_sub(room.num_permits()));
         let permits = u32::try_from(bytes).map_err(|_| BodyError::TooLarge)?;

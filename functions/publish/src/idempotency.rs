@@ -1,7 +1,9 @@
-//! Publishing a request at most once: a producer that names its request may repeat it without publishing it again.
+//! Publishing a request at most once: a producer that names its request may repeat it without publishing it
+//! again.
 //!
-//! The name is claimed before anything is written, by one conditional put, and marked as published after everything is
-//! durable. A claim whose holder died lapses, and the request is then published again: it may duplicate, never lose.
+//! The name is claimed before anything is written, by one conditional put, and marked as published after
+//! everything is durable. A claim whose holder died lapses, and the request is then published again: it may
+//! duplicate, never lose.
 
 use std::error::Error;
 
@@ -79,8 +81,8 @@ pub(crate) fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Idempot
     }
 }
 
-/// The digest of all that makes a request another one: its body, the content type, the time to live, and in binary mode
-/// the attributes.
+/// The digest of all that makes a request another one: its body, the content type, the time to live, and in
+/// binary mode the attributes.
 fn digest(headers: &HeaderMap, body: &[u8]) -> RequestDigest {
     let says = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let counts = |name: &str| {
@@ -114,8 +116,8 @@ impl<P: Ports> Idempotency<'_, P> {
         })
     }
 
-    /// Marks the name as published, or gives it back. If that fails the claim lapses by itself; the events are durable all
-    /// the same, and that is answered.
+    /// Marks the name as published, or gives it back. If that fails the claim lapses by itself; the events
+    /// are durable all the same, and that is answered.
     pub(crate) async fn settle(&self, claim: RequestClaim, is_published: bool) {
         let RequestClaim::Claimed { object, record, etag } = claim else { return };
         let record = if is_published { record.published(self.clock.now()) } else { record.given_back() };

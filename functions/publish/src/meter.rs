@@ -1,17 +1,19 @@
 //! What the function counts, under Event Grid's names (SPEC §9), all with the label `topic`.
 //!
-//! Everything is counted in events, as Event Grid does. A request that was refused before its events were known counts
-//! as one failed event; one for a topic that does not exist is not counted, so that nobody can make up labels.
+//! Everything is counted in events, as Event Grid does. A request that was refused before its events were
+//! known counts as one failed event; one for a topic that does not exist is not counted, so that nobody can
+//! make up labels.
 //!
-//! What back pressure does is counted in requests, with the label `tier`: it decides before their events are known.
+//! What back pressure does is counted in requests, with the label `tier`: it decides before their events are
+//! known.
 
 use std::time::Duration;
 
 use posthaste_core::model::name::TopicName;
 use posthaste_core::pressure::Tier;
 
-/// Counts a request that was published: its events, those of them that at least one subscription receives, and the
-/// time it took, the tarpit's wait included.
+/// Counts a request that was published: its events, those of them that at least one subscription receives,
+/// and the time it took, the tarpit's wait included.
 pub(crate) fn published(topic: &TopicName, events: usize, matched: usize, took: Duration) {
     let topic = topic.as_str();
     metrics::counter!("PublishSuccessCount", "topic" => topic.to_owned()).increment(events as u64);

@@ -72,9 +72,10 @@ struct Received {
 }
 
 impl<P: Ports> Publish<P> {
-    /// Publishes one request to the topic of this name. `Ok` means that every matching subscription's delivery is
-    /// durable. A future that is dropped before its wait is over has published nothing. One that is dropped later is
-    /// published to the end all the same, so that no half of a request and no unsettled name is left behind.
+    /// Publishes one request to the topic of this name. `Ok` means that every matching subscription's
+    /// delivery is durable. A future that is dropped before its wait is over has published nothing. One that
+    /// is dropped later is published to the end all the same, so that no half of a request and no unsettled
+    /// name is left behind.
     ///
     /// Every outcome is logged and counted here.
     pub async fn publish(
@@ -138,8 +139,9 @@ impl<P: Ports> Publish<P> {
         topic.ok_or(PublishError::UnknownTopic)
     }
 
-    /// The key, back pressure, the body, the wait, the events. The body is read before the wait, because only a
-    /// connection that has nothing left to read shows that its client is gone; it is looked at after the wait.
+    /// The key, back pressure, the body, the wait, the events. The body is read before the wait, because only
+    /// a connection that has nothing left to read shows that its client is gone; it is looked at after the
+    /// wait.
     async fn receive(
         &self,
         topic: &Topic,

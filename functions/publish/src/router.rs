@@ -16,8 +16,8 @@ use crate::error::PublishError;
 use crate::headers::PRESSURE_HEADER;
 use crate::publish::Publish;
 
-/// The function's routes. Success is 200 without a body, as Event Grid answers; everything else is a problem document
-/// (RFC 9457).
+/// The function's routes. Success is 200 without a body, as Event Grid answers; everything else is a problem
+/// document (RFC 9457).
 pub fn router<P: Ports>(publish: Arc<Publish<P>>) -> Router {
     let events = || -> MethodRouter<_> { post(events::<P>).fallback(method_not_allowed) };
     Router::new().route(EVENTS_PATH, events()).route(API_EVENTS_PATH, events()).with_state(publish)

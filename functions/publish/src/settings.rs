@@ -8,8 +8,9 @@ pub enum Tarpit {
     /// Its acknowledgement waits.
     #[default]
     Delay,
-    /// It is asked to come back after the wait (429), and nothing of its request is accepted; but one request of each
-    /// topic goes on in that time. For where a held acknowledgement costs money and concurrency, as in Lambda.
+    /// It is asked to come back after the wait (429), and nothing of its request is accepted; but one request
+    /// of each topic goes on in that time. For where a held acknowledgement costs money and concurrency, as
+    /// in Lambda.
     Advise,
 }
 

@@ -4,8 +4,8 @@ use std::iter::Sum;
 
 /// Something that is kept only because it is likely to be wanted again.
 ///
-/// Both calls return soon and wait for nothing. Whatever is forgotten is got anew when it is asked for; what could not be,
-/// or what somebody is using at the moment, is kept.
+/// Both calls return soon and wait for nothing. Whatever is forgotten is got anew when it is asked for; what
+/// could not be, or what somebody is using at the moment, is kept.
 pub trait Evict: Send + Sync {
     /// Gives memory back.
     fn trim(&self) -> Evicted;
@@ -21,7 +21,8 @@ pub trait Evict: Send + Sync {
 pub struct Evicted {
     /// How many things were forgotten or closed.
     pub entries: usize,
-    /// The bytes that they are known to have held; never a guess, and so less than what the allocator got back.
+    /// The bytes that they are known to have held; never a guess, and so less than what the allocator got
+    /// back.
     pub bytes: usize,
 }
 

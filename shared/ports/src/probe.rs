@@ -29,8 +29,8 @@ pub struct Sample {
 }
 
 /// Samples resources. A sample is cheap enough for every poll, never fails as a whole and never waits for the
-/// network; what cannot be read is `None`. Used space is what this process cannot use any more, so that what is kept
-/// for the superuser counts as used.
+/// network; what cannot be read is `None`. Used space is what this process cannot use any more, so that what
+/// is kept for the superuser counts as used.
 pub trait Probe: Send + Sync {
     /// Reads everything once.
     fn sample(&self) -> Sample;

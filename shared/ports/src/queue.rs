@@ -12,7 +12,8 @@ use crate::PortError;
 /// The queues there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QueueName {
-    /// Work for `deliver`: visible messages are due, delayed ones are retries, in-flight ones are being posted.
+    /// Work for `deliver`: visible messages are due, delayed ones are retries, in-flight ones are being
+    /// posted.
     Deliveries,
     /// Work for `deadletter`.
     DeadLetters,
@@ -35,7 +36,8 @@ impl fmt::Display for QueueName {
 pub struct OutgoingMessage {
     /// UTF-8 text of characters SQS accepts, 1 byte to 1 MiB.
     pub body: Bytes,
-    /// `MessageGroupId`: messages of one group are shown fairly beside those of the others. Order is not kept.
+    /// `MessageGroupId`: messages of one group are shown fairly beside those of the others. Order is not
+    /// kept.
     pub group: Option<String>,
     /// Seconds until the message becomes visible, at most 900.
     pub delay_secs: u16,
@@ -106,8 +108,8 @@ pub struct QueueCounts {
 pub trait QueueSender: Send + Sync {
     /// Sends 1..=10 messages whose bodies sum to at most 1 MiB.
     ///
-    /// The answer has one result per entry, in order. `Ok` means the message is durable: it will be received at
-    /// least once. An entry's `Err` of kind `Invalid` (delay over 900 s, empty or oversized body, refused
+    /// The answer has one result per entry, in order. `Ok` means the message is durable: it will be received
+    /// at least once. An entry's `Err` of kind `Invalid` (delay over 900 s, empty or oversized body, refused
     /// characters, group id too long) leaves the other entries untouched; after an `Err` of another kind the
     /// message may or may not have been sent. The outer `Err` means nothing is known of any entry, except for
     /// kind `Invalid` (no entry, over 10 entries, sum over 1 MiB) and `Full`: then nothing was sent.
@@ -119,32 +121,33 @@ pub trait QueueSender: Send + Sync {
 
 /// Receives messages of one queue and settles them. Delivery is at least once; order is not kept.
 pub trait QueueReceiver: Send + Sync {
-    /// Waits for and takes visible messages; no message is given to two callers within its visibility timeout.
+    /// Waits for and takes visible messages; no message is given to two callers within its visibility
+    /// timeout.
     ///
-    /// An empty answer after `wait` is no error. Messages of a group with few in flight come before those of a
-    /// group with many. A message received more than the queue's `maxReceiveCount` times is moved to the redrive
-    /// queue instead, where there is one.
+    /// An empty answer after `wait` is no error. Messages of a group with few in flight come before those of
+    /// a group with many. A message received more than the queue's `maxReceiveCount` times is moved to the
+    /// redrive queue instead, where there is one.
     fn receive(
         &self,
         request: ReceiveRequest,
     ) -> impl Future<Output = Result<Vec<ReceivedMessage>, PortError>> + Send;
 
-    /// The message is done with: it is not received again, unless the process dies before the queue has noted it.
-    /// On AWS this is left to the event source mapping, which deletes what the invocation does not report as failed.
-    /// A stale receipt is no error: somebody else has the message now.
+    /// The message is done with: it is not received again, unless the process dies before the queue has noted
+    /// it. On AWS this is left to the event source mapping, which deletes what the invocation does not report
+    /// as failed. A stale receipt is no error: somebody else has the message now.
     fn acknowledge(&self, receipt: &Receipt) -> impl Future<Output = Result<(), PortError>> + Send;
 
-    /// Puts `successors` in the place of a message: they are durable before it is deleted. Embedded this is one
-    /// transaction, all or nothing; on AWS a crash in between leaves both. A stale receipt is an `Err` of kind
-    /// `NotFound` and, embedded, sends nothing. An `Err` leaves the message to its visibility timeout.
+    /// Puts `successors` in the place of a message: they are durable before it is deleted. Embedded this is
+    /// one transaction, all or nothing; on AWS a crash in between leaves both. A stale receipt is an `Err` of
+    /// kind `NotFound` and, embedded, sends nothing. An `Err` leaves the message to its visibility timeout.
     fn replace(
         &self,
         receipt: &Receipt,
         successors: Vec<Successor>,
     ) -> impl Future<Output = Result<(), PortError>> + Send;
 
-    /// Hides a received message for `visibility` from now, or shows it at once with zero. At most 12 hours after
-    /// it was received. A stale receipt is an `Err` of kind `NotFound`.
+    /// Hides a received message for `visibility` from now, or shows it at once with zero. At most 12 hours
+    /// after it was received. A stale receipt is an `Err` of kind `NotFound`.
     fn change_visibility(
         &self,
         receipt: &Receipt,

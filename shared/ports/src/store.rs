@@ -62,11 +62,11 @@ pub struct ListPage {
     pub next_after: Option<String>,
 }
 
-/// Keeps whole objects under keys. Keys are 1..=1024 bytes of UTF-8 in `/`-separated segments, none of which is
-/// empty, `.` or `..`; others are refused with kind `Invalid`.
+/// Keeps whole objects under keys. Keys are 1..=1024 bytes of UTF-8 in `/`-separated segments, none of which
+/// is empty, `.` or `..`; others are refused with kind `Invalid`.
 ///
-/// A put is atomic (a reader sees all of it or nothing) and durable when it returns; a read, or a listing, that
-/// starts after it sees it.
+/// A put is atomic (a reader sees all of it or nothing) and durable when it returns; a read, or a listing,
+/// that starts after it sees it.
 pub trait ObjectStore: Send + Sync {
     /// Reads an object; `None` if there is none.
     fn get(&self, key: &str) -> impl Future<Output = Result<Option<Object>, PortError>> + Send;

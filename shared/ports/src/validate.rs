@@ -1,4 +1,5 @@
-//! The limits of the ports as checks, so that every adapter refuses the same. What is refused is of kind `Invalid`.
+//! The limits of the ports as checks, so that every adapter refuses the same. What is refused is of kind
+//! `Invalid`.
 
 use std::time::Duration;
 

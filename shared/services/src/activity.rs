@@ -1,5 +1,5 @@
-//! Notes of when something last happened to a topic or subscription that goes when it is idle. Whoever does something to
-//! one notes it here; wake reads the notes. Nobody pays for entities that stay.
+//! Notes of when something last happened to a topic or subscription that goes when it is idle. Whoever does
+//! something to one notes it here; wake reads the notes. Nobody pays for entities that stay.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -36,13 +36,13 @@ pub struct Activity {
     noted: Mutex<HashMap<Entity, Timestamp>>,
 }
 
-/// The key of an entity's note, and which creation of the entity it is: what was noted of one that was deleted, perhaps
-/// for a time to come, says nothing of the next.
+/// The key of an entity's note, and which creation of the entity it is: what was noted of one that was
+/// deleted, perhaps for a time to come, says nothing of the next.
 type Entity = (String, Option<CreationId>);
 
 impl Activity {
-    /// Notes that something happens to a topic at `at`, which may lie ahead. A failure is logged, and what happens next
-    /// is noted instead.
+    /// Notes that something happens to a topic at `at`, which may lie ahead. A failure is logged, and what
+    /// happens next is noted instead.
     pub async fn of_topic<S: ObjectStore>(&self, store: &S, topic: &Topic, at: Timestamp) {
         if let Some(idle) = topic.auto_delete_on_idle {
             let entity = entity(layout::topic_activity(&topic.name), topic.creation);
@@ -78,8 +78,9 @@ impl Activity {
         }
     }
 
-    /// Notes that something happens at `at` to the entity whose note lies under `key`, unless a note of this process is
-    /// young enough. A note never goes back in time. For those that do not know which creation of the entity it is.
+    /// Notes that something happens at `at` to the entity whose note lies under `key`, unless a note of this
+    /// process is young enough. A note never goes back in time. For those that do not know which creation of
+    /// the entity it is.
     pub async fn note<S: ObjectStore>(
         &self,
         store: &S,

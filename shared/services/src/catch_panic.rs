@@ -1,5 +1,5 @@
-//! A panic costs the part of a batch in which it happens, and not the neighbours: a message that makes one of our
-//! functions panic is handed back, while the others of its batch go on.
+//! A panic costs the part of a batch in which it happens, and not the neighbours: a message that makes one of
+//! our functions panic is handed back, while the others of its batch go on.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,8 +11,8 @@ use futures_util::FutureExt;
 #[error("panicked")]
 pub struct Panicked;
 
-/// Runs one part of a batch. Whatever it shares with other parts must stay usable when it ends in the middle: plain
-/// data behind a mutex, which here knows no poison.
+/// Runs one part of a batch. Whatever it shares with other parts must stay usable when it ends in the middle:
+/// plain data behind a mutex, which here knows no poison.
 pub fn catch_panic<T>(part: impl Future<Output = T>) -> impl Future<Output = Result<T, Panicked>> {
     // Not an `async fn`, which would hold the part twice.
     AssertUnwindSafe(part).catch_unwind().map(|ended| ended.map_err(|_| Panicked))

@@ -1,4 +1,5 @@
-//! Fanning events out: which subscription receives what, the shared payloads, then the messages that refer to them.
+//! Fanning events out: which subscription receives what, the shared payloads, then the messages that refer to
+//! them.
 //!
 //! Whoever brings events into the delivery queue does it here: publish, and what makes notices.
 
@@ -20,8 +21,9 @@ pub use plan::Origin;
 
 use crate::send_all::send_all;
 
-/// Bytes of rendered messages that are gathered before they are sent: what one request may hold of its fan-out. An
-/// event that is not stored fits with all its copies, so that nearly every request is sent in one go.
+/// Bytes of rendered messages that are gathered before they are sent: what one request may hold of its
+/// fan-out. An event that is not stored fits with all its copies, so that nearly every request is sent in one
+/// go.
 const WAVE_BYTES_PREFERRED: usize = INLINE_FAN_OUT_BYTES_MAX;
 
 /// What a fan-out needs from outside.
@@ -53,8 +55,9 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Fans events of one topic, all of the same schema, out to its subscriptions. When this returns `Ok`, every message is durable, and before
-    /// it every payload was. With `dehydrate`, payloads are stored and referenced wherever that makes messages shorter.
+    /// Fans events of one topic, all of the same schema, out to its subscriptions. When this returns `Ok`,
+    /// every message is durable, and before it every payload was. With `dehydrate`, payloads are stored and
+    /// referenced wherever that makes messages shorter.
     pub async fn write(
         &self,
         topic: &Topic,

@@ -1,9 +1,9 @@
-//! What all workers know together of links and subscriptions that are not well: reads the parts of it, keeps them for a
-//! few seconds, and writes transitions.
+//! What all workers know together of links and subscriptions that are not well: reads the parts of it, keeps
+//! them for a few seconds, and writes transitions.
 //!
-//! Nothing is read for a target that is well and was not suspected. Whoever writes does so under the condition that
-//! nobody wrote since it read; who loses reads again and applies what it saw to what stands there now, so that no
-//! transition is lost. What cannot be read counts as well.
+//! Nothing is read for a target that is well and was not suspected. Whoever writes does so under the
+//! condition that nobody wrote since it read; who loses reads again and applies what it saw to what stands
+//! there now, so that no transition is lost. What cannot be read counts as well.
 
 mod change;
 
@@ -63,7 +63,8 @@ struct Known {
     checked_at: Option<Duration>,
     /// The last look failed: everything counts as well until the next.
     is_blind: bool,
-    /// How often something was learned, so that an answer that comes late does not undo what was written meanwhile.
+    /// How often something was learned, so that an answer that comes late does not undo what was written
+    /// meanwhile.
     times: u64,
 }
 
@@ -78,8 +79,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         &self.settings
     }
 
-    /// What becomes of a delivery to a target. The store is asked only where the target is suspected, or known not to be
-    /// well, and what is known is some seconds old.
+    /// What becomes of a delivery to a target. The store is asked only where the target is suspected, or
+    /// known not to be well, and what is known is some seconds old.
     pub async fn decide(&self, target: &Target, is_suspected: bool) -> CircuitDecision {
         let index = shard_index(target.link());
         let known = self.known(index);
@@ -104,8 +105,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         self.known(shard_index(target.link())).shard.condition(target).cloned()
     }
 
-    /// Asks for the right to probe a target, under this name. `None` where there is nothing to probe any more, or somebody
-    /// else has it; an error where it cannot be written down.
+    /// Asks for the right to probe a target, under this name. `None` where there is nothing to probe any
+    /// more, or somebody else has it; an error where it cannot be written down.
     pub async fn claim(&self, target: &Target, by: &str) -> Result<Option<Probed>, LinksError> {
         let (mut probed, settings) = (None, &*self.settings);
         let claim = |shard: &mut Shard| {
@@ -116,8 +117,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         Ok(probed)
     }
 
-    /// Notes what was seen of targets that are all on one link. Answers those that changed. A success of a target that is
-    /// not known to be anything but well asks nobody.
+    /// Notes what was seen of targets that are all on one link. Answers those that changed. A success of a
+    /// target that is not known to be anything but well asks nobody.
     pub async fn observe(&self, seen: &[(Target, Observation)]) -> Result<Vec<Target>, LinksError> {
         let Some((first, _)) = seen.first() else { return Ok(Vec::new()) };
         let index = shard_index(first.link());
@@ -193,7 +194,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         known.checked_at.is_some_and(|at| self.clock.monotonic().saturating_sub(at) < LINKS_MAX_AGE)
     }
 
-    /// Reads a part, once for all who ask meanwhile. What cannot be read counts as well, for as long as a read is good.
+    /// Reads a part, once for all who ask meanwhile. What cannot be read counts as well, for as long as a
+    /// read is good.
     async fn look(&self, index: usize) {
         let key = layout::links(index);
         let read = self.shared.reads.run(&key, || async { self.read(index).await.map_err(Arc::new) }).await;
@@ -233,7 +235,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         self.lock()[index % LINK_SHARDS].clone()
     }
 
-    /// Keeps what was read since something was last learned, or was written now; what was learned during a read is newer.
+    /// Keeps what was read since something was last learned, or was written now; what was learned during a
+    /// read is newer.
     fn learn(&self, index: usize, times: u64, shard: Arc<Shard>, etag: Option<ETag>) {
         let mut shards = self.lock();
         let known = &mut shards[index % LINK_SHARDS];

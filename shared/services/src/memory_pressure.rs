@@ -1,5 +1,5 @@
-//! Relief of this process under pressure: its caches give memory back, and names are forgotten. When that is due is
-//! `posthaste_core::pressure`'s to say; here it is carried out, counted and logged.
+//! Relief of this process under pressure: its caches give memory back, and names are forgotten. When that is
+//! due is `posthaste_core::pressure`'s to say; here it is carried out, counted and logged.
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,9 @@
-//! Notices on their way: to the topic that a topic names for them, or that the operator named for what is about no topic,
-//! through the same fan-out as every event.
+//! Notices on their way: to the topic that a topic names for them, or that the operator named for what is
+//! about no topic, through the same fan-out as every event.
 //!
-//! A notice is told at least once. It is not told where that is impossible, because the topic for it is not there,
-//! cannot be read or is not ours to write to: then it is counted and logged, and whoever tells it goes on.
+//! A notice is told at least once. It is not told where that is impossible, because the topic for it is not
+//! there, cannot be read or is not ours to write to: then it is counted and logged, and whoever tells it goes
+//! on.
 
 #[cfg(test)]
 mod tests;
@@ -46,7 +47,8 @@ pub enum Addressee {
     Topic(Arc<Topic>),
 }
 
-/// Why notices were not told this time. What was written of them is delivered; telling them again may duplicate that.
+/// Why notices were not told this time. What was written of them is delivered; telling them again may
+/// duplicate that.
 #[derive(Debug, thiserror::Error)]
 pub enum NoticeError {
     /// It cannot be known who is to be told.
@@ -71,7 +73,8 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Tells whoever the topic `about` names. When this returns `Ok`, each notice is durable or was counted as not sent.
+    /// Tells whoever the topic `about` names. When this returns `Ok`, each notice is durable or was counted
+    /// as not sent.
     pub async fn tell(&self, about: &TopicName, notices: &[Notice<'_>]) -> Result<(), NoticeError> {
         let Some(topic) = self.topic_of(about, notices).await? else { return Ok(()) };
         let to = self.addressee_of(&topic).await?;
@@ -81,7 +84,8 @@ where
             count_not_sent(Some(about), left_out);
             tracing::warn!(topic = %about, notices = left_out, "notices not sent: they tell of an earlier topic of this name");
         }
-        // Boxed, here and below: of the futures around it all, the compiler would find the layout too deep otherwise.
+        // Boxed, here and below: of the futures around it all, the compiler would find the layout too deep
+        // otherwise.
         Box::pin(self.send(about, &to, &own)).await
     }
 

@@ -1,5 +1,5 @@
-//! The one place that makes requests to endpoints: rendered, signed, sent, and their answers read. Deliveries, test events
-//! and handshakes go out here.
+//! The one place that makes requests to endpoints: rendered, signed, sent, and their answers read.
+//! Deliveries, test events and handshakes go out here.
 
 use std::time::Duration;
 
@@ -63,7 +63,8 @@ pub struct Sent {
 }
 
 impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
-    /// The signed request that carries `events`, at least one, now. Fails only if an event cannot be sent in binary mode.
+    /// The signed request that carries `events`, at least one, now. Fails only if an event cannot be sent in
+    /// binary mode.
     pub fn delivery(
         &self,
         attempt: Attempt<'_>,
@@ -98,8 +99,8 @@ impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
 }
 
 impl Sent {
-    /// The events that arrived. An answer is only read for it where it is a success and the subscription allows partial
-    /// acknowledgement; `events` are those of the request, in its order.
+    /// The events that arrived. An answer is only read for it where it is a success and the subscription
+    /// allows partial acknowledgement; `events` are those of the request, in its order.
     pub fn acknowledged<'e>(
         &self,
         subscription: &Subscription,

@@ -1,8 +1,9 @@
 //! The producers' side of back pressure: reads the state the monitor wrote, now and then, and keeps it.
 //!
-//! Nobody waits for the store while somebody else reads it, and no lock is held over a read: one caller refreshes,
-//! the others go on with what is known. A store that does not answer leaves the last known state in use, which then
-//! grows stale by its own rules; an object that is missing or cannot be read counts as Normal.
+//! Nobody waits for the store while somebody else reads it, and no lock is held over a read: one caller
+//! refreshes, the others go on with what is known. A store that does not answer leaves the last known state
+//! in use, which then grows stale by its own rules; an object that is missing or cannot be read counts as
+//! Normal.
 //!
 //! Where it is the only one in its process that learns of the pressure, it also has the process relieved.
 
@@ -87,8 +88,8 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
         Self { store, clock, max_age, shared: Arc::default(), reliever: None }
     }
 
-    /// The same, which also does what the state it reads asks of this process. Where a monitor runs in the process it does
-    /// that itself.
+    /// The same, which also does what the state it reads asks of this process. Where a monitor runs in the
+    /// process it does that itself.
     #[must_use]
     pub fn relieving(self, reliever: Reliever<C>) -> Self {
         Self { reliever: Some(Arc::new(reliever)), ..self }
@@ -102,7 +103,8 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
             Some(state) => admit(known, tier, self.clock.now(), &state.staleness()),
             None => Admission::Accept,
         };
-        // Of a state that is forgotten, what every acknowledgement waits is left, and no word on any pressure.
+        // Of a state that is forgotten, what every acknowledgement waits is left, and no word on any
+        // pressure.
         let state = known.filter(|_| !is_forgotten);
         let header = pressure_header(state, tier, &admission);
         let held = state.filter(|_| admission != Admission::Accept);

@@ -1,4 +1,5 @@
-//! The dead-letter objects of a replay, page by page: for whoever carries it out, and for whoever counts before.
+//! The dead-letter objects of a replay, page by page: for whoever carries it out, and for whoever counts
+//! before.
 
 use posthaste_core::release::replay::Selection;
 

@@ -17,8 +17,8 @@ const DOING: &str = "send a batch of messages";
 
 /// Sends any number of messages in batches of at most 10 entries and 1 MiB, several at once.
 ///
-/// The answer has one result per message, in order, with the meaning of [`QueueSender::send_batch`]'s entries; what
-/// befell a batch as a whole is told of each of its messages.
+/// The answer has one result per message, in order, with the meaning of [`QueueSender::send_batch`]'s
+/// entries; what befell a batch as a whole is told of each of its messages.
 pub async fn send_all(
     sender: &impl QueueSender,
     messages: Vec<OutgoingMessage>,
@@ -53,8 +53,8 @@ impl Batch {
     }
 }
 
-/// First fit in order: a message goes into the first open batch with room for it. One that is too large by itself
-/// gets a batch of its own, so that its refusal is its own.
+/// First fit in order: a message goes into the first open batch with room for it. One that is too large by
+/// itself gets a batch of its own, so that its refusal is its own.
 fn pack(messages: Vec<OutgoingMessage>) -> Vec<Batch> {
     let mut batches: Vec<Batch> = Vec::new();
     for (index, message) in messages.into_iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Requests to a store that are under way. Whoever needs the same meanwhile waits for the one request and takes what it
-//! brought, an error too; nobody holds a lock for that time.
+//! Requests to a store that are under way. Whoever needs the same meanwhile waits for the one request and
+//! takes what it brought, an error too; nobody holds a lock for that time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ impl<T> Default for SingleFlight<T> {
 }
 
 impl<T> SingleFlight<T> {
-    /// What a request brings: this one, or the one that is under way. One that is dropped in the middle, or panics, is
-    /// left to the next who waits, who makes its own.
+    /// What a request brings: this one, or the one that is under way. One that is dropped in the middle, or
+    /// panics, is left to the next who waits, who makes its own.
     pub async fn run<F: Future<Output = T> + Send>(&self, key: &str, request: impl FnOnce() -> F + Send) -> T
     where
         T: Clone,

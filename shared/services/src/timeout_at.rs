@@ -1,12 +1,13 @@
-//! Work with a deadline by the clock port. Work that does not end in time is dropped, and what it did last is unknown.
+//! Work with a deadline by the clock port. Work that does not end in time is dropped, and what it did last is
+//! unknown.
 
 use std::future::Future;
 use std::time::Duration;
 
 use posthaste_ports::Clock;
 
-/// The output of `work`, or `None` if it has not ended by `deadline`, a time of [`Clock::monotonic`]. Work that ends
-/// without waiting succeeds even past the deadline.
+/// The output of `work`, or `None` if it has not ended by `deadline`, a time of [`Clock::monotonic`]. Work
+/// that ends without waiting succeeds even past the deadline.
 pub async fn timeout_at<T>(
     clock: &impl Clock,
     deadline: Duration,
@@ -24,8 +25,8 @@ pub async fn timeout<T>(clock: &impl Clock, length: Duration, work: impl Future<
     }
 }
 
-/// The same as [`timeout_at`] for work that must not go a step further once the deadline has come: not even if what it
-/// waited for, such as a permit, became free in the same moment.
+/// The same as [`timeout_at`] for work that must not go a step further once the deadline has come: not even
+/// if what it waited for, such as a permit, became free in the same moment.
 pub async fn stop_at<T>(clock: &impl Clock, deadline: Duration, work: impl Future<Output = T>) -> Option<T> {
     let length = deadline.saturating_sub(clock.monotonic());
     tokio::select! {

@@ -1,7 +1,7 @@
 //! The registry: topics read from the object store, compiled once and kept.
 //!
-//! A topic is revalidated by its version when it is older than `max_age`. A record that cannot be read leaves the
-//! last known good one in use; a topic is "not there" only when the store says so.
+//! A topic is revalidated by its version when it is older than `max_age`. A record that cannot be read leaves
+//! the last known good one in use; a topic is "not there" only when the store says so.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -80,8 +80,8 @@ impl Known {
         self.topic.map(|good| good.topic)
     }
 
-    /// Whether forgetting it frees something, and the store is likely to give it again. A topic that somebody is working
-    /// with would stay in memory, and be read a second time beside.
+    /// Whether forgetting it frees something, and the store is likely to give it again. A topic that somebody
+    /// is working with would stay in memory, and be read a second time beside.
     fn is_spare(&self) -> bool {
         !self.is_only_copy && self.topic.as_ref().is_none_or(|good| Arc::strong_count(&good.topic) == 1)
     }
@@ -102,16 +102,16 @@ impl<S: Clone, C: Clone> Clone for Registry<S, C> {
 }
 
 impl<S: ObjectStore, C: Clock> Registry<S, C> {
-    /// A registry over the state bucket. `max_age` zero asks the store every time, which is right where asking is
-    /// cheap (embedded) and makes every change visible at once.
+    /// A registry over the state bucket. `max_age` zero asks the store every time, which is right where
+    /// asking is cheap (embedded) and makes every change visible at once.
     pub fn new(store: S, clock: C, max_age: Duration) -> Self {
         Self { store, clock, max_age, known: Arc::default(), flights: SingleFlight::default() }
     }
 
     /// The topic of this name, without regard to case; `None` if there is none.
     ///
-    /// Of many that ask for the same topic at once, one reads and the others take what it finds. With a `max_age` of
-    /// zero everybody reads, because a read that began earlier might not see the latest change.
+    /// Of many that ask for the same topic at once, one reads and the others take what it finds. With a
+    /// `max_age` of zero everybody reads, because a read that began earlier might not see the latest change.
     pub async fn topic(&self, name: &TopicName) -> Result<Option<Arc<Topic>>, RegistryError> {
         let key = layout::topic(name);
         if self.max_age.is_zero() {
@@ -123,8 +123,9 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         }
     }
 
-    /// The topic as it was at `moment` or later. For whoever would take an old view for a change: a subscription that
-    /// was made a second ago is not in it. An `Err` where the store cannot say so, even if something is known.
+    /// The topic as it was at `moment` or later. For whoever would take an old view for a change: a
+    /// subscription that was made a second ago is not in it. An `Err` where the store cannot say so, even if
+    /// something is known.
     pub async fn topic_seen_after(
         &self,
         name: &TopicName,
@@ -138,8 +139,8 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         }
     }
 
-    /// The topic as the store shows it after `moment`, a time of the clock's `monotonic`. For a message of another identity
-    /// than what is known: clocks of other machines say nothing of that. An `Err` as above.
+    /// The topic as the store shows it after `moment`, a time of the clock's `monotonic`. For a message of
+    /// another identity than what is known: clocks of other machines say nothing of that. An `Err` as above.
     pub async fn topic_asked_after(
         &self,
         name: &TopicName,
@@ -178,7 +179,8 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         }
     }
 
-    /// Asks the store, and keeps what it says. Where it says nothing, what is known of the topic is all there is.
+    /// Asks the store, and keeps what it says. Where it says nothing, what is known of the topic is all there
+    /// is.
     async fn ask(&self, key: &str, known: Option<Good>) -> Found {
         let found = self.ask_store(key, known).await;
         if found.is_err()
@@ -243,10 +245,10 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
 }
 
 impl<S: ObjectStore, C: Clock> Evict for Registry<S, C> {
-    /// Forgets topics, but for those whose record the store failed to give when it was asked last: the last known good
-    /// record of a broken one is here alone. One that breaks after that, and before it is asked for again, is unknown
-    /// until it is mended: publish answers 503, and deliver hands its messages back. The bytes are those of the records and their keys;
-    /// compiled they take more.
+    /// Forgets topics, but for those whose record the store failed to give when it was asked last: the last
+    /// known good record of a broken one is here alone. One that breaks after that, and before it is asked
+    /// for again, is unknown until it is mended: publish answers 503, and deliver hands its messages back.
+    /// The bytes are those of the records and their keys; compiled they take more.
     fn trim(&self) -> Evicted {
         let mut forgotten = HashMap::new();
         {

@@ -1,13 +1,13 @@
-//! Optimistic change of an object: read, decide, write under the condition that nobody else wrote in between, and begin
-//! again with the newer object where somebody did.
+//! Optimistic change of an object: read, decide, write under the condition that nobody else wrote in between,
+//! and begin again with the newer object where somebody did.
 
 use std::future::{Future, ready};
 
 use bytes::Bytes;
 use posthaste_ports::{ETag, ErrorKind, Object, ObjectStore, PortError, PutCondition};
 
-/// How often a change is tried. Each failed try means that another write of the same object succeeded, so this many in a
-/// row need that many writers; and so the tries follow each other without a pause.
+/// How often a change is tried. Each failed try means that another write of the same object succeeded, so
+/// this many in a row need that many writers; and so the tries follow each other without a pause.
 pub const UPDATE_TRIES_MAX: usize = 16;
 
 /// The decision about an object.
@@ -45,8 +45,8 @@ pub enum UpdateError<E> {
     Contended,
 }
 
-/// Changes the object under `key`. `edit` decides from what is there, `None` where there is no object; it is called again
-/// with what is there then when somebody else wrote in between.
+/// Changes the object under `key`. `edit` decides from what is there, `None` where there is no object; it is
+/// called again with what is there then when somebody else wrote in between.
 pub async fn update<S: ObjectStore, T, E>(
     store: &S,
     key: &str,

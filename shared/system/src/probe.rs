@@ -1,5 +1,5 @@
-//! The machine's disks by `statvfs`, and its memory from `/proc` and the control group. Where there is no `/proc` (not
-//! Linux) memory is unknown, and its rows of the table of pressure never act.
+//! The machine's disks by `statvfs`, and its memory from `/proc` and the control group. Where there is no
+//! `/proc` (not Linux) memory is unknown, and its rows of the table of pressure never act.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,8 @@ pub fn resident_bytes() -> Option<u64> {
     Machine::this().process_bytes()
 }
 
-/// The machine's memory, or the control group's where that is limited; `None` where the kernel does not show it.
+/// The machine's memory, or the control group's where that is limited; `None` where the kernel does not show
+/// it.
 pub fn memory() -> Option<Usage> {
     Machine::this().memory()
 }
@@ -44,7 +45,8 @@ impl Machine {
         kilobytes(&fs::read_to_string(self.proc.join("self/status")).ok()?, "VmRSS:")
     }
 
-    /// The control group's memory where it is limited below the machine's, as in a container; else the machine's.
+    /// The control group's memory where it is limited below the machine's, as in a container; else the
+    /// machine's.
     fn memory(&self) -> Option<Usage> {
         let text = fs::read_to_string(self.proc.join("meminfo")).ok()?;
         let total = kilobytes(&text, "MemTotal:")?;
@@ -55,8 +57,8 @@ impl Machine {
         })
     }
 
-    /// The tightest limit among this process's control group (version 2) and those around it. Pages of files that
-    /// the kernel can drop do not count as used.
+    /// The tightest limit among this process's control group (version 2) and those around it. Pages of files
+    /// that the kernel can drop do not count as used.
     fn control_group(&self) -> Option<Usage> {
         let text = fs::read_to_string(self.proc.join("self/cgroup")).ok()?;
         let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;

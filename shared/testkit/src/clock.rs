@@ -40,8 +40,8 @@ impl ManualClock {
         Self { start, shared: Arc::default() }
     }
 
-    /// Sets the time of day back, as an operator or a time server does. What sleeps goes on sleeping as long as it
-    /// would have.
+    /// Sets the time of day back, as an operator or a time server does. What sleeps goes on sleeping as long
+    /// as it would have.
     pub fn set_back(&self, length: Duration) {
         self.lock().behind += length;
     }
@@ -56,7 +56,8 @@ impl ManualClock {
         due.into_iter().for_each(Waker::wake);
     }
 
-    /// Moves the clock to `time` and wakes whoever is due by then; does nothing if that is not later than now.
+    /// Moves the clock to `time` and wakes whoever is due by then; does nothing if that is not later than
+    /// now.
     pub fn advance_to(&self, time: Timestamp) {
         let mut shared = self.lock();
         let target = shared.elapsed.max(time.since(self.start) + shared.behind);
@@ -73,8 +74,8 @@ impl ManualClock {
         Some(self.shown(Duration::from_millis(u64::try_from(ms).unwrap_or(u64::MAX)), shared.behind))
     }
 
-    /// Moves the clock to the earliest sleeper, wakes who is due then, and answers the new time; `None` if nobody
-    /// sleeps.
+    /// Moves the clock to the earliest sleeper, wakes who is due then, and answers the new time; `None` if
+    /// nobody sleeps.
     pub fn advance_to_next(&self) -> Option<Timestamp> {
         let due = self.next_due()?;
         self.advance_to(due);

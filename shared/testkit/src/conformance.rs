@@ -1,7 +1,7 @@
 //! One suite that every adapter of a port passes: the promises of the traits as cases, named as sentences.
 //!
-//! It is called from an adapter's own tests, is not used elsewhere, and panics with the names of the cases that
-//! failed. It never reads a clock: what passes time is given by the harness.
+//! It is called from an adapter's own tests, is not used elsewhere, and panics with the names of the cases
+//! that failed. It never reads a clock: what passes time is given by the harness.
 
 #![expect(clippy::unwrap_used, reason = "a case that fails panics, and the suite tells its name")]
 

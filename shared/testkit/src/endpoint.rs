@@ -17,8 +17,8 @@ pub type Answered = Result<WebhookResponse, SendFailure>;
 
 type Answer = Arc<dyn Fn(&WebhookRequest) -> Answered + Send + Sync>;
 
-/// The endpoint behind every URL. It answers 204 until [`answer`](Self::answer) is called, after a millisecond, and
-/// remembers what it was sent. Clones share it.
+/// The endpoint behind every URL. It answers 204 until [`answer`](Self::answer) is called, after a
+/// millisecond, and remembers what it was sent. Clones share it.
 #[derive(Clone, Default)]
 pub struct MemoryEndpoint(Arc<Mutex<Inner>>);
 

@@ -19,6 +19,6 @@ pub use entropy::SeededEntropy;
 pub use faulty::{Fault, Faulty, Plan};
 pub use recorded::{Calls, Operation, Recorded};
 
-/// The ports of a test: over this queue, state bucket, dead-letter bucket and way to endpoints, with a clock that is
-/// moved by hand and chance that repeats itself.
+/// The ports of a test: over this queue, state bucket, dead-letter bucket and way to endpoints, with a clock
+/// that is moved by hand and chance that repeats itself.
 pub type TestPorts<Q, S, D = S, W = MemoryEndpoint> = Bundle<Q, S, D, W, ManualClock, SeededEntropy>;

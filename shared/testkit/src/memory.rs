@@ -1,5 +1,5 @@
-//! The queue and the store in memory, as plainly as can be: the model that the conformance suite itself is tried
-//! against.
+//! The queue and the store in memory, as plainly as can be: the model that the conformance suite itself is
+//! tried against.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! A decorator that notes every call of a port, for tests of cost: the exact SQS and S3 calls per delivered event.
+//! A decorator that notes every call of a port, for tests of cost: the exact SQS and S3 calls per delivered
+//! event.
 //!
 //! It keeps all calls until they are taken, so it has no place in a process that runs for long.
 

@@ -34,7 +34,8 @@ pub fn topic_settings(settings: Value) -> TopicSettings {
     serde_json::from_value(settings).expect("settings of a topic")
 }
 
-/// The record of a topic with these settings, written at `now` and without creations, as older releases wrote it.
+/// The record of a topic with these settings, written at `now` and without creations, as older releases wrote
+/// it.
 pub fn topic_record(name: TopicName, settings: TopicSettings, now: Timestamp) -> TopicRecord {
     TopicRecord {
         v: RECORD_VERSION,
@@ -50,7 +51,8 @@ pub fn topic_record(name: TopicName, settings: TopicSettings, now: Timestamp) ->
     }
 }
 
-/// A first delivery of these CloudEvents to a subscription, due at `now`. The key of each event is `key` and its place.
+/// A first delivery of these CloudEvents to a subscription, due at `now`. The key of each event is `key` and
+/// its place.
 pub fn delivery(
     (topic, subscription): (TopicName, SubscriptionName),
     key: &str,

@@ -1,5 +1,5 @@
-//! A small HTTP/1.1 server with a thread per connection, plain or over TLS, that notes when things happened. It is
-//! simple so that its own time is small beside what it measures.
+//! A small HTTP/1.1 server with a thread per connection, plain or over TLS, that notes when things happened.
+//! It is simple so that its own time is small beside what it measures.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -32,7 +32,8 @@ pub(crate) struct World {
     pub(crate) shows_log: bool,
 }
 
-/// Builds the programs, each package by itself: together, features that only the other needs would be in both.
+/// Builds the programs, each package by itself: together, features that only the other needs would be in
+/// both.
 pub(crate) fn build() -> PathBuf {
     for package in PACKAGES {
         let mut cargo = Command::new(env!("CARGO"));

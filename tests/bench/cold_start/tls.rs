@@ -9,8 +9,8 @@ use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 
-/// The roots of this machine. They are in the programs' file too, because reading some 150 of them is part of a first
-/// request in Lambda as well.
+/// The roots of this machine. They are in the programs' file too, because reading some 150 of them is part of
+/// a first request in Lambda as well.
 const PLATFORM_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// Makes an authority and answers a server's configuration, and the file that makes programs trust it.

@@ -8,8 +8,8 @@ use crate::process::Process;
 use crate::programs::{NOTHING, World};
 use crate::runtime_api::RuntimeApi;
 
-/// The invocations are made in so many rounds, in each of which every program has its turn: what a wake-up costs
-/// differs from one moment to the next more than the programs do.
+/// The invocations are made in so many rounds, in each of which every program has its turn: what a wake-up
+/// costs differs from one moment to the next more than the programs do.
 const ROUNDS: usize = 20;
 
 /// Invocations before those that count.

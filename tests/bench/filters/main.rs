@@ -1,8 +1,9 @@
-//! What advanced filters cost a publish: the time in which one event is matched with every subscription of a topic.
+//! What advanced filters cost a publish: the time in which one event is matched with every subscription of a
+//! topic.
 //!
-//! `cargo bench -p posthaste-core --bench filters`. One line per topic: how many subscriptions, filters of each and
-//! different keys, of which operators, whether all filters pass (so that all of them are looked at), the size of the
-//! event, and the time of one event, by itself and as one of a hundred.
+//! `cargo bench -p posthaste-core --bench filters`. One line per topic: how many subscriptions, filters of
+//! each and different keys, of which operators, whether all filters pass (so that all of them are looked at),
+//! the size of the event, and the time of one event, by itself and as one of a hundred.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 #![expect(clippy::unwrap_used, reason = "a bench that fails panics")]

@@ -1,5 +1,5 @@
-//! Panels one below the other over one axis of time, as plain SVG: light background, and nothing but text, lines and
-//! rectangles, so that every viewer shows it the same.
+//! Panels one below the other over one axis of time, as plain SVG: light background, and nothing but text,
+//! lines and rectangles, so that every viewer shows it the same.
 
 use std::fmt::Write;
 

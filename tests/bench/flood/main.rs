@@ -1,6 +1,7 @@
-//! A flood, drawn: producers that come on top of the usual ones and publish as fast as they are answered, for an endpoint
-//! that takes far less, by the default thresholds. Prints what was measured, and draws depth, drain time, tarpit, rates
-//! and memory over the time. Run by hand: `cargo bench -p posthaste-tests --bench flood -- --help`.
+//! A flood, drawn: producers that come on top of the usual ones and publish as fast as they are answered, for
+//! an endpoint that takes far less, by the default thresholds. Prints what was measured, and draws depth,
+//! drain time, tarpit, rates and memory over the time. Run by hand: `cargo bench -p posthaste-tests --bench
+//! flood -- --help`.
 
 #![expect(clippy::cast_precision_loss, reason = "what is measured is shown to three digits")]
 
@@ -64,7 +65,8 @@ const LOG_FILTER: &str = "warn,posthaste::serve=info,posthaste_monitor=info";
 /// Between two samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long the run goes on when nothing is under pressure any more: whoever was told to wait last waits for up to 55 s.
+/// How long the run goes on when nothing is under pressure any more: whoever was told to wait last waits for
+/// up to 55 s.
 const AFTERWARDS: Duration = Duration::from_secs(75);
 
 fn main() {

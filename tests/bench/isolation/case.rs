@@ -19,7 +19,8 @@ use crate::wire::MEASURED;
 /// Subscriptions that are well.
 pub(crate) const HEALTHY: usize = 99;
 
-/// Events of the warm-up, in which the hundredth is well: connections and caches are there before anything is measured.
+/// Events of the warm-up, in which the hundredth is well: connections and caches are there before anything is
+/// measured.
 const WARM_UP: u32 = 10;
 const WARM_UP_SECS: u32 = 2;
 

@@ -32,8 +32,8 @@ impl Load {
         Self { address, path: topic.path(), key: topic.keys[0].clone() }
     }
 
-    /// Publishes so many events for everybody, one after the other, and so many for the hundredth alone, spread over so
-    /// many seconds; all must be accepted. Answers how many there were of the latter.
+    /// Publishes so many events for everybody, one after the other, and so many for the hundredth alone,
+    /// spread over so many seconds; all must be accepted. Answers how many there were of the latter.
     pub(crate) fn publish(&self, secs: u32, events: u32, pressing: u32) -> u32 {
         let (length, each) = (Duration::from_secs(secs.into()), pressing / PRESSING_CONNECTIONS);
         let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");

@@ -1,7 +1,7 @@
-//! Whether one bad endpoint costs the others anything: 99 healthy subscriptions beside one that is well, refuses
-//! connections, hangs, answers 503 or flaps, through the real program in one process. Prints how long the healthy ones'
-//! events took from publish to arrival, as a table. Run by hand:
-//! `cargo bench -p posthaste-tests --bench isolation -- --help`.
+//! Whether one bad endpoint costs the others anything: 99 healthy subscriptions beside one that is well,
+//! refuses connections, hangs, answers 503 or flaps, through the real program in one process. Prints how long
+//! the healthy ones' events took from publish to arrival, as a table. Run by hand: `cargo bench -p
+//! posthaste-tests --bench isolation -- --help`.
 //!
 //! The endpoints are one process of their own: this program, started with `endpoints`.
 

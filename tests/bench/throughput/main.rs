@@ -1,6 +1,6 @@
-//! How much, how fast, at what cost: the real program, durable and signing, between a producer and a sink over real
-//! HTTP, and beside it what this machine can do at most: a bare signed hyper client against the same sink. Run by hand:
-//! `cargo bench -p posthaste-tests --bench throughput -- --help`.
+//! How much, how fast, at what cost: the real program, durable and signing, between a producer and a sink
+//! over real HTTP, and beside it what this machine can do at most: a bare signed hyper client against the
+//! same sink. Run by hand: `cargo bench -p posthaste-tests --bench throughput -- --help`.
 //!
 //! The sink is a process of its own: this program, started with `sink`.
 
@@ -45,8 +45,8 @@ struct Arguments {
     /// Events in the backlog run.
     #[arg(long, default_value_t = 1_000_000)]
     backlog_events: usize,
-    /// Events in each publish request of the backlog run. With 1 every event is a message of its own in the queue, which
-    /// takes the most memory.
+    /// Events in each publish request of the backlog run. With 1 every event is a message of its own in the
+    /// queue, which takes the most memory.
     #[arg(long, default_value_t = 1)]
     backlog_batch: usize,
     /// The pressure profile of the throughput and latency runs. The backlog always runs with `off`.

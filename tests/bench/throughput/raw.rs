@@ -1,4 +1,5 @@
-//! What this machine can do at most: a bare hyper client that signs like the program and posts to the same sink.
+//! What this machine can do at most: a bare hyper client that signs like the program and posts to the same
+//! sink.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

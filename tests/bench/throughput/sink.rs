@@ -1,5 +1,5 @@
-//! The endpoint: answers 204, counts, and notes how long each event took. A process of its own, so that its CPU is
-//! nobody else's.
+//! The endpoint: answers 204, counts, and notes how long each event took. A process of its own, so that its
+//! CPU is nobody else's.
 
 use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, Write};

@@ -1,5 +1,5 @@
-//! HTTP/1.1 messages as bytes, built once and sent often, and the little parsing that their answers need. A library
-//! would cost the producer and the sink CPU that this bench must leave to the program.
+//! HTTP/1.1 messages as bytes, built once and sent often, and the little parsing that their answers need. A
+//! library would cost the producer and the sink CPU that this bench must leave to the program.
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! What must be refused, over real HTTP: the answer says what is wrong, and nothing of the request is accepted.
+//! What must be refused, over real HTTP: the answer says what is wrong, and nothing of the request is
+//! accepted.
 
 use posthaste_tests::api::{Answer, CLOUD_EVENT, CLOUD_EVENTS_BATCH, Topic};
 use posthaste_tests::endpoint::Endpoint;

@@ -1,5 +1,5 @@
-//! A subscription or topic that is deleted and created again under its name gets nothing that was accepted for
-//! the old one.
+//! A subscription or topic that is deleted and created again under its name gets nothing that was accepted
+//! for the old one.
 
 use posthaste_tests::endpoint::Endpoint;
 use posthaste_tests::events::{cloud_event, subscription, subscription_with};
@@ -8,15 +8,15 @@ use posthaste_tests::patience::wait_until;
 use posthaste_tests::server::Server;
 use serde_json::{Value, json};
 
-/// The lines of the log about events that go to the dead letters. Their object comes five minutes later: the delay
-/// that was set is gone with its subscription.
+/// The lines of the log about events that go to the dead letters. Their object comes five minutes later: the
+/// delay that was set is gone with its subscription.
 fn given_up(server: &Server) -> Vec<Value> {
     let lines = server.log().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line).ok());
     lines.filter(|line| line["message"] == "events on their way to the dead letters").collect()
 }
 
-/// Deletes what is at `path` and creates the subscription again, with another endpoint, while an event waits for
-/// its retry.
+/// Deletes what is at `path` and creates the subscription again, with another endpoint, while an event waits
+/// for its retry.
 fn check(path: &str) {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();

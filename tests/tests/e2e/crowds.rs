@@ -1,4 +1,5 @@
-//! Connections without end: those that say nothing keep nobody out, and whoever operates the server always gets in.
+//! Connections without end: those that say nothing keep nobody out, and whoever operates the server always
+//! gets in.
 
 use std::io::{ErrorKind, Read, Write};
 use std::iter::repeat_n;

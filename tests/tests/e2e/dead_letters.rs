@@ -52,9 +52,9 @@ fn they_are_filtered_by_reason_and_time() {
     server.api().manage("GET", wrong, None).problem(400);
 }
 
-/// Waits until the log says that an event of `orders/billing` was given up because its subscription is gone. The
-/// subscription's own `deadLetter.delay` is gone too, so the file comes after the default five minutes: the simulation
-/// has it, on a manual clock.
+/// Waits until the log says that an event of `orders/billing` was given up because its subscription is gone.
+/// The subscription's own `deadLetter.delay` is gone too, so the file comes after the default five minutes:
+/// the simulation has it, on a manual clock.
 fn wait_for_subscription_deleted(server: &Server) -> Value {
     wait_until("the event to be given up", || {
         let log = server.log();

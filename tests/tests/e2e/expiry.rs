@@ -1,5 +1,5 @@
-//! Events that are no longer wanted. The shortest time to live a subscription can set is a minute, so these tests use
-//! the event's own `expirytime`.
+//! Events that are no longer wanted. The shortest time to live a subscription can set is a minute, so these
+//! tests use the event's own `expirytime`.
 
 use jiff::{SignedDuration, Timestamp};
 use posthaste_tests::endpoint::Endpoint;

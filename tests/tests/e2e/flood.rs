@@ -1,5 +1,6 @@
-//! A flood: producers publish several times what the endpoint takes. They are slowed, then refused, and what was
-//! accepted arrives, all of it. Thresholds and times are small, so that it is over soon; the mechanism is the same.
+//! A flood: producers publish several times what the endpoint takes. They are slowed, then refused, and what
+//! was accepted arrives, all of it. Thresholds and times are small, so that it is over soon; the mechanism is
+//! the same.
 
 mod producers;
 mod watch;
@@ -22,7 +23,8 @@ use serde_json::{Map, Value, json};
 use self::producers::{Heard, Producers, calm};
 use self::watch::{Met, Poll, Watch};
 
-/// How many producers there are, each with one request at a time and this rest after it: at most 120 events in a second.
+/// How many producers there are, each with one request at a time and this rest after it: at most 120 events
+/// in a second.
 const PRODUCERS: usize = 12;
 const BETWEEN_EVENTS: Duration = Duration::from_millis(100);
 
@@ -36,11 +38,13 @@ const SLOW: Duration = Duration::from_millis(100);
 /// The queue's high threshold below.
 const HIGH: u64 = 2000;
 
-/// How much more than before the process may have resident at the height of a flood. What it takes is messages that
-/// wait, at most a few thousand, and what the allocator keeps; a process that kept every message would not stop there.
+/// How much more than before the process may have resident at the height of a flood. What it takes is
+/// messages that wait, at most a few thousand, and what the allocator keeps; a process that kept every
+/// message would not stop there.
 const RESIDENT_BYTES_MORE: u64 = 64 << 20;
 
-/// A poll a second, tarpits of 1 to 4 s, and a history of twelve polls. The drain time decides from a backlog of 2 s on.
+/// A poll a second, tarpits of 1 to 4 s, and a history of twelve polls. The drain time decides from a backlog
+/// of 2 s on.
 const SETTINGS: &str = "\
 ResourceMonitoringInterval: 00:00:01
 SMTPStartThrottlingDelayInterval: 00:00:01
@@ -127,8 +131,8 @@ fn a_flood_is_slowed_then_refused_and_nothing_that_was_accepted_is_lost() {
     server.stop();
 }
 
-/// Lets all producers publish until it is enough, and all of them have their last answer. Then the endpoint becomes
-/// fast.
+/// Lets all producers publish until it is enough, and all of them have their last answer. Then the endpoint
+/// becomes fast.
 fn flood_until(producers: &Producers, what: &str, is_enough: impl Fn() -> bool) {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -141,8 +145,9 @@ fn flood_until(producers: &Producers, what: &str, is_enough: impl Fn() -> bool) 
     });
 }
 
-/// Nobody is refused, and the tarpit goes up and down by a step with each poll. What is between two polls that were seen
-/// may have been missed, so that only the time between them says how many steps there can have been.
+/// Nobody is refused, and the tarpit goes up and down by a step with each poll. What is between two polls
+/// that were seen may have been missed, so that only the time between them says how many steps there can have
+/// been.
 fn check_steps(polls: &[Poll]) {
     for (before, after) in polls.iter().zip(polls.iter().skip(1)) {
         let (Met::Wait(before_secs), Met::Wait(after_secs)) = (before.met, after.met) else {

@@ -1,4 +1,5 @@
-//! Endpoints that are asked before they get events, by either way, and the states an operator moves a subscription to.
+//! Endpoints that are asked before they get events, by either way, and the states an operator moves a
+//! subscription to.
 
 use posthaste_tests::endpoint::{Answer, Endpoint, Received, Reply};
 use posthaste_tests::events::{cloud_event, subscription_with};

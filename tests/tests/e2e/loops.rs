@@ -1,5 +1,5 @@
-//! Endpoints that publish what they receive: refused where that is known when they are written, and ended by the
-//! count of hops where it is not.
+//! Endpoints that publish what they receive: refused where that is known when they are written, and ended by
+//! the count of hops where it is not.
 
 use std::collections::BTreeSet;
 use std::fs;

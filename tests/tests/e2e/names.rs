@@ -31,8 +31,8 @@ fn an_event_goes_where_the_name_server_says() {
     assert_eq!(names.asked(), ["hooks.example.com"; 2], "once for each kind of address");
 }
 
-/// The retry comes after five minutes, whatever the subscription's own waits: the simulation has it, on a manual clock.
-/// Here the one attempt is the last.
+/// The retry comes after five minutes, whatever the subscription's own waits: the simulation has it, on a
+/// manual clock. Here the one attempt is the last.
 #[test]
 fn what_goes_to_a_name_that_does_not_exist_is_a_dead_letter_that_says_so() {
     let (home, names) = (Home::new(), NameServer::start());

@@ -107,7 +107,8 @@ fn world() -> World {
 }
 
 impl World {
-    /// Requests that are refused before their body is read to its end, with their key and the status they get.
+    /// Requests that are refused before their body is read to its end, with their key and the status they
+    /// get.
     fn refused(&self) -> Vec<(&'static str, String, u16)> {
         let publish = |key: &str| format!("aeg-sas-key: {key}\r\ncontent-type: application/json\r\n");
         vec![

@@ -1,4 +1,5 @@
-//! A file of many events through the real program on both sides: `posthaste publish --rate` to `posthaste serve`.
+//! A file of many events through the real program on both sides: `posthaste publish --rate` to `posthaste
+//! serve`.
 
 use posthaste_tests::endpoint::{Endpoint, Received};
 use posthaste_tests::events::{cloud_event, subscription_with};

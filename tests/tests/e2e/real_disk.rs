@@ -1,5 +1,5 @@
-//! Back pressure on a real disk: a small one fills up, producers are refused before it is full, and nothing that was
-//! acknowledged is lost.
+//! Back pressure on a real disk: a small one fills up, producers are refused before it is full, and nothing
+//! that was acknowledged is lost.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,9 +18,9 @@ const MIB: u64 = 1024 * 1024;
 /// Large enough that a poll comes before the room between High and full, 64 MB, is written.
 const DISK_BYTES: u64 = 256 * MIB;
 
-/// High is floor(100*(256 - 64)/256) = 75 per cent, Medium 73 and Normal 71; the journal's formula lies above them.
-/// Delays are short, because the first answers after a restart may have one; and nothing drains, which is not what this
-/// is about.
+/// High is floor(100*(256 - 64)/256) = 75 per cent, Medium 73 and Normal 71; the journal's formula lies above
+/// them. Delays are short, because the first answers after a restart may have one; and nothing drains, which
+/// is not what this is about.
 const SETTINGS: &str = "\
 ResourceMonitoringInterval: 00:00:00.100
 DatabaseDiskSpaceReserve: 64 MB

@@ -41,8 +41,8 @@ fn a_dead_letter_is_replayed_after_its_endpoint_was_mended_also_over_a_restart()
     assert_eq!(home.dead_letters("orders", "billing").len(), 1);
 }
 
-/// Attributes of its own that have the dead letter's names, and characters that no message in a queue may hold, raw and as
-/// escapes.
+/// Attributes of its own that have the dead letter's names, and characters that no message in a queue may
+/// hold, raw and as escapes.
 const AWKWARD: &str = "{ \"specversion\":\"1.0\", \"deadletterreason\" : \"mine\",\"id\":\"1\",\"source\":\"/s\",\
     \"type\":\"t\",\"publishtime\":\"soon\" , \"data\":[\"\u{fffe}\u{ffff}\\uffff\\uFFFE\", 1.00] }";
 

@@ -84,7 +84,8 @@ impl Modules {
         }
     }
 
-    /// Where a path leads that a module mentions; `None` if to another crate. A name may be handed on so often.
+    /// Where a path leads that a module mentions; `None` if to another crate. A name may be handed on so
+    /// often.
     fn place(&self, from: &ModulePath, path: &[String], handed_on: usize) -> Option<Place> {
         let mut place = Place { module: from.clone(), is_module: true };
         let mut names = path;

@@ -23,7 +23,8 @@ use crate::{DeadLetterPorts, DeadLetters};
 /// What Lambda leaves of the function's minute.
 const LEFT: Duration = Duration::from_secs(55);
 
-/// As many events as one message can refer to: fewer bytes each, and the fan-out of a request would hold them.
+/// As many events as one message can refer to: fewer bytes each, and the fan-out of a request would hold
+/// them.
 const STORED_MAX: usize = 115;
 
 /// The bytes of such an event.

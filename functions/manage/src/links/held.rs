@@ -13,8 +13,8 @@ use super::rows::{Owner, Unreadable};
 use crate::error::ApiError;
 use crate::manage::Manage;
 
-/// Most pages of held objects that are listed. One takes S3 some 50 ms; a subscription with a thousand objects needs a
-/// page of its own, others share one.
+/// Most pages of held objects that are listed. One takes S3 some 50 ms; a subscription with a thousand
+/// objects needs a page of its own, others share one.
 const PAGES_MAX: usize = 100;
 
 /// Objects on one page.
@@ -24,8 +24,8 @@ const PAGE_OBJECTS: usize = 1000;
 const READS_AT_ONCE: usize = 16;
 
 impl<P: Ports> Manage<P> {
-    /// How many objects are held in each folder, and whether these are all folders. A folder that has more than are
-    /// shown is not counted to its end.
+    /// How many objects are held in each folder, and whether these are all folders. A folder that has more
+    /// than are shown is not counted to its end.
     pub(super) async fn held(&self) -> Result<(BTreeMap<String, u32>, bool), ApiError> {
         let (mut counts, mut after) = (BTreeMap::<String, u32>::new(), None);
         for _ in 0..PAGES_MAX {
@@ -36,7 +36,8 @@ impl<P: Ports> Manage<P> {
                 *count = count.saturating_add(1);
             }
             let Some(next) = page.next_after else { return Ok((counts, true)) };
-            // The folder that is listed last is not the last one by its name: `a.b-c/` is listed before `a.b/`.
+            // The folder that is listed last is not the last one by its name: `a.b-c/` is listed before
+            // `a.b/`.
             let last = page.objects.last().and_then(|object| layout::held_folder(&object.key));
             let is_full = |folder: &&str| counts.get(*folder).is_some_and(|it| *it >= HELD_OBJECTS_SHOWN_MAX);
             after = Some(last.filter(is_full).map_or(next, layout::held_past));
@@ -44,8 +45,8 @@ impl<P: Ports> Manage<P> {
         Ok((counts, false))
     }
 
-    /// The owners of these folders, by their prefix. A folder that can have no owner is left out: wake releases its
-    /// objects.
+    /// The owners of these folders, by their prefix. A folder that can have no owner is left out: wake
+    /// releases its objects.
     pub(super) async fn owners(
         &self,
         held: BTreeMap<String, u32>,

@@ -53,8 +53,8 @@ impl Owner {
         }
     }
 
-    /// Whether the events have a row of their own. What is held because a link fails is shown with that link, and a
-    /// subscription that fails by itself has its row.
+    /// Whether the events have a row of their own. What is held because a link fails is shown with that link,
+    /// and a subscription that fails by itself has its row.
     fn has_own_row(&self, known: &BTreeSet<String>) -> bool {
         let Some(link) = &self.link else { return self.objects > 0 };
         let (link, topic, name) = (link.clone(), self.topic.clone(), self.name.clone());
@@ -68,8 +68,9 @@ impl Owner {
             .holding(self.objects)
     }
 
-    /// The row of the subscription's health on a link, under the names that were written. Where its events go to this
-    /// link, the row has their number, and the state that would hold them if the subscription were well.
+    /// The row of the subscription's health on a link, under the names that were written. Where its events go
+    /// to this link, the row has their number, and the state that would hold them if the subscription were
+    /// well.
     fn over(&self, row: LinkView, link: &Link) -> LinkView {
         let row = LinkView { topic: Some(self.topic.clone()), subscription: Some(self.name.clone()), ..row };
         if self.link.as_ref() != Some(link) {

@@ -1,5 +1,5 @@
-//! Secrets in the answer of an endpoint: one that echoes its request must not show them to a user who may only look. A
-//! secret that the endpoint transformed (hashed, compressed) is not recognised.
+//! Secrets in the answer of an endpoint: one that echoes its request must not show them to a user who may
+//! only look. A secret that the endpoint transformed (hashed, compressed) is not recognised.
 
 use axum::http::HeaderMap;
 use posthaste_core::api::{MASKED, SubscriptionSettings};

@@ -92,8 +92,8 @@ fn every_operation_has_its_own_id_and_a_summary() {
     }
 }
 
-/// `serve` looks at a request before any function does. Health, metrics and requests with the admin key always have a
-/// place.
+/// `serve` looks at a request before any function does. Health, metrics and requests with the admin key
+/// always have a place.
 #[test]
 fn what_the_server_itself_answers_is_described() {
     let document = document();

@@ -1,4 +1,5 @@
-//! What producers get while the monitor is stopped, and where its state is stale, garbage, from the future or absent.
+//! What producers get while the monitor is stopped, and where its state is stale, garbage, from the future or
+//! absent.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};

@@ -1,5 +1,5 @@
-//! The publish function as its producers see it: requests go through its router, and what they leave behind in the
-//! queue and the store is looked at.
+//! The publish function as its producers see it: requests go through its router, and what they leave behind
+//! in the queue and the store is looked at.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 

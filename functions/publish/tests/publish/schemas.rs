@@ -1,5 +1,5 @@
-//! Custom events, and events that are received in another schema than the one they came in: every text is made once,
-//! and stored once where it is stored.
+//! Custom events, and events that are received in another schema than the one they came in: every text is
+//! made once, and stored once where it is stored.
 
 use std::sync::Arc;
 

@@ -101,7 +101,8 @@ impl World {
         }
     }
 
-    /// Posts to the topic and answers what came back. Without a key among the headers, the first one is added.
+    /// Posts to the topic and answers what came back. Without a key among the headers, the first one is
+    /// added.
     pub(crate) async fn post(&self, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {
         let mut all = headers.to_vec();
         if !headers.iter().any(|(name, _)| ["aeg-sas-key", "authorization"].contains(name)) {

@@ -1,5 +1,6 @@
 //! Notices of links and subscriptions that are down, or up again: each change is sent to every topic that
-//! wants to know, at least once. Which changes there are is decided in [`posthaste_core::circuit::state_change`].
+//! wants to know, at least once. Which changes there are is decided in
+//! [`posthaste_core::circuit::state_change`].
 //!
 //! Beside the release, and apart from it: where the one fails, the other goes on. The next run sends what
 //! this one does not come to.

@@ -34,8 +34,8 @@ pub enum EntryVerdict {
         /// The earliest next attempt.
         not_before: Timestamp,
     },
-    /// Nothing may be sent to it now: it waits until its endpoint recovers or an operator resumes, or its time is over,
-    /// without an attempt being counted.
+    /// Nothing may be sent to it now: it waits until its endpoint recovers or an operator resumes, or its
+    /// time is over, without an attempt being counted.
     Held,
 }
 
@@ -55,7 +55,8 @@ impl EntryVerdict {
         matches!(self, Self::NotStarted | Self::Postponed { .. })
     }
 
-    /// The same, but an event that only waits comes back at its end, so that it is not given up long after it.
+    /// The same, but an event that only waits comes back at its end, so that it is not given up long after
+    /// it.
     #[must_use]
     pub fn not_past(self, expires_at: Timestamp) -> Self {
         match self {
@@ -64,8 +65,8 @@ impl EntryVerdict {
         }
     }
 
-    /// Whether events of these two verdicts stay together: they end alike, and wait alike to the second. Requests that
-    /// ended milliseconds apart do not make messages of their own.
+    /// Whether events of these two verdicts stay together: they end alike, and wait alike to the second.
+    /// Requests that ended milliseconds apart do not make messages of their own.
     fn goes_with(self, other: Self) -> bool {
         match (self, other) {
             (Self::Retry { not_before, last }, Self::Retry { not_before: other_time, last: other }) => {
@@ -110,7 +111,8 @@ pub struct Settlement {
     pub held: Vec<Delivery>,
     /// Dead letters.
     pub dead: Vec<DeadLetter>,
-    /// Events dropped because the subscription keeps no such dead letters, as the dead letters they would have been.
+    /// Events dropped because the subscription keeps no such dead letters, as the dead letters they would
+    /// have been.
     pub dropped: Vec<DeadLetter>,
 }
 

@@ -43,8 +43,8 @@ impl Default for Counts {
 }
 
 impl DrainMeter {
-    /// Notes a message that was received at `at`, a time of the clock's `monotonic`, after it had been due for
-    /// `waited`: the attempt that follows does not count.
+    /// Notes a message that was received at `at`, a time of the clock's `monotonic`, after it had been due
+    /// for `waited`: the attempt that follows does not count.
     pub fn received(&self, waited: Duration, at: Duration) {
         self.0.waited_max_ms.fetch_max(whole_millis(waited), Ordering::Relaxed);
         self.0.began_at_ms.fetch_min(whole_millis(at), Ordering::Relaxed);

@@ -11,11 +11,12 @@ use posthaste_ports::{Clock, ObjectStore, PutCondition};
 use super::meter::{Counted, DrainMeter};
 use crate::timeout_at::timeout;
 
-/// How long a report may take to be written. It must end before the invocation does: what the invocation answers is
-/// worth more than what it tells of itself.
+/// How long a report may take to be written. It must end before the invocation does: what the invocation
+/// answers is worth more than what it tells of itself.
 pub const DRAIN_POST_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Tells of one process of deliver. The healthy path pays nothing: a process that received nothing late writes nothing.
+/// Tells of one process of deliver. The healthy path pays nothing: a process that received nothing late
+/// writes nothing.
 #[derive(Debug)]
 pub struct DrainPost<S, C> {
     meter: DrainMeter,
@@ -31,9 +32,9 @@ impl<S: ObjectStore, C: Clock> DrainPost<S, C> {
         Self { meter, store, clock, key: layout::drain(instance), posted_at: Mutex::default() }
     }
 
-    /// To be called after every invocation, up to [`DRAIN_POST_TIMEOUT`] before its end. Writes a report if something
-    /// was received late and the last report is old enough. One that cannot be written is lost: the next one tells of
-    /// its own time.
+    /// To be called after every invocation, up to [`DRAIN_POST_TIMEOUT`] before its end. Writes a report if
+    /// something was received late and the last report is old enough. One that cannot be written is lost: the
+    /// next one tells of its own time.
     pub async fn post_if_due(&self) {
         let Some(report) = self.due() else { return };
         let put = self.store.put(&self.key, render_drain_report(&report), PutCondition::Always);

@@ -11,11 +11,12 @@ use posthaste_ports::{Clock, DrainSource, ErrorKind, ObjectMeta, ObjectStore, Po
 
 use crate::pages::pages;
 
-/// Most pages of reports that are listed: more than the 1,000 processes that one event source mapping may start, and
-/// those that ended lately.
+/// Most pages of reports that are listed: more than the 1,000 processes that one event source mapping may
+/// start, and those that ended lately.
 const PAGES_MAX: usize = 4;
 
-/// Most reports that are read. Where there are more, the first of them, whose names are chance, stand for all.
+/// Most reports that are read. Where there are more, the first of them, whose names are chance, stand for
+/// all.
 const READ_MAX: usize = 128;
 
 /// Reports read or removed at once.
@@ -27,8 +28,8 @@ const REMOVED_MAX: usize = 128;
 /// A process that has told nothing for so long has ended, and its report is removed.
 const KEPT: Duration = Duration::from_mins(10);
 
-/// Reads what the processes told. It remembers nothing from one look to the next, so that a monitor that was started
-/// anew sees what the one before it saw.
+/// Reads what the processes told. It remembers nothing from one look to the next, so that a monitor that was
+/// started anew sees what the one before it saw.
 #[derive(Debug, Clone)]
 pub struct DrainReports<S, C> {
     store: S,
@@ -46,7 +47,8 @@ impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
         Ok(listed.into_iter().flat_map(|page| page.objects).collect())
     }
 
-    /// Reads the report in an object that is of this age; `None` if it is gone, or speaks of the present no more.
+    /// Reads the report in an object that is of this age; `None` if it is gone, or speaks of the present no
+    /// more.
     async fn read(&self, listed: ObjectMeta, age: Duration) -> Result<Option<DrainReport>, PortError> {
         let Some(object) = self.store.get(&listed.key).await? else { return Ok(None) };
         let unreadable = |error| PortError::caused("understand a drain report", ErrorKind::Other, error);
@@ -66,7 +68,8 @@ impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
 }
 
 impl<S: ObjectStore, C: Clock> DrainSource for DrainReports<S, C> {
-    /// While nothing is visible nothing is asked. An `Err` where reports could not be listed, or not one of them read.
+    /// While nothing is visible nothing is asked. An `Err` where reports could not be listed, or not one of
+    /// them read.
     async fn drained(&self, visible: u64, elapsed: Duration) -> Result<Option<Drained>, PortError> {
         if visible == 0 {
             return Ok(None);
@@ -85,8 +88,8 @@ impl<S: ObjectStore, C: Clock> DrainSource for DrainReports<S, C> {
     }
 }
 
-/// How long ago, by the store's clock, a report was written. One of the future is as old as it is early: which of the
-/// two clocks is wrong cannot be told, and neither may make it current for ever.
+/// How long ago, by the store's clock, a report was written. One of the future is as old as it is early:
+/// which of the two clocks is wrong cannot be told, and neither may make it current for ever.
 fn age(object: &ObjectMeta, now: Timestamp) -> Duration {
     now.since(object.modified_at).max(object.modified_at.since(now))
 }

@@ -1,5 +1,5 @@
-//! From events to payloads: each is converted once for each schema in which it is received, and stored once where that is
-//! cheaper than a copy in each message, or where a message cannot hold it as it is.
+//! From events to payloads: each is converted once for each schema in which it is received, and stored once
+//! where that is cheaper than a copy in each message, or where a message cannot hold it as it is.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -14,8 +14,8 @@ use super::error::FanOutError;
 use super::payloads::Payloads;
 use super::plan::Plan;
 
-/// Most payloads of one request that are being stored at once. It bounds the converted texts that are held, but for
-/// those that travel in messages.
+/// Most payloads of one request that are being stored at once. It bounds the converted texts that are held,
+/// but for those that travel in messages.
 const PAYLOAD_PUTS_AT_ONCE: usize = 8;
 
 /// Converts the events of one request.

@@ -5,8 +5,8 @@ use posthaste_core::events::Event;
 use posthaste_core::model::payload::Payload;
 use posthaste_core::model::schema::Schema;
 
-/// The payload of every event, by the schema it is sent in. An event that nobody receives in a schema has an empty
-/// one there, and a schema that nobody receives has none at all.
+/// The payload of every event, by the schema it is sent in. An event that nobody receives in a schema has an
+/// empty one there, and a schema that nobody receives has none at all.
 #[derive(Debug, Default)]
 pub(super) struct Payloads([Vec<Payload>; Schema::ALL.len()]);
 

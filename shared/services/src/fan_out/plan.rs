@@ -1,5 +1,5 @@
-//! From events to messages, without effects: which subscription receives what, what is stored once instead of copied,
-//! and how it is packed.
+//! From events to messages, without effects: which subscription receives what, what is stored once instead of
+//! copied, and how it is packed.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ use posthaste_ports::OutgoingMessage;
 
 use super::payloads::Payloads;
 
-/// Under pressure, an event of at most this many bytes stays in its messages: a reference would hardly be shorter.
+/// Under pressure, an event of at most this many bytes stays in its messages: a reference would hardly be
+/// shorter.
 const DEHYDRATED_EVENT_BYTES_MIN: usize = 512;
 
 /// Which subscriptions receive which events of a request.
@@ -30,8 +31,8 @@ pub(super) struct Plan<'a> {
     input: Schema,
     /// Every subscription that receives something, with its part of `indexes`.
     receivers: Vec<(&'a Subscription, Range<usize>)>,
-    /// The matched events of one receiver after the other, as positions in the request. One list for all, four bytes
-    /// each, because a request may hold thousands of events and a topic hundreds of subscriptions.
+    /// The matched events of one receiver after the other, as positions in the request. One list for all,
+    /// four bytes each, because a request may hold thousands of events and a topic hundreds of subscriptions.
     indexes: Vec<u32>,
     /// For every event, how many receive it in each schema.
     copies: Vec<[u32; Schema::ALL.len()]>,
@@ -114,8 +115,8 @@ impl<'a> Plan<'a> {
         copies > 0 && (costs_too_much || is_dehydrated || bytes > inline_max)
     }
 
-    /// The messages, each rendered when it is asked for: all of them at once could take five hundred times the
-    /// request.
+    /// The messages, each rendered when it is asked for: all of them at once could take five hundred times
+    /// the request.
     pub(super) fn messages(&self, request: &Request<'_>) -> impl Iterator<Item = OutgoingMessage> {
         self.receivers.iter().flat_map(move |(subscription, range)| {
             let indexes = &self.indexes[range.clone()];
@@ -127,8 +128,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The schema in which a subscription receives events of this one. A topic is checked as a whole, so that its own events
-/// always have a conversion; others go out as they are.
+/// The schema in which a subscription receives events of this one. A topic is checked as a whole, so that its
+/// own events always have a conversion; others go out as they are.
 fn output(input: Schema, subscription: &Subscription) -> Schema {
     let output = subscription.delivery_schema;
     if input.converts_to(output) { output } else { input }
@@ -191,7 +192,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// A topic whose subscriptions have these types and batches; a batch of none is one that was not asked for.
+    /// A topic whose subscriptions have these types and batches; a batch of none is one that was not asked
+    /// for.
     fn topic(subscriptions: &[(char, u32)]) -> Topic {
         let settings = |&(event_type, batch): &(char, u32)| {
             let batching = (batch > 0).then(|| json!({ "maxEventsPerBatch": batch }));

@@ -8,12 +8,13 @@ use posthaste_core::stored::layout;
 use super::{LinkHealth, LinksError};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition};
 
-/// How often a lost race is run again. Each time somebody else's write has won, and a part gets a few writes a minute.
+/// How often a lost race is run again. Each time somebody else's write has won, and a part gets a few writes
+/// a minute.
 const TRIES_MAX: u32 = 32;
 
 impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
-    /// Changes a part, and answers whether anything was to be changed. `change` may be called more than once, each time
-    /// with what stands there.
+    /// Changes a part, and answers whether anything was to be changed. `change` may be called more than once,
+    /// each time with what stands there.
     pub async fn change(
         &self,
         index: usize,

@@ -1,5 +1,5 @@
-//! Deleting a topic's record, so that no change of it is lost. Stores delete without a condition: so the record is first
-//! replaced, under a condition, by one that says that it is deleted.
+//! Deleting a topic's record, so that no change of it is lost. Stores delete without a condition: so the
+//! record is first replaced, under a condition, by one that says that it is deleted.
 
 use posthaste_core::model::time::Timestamp;
 use posthaste_core::stored::layout;
@@ -7,9 +7,9 @@ use posthaste_core::stored::topic::TopicRecord;
 
 use posthaste_ports::{ETag, ObjectStore, PortError, PutCondition};
 
-/// Deletes the topic of this record, if the record is still of this version: else an `Err` of kind `PreconditionFailed`,
-/// and nothing happened. From the moment the record is replaced there is no such topic, whatever becomes of the object:
-/// `Ok(false)` if it could not be removed then.
+/// Deletes the topic of this record, if the record is still of this version: else an `Err` of kind
+/// `PreconditionFailed`, and nothing happened. From the moment the record is replaced there is no such topic,
+/// whatever becomes of the object: `Ok(false)` if it could not be removed then.
 pub async fn delete_topic<S: ObjectStore>(
     store: &S,
     record: TopicRecord,

@@ -19,7 +19,8 @@ pub trait StoreHarness: Sync {
     /// A fresh and empty store.
     fn fresh(&self) -> impl Future<Output = Self::Store>;
 
-    /// Whether a conditional put is one step. An emulator that looks first and puts then may let several racers win.
+    /// Whether a conditional put is one step. An emulator that looks first and puts then may let several
+    /// racers win.
     fn is_exact(&self) -> bool {
         true
     }

@@ -1,5 +1,5 @@
-//! Compares embedded engines on posthaste's own workload: one commit thread that groups what many publishers send
-//! into one durable transaction, deletes joining the next one. Prints a Markdown table.
+//! Compares embedded engines on posthaste's own workload: one commit thread that groups what many publishers
+//! send into one durable transaction, deletes joining the next one. Prints a Markdown table.
 //!
 //! `cargo run --release -- [DIR]`; what it printed here is in README.md.
 

@@ -12,8 +12,8 @@ use posthaste_tests::server::Server;
 /// Most requests of one producer in one flood: it ends also where a test fails.
 const REQUESTS_MAX: usize = 3000;
 
-/// Publishes in a row that must go through at once where there is no pressure, all of them sooner than one that waits for
-/// the shortest tarpit.
+/// Publishes in a row that must go through at once where there is no pressure, all of them sooner than one
+/// that waits for the shortest tarpit.
 const CALM_PUBLISHES: usize = 20;
 const CALM_LENGTH_MAX: Duration = Duration::from_secs(1);
 
@@ -79,8 +79,8 @@ impl Producers {
         }
     }
 
-    /// Publishes as fast as if nobody had ever flooded. The server may have to look at the pressure once more first, and
-    /// a busy machine may be in the way.
+    /// Publishes as fast as if nobody had ever flooded. The server may have to look at the pressure once more
+    /// first, and a busy machine may be in the way.
     pub(super) fn publish_calmly(&self) {
         wait_until("publishes in a row without pressure", || {
             let began = now();

@@ -1,5 +1,5 @@
-//! Looks at `GET /pressure` all the time and keeps what every poll of the monitor showed, as far as a look came in time:
-//! on a busy machine, one may not.
+//! Looks at `GET /pressure` all the time and keeps what every poll of the monitor showed, as far as a look
+//! came in time: on a busy machine, one may not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -88,8 +88,9 @@ impl Poll {
         }
     }
 
-    /// Most steps of a second that the tarpit can have made since an earlier poll. A poll begins a second after the
-    /// one before at the earliest, and says when it had everything read, which may be later by part of a second.
+    /// Most steps of a second that the tarpit can have made since an earlier poll. A poll begins a second
+    /// after the one before at the earliest, and says when it had everything read, which may be later by part
+    /// of a second.
     pub(super) fn steps_since(&self, earlier: &Self) -> u64 {
         u64::try_from(self.at.duration_since(earlier.at).as_secs()).expect("time goes on") + 1
     }

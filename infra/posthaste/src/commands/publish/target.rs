@@ -13,8 +13,8 @@ use crate::client::{Answer, Call, Client, ClientError, PUBLISH_TIMEOUT};
 use crate::commands::Session;
 use crate::error::CommandError;
 
-/// The endpoint of one topic and its key. A server that manages topics need not be the one that takes their events: deployed
-/// on AWS, each of the two functions has a URL of its own. Clones are cheap.
+/// The endpoint of one topic and its key. A server that manages topics need not be the one that takes their
+/// events: deployed on AWS, each of the two functions has a URL of its own. Clones are cheap.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     client: Client,
@@ -27,9 +27,9 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// The target that these arguments name: the server itself where they hold the topic's key alone (an admin
-    /// key of the environment does not count beside it). Otherwise the server is asked for the endpoint that
-    /// the topic is shown with, and for the first of its two keys if none was given.
+    /// The target that these arguments name: the server itself where they hold the topic's key alone (an
+    /// admin key of the environment does not count beside it). Otherwise the server is asked for the endpoint
+    /// that the topic is shown with, and for the first of its two keys if none was given.
     pub(super) fn find(global: &Global, arguments: &PublishArgs) -> Result<Self, CommandError> {
         let given = |key: &Option<String>| key.clone().filter(|key| !key.is_empty());
         let (key, admin_key) = (given(&arguments.key).map(Secret::new), given(&arguments.admin_key));

@@ -56,8 +56,8 @@ pub fn events_of_next_request(refused: usize, requests_left: u32) -> usize {
     if requests_left < halvings { 1 } else { refused / 2 }
 }
 
-/// The number of requests that may still begin, one after the other, if each takes as long as the last one `took`.
-/// `left` is the time until the last moment at which one may begin; `None` if that has passed.
+/// The number of requests that may still begin, one after the other, if each takes as long as the last one
+/// `took`. `left` is the time until the last moment at which one may begin; `None` if that has passed.
 pub fn requests_left(left: Option<Duration>, took: Duration) -> u32 {
     let took = took.as_millis().max(1);
     let requests = left.map_or(0, |left| 1 + left.as_millis() / took);

@@ -11,8 +11,8 @@ use posthaste_core::model::limits::{
 use super::{QueueHarness, is_empty, kinds, message, send, sorted_bodies, take, take_one};
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueSender};
 
-/// Text with what codecs trip over: quotes, a null character as JSON writes it, line ends, and characters of two,
-/// three and four bytes up to the last of each range that SQS accepts.
+/// Text with what codecs trip over: quotes, a null character as JSON writes it, line ends, and characters of
+/// two, three and four bytes up to the last of each range that SQS accepts.
 const HARD_TEXT: &str =
     "{\"a\":\"\\u0000 <&>' \\\\\"}\t\r\n \u{7f}\u{85}\u{a0}Üß€\u{d7ff}\u{e000}\u{fffd}\u{10000}😀\u{10ffff} ";
 
