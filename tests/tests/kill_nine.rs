@@ -160,7 +160,8 @@ fn check(home: &Home, endpoint: &Endpoint, ledger: &Ledger, kills: &[RangeInclus
         }
     }
     println!(
-        "{} acknowledged, {} without an answer; {} delivered, {} dead letters; {duplicates} duplicates in {KILLS} kills",
+        "{} acknowledged, {} without an answer; {} delivered, {} dead letters; {duplicates} duplicates in \
+            {KILLS} kills",
         acknowledged.len(),
         unanswered.len(),
         arrivals.len(),

@@ -96,7 +96,9 @@ impl<P: Ports> DeadLetters<P> {
         version: u32,
         deadline: Duration,
     ) -> Option<MessageId> {
-        tracing::warn!(message_id = %message.id.0, version, "message of a newer version handed back as it is");
+        tracing::warn!(
+            message_id = %message.id.0, version, "message of a newer version handed back as it is"
+        );
         let again = OutgoingMessage { body: message.body, group: None, delay_secs: SQS_DELAY_SECS_MAX };
         let successors = vec![Successor { to: self.ports.source, message: again }];
         let replaced = self.ports.queue.replace(&message.receipt, successors);

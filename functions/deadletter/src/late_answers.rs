@@ -59,7 +59,10 @@ impl<P: Ports> DeadLetters<P> {
             let delivery = &letter.dead.delivery;
             let arrived = before - delivery.events.len();
             if arrived > 0 {
-                tracing::info!(topic = %delivery.topic, subscription = %delivery.subscription, events = arrived, "not dead-lettered, the endpoint answered late");
+                tracing::info!(
+                    topic = %delivery.topic, subscription = %delivery.subscription, events = arrived,
+                    "not dead-lettered, the endpoint answered late"
+                );
             }
             if delivery.events.is_empty() {
                 self.acknowledge(&letter.message).await;

@@ -103,7 +103,10 @@ impl<P: Ports> DeadLetters<P> {
             let (receipt, id) = (read.letter.message.receipt.clone(), read.letter.message.id.clone());
             let replaced = self.ports.queue.replace(&receipt, notices_later(read.letter, fate, now));
             let error: PortError = self.in_time(deadline, replaced).await.err()?;
-            tracing::error!(message_id = %id.0, error = &error as &dyn Error, "written dead letter left to its visibility timeout");
+            tracing::error!(
+                message_id = %id.0, error = &error as &dyn Error,
+                "written dead letter left to its visibility timeout"
+            );
             Some(id)
         });
         stream::iter(later).buffer_unordered(PUT_OFF_AT_ONCE_MAX).filter_map(ready).collect().await

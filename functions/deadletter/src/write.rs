@@ -61,7 +61,9 @@ impl<P: Ports> DeadLetters<P> {
             let panicked = |panicked| Err(PortError::caused("put off", ErrorKind::Other, panicked));
             let later = async { catch_panic(self.try_later(read)).await.unwrap_or_else(panicked) };
             let error = self.in_time(deadline, later).await.err()?;
-            tracing::error!(message_id = %id.0, error = &error as &dyn Error, "dead letter left to its visibility timeout");
+            tracing::error!(
+                message_id = %id.0, error = &error as &dyn Error, "dead letter left to its visibility timeout"
+            );
             Some(id)
         });
         stream::iter(put_off).buffer_unordered(PUT_OFF_AT_ONCE_MAX).filter_map(ready).collect().await

@@ -56,7 +56,8 @@ struct Around;
         ("Posthaste-Tier" = Option<String>, Header, description = "The tier of producers to be treated as: `bulk`, or \
             `standard` with a key of the tier `internal`. A producer can step back behind the tier of its key; what would \
             raise it changes nothing.")),
-    request_body(description = "One event, or an array of events, in the topic's input schema. At most 1,000,000 bytes.",
+    request_body(description =
+        "One event, or an array of events, in the topic's input schema. At most 1,000,000 bytes.",
         content((PublishBodyDocument = "application/json"))),
     responses(Publish))]
 #[expect(dead_code, reason = "described here, served by the publish function")]

@@ -24,7 +24,9 @@ impl<P: Ports> Manage<P> {
         // the outcome of the handshakes cannot be kept: then they are still to be run.
         self.shake_hands(record.clone(), pending, until).await.unwrap_or_else(|error| {
             let problem = error.0;
-            tracing::warn!(topic = %record.name, ?problem, "outcome of handshakes not written; they are still to be run");
+            tracing::warn!(
+                topic = %record.name, ?problem, "outcome of handshakes not written; they are still to be run"
+            );
             record
         })
     }

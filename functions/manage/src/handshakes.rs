@@ -121,7 +121,8 @@ impl<P: Ports> Manage<P> {
             let Some((name, settings)) = record.settings.subscription_mut(subscription) else { continue };
             if let Some(status) = concluded(settings, code, answer, now) {
                 tracing::info!(
-                    topic = %record.name, subscription = %name, ?answer, state = ?status.state, "endpoint asked"
+                    topic = %record.name, subscription = %name, ?answer, state = ?status.state,
+                    "endpoint asked"
                 );
                 settings.status = Some(status);
             }

@@ -36,6 +36,8 @@ pub(crate) async fn rotate_secret<P: Ports>(
         editor.rotate_secret(&mut settings.signing, &written)
     };
     let (record, name, rotated) = manage.change_subscription(&path, &conditions, rotate).await?;
-    tracing::info!(topic = %record.name, subscription = %name, kind = ?rotated.kind, "signing secret rotated");
+    tracing::info!(
+        topic = %record.name, subscription = %name, kind = ?rotated.kind, "signing secret rotated"
+    );
     Ok(JsonResponse::versioned(rotated, subscription_etag(&record, &record.settings.subscriptions[&name])))
 }

@@ -86,7 +86,8 @@ pub(crate) async fn test_event<P: Ports>(
     let sent = outbound.send(request).await;
     let attempt = judged(shown, judge(subscription, &json, &sent), &sent, &secrets);
     tracing::info!(
-        topic = %topic.name, subscription = %subscription.name, outcome = attempt.outcome, "a test event was sent"
+        topic = %topic.name, subscription = %subscription.name, outcome = attempt.outcome,
+        "a test event was sent"
     );
     Ok(JsonResponse::new(attempt))
 }

@@ -92,7 +92,9 @@ where
             biased;
             () = stream::iter(failed).for_each_concurrent(TOLD_AT_ONCE_MAX, tell) => {}
             () = self.clock.sleep(left) => {
-                tracing::warn!(queue = source.name, "messages handed back are left to their visibility timeout");
+                tracing::warn!(
+                    queue = source.name, "messages handed back are left to their visibility timeout"
+                );
             }
         }
     }

@@ -6,5 +6,6 @@
 
 #[cfg(panic = "abort")]
 compile_error!(
-    "the functions need `panic = \"unwind\"`: build them in infra/lambda, whose CargoLambda.toml says so to cargo-lambda"
+    "the functions need `panic = \"unwind\"`: build them in infra/lambda, whose CargoLambda.toml says so to \
+        cargo-lambda"
 );

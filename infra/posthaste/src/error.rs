@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn a_report_says_nothing_twice() {
-        let file = "topics: { a: { subscriptions: { b: { endpoint: { url: 'https://a.example/', timeout: PT2M } } } } }";
+        let file = "topics: { a: { subscriptions: { b: { endpoint: { url: 'https://a.example/', timeout: \
+            PT2M } } } } }";
         let report =
             |file: &str| CommandError::from(check("a.yaml".as_ref(), file.as_bytes()).unwrap_err()).report();
         let expected =
@@ -203,7 +204,8 @@ mod tests {
             [("retry-after".parse().unwrap(), HeaderValue::from_static("30"))].into_iter().collect();
         let body = br#"{"type":"urn:posthaste:problem:back-pressure","title":"Back pressure: events are not taken at the moment","status":503,"detail":"database-disk is at medium: 96 % of the disk with the data folder is used; space must be freed on it","resource":"database-disk","level":"medium"}"#;
         let error: CommandError = ClientError::Refused(Box::new(Refusal::read(503, &headers, body))).into();
-        let expected = "error: Back pressure: events are not taken at the moment (503)\n  reason: database-disk is at medium: 96 % of the disk with the data folder is used; space must be freed on it\n  try: again after 30 s; `posthaste pressure` shows what is scarce";
+        let expected = "error: Back pressure: events are not taken at the moment (503)\n  reason: \
+            database-disk is at medium: 96 % of the disk with the data folder is used; space must be freed on it\n  try: again after 30 s; `posthaste pressure` shows what is scarce";
         assert_eq!((error.report().as_str(), error.exit_code()), (expected, 6));
         let json = &error.json()["error"];
         assert_eq!(

@@ -200,7 +200,9 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         let key = layout::links(index);
         let read = self.shared.reads.run(&key, || async { self.read(index).await.map_err(Arc::new) }).await;
         if let Err(error) = read {
-            tracing::warn!(%key, error = &*error as &dyn std::error::Error, "links not looked up, they count as well");
+            tracing::warn!(
+                %key, error = &*error as &dyn std::error::Error, "links not looked up, they count as well"
+            );
             let mut shards = self.lock();
             let known = &mut shards[index % LINK_SHARDS];
             (known.is_blind, known.checked_at) = (true, Some(self.clock.monotonic()));
@@ -220,7 +222,10 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
                 let shard = match Shard::parse(&object.bytes) {
                     // It is written anew with the next transition.
                     Err(error @ FormatError::Malformed(..)) => {
-                        tracing::error!(%key, error = &error as &dyn std::error::Error, "links not understood, they count as well");
+                        tracing::error!(
+                            %key, error = &error as &dyn std::error::Error,
+                            "links not understood, they count as well"
+                        );
                         Shard::default()
                     }
                     parsed => parsed?,

@@ -82,7 +82,10 @@ where
         if to.is_named() && own.len() < notices.len() {
             let left_out = notices.len() - own.len();
             count_not_sent(Some(about), left_out);
-            tracing::warn!(topic = %about, notices = left_out, "notices not sent: they tell of an earlier topic of this name");
+            tracing::warn!(
+                topic = %about, notices = left_out,
+                "notices not sent: they tell of an earlier topic of this name"
+            );
         }
         // Boxed, here and below: of the futures around it all, the compiler would find the layout too deep
         // otherwise.
@@ -147,7 +150,10 @@ where
             Addressee::Nobody => return Ok(()),
             Addressee::Missing(name) => {
                 count_not_sent(about, notices.len());
-                tracing::error!(topic = about.map(tracing::field::display), notices_topic = %name, notices = notices.len(), "notices not sent: their topic is not there");
+                tracing::error!(
+                    topic = about.map(tracing::field::display), notices_topic = %name,
+                    notices = notices.len(), "notices not sent: their topic is not there"
+                );
                 return Ok(());
             }
             Addressee::Topic(topic) => topic,
@@ -179,12 +185,19 @@ where
         match Box::pin(self.fan_out.write(to, events, false, Origin { marks: MARKS, hops })).await {
             Ok(_) => {
                 metrics::counter!("NoticeSentCount", labels(about)).increment(events.len() as u64);
-                tracing::info!(topic = about.map(tracing::field::display), notices_topic = %to.name, notices = events.len(), "notices sent");
+                tracing::info!(
+                    topic = about.map(tracing::field::display), notices_topic = %to.name,
+                    notices = events.len(), "notices sent"
+                );
                 Ok(())
             }
             Err(error) if is_final(error.port_error().kind) => {
                 count_not_sent(about, events.len());
-                tracing::error!(topic = about.map(tracing::field::display), notices_topic = %to.name, notices = events.len(), error = &error as &dyn std::error::Error, "notices not sent: they are refused");
+                tracing::error!(
+                    topic = about.map(tracing::field::display), notices_topic = %to.name,
+                    notices = events.len(), error = &error as &dyn std::error::Error,
+                    "notices not sent: they are refused"
+                );
                 Ok(())
             }
             Err(error) => Err(NoticeError::FanOut(error)),
@@ -195,11 +208,17 @@ where
     async fn topic(&self, name: &TopicName) -> Result<Option<Arc<Topic>>, NoticeError> {
         match self.registry.topic(name).await {
             Err(RegistryError::Record(error)) => {
-                tracing::error!(topic = %name, error = &error as &dyn std::error::Error, "the topic's record says nothing of notices");
+                tracing::error!(
+                    topic = %name, error = &error as &dyn std::error::Error,
+                    "the topic's record says nothing of notices"
+                );
                 Ok(None)
             }
             Err(RegistryError::Store(error)) if error.kind == ErrorKind::Damaged => {
-                tracing::error!(topic = %name, error = &error as &dyn std::error::Error, "the topic's record says nothing of notices");
+                tracing::error!(
+                    topic = %name, error = &error as &dyn std::error::Error,
+                    "the topic's record says nothing of notices"
+                );
                 Ok(None)
             }
             found => found.map_err(NoticeError::Topic),
@@ -225,7 +244,10 @@ fn render(about: Option<&TopicName>, to: &Topic, notice: &Notice<'_>) -> Option<
     rendered
         .inspect_err(|error| {
             count_not_sent(about, 1);
-            tracing::error!(topic = about.map(tracing::field::display), notices_topic = %to.name, error = error as &dyn std::error::Error, "notice not sent: it cannot be rendered");
+            tracing::error!(
+                topic = about.map(tracing::field::display), notices_topic = %to.name,
+                error = error as &dyn std::error::Error, "notice not sent: it cannot be rendered"
+            );
         })
         .ok()
 }

@@ -128,7 +128,9 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
         let is_forgotten = state.staleness().is_forgotten(&state, self.clock.now());
         let was_alarmed = self.shared.is_alarmed.swap(is_forgotten, Ordering::Relaxed);
         if is_forgotten && !was_alarmed {
-            tracing::error!(written_at = %state.at, "the monitor has stopped, back pressure is off until it writes again");
+            tracing::error!(
+                written_at = %state.at, "the monitor has stopped, back pressure is off until it writes again"
+            );
         }
         if let Some(reliever) = self.reliever.as_ref().filter(|_| !is_forgotten) {
             reliever.relieve(reliever.due(&state));

@@ -169,7 +169,10 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         let known = self.lock().get(key).and_then(|known| known.topic.clone());
         match (self.ask(key, known.clone()).await, known) {
             (Err(error), Some(Good { topic, .. })) => {
-                tracing::error!(%key, error = &error as &dyn std::error::Error, "keeping the last known good record of the topic");
+                tracing::error!(
+                    %key, error = &error as &dyn std::error::Error,
+                    "keeping the last known good record of the topic"
+                );
                 if let Some(known) = self.lock().get_mut(key) {
                     known.asked_at = now;
                 }
@@ -218,7 +221,9 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         {
             let took = self.clock.monotonic().saturating_sub(asked_at);
             let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-            tracing::info!(id = ROUTES_RESET, topic = %before.topic.name, took_ms, "routes reset, the topic has changed");
+            tracing::info!(
+                id = ROUTES_RESET, topic = %before.topic.name, took_ms, "routes reset, the topic has changed"
+            );
         }
         next_good.map(|good| good.topic)
     }

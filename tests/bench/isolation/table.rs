@@ -13,7 +13,8 @@ pub(crate) fn row(case: &Case, measured: &Measured) -> String {
     let [link, subscription] = left_alone;
     let [p50, p99, most] = seen.took_ms.map(|ms| format!("{ms:.1} ms"));
     format!(
-        "| {} | {p50} | {p99} | {most} | {:.1} ms | {} | {failed} | {link}, {subscription} | {queued} | {held} |",
+        "| {} | {p50} | {p99} | {most} | {:.1} ms | {} | {failed} | {link}, {subscription} | {queued} | \
+            {held} |",
         case.name, seen.nine_p99_ms, seen.taken
     )
 }

@@ -45,6 +45,7 @@ pub(crate) fn measure(events: usize, batch: usize, connections: usize) -> String
     let (after, most_after) = resident_mib(server.pid());
     let verdict = if most.max(most_after) <= RESIDENT_MIB_MAX { "within" } else { "PAST" };
     format!(
-        "{events} events in {took:.1} s ({cpu:.1} s of CPU): resident {resident:.0} MiB, most {most:.0} MiB; after kill -9 ready in {restart:.2} s with {after:.0} MiB, most {most_after:.0} MiB: {verdict} the bound of {RESIDENT_MIB_MAX:.0} MiB"
+        "{events} events in {took:.1} s ({cpu:.1} s of CPU): resident {resident:.0} MiB, most {most:.0} MiB; \
+            after kill -9 ready in {restart:.2} s with {after:.0} MiB, most {most_after:.0} MiB: {verdict} the bound of {RESIDENT_MIB_MAX:.0} MiB"
     )
 }

@@ -36,7 +36,8 @@ pub(crate) fn measure(sink: &Sink, events: usize, profile: &str) -> String {
     let resident = resident_mib(server.pid()).0;
     sink.reset();
     format!(
-        "latency at {EVENTS_PER_SECOND}/s over {events} events, pressure profile {profile}: p50 {p50:.2} ms, p99 {p99:.2} ms, most {max:.2} ms; {cpu:.0} us of CPU each, resident {resident:.0} MiB"
+        "latency at {EVENTS_PER_SECOND}/s over {events} events, pressure profile {profile}: p50 {p50:.2} ms, \
+            p99 {p99:.2} ms, most {max:.2} ms; {cpu:.0} us of CPU each, resident {resident:.0} MiB"
     )
 }
 

@@ -11,7 +11,8 @@ use crate::sink::Sink;
 use crate::{producer, wire};
 
 /// The head of the table.
-pub(crate) const HEADER: &str = "subscriptions  events/request  deliveries/s  us CPU/delivery  publish requests/s  resident MiB  of bare client";
+pub(crate) const HEADER: &str = "subscriptions  events/request  deliveries/s  us CPU/delivery  publish \
+    requests/s  resident MiB  of bare client";
 
 /// What only warnings are logged of, but for the line that says where the server listens.
 pub(crate) const LOG_FILTER: &str = "warn,posthaste::serve=info";

@@ -39,7 +39,8 @@ pub(crate) fn publish(kind: &str, path: &str, key: &str, events: usize, sent_ns:
         (CLOUD_EVENTS_BATCH, format!("[{}]", vec![event; events].join(",")))
     };
     format!(
-        "POST {path} HTTP/1.1\r\nhost: bench\r\naeg-sas-key: {key}\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST {path} HTTP/1.1\r\nhost: bench\r\naeg-sas-key: {key}\r\ncontent-type: \
+            {content_type}\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )
     .into_bytes()

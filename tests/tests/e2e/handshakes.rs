@@ -98,7 +98,8 @@ fn an_operator_moves_a_subscription_from_state_to_state() {
     let file = home.path().join("topics.yaml");
     let url = endpoint.url("/a");
     let yaml = format!(
-        "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: {{ url: {url}, validation: EventGrid }}\n"
+        "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: {{ url: {url}, \
+            validation: EventGrid }}\n"
     );
     std::fs::write(&file, yaml).unwrap();
     let applied = home.run(&server, &["apply", "-f", file.to_str().unwrap()]);

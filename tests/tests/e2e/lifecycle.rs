@@ -109,7 +109,8 @@ fn a_file_is_applied_by_the_command_line_and_shown() {
     let file = home.path().join("topics.yaml");
     let file_name = file.to_str().unwrap();
     let yaml = format!(
-        "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: {{ url: {url} }}\n        filter: {{ includedEventTypes: [com.example.tested] }}\n"
+        "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: {{ url: {url} }}\n        \
+            filter: {{ includedEventTypes: [com.example.tested] }}\n"
     );
     std::fs::write(&file, &yaml).unwrap();
     home.run_json(&server, &["apply", "-f", file_name]);

@@ -84,7 +84,8 @@ problems! {
     /// Of the health check.
     StoreDown: 503 "The state store does not answer";
     /// Problems of each route without a key that needs the store, except the health check.
-    Unavailable: 503 "A store does not answer, or too many requests are being answered; try again after `Retry-After`";
+    Unavailable: 503 "A store does not answer, or too many requests are being answered; try again after \
+        `Retry-After`";
     /// Problems of each route without a key that needs nothing.
     Crowded: 503 "Too many requests are being answered; try again after `Retry-After`";
     /// Of the publish route, but for what [`Publish`] adds.
@@ -99,7 +100,8 @@ problems! {
         507 "No room is left on the device";
     /// Of a publish request that its producer named.
     PublishNamed:
-        409 "A request with the same `Idempotency-Key` is still being published; ask again after `Retry-After`",
+        409 "A request with the same `Idempotency-Key` is still being published; ask again after \
+            `Retry-After`",
         422 "The `Idempotency-Key` came with another request before";
     /// Of the publish route under back pressure.
     PublishPressure:

@@ -141,7 +141,8 @@ async fn an_endpoint_is_refused_at_the_door() {
         ),
         (
             "https://127.0.0.1/",
-            "the address 127.0.0.1 is not public (loopback); `--allow-endpoints` opens such (on AWS: AllowEndpoints)",
+            "the address 127.0.0.1 is not public (loopback); `--allow-endpoints` opens such (on AWS: \
+                AllowEndpoints)",
         ),
         ("https://[::1]/", "the address ::1 is not public"),
         ("https://169.254.169.254/latest", "the address 169.254.169.254 is not public"),

@@ -98,7 +98,8 @@ mod tests {
     fn a_problem_says_what_and_which_member() {
         let body = br#"{"type":"urn:posthaste:problem:bad-event","title":"An event is not as its schema says","status":400,"detail":"expected a text","member":"type","index":2}"#;
         let refusal = Refusal::read(400, &HeaderMap::new(), body);
-        let expected = "An event is not as its schema says (400)\n  event: 2 (the first is 0)\n  member: type\n  reason: expected a text";
+        let expected = "An event is not as its schema says (400)\n  event: 2 (the first is 0)\n  member: \
+            type\n  reason: expected a text";
         assert_eq!(refusal.to_string(), expected);
     }
 

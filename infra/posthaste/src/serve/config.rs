@@ -21,13 +21,16 @@ pub(super) async fn apply(url: &str, key: Secret, files: Vec<Checked>) -> Result
     for entity in &applied.entities {
         let subscription = entity.subscription.as_deref().unwrap_or_default();
         let state = entity.status.as_ref().map(|status| format!("{:?}", status.state)).unwrap_or_default();
-        tracing::info!(topic = entity.topic, subscription, change = %entity.change, state, "configuration applied");
+        tracing::info!(
+            topic = entity.topic, subscription, change = %entity.change, state, "configuration applied"
+        );
     }
     if !applied.secrets.is_empty() {
         // Secrets are never logged. Keys can be asked for; a signing secret that is needed is written in the
         // file.
         tracing::info!(
-            "keys were made: `posthaste topics keys TOPIC` shows them; signing secrets that are not in the file stay unseen"
+            "keys were made: `posthaste topics keys TOPIC` shows them; signing secrets that are not in the \
+                file stay unseen"
         );
     }
     Ok(())

@@ -19,7 +19,9 @@ pub(super) fn raise_limit() -> Option<u64> {
     }
     let limit = getrlimit(Resource::Nofile).current;
     if limit.is_some_and(|limit| limit < DESCRIPTORS_ENOUGH) {
-        tracing::warn!(?limit, before = ?current, "few open files are allowed; raise the hard limit (ulimit -Hn)");
+        tracing::warn!(
+            ?limit, before = ?current, "few open files are allowed; raise the hard limit (ulimit -Hn)"
+        );
     }
     limit
 }

@@ -180,7 +180,10 @@ where
             };
             if let Err(error) = settled {
                 let error = &error as &dyn std::error::Error;
-                tracing::error!(queue = %self.settings.queue, message_id = %id.0, error, "message left to its visibility timeout");
+                tracing::error!(
+                    queue = %self.settings.queue, message_id = %id.0, error,
+                    "message left to its visibility timeout"
+                );
             }
         }
     }
@@ -188,7 +191,9 @@ where
     /// A panic loses its batch: the messages come back after their visibility timeout.
     fn note(&self, ended: Result<(), tokio::task::JoinError>) {
         if let Err(error) = ended {
-            tracing::error!(queue = %self.settings.queue, %error, "an invocation failed, its messages come back");
+            tracing::error!(
+                queue = %self.settings.queue, %error, "an invocation failed, its messages come back"
+            );
         }
     }
 }

@@ -166,7 +166,8 @@ mod tests {
         check(
             "endpoint",
             json!({ "url": "https://a.example", "fallbackUrl": "https://A.example:443/" }),
-            "endpoint.fallbackUrl: is on the scheme, host and port of endpoint.url, and would be left alone with it",
+            "endpoint.fallbackUrl: is on the scheme, host and port of endpoint.url, and would be left alone \
+                with it",
         );
         check(
             "endpoint",
@@ -218,7 +219,8 @@ mod tests {
         check(
             "batching",
             json!({ "partialAcknowledgement": true }),
-            "batching.partialAcknowledgement: needs batching: set maxEventsPerBatch or preferredBatchSizeInKilobytes",
+            "batching.partialAcknowledgement: needs batching: set maxEventsPerBatch or \
+                preferredBatchSizeInKilobytes",
         );
         check(
             "batching",

@@ -23,7 +23,8 @@ use crate::model::name::TopicName;
 use crate::model::schema::Schema;
 
 /// What a topic of CloudEvents takes.
-const CLOUD_EVENTS_TYPES: &str = "application/cloudevents+json, application/cloudevents-batch+json or application/json in UTF-8, or ce- headers";
+const CLOUD_EVENTS_TYPES: &str = "application/cloudevents+json, application/cloudevents-batch+json or \
+    application/json in UTF-8, or ce- headers";
 
 /// What a topic of Event Grid events takes.
 const EVENT_GRID_TYPES: &str = "application/json in UTF-8 with events of the schema EventGrid";

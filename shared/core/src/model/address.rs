@@ -25,7 +25,8 @@ pub enum AddressRefusal {
     Port(u16),
     /// An address that is not public, and not in the allow-list.
     #[error(
-        "the address {address} is not public ({range}); `--allow-endpoints` opens such (on AWS: AllowEndpoints)"
+        "the address {address} is not public ({range}); `--allow-endpoints` opens such (on AWS: \
+            AllowEndpoints)"
     )]
     Address {
         /// The address.

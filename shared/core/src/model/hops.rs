@@ -23,7 +23,8 @@ pub enum HopsError {
     NotANumber,
     /// The endpoints form a loop.
     #[error(
-        "these events came through {HOPS_MAX} deliveries of posthaste or more: an endpoint publishes what it receives, and leads back to itself"
+        "these events came through {HOPS_MAX} deliveries of posthaste or more: an endpoint publishes what it \
+            receives, and leads back to itself"
     )]
     Loop,
 }

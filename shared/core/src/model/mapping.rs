@@ -42,7 +42,8 @@ pub struct SourceField(Box<str>);
 /// Why a text is not a source field.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "expected the name of a member of at most {SOURCE_FIELD_BYTES_MAX} bytes and {SOURCE_FIELD_LEVELS_MAX} levels, such as order.id"
+    "expected the name of a member of at most {SOURCE_FIELD_BYTES_MAX} bytes and {SOURCE_FIELD_LEVELS_MAX} \
+        levels, such as order.id"
 )]
 pub struct SourceFieldError;
 

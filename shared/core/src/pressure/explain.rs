@@ -10,19 +10,23 @@ pub fn explain(state: &ResourceState) -> String {
     let words = match resource {
         Resource::SubmissionQueue => {
             format!(
-                "{reading} deliveries are due and not sent; it ends below {normal}, once endpoints have taken them"
+                "{reading} deliveries are due and not sent; it ends below {normal}, once endpoints have \
+                    taken them"
             )
         }
         Resource::VersionBuckets => {
             format!(
-                "{reading} publishes wait for their commit; it ends below {normal}, once the disk has caught up"
+                "{reading} publishes wait for their commit; it ends below {normal}, once the disk has caught \
+                    up"
             )
         }
         Resource::BatchPoints => format!(
-            "{reading} batches of events are on their way into a commit; it ends below {normal}, once the disk has caught up"
+            "{reading} batches of events are on their way into a commit; it ends below {normal}, once the \
+                disk has caught up"
         ),
         Resource::DatabaseDisk if state.in_flight => format!(
-            "{reading} % of the deliveries that may be in flight are; it ends below {normal} %, once endpoints have answered"
+            "{reading} % of the deliveries that may be in flight are; it ends below {normal} %, once \
+                endpoints have answered"
         ),
         Resource::DatabaseDisk => short_disk("with the data folder", reading, normal),
         Resource::LogDisk => short_disk("with the journal", reading, normal),
@@ -35,10 +39,12 @@ pub fn explain(state: &ResourceState) -> String {
              or the machine needs more"
         ),
         Resource::DeadLetterBacklog => format!(
-            "{reading} dead letters are due and not stored; it ends below {normal}, once the dead-letter store has taken them"
+            "{reading} dead letters are due and not stored; it ends below {normal}, once the dead-letter \
+                store has taken them"
         ),
         Resource::DrainTime => format!(
-            "delivering what is due would take {reading} s; it ends below {normal} s, once endpoints have taken it"
+            "delivering what is due would take {reading} s; it ends below {normal} s, once endpoints have \
+                taken it"
         ),
     };
     format!("{resource} is at {level}: {words}")
@@ -46,7 +52,8 @@ pub fn explain(state: &ResourceState) -> String {
 
 fn short_disk(which: &str, reading: u64, normal: u64) -> String {
     format!(
-        "{reading} % of the disk {which} is used; space must be freed on it: events are taken again below {normal} %"
+        "{reading} % of the disk {which} is used; space must be freed on it: events are taken again below \
+            {normal} %"
     )
 }
 

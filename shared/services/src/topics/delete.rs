@@ -20,7 +20,9 @@ pub async fn delete_topic<S: ObjectStore>(
     store.put(&key, record.tombstone(now).render(), PutCondition::IfMatch(etag)).await?;
     let deleted = store.delete(&key).await;
     if let Err(error) = &deleted {
-        tracing::warn!(%key, error = error as &dyn std::error::Error, "the record of a deleted topic not removed");
+        tracing::warn!(
+            %key, error = error as &dyn std::error::Error, "the record of a deleted topic not removed"
+        );
     }
     Ok(deleted.is_ok())
 }

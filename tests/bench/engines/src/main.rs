@@ -42,13 +42,15 @@ fn every_combination(dir: &Path) -> Result<(), AnyError> {
     for workload in ["1", "10", "backlog"] {
         if workload == "backlog" {
             println!(
-                "\n| engine | write/s | RSS MiB | disk MiB | written MiB | reopen and scan | get µs | drain/s | RSS after |"
+                "\n| engine | write/s | RSS MiB | disk MiB | written MiB | reopen and scan | get µs | \
+                    drain/s | RSS after |"
             );
             println!("|---|---|---|---|---|---|---|---|---|");
         } else {
             println!("\n{workload} message(s) a request\n");
             println!(
-                "| engine | messages/s | CPU µs/message | of it commit thread | commits/s | RSS MiB | disk MiB | bytes written/byte sent |"
+                "| engine | messages/s | CPU µs/message | of it commit thread | commits/s | RSS MiB | disk \
+                    MiB | bytes written/byte sent |"
             );
             println!("|---|---|---|---|---|---|---|---|");
         }

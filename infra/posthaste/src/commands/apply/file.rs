@@ -111,7 +111,8 @@ mod tests {
 
     #[test]
     fn an_unknown_member_is_named_with_its_line_and_column() {
-        let text = "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: { url: https://a.example/ }\n        filters: {}\n";
+        let text = "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: { url: \
+            https://a.example/ }\n        filters: {}\n";
         let message = refusal(text);
         assert!(message.starts_with("a.yaml:6:9: "), "{message}");
         assert!(message.contains("unknown field `filters`"), "{message}");
@@ -119,7 +120,8 @@ mod tests {
 
     #[test]
     fn a_broken_rule_is_named_with_its_line_and_column() {
-        let text = "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: { url: https://a.example/ }\n        retryPolicy:\n          schedule: [PT1S, P2D]\n";
+        let text = "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: { url: \
+            https://a.example/ }\n        retryPolicy:\n          schedule: [PT1S, P2D]\n";
         let message = refusal(text);
         assert_eq!(
             message,
@@ -129,7 +131,8 @@ mod tests {
 
     #[test]
     fn an_error_shows_nothing_of_the_line_it_is_on() {
-        let text = "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: { url: https://a.example/ }\n        signing: SIGNING\n";
+        let text = "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: { url: \
+            https://a.example/ }\n        signing: SIGNING\n";
         for signing in [
             "{ secrets: [whsec_hush], bogus: 1 }",
             "{ secrets: whsec_hush }",
@@ -160,7 +163,8 @@ mod tests {
             "deliveryHeaders: [{ name: x, value: (masked), isSecret: true }]",
         ] {
             let text = format!(
-                "topics: {{ orders: {{ subscriptions: {{ a: {{ endpoint: {{ url: 'https://a.example/' }}, {masked} }} }} }} }}"
+                "topics: {{ orders: {{ subscriptions: {{ a: {{ endpoint: {{ url: 'https://a.example/' }}, \
+                    {masked} }} }} }} }}"
             );
             assert!(check(Path::new("a.yaml"), text.as_bytes()).is_ok(), "{masked}");
         }

@@ -49,7 +49,8 @@ fn a_state_that_is_not_taken_at_its_word_is_said_to_be_none() {
     );
     check(
         json!({ "freshness": "forgotten" }),
-        "the monitor has stopped: it measured last at 2026-11-21T10:00:00.000Z, and producers are treated as at normal",
+        "the monitor has stopped: it measured last at 2026-11-21T10:00:00.000Z, and producers are treated as \
+            at normal",
     );
     check(
         json!({ "freshness": "unreadable" }),

@@ -64,7 +64,8 @@ pub(super) enum EventsError {
     },
     /// An event is larger than anything a server takes.
     #[error(
-        "event {index} (the first is 0), which begins in line {line}, has no end within {EVENT_TEXT_BYTES_MAX} bytes"
+        "event {index} (the first is 0), which begins in line {line}, has no end within \
+            {EVENT_TEXT_BYTES_MAX} bytes"
     )]
     TooLarge {
         /// The event's number, from 0.

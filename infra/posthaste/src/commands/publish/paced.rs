@@ -72,7 +72,8 @@ fn resume_pipe(next: u64, taken: u64, again: &str) -> String {
         _ => {
             let last = taken - 1;
             format!(
-                "the events {next} to {last} (the first is 0) were taken from the pipe and are not known to be published"
+                "the events {next} to {last} (the first is 0) were taken from the pipe and are not known to \
+                    be published"
             )
         }
     };

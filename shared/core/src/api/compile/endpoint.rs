@@ -132,7 +132,8 @@ mod tests {
             let compiled = compiled.as_ref().map(|it| it.as_ref().map(EndpointUrl::as_str));
             assert_eq!(compiled.map_err(String::as_str), expected, "{validation} {written:?}");
         };
-        let same = "endpoint.fallbackUrl: is on the scheme, host and port of endpoint.url, and would be left alone with it";
+        let same = "endpoint.fallbackUrl: is on the scheme, host and port of endpoint.url, and would be left \
+            alone with it";
         let elsewhere = "endpoint.fallbackUrl: is on another host than endpoint.url, and that one has not consented; only \
             another port of the same host can be used where endpoint.validation is not none";
         check("none", None, Ok(None));

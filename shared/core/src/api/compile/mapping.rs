@@ -97,7 +97,8 @@ mod tests {
         };
         check(
             json!({ "id": { "sourceField": "" } }),
-            "inputMapping.id.sourceField: expected the name of a member of at most 256 bytes and 10 levels, such as order.id",
+            "inputMapping.id.sourceField: expected the name of a member of at most 256 bytes and 10 levels, \
+                such as order.id",
         );
         check(json!({ "subject": {} }), "inputMapping.subject: expected sourceField, defaultValue or both");
         check(

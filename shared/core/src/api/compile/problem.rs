@@ -141,7 +141,8 @@ pub enum Problem {
     },
     /// Binary mode is CloudEvents' own, for one event at a time.
     #[error(
-        "binary content mode is for one CloudEvent a request: it needs deliverySchema CloudEvents and no batching"
+        "binary content mode is for one CloudEvent a request: it needs deliverySchema CloudEvents and no \
+            batching"
     )]
     BinaryMode,
     /// The name differs from the path's.

@@ -29,7 +29,8 @@ pub enum MaskError {
     },
     /// Nothing would sign once the present rotation is over.
     #[error(
-        "each secret that is kept ends, as they were rotated: read the present ones, and keep one that does not"
+        "each secret that is kept ends, as they were rotated: read the present ones, and keep one that does \
+            not"
     )]
     AllEnd,
 }

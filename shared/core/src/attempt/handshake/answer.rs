@@ -186,7 +186,8 @@ mod tests {
                 format!(r#"the endpoint allows the origin "{other}", and this one is "posthaste.example""#);
             check(200, &[(origin, other)], refused(&reason));
         }
-        let rated = "the endpoint's WebHook-Allowed-Rate: expected a whole number of requests a minute, 1 or more, or *";
+        let rated = "the endpoint's WebHook-Allowed-Rate: expected a whole number of requests a minute, 1 or \
+            more, or *";
         check(200, &[(origin, "*"), (rate, "0")], refused(rated));
     }
 

@@ -98,7 +98,8 @@ fn an_event_of_another_schema_is_called_one() {
         cloud("application/json", &format!("[{MINIMAL},{GRID}]")),
         &format!("events[1]: {grid_for_cloud}"),
     );
-    let cloud_for_grid = "events[0]: expected an event of the schema EventGrid, which the topic takes; this looks like CloudEvents";
+    let cloud_for_grid = "events[0]: expected an event of the schema EventGrid, which the topic takes; this \
+        looks like CloudEvents";
     refused(grid(MINIMAL), cloud_for_grid);
     let binary = [("content-type", "application/json"), ("ce-specversion", "1.0"), ("ce-id", "1")];
     refused(texts(Schema::EventGrid, &binary, br#"{"amount":1}"#), cloud_for_grid);
@@ -186,7 +187,8 @@ fn the_fault_is_named_by_index_and_member() {
 
 #[test]
 fn other_media_types_charsets_and_encodings_are_unsupported() {
-    let expected = "expected application/cloudevents+json, application/cloudevents-batch+json or application/json in UTF-8, or ce- headers";
+    let expected = "expected application/cloudevents+json, application/cloudevents-batch+json or \
+        application/json in UTF-8, or ce- headers";
     for content_type in [
         "application/cloudevents+xml",
         "application/cloudevents",
@@ -205,7 +207,8 @@ fn other_media_types_charsets_and_encodings_are_unsupported() {
     );
     for content_type in [STRUCTURED, BATCH, "application/xml", "application/json; charset=latin1"] {
         let refusal = format!(
-            "content-type {content_type}: expected application/json in UTF-8 with events of the schema EventGrid"
+            "content-type {content_type}: expected application/json in UTF-8 with events of the schema \
+                EventGrid"
         );
         refused(texts(Schema::EventGrid, &[("content-type", content_type)], b"[]"), &refusal);
     }
