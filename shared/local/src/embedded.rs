@@ -29,8 +29,9 @@ mod unwritten;
 mod versions;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use posthaste_ports::{Clock, Entropy, Evict, Evicted, QueueName};
 
 use bodies::Bodies;
