@@ -1,5 +1,4 @@
-//! The rules of posthaste. Everything here is pure: no clock, no chance, no async, no network, no AWS.
-//! Handlers load, call one decision from this crate, and apply its answer.
+#![doc = include_str!("../README.md")]
 
 #![warn(missing_docs)]
 
