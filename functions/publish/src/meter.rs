@@ -1,4 +1,4 @@
-//! What the function counts, under Event Grid's names (SPEC §9), all with the label `topic`.
+//! What the function counts, under Event Grid's names, all with the label `topic`.
 //!
 //! Everything is counted in events, as Event Grid does. A request that was refused before its events were
 //! known counts as one failed event; one for a topic that does not exist is not counted, so that nobody can

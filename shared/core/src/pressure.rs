@@ -1,4 +1,4 @@
-//! Back pressure (SPEC §7): which resources are watched, what each level of them does to producers, and how
+//! Back pressure: which resources are watched, what each level of them does to producers, and how
 //! one poll follows from the one before. Pure: readings and times are arguments; it samples nothing and
 //! refuses nobody itself.
 //!

@@ -1,4 +1,4 @@
-//! Notices: events that tell an operator what became of an event or of a subscription (SPEC §6), or how busy
+//! Notices: events that tell an operator what became of an event or of a subscription, or how busy
 //! the program is. They go to the topic that the topic names as its `noticesTopic`, or that the operator
 //! named for what is about no topic, in the schema which that one accepts. How they get there is not here.
 

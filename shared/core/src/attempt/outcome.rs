@@ -32,7 +32,7 @@ pub enum SendFailure {
     AddressRefused,
 }
 
-/// `lastDeliveryOutcome`: a closed list (SPEC §4).
+/// `lastDeliveryOutcome`: a closed list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum OutcomeName {
     /// 400.

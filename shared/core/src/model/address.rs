@@ -1,4 +1,4 @@
-//! The public-address rule (SPEC §8): which schemes, ports and addresses a webhook may go to. It decides;
+//! The public-address rule: which schemes, ports and addresses a webhook may go to. It decides;
 //! resolving names and connecting to what was vetted is the client's.
 
 mod ranges;

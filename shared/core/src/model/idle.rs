@@ -1,5 +1,5 @@
 //! Temporary entities: topics and subscriptions that go by themselves, when nothing has happened to them for
-//! a while or at a time of their own (SPEC §3). Pure: times are arguments.
+//! a while or at a time of their own. Pure: times are arguments.
 //!
 //! What happens to an entity is noted now and then in an object of its own, never on every event: so a
 //! deletion waits for as much longer as two notes may be apart, and comes late rather than early.

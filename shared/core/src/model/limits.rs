@@ -37,7 +37,7 @@ pub const SQS_RETENTION: Duration = Duration::from_hours(14 * 24);
 /// <https://aws.amazon.com/sqs/pricing/>
 pub const SQS_BILLED_CHUNK_BYTES: usize = 65_536;
 
-/// How often a message may be received before it moves to the redrive queue; hand-backs count (DESIGN 9).
+/// How often a message may be received before it moves to the redrive queue; hand-backs count.
 pub const MAX_RECEIVE_COUNT: u32 = 50;
 
 // --- Addresses ---
@@ -147,7 +147,7 @@ pub const ENVELOPE_BYTES_RESERVED: usize = 2_048;
 pub const ENTRY_OVERHEAD_BYTES: usize = 160;
 
 /// An event whose copies in the fan-out of one request would exceed this many bytes in all is stored once
-/// and referenced (DESIGN, decision 2).
+/// and referenced.
 pub const INLINE_FAN_OUT_BYTES_MAX: usize = 4 * SQS_MESSAGE_BYTES_MAX;
 
 /// How long a referenced payload is kept (longer than any message can live: 14 days of queue retention).
@@ -168,7 +168,7 @@ pub const RESTORED_EVENT_BYTES_MAX: usize = 3 * EVENT_BYTES_MAX + 6 * 6 * MAPPED
 /// <https://httpd.apache.org/docs/2.4/mod/core.html#limitrequestfieldsize>
 pub const BINARY_HEADERS_BYTES_MAX: usize = 8 * 1024;
 
-/// How long a request's idempotency key is remembered after it was published (SPEC, issue 4).
+/// How long a request's idempotency key is remembered after it was published.
 pub const IDEMPOTENCY_KEPT: Duration = Duration::from_hours(24);
 
 /// How long a request keeps its idempotency key to itself while it is published: longer than a function on
@@ -225,15 +225,15 @@ pub const DNS_NAME_BYTES_MAX: usize = 253;
 /// the subscription waits for it, and on AWS manage has 30 s.
 pub const HANDSHAKE_TIMEOUT_MAX: Duration = Duration::from_secs(10);
 
-/// Longest wait that an endpoint may ask for by `Retry-After` for one event (SPEC §2): the longest step of
+/// Longest wait that an endpoint may ask for by `Retry-After` for one event: the longest step of
 /// the default schedule.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(12);
 
-/// Longest of it for which the whole subscription pauses (SPEC §2): what waits meanwhile waits in the queue,
+/// Longest of it for which the whole subscription pauses: what waits meanwhile waits in the queue,
 /// which delays by [`SQS_DELAY_SECS_MAX`] at most.
 pub const PAUSE_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
 
-/// Shortest pause that all workers are told of (SPEC §2). A shorter one is kept by the worker that was asked.
+/// Shortest pause that all workers are told of. A shorter one is kept by the worker that was asked.
 pub const PAUSE_SHARED_MIN: Duration = Duration::from_secs(10);
 
 /// How long after its timeout an endpoint's answer still takes an event out of the retry queue (Event Grid: 3
@@ -314,7 +314,7 @@ pub const DEAD_LETTER_DELAY_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_M
 /// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 pub const DEAD_LETTER_OBJECT_BYTES_PREFERRED: usize = 4 * 1024 * 1024;
 
-/// Largest failure notice, in bytes of its JSON (SPEC §6: under 256 KB). One that would be larger has not the
+/// Largest failure notice, in bytes of its JSON (under 256 KB). One that would be larger has not the
 /// data of the event it is about.
 pub const NOTICE_BYTES_MAX: usize = 256_000;
 

@@ -1,4 +1,4 @@
-//! The notice about a link, or a subscription on it, that is down or up again (SPEC §5, §6).
+//! The notice about a link, or a subscription on it, that is down or up again.
 
 use serde::Serialize;
 

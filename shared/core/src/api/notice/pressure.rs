@@ -1,4 +1,4 @@
-//! The notice about a change of back pressure (SPEC §7): one for each resource whose level changed, or on
+//! The notice about a change of back pressure: one for each resource whose level changed, or on
 //! whose account producers began to be refused. It is about no topic.
 
 use std::time::Duration;

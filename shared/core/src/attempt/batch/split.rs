@@ -7,7 +7,7 @@ use crate::attempt::decide::Outcome;
 use crate::attempt::retry::RetryPolicy;
 
 /// Single events that are refused alike, the first of a batch, before the refusal is the endpoint's own: it
-/// would refuse every event. (SPEC §2)
+/// would refuse every event.
 pub const SINGLES_REFUSED_ALIKE_MAX: usize = 8;
 
 /// One answer to a batch, or to a part of it.

@@ -38,7 +38,7 @@ pub(super) const CLOUD_EVENTS: Names = Names {
 };
 
 /// The member that keeps the event's own members of the names above, whole: a text of JSON. It has the same
-/// name in every schema (SPEC §4).
+/// name in every schema.
 pub(super) const ORIGINAL_ATTRIBUTES: &str = "originalattributes";
 
 impl Names {
