@@ -118,7 +118,7 @@ class DeadLetters(Case):
 
     def malformed(self, text):
         """The object under MALFORMED/ that holds this text, which is found by being looked at."""
-        case.CAUSED.add("not a message of posthaste")
+        case.CAUSED.add("not a delivery message")
         bucket = self.stack.dead_letter_bucket
 
         def found():
