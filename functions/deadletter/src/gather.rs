@@ -1,8 +1,7 @@
 //! Gathering of letters of one subscription into objects. It is done before their payloads are loaded, so
 //! that an object's bytes are held only while it is written. A message is never split.
 
-use posthaste_core::model::delivery::{DeadLetter, Entry};
-use posthaste_core::model::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
+use posthaste_core::model::{DEAD_LETTER_OBJECT_BYTES_PREFERRED, DeadLetter, Entry};
 
 use crate::letter::Letter;
 
@@ -45,11 +44,8 @@ mod tests {
     use super::*;
     use crate::tests::{letter, stored};
     use bytes::Bytes;
-    use posthaste_core::attempt::decide::DeadLetterReason;
-    use posthaste_core::attempt::outcome::OutcomeName;
-    use posthaste_core::model::delivery::LastAttempt;
-    use posthaste_core::model::identity::Identity;
-    use posthaste_core::model::schema::Schema;
+    use posthaste_core::attempt::{DeadLetterReason, OutcomeName};
+    use posthaste_core::model::{Identity, LastAttempt, Schema};
     use posthaste_core::stored::dead_letter::record;
 
     fn check(event_bytes: &[usize], expected: &[usize]) {

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::model::limits::SQS_DELAY_SECS_MAX;
+use posthaste_core::model::SQS_DELAY_SECS_MAX;
 use posthaste_ports::{
     BatchResponse, Clock, MessageId, OutgoingMessage, Ports, QueueName, QueueReceiver, ReceivedMessage,
     Successor,

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::model::delivery::DeadLetter;
+use posthaste_core::model::DeadLetter;
 use posthaste_ports::{Clock, MessageId, PortError, Ports};
 use posthaste_services::late_answers::answered_late;
 

@@ -1,7 +1,7 @@
 //! Letters: messages that were understood.
 
 use bytes::Bytes;
-use posthaste_core::model::delivery::DeadLetter;
+use posthaste_core::model::DeadLetter;
 use posthaste_ports::ReceivedMessage;
 
 /// A message that was understood.

@@ -12,8 +12,7 @@ use std::time::Duration;
 use futures_util::future::ready;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::api::notice::{Failed, Fate, Notice, later};
-use posthaste_core::model::delivery::Delivery;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{Delivery, Timestamp};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{
     Clock, MessageId, OutgoingMessage, PortError, Ports, QueueName, QueueReceiver, Successor,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::model::payload::Payload;
+use posthaste_core::model::Payload;
 use posthaste_ports::{Clock, ErrorKind, MessageId, ObjectStore, PortError, Ports, ReceivedMessage};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::timeout_at;

@@ -4,12 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use posthaste_core::attempt::decide::DeadLetterReason;
-use posthaste_core::model::delivery::DeadLetter;
+use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::model::DeadLetter;
 use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_core::stored::delivery::parse_delivery;
-use posthaste_core::stored::format::FormatError;
-use posthaste_core::stored::layout;
+use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{MessageId, QueueName, ReceivedMessage};
 use posthaste_services::catch_panic::{Panicked, catch_panic_now};
 

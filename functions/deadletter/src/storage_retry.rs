@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use posthaste_core::attempt::settle::dead_letter_delay_secs;
-use posthaste_core::model::delivery::{DeadLetter, Delivery, StorageTrouble};
+use posthaste_core::model::{DeadLetter, Delivery, StorageTrouble};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{Clock, OutgoingMessage, PortError, Ports, QueueName, QueueReceiver, Successor};
 

@@ -4,13 +4,10 @@ mod stores;
 mod time;
 
 use bytes::Bytes;
-use posthaste_core::attempt::decide::DeadLetterReason;
-use posthaste_core::model::delivery::{DeadLetter, Delivery, Entry, Marks};
-use posthaste_core::model::hops::Hops;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::payload::Payload;
-use posthaste_core::model::schema::Schema;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::model::{
+    DeadLetter, Delivery, Entry, Hops, Marks, Payload, Schema, SubscriptionName, Timestamp, TopicName,
+};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{MessageId, Receipt, ReceivedMessage};
 

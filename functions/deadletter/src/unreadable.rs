@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::limits::SQS_RETENTION;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{SQS_RETENTION, Timestamp};
 use posthaste_ports::QueueName;
 
 /// What is kept of a message's life for keeping it as it is, should the bucket refuse that too: a day, in

@@ -6,8 +6,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use posthaste_core::model::delivery::DeadLetter;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{DeadLetter, Timestamp};
 
 use crate::letter::LoadedLetter;
 
@@ -97,7 +96,7 @@ fn key(dead: &DeadLetter) -> String {
 mod tests {
     use super::*;
     use crate::tests::letter;
-    use posthaste_core::model::delivery::StorageTrouble;
+    use posthaste_core::model::StorageTrouble;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
     const MINUTE: Duration = Duration::from_mins(1);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::future::ready;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::api::notice::Fate;
-use posthaste_core::stored::dead_letter::{Gathered, record};
-use posthaste_core::stored::layout;
+use posthaste_core::stored::dead_letter::record;
+use posthaste_core::stored::{Gathered, layout};
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, Ports, PutCondition, ReceivedMessage,
 };

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use posthaste_core::circuit::Target;
-use posthaste_core::model::endpoint::Link;
+use posthaste_core::model::Link;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use link::subscription_max;

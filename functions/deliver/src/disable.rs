@@ -5,11 +5,8 @@ use std::sync::Arc;
 
 use posthaste_core::api::notice::{Disabled, Notice};
 use posthaste_core::api::{StatusState, StatusView};
-use posthaste_core::model::endpoint::EndpointUrl;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::Subscription;
-use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::model::{EndpointUrl, Subscription, Timestamp};
+use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, Object, Ports};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::{Edit, UpdateError, stop_at, update};
@@ -115,7 +112,7 @@ mod tests {
         let mut settings = json!({ "endpoint": { "url": url } });
         settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let mut topic: TopicSettings = serde_json::from_value(json!({})).unwrap();
-        let name = posthaste_core::model::name::SubscriptionName::parse(name).unwrap();
+        let name = posthaste_core::model::SubscriptionName::parse(name).unwrap();
         topic.subscriptions.insert(name, serde_json::from_value(settings).unwrap());
         let bytes = crate::testing::topic_record(topic).render();
         Object { bytes, etag: ETag("1".to_owned()) }

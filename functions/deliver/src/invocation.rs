@@ -5,11 +5,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use posthaste_core::attempt::settle::EntryVerdict;
+use posthaste_core::attempt::EntryVerdict;
 use posthaste_core::circuit::{Failure, HealthSignal, InvocationResults, Observation, Target};
-use posthaste_core::model::delivery::{Delivery, Entry};
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::{Status, Subscription};
+use posthaste_core::model::{Delivery, Entry, Status, Subscription, Timestamp};
 use posthaste_ports::{BatchResponse, MessageId, Receipt, ReceivedMessage, Successor};
 
 use crate::deadlines::Deadlines;

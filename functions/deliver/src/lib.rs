@@ -20,7 +20,7 @@ mod testing;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::attempt::retry::Jitter;
+use posthaste_core::attempt::Jitter;
 use posthaste_ports::{BatchResponse, Clock, Entropy, Ports, ReceivedMessage};
 use posthaste_services::{Activity, DrainMeter, LinkHealth, Registry, stop_at};
 
@@ -108,7 +108,7 @@ impl<P: Ports> Deliver<P> {
     }
 
     /// Waits for the answers of requests that were not answered in time, each for
-    /// [`LATE_ANSWER_MAX`](posthaste_core::model::limits::LATE_ANSWER_MAX) at most, until
+    /// [`LATE_ANSWER_MAX`](posthaste_core::model::LATE_ANSWER_MAX) at most, until
     /// [`stop`](Self::stop) is called. Dropping it ends those requests. To be awaited once at a time, beside
     /// [`handle`](Self::handle).
     pub async fn hear_late_answers(&self) {

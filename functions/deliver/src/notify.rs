@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use metrics::counter;
 use posthaste_core::api::notice::{Failed, Notice};
-use posthaste_core::attempt::settle::EntryVerdict;
-use posthaste_core::model::delivery::{DeadLetter, Entry};
-use posthaste_core::model::payload::Payload;
+use posthaste_core::attempt::EntryVerdict;
+use posthaste_core::model::{DeadLetter, Entry, Payload};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{Addressee, FanOut, NoticeError, Notifier, Registry, stop_at};
 

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::attempt::decide::DeadLetterReason;
-use posthaste_core::attempt::settle::EntryVerdict;
-use posthaste_core::model::payload::Payload;
+use posthaste_core::attempt::{DeadLetterReason, EntryVerdict};
+use posthaste_core::model::Payload;
 use posthaste_ports::{Clock, ObjectStore, Ports};
 use posthaste_services::stop_at;
 
@@ -121,7 +120,7 @@ fn stored_bytes(payload: &Payload) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::model::payload::PayloadDigest;
+    use posthaste_core::model::PayloadDigest;
     use posthaste_ports::{ErrorKind, PutCondition};
     use posthaste_testkit::{Fault, Operation, Plan};
 

@@ -4,14 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use posthaste_core::attempt::batch::Pack;
-use posthaste_core::attempt::retry::Jitter;
-use posthaste_core::model::delivery::Delivery;
-use posthaste_core::model::hops::Hops;
-use posthaste_core::model::identity::Identity;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::schema::Schema;
-use posthaste_core::model::topic::Subscription;
+use posthaste_core::attempt::{Jitter, Pack};
+use posthaste_core::model::{Delivery, Hops, Identity, Schema, Subscription, SubscriptionName, TopicName};
 use posthaste_services::catch_panic::catch_panic_now;
 
 use crate::invocation::{EntryRef, Job};
@@ -129,7 +123,7 @@ mod tests {
     use std::cell::Cell;
     use std::time::Duration;
 
-    use posthaste_core::attempt::settle::EntryVerdict;
+    use posthaste_core::attempt::EntryVerdict;
     use serde_json::json;
 
     use super::*;
@@ -177,9 +171,7 @@ mod tests {
     #[test]
     fn another_creation_of_the_subscription_travels_apart() {
         let own = batching(10);
-        let id = posthaste_core::model::identity::CreationId::new(
-            [1; posthaste_core::model::identity::CREATION_ID_BYTES],
-        );
+        let id = posthaste_core::model::CreationId::new([1; posthaste_core::model::CREATION_ID_BYTES]);
         let newer = Delivery { identity: Some(Identity { topic: id, subscription: id }), ..delivery(1) };
         let jobs = [job(delivery(1), &own), job(newer, &own)];
         assert_eq!(planned(&jobs), [["0.0"], ["1.0"]]);

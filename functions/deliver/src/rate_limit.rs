@@ -13,12 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use posthaste_core::attempt::rate::{Grant, Rate, RateState, Token};
-use posthaste_core::attempt::settle::EntryVerdict;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::Subscription;
-use posthaste_core::stored::format::FormatError;
-use posthaste_core::stored::layout;
+use posthaste_core::attempt::{EntryVerdict, Grant, Rate, RateState, Token};
+use posthaste_core::model::{Subscription, Timestamp};
+use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::{SingleFlight, stop_at};
 

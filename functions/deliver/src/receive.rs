@@ -8,14 +8,11 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use parking_lot::Mutex;
-use posthaste_core::attempt::decide::{DeadLetterReason, is_expired};
-use posthaste_core::attempt::settle::EntryVerdict;
-use posthaste_core::model::delivery::Delivery;
-use posthaste_core::model::limits::SQS_DELAY_SECS_MAX;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::{Status, Subscription, Topic};
+use posthaste_core::attempt::decide::is_expired;
+use posthaste_core::attempt::{DeadLetterReason, EntryVerdict};
+use posthaste_core::model::{Delivery, SQS_DELAY_SECS_MAX, Status, Subscription, Timestamp, Topic};
+use posthaste_core::stored::FormatError;
 use posthaste_core::stored::delivery::parse_delivery;
-use posthaste_core::stored::format::FormatError;
 use posthaste_ports::{Clock, OutgoingMessage, Ports, QueueName, ReceivedMessage, Successor};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::late_answers::answered_late;

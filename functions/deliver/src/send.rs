@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use indexmap::IndexMap;
-use posthaste_core::attempt::settle::EntryVerdict;
-use posthaste_core::model::endpoint::Link;
-use posthaste_core::model::topic::Subscription;
+use posthaste_core::attempt::EntryVerdict;
+use posthaste_core::model::{Link, Subscription};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::timeout_at;
@@ -129,9 +128,8 @@ fn by_link(requests: Vec<RequestPlan>) -> Vec<Vec<RequestPlan>> {
 #[cfg(test)]
 mod tests {
     use parking_lot::Mutex;
-    use posthaste_core::attempt::decide::DeadLetterReason;
-    use posthaste_core::attempt::outcome::SendFailure;
-    use posthaste_core::model::delivery::Delivery;
+    use posthaste_core::attempt::{DeadLetterReason, SendFailure};
+    use posthaste_core::model::Delivery;
     use serde_json::{Value, json};
 
     use super::*;
@@ -146,7 +144,7 @@ mod tests {
     use crate::testing::{
         Answer, START, TestPorts, World, delivery, event, job, secs, subscription, subscription_named,
     };
-    use posthaste_core::attempt::retry::Jitter;
+    use posthaste_core::attempt::Jitter;
 
     #[test]
     fn links_share_equally_and_each_fills_its_limit() {

@@ -9,10 +9,10 @@ pub(crate) mod waiting;
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::attempt::settle::{EntryVerdict, Settlement, settle};
-use posthaste_core::model::delivery::Delivery;
+use posthaste_core::attempt::settle::settle;
+use posthaste_core::attempt::{EntryVerdict, Settlement};
 use posthaste_core::model::idle::wait_noted_at;
-use posthaste_core::model::topic::Subscription;
+use posthaste_core::model::{Delivery, Subscription};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::late_answers::forget_late;

@@ -8,18 +8,13 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use posthaste_core::api::{SecretText, TierKeys, TopicSettings, compile_subscription};
-use posthaste_core::attempt::retry::Jitter;
+use posthaste_core::attempt::Jitter;
 use posthaste_core::circuit::{HealthSettings, Target};
-use posthaste_core::model::delivery::{Delivery, Entry, Marks};
-use posthaste_core::model::endpoint::Link;
-use posthaste_core::model::hops::Hops;
-use posthaste_core::model::identity::Creations;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::payload::Payload;
-use posthaste_core::model::schema::Schema;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::Subscription;
-use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
+use posthaste_core::model::{
+    Creations, Delivery, Entry, Hops, Link, Marks, Payload, Schema, Subscription, SubscriptionName,
+    Timestamp, TopicName,
+};
+use posthaste_core::stored::{RECORD_VERSION, TopicRecord};
 use posthaste_ports::{
     Bundle, LateAnswer, MessageId, QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
     ReceivedMessage, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
@@ -80,7 +75,7 @@ pub(crate) enum Answer {
     Body(&'static str),
     /// No answer in time. The request goes on, and this status comes in the end.
     Late(u16),
-    Failure(posthaste_core::attempt::outcome::SendFailure),
+    Failure(posthaste_core::attempt::SendFailure),
     Panic,
 }
 
@@ -180,7 +175,7 @@ impl WebhookClient for Endpoint {
             Answer::Panic => panic!("as the test wants it"),
             Answer::Late(status) => {
                 late = Some(LateAnswer::new(async move { Ok(response(status, None, "")) }));
-                Err(posthaste_core::attempt::outcome::SendFailure::TimedOut)
+                Err(posthaste_core::attempt::SendFailure::TimedOut)
             }
         };
         WebhookAnswer { result, took: Duration::from_millis(5), late }

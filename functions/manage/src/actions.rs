@@ -4,11 +4,9 @@ use std::error::Error;
 
 use axum::extract::State;
 use posthaste_core::api::{StatusView, SubscriptionSettings};
-use posthaste_core::attempt::handshake::Action;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::stored::disabled::DisabledMark;
-use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::attempt::Action;
+use posthaste_core::model::{SubscriptionName, TopicName};
+use posthaste_core::stored::{DisabledMark, TopicRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
 use serde::Deserialize;
 use utoipa::ToSchema;

@@ -11,7 +11,7 @@ use axum::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::stored::TopicRecord;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 

@@ -7,9 +7,8 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYP
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{DeadLetterPage, IsoTimestamp};
-use posthaste_core::attempt::decide::DeadLetterReason;
-use posthaste_core::stored::dead_letter::WrittenIn;
-use posthaste_core::stored::layout;
+use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::stored::{WrittenIn, layout};
 use posthaste_ports::{ErrorKind, ObjectStore, PortError, Ports};
 use serde::Deserialize;
 

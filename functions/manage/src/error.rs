@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::model::name::TopicName;
+use posthaste_core::model::TopicName;
 use posthaste_ports::{ErrorKind, Object, PortError};
 use posthaste_services::{LinksError, UpdateError};
 

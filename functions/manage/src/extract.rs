@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::model::limits::MANAGE_REQUEST_BYTES_MAX;
+use posthaste_core::model::MANAGE_REQUEST_BYTES_MAX;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use serde_json::{Map, Value};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use posthaste_core::api::edit::SubscriptionChange;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::stored::TopicRecord;
 use posthaste_ports::Ports;
 
 use crate::health_changes::HealthChanges;

@@ -4,8 +4,9 @@
 use axum::extract::State;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{ForcedView, LinkView, SecretText, StatusState, SubscriptionSettings};
-use posthaste_core::attempt::handshake::{Action, Begin, act};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::attempt::handshake::act;
+use posthaste_core::attempt::{Action, Begin};
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, Ports};
 
 use crate::document::{BadRequests, Problems, UnknownSubscription, WrongStates};

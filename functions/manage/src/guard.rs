@@ -6,7 +6,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::Response;
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::model::secret::{ADMIN_KEY_CHARS_MIN, KeyDigest};
+use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, KeyDigest};
 use posthaste_ports::Ports;
 
 use crate::error::ApiError;

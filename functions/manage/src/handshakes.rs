@@ -7,11 +7,10 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::edit::PendingHandshake;
-use posthaste_core::attempt::handshake::{Answer, Ask, concluded, judge, judge_failure};
-use posthaste_core::attempt::rate::Rate;
-use posthaste_core::model::limits::HANDSHAKE_TIMEOUT_MAX;
-use posthaste_core::model::topic::{Subscription, Topic};
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::attempt::handshake::{concluded, judge, judge_failure};
+use posthaste_core::attempt::{Answer, Ask, Rate};
+use posthaste_core::model::{HANDSHAKE_TIMEOUT_MAX, Subscription, Topic};
+use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::{timeout, timeout_at};
 

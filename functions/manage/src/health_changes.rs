@@ -10,12 +10,8 @@ use posthaste_core::api::LinkView;
 use posthaste_core::api::edit::SubscriptionChange;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::circuit::{Observation, Shard, Target, shard_index};
-use posthaste_core::model::endpoint::{EndpointUrl, Link};
-use posthaste_core::model::identity::Identity;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::topic::Subscription;
-use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::model::{EndpointUrl, Identity, Link, Subscription, SubscriptionName, TopicName};
+use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
 use posthaste_services::timeout;
 

@@ -4,8 +4,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{KeyName, TopicKeysView};
-use posthaste_core::model::name::TopicName;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::model::TopicName;
+use posthaste_core::stored::TopicRecord;
 use posthaste_ports::Ports;
 use serde::Deserialize;
 

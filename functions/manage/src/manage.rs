@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::HeaderValue;
-use posthaste_core::model::address::AddressPolicy;
-use posthaste_core::model::publish_url::PublishUrls;
-use posthaste_core::model::secret::KeyDigest;
+use posthaste_core::model::{AddressPolicy, KeyDigest, PublishUrls};
 use posthaste_ports::Ports;
 use posthaste_services::{Activity, LinkHealth, Outbound};
 use url::Url;

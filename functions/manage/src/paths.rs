@@ -1,6 +1,6 @@
 //! Paths that several routes share.
 
-use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::{SubscriptionName, TopicName};
 use serde::Deserialize;
 
 /// The path of a topic.

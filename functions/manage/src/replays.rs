@@ -9,9 +9,8 @@ use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{
     ReplayPage, ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView, StatusState,
 };
-use posthaste_core::release::replay::{ReplayRequestError, Selection};
-use posthaste_core::stored::layout;
-use posthaste_core::stored::replay::ReplayRecord;
+use posthaste_core::release::{ReplayRequestError, Selection};
+use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{Clock, Entropy, Ports};
 use serde::Deserialize;
 

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use posthaste_core::api::{RotateSecret, RotatedSecret, SubscriptionSettings};
-use posthaste_core::model::name::SubscriptionName;
+use posthaste_core::model::SubscriptionName;
 use posthaste_ports::Ports;
 
 use crate::conditions::{Conditions, subscription_etag};

@@ -5,7 +5,7 @@ use std::error::Error;
 use axum::extract::State;
 use posthaste_core::api::{HealthView, PressureView};
 use posthaste_core::pressure::PressureState;
-use posthaste_core::stored::pressure::PRESSURE_KEY;
+use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, Ports};
 
 use crate::document::{Problems, StoreDown};

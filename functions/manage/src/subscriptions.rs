@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use posthaste_core::api::{SubscriptionPage, SubscriptionSettings};
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
 
 use crate::conditions::{Conditions, subscription_etag};

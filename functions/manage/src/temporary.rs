@@ -6,9 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::model::{SubscriptionName, TopicName};
+use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
 use posthaste_services::activity::ActivityError;
 

@@ -12,12 +12,9 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{MASKED, SubscriptionSettings, TestAttempt, TestRequest, TestResponse};
-use posthaste_core::attempt::decide::Outcome;
-use posthaste_core::attempt::partial::{Acknowledged, BatchEvent};
-use posthaste_core::attempt::request::Outgoing;
+use posthaste_core::attempt::{Acknowledged, BatchEvent, Outcome, Outgoing};
 use posthaste_core::events::test_event::{TestEventError, given, sample};
-use posthaste_core::model::hops::Hops;
-use posthaste_core::model::topic::Subscription;
+use posthaste_core::model::{Hops, Subscription};
 use posthaste_ports::{Clock, Entropy, Ports, WebhookRequest, WebhookResponse};
 use posthaste_services::{Attempt, Sent};
 

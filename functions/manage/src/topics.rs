@@ -3,8 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use posthaste_core::api::{IsoTimestamp, TopicPage, TopicSettings, TopicSummary};
-use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports};
 
 use crate::conditions::{Conditions, topic_etag};

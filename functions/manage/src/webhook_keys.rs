@@ -5,10 +5,9 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::WebhookKeys;
-use posthaste_core::attempt::signature::SigningSecret;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::attempt::SigningSecret;
+use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
+use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 

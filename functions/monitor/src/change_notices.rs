@@ -6,7 +6,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use posthaste_core::api::notice::Notice;
-use posthaste_core::model::name::TopicName;
+use posthaste_core::model::TopicName;
 use posthaste_core::pressure::{PressureSettings, PressureState};
 use posthaste_ports::Ports;
 use posthaste_services::{NoticeError, Notifier, timeout};

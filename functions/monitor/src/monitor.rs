@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::name::TopicName;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::pressure::{
     DrainRate, PressureSettings, PressureState, Readings, Resource, SettingsError, Space, evaluate,
 };
-use posthaste_core::stored::pressure::PRESSURE_KEY;
+use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{
     Clock, Database, DrainSource, ETag, ErrorKind, Object, ObjectStore, PortError, Ports, Probe,
     PutCondition, QueueCounts, QueueReceiver, Revalidated,

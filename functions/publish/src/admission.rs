@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use parking_lot::Mutex;
-use posthaste_core::model::name::TopicName;
-use posthaste_core::model::topic::Topic;
+use posthaste_core::model::{Topic, TopicName};
 use posthaste_core::pressure::{self, Places, Tier};
 use posthaste_services::Admitted;
 use tokio::sync::OwnedSemaphorePermit;

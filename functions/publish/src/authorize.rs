@@ -2,9 +2,8 @@
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use posthaste_core::model::sas_token::SasToken;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::{Topic, most_privileged};
+use posthaste_core::model::topic::most_privileged;
+use posthaste_core::model::{SasToken, Timestamp, Topic};
 use posthaste_core::pressure::Tier;
 
 use crate::error::PublishError;
@@ -78,7 +77,7 @@ mod tests {
     use super::*;
     use http::{HeaderName, HeaderValue};
     use posthaste_core::api::{KeyName, SecretText};
-    use posthaste_core::stored::topic::TopicRecord;
+    use posthaste_core::stored::TopicRecord;
 
     const INTERNAL: Option<Tier> = Some(Tier::Internal);
     const STANDARD: Option<Tier> = Some(Tier::Standard);

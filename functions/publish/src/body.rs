@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use posthaste_core::model::limits::REQUEST_BYTES_MAX;
+use posthaste_core::model::REQUEST_BYTES_MAX;
 use posthaste_ports::Clock;
 use posthaste_services::timeout;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -98,7 +98,7 @@ async fn gather(body: &mut Body) -> Result<Bytes, BodyError> {
 mod tests {
     use super::*;
     use futures_util::stream;
-    use posthaste_core::model::time::Timestamp;
+    use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;
 
     const TIMEOUT: Duration = Duration::from_mins(1);

@@ -5,9 +5,9 @@ use std::time::Duration;
 use http::StatusCode;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::events::PublishInputError;
-use posthaste_core::model::hops::{HOPS_HEADER, HopsError};
+use posthaste_core::model::{HOPS_HEADER, HopsError};
 use posthaste_core::pressure::{ResourceState, explain};
-use posthaste_core::stored::idempotency::IdempotencyKeyError;
+use posthaste_core::stored::IdempotencyKeyError;
 use posthaste_ports::{ErrorKind, PortError};
 use posthaste_services::{FanOutError, RegistryError};
 

@@ -9,10 +9,8 @@ use std::error::Error;
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
-use posthaste_core::model::limits::IDEMPOTENCY_CLAIM_LENGTH;
-use posthaste_core::stored::idempotency::{
-    Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
-};
+use posthaste_core::model::IDEMPOTENCY_CLAIM_LENGTH;
+use posthaste_core::stored::{Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest};
 use posthaste_ports::{Clock, ETag, Entropy, ObjectStore, Ports, PutCondition};
 use posthaste_services::update::{Edit, UpdateError, update};
 

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::name::TopicName;
+use posthaste_core::model::TopicName;
 use posthaste_core::pressure::Tier;
 
 /// Counts a request that was published: its events, those of them that at least one subscription receives,

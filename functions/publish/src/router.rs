@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::routing::{MethodRouter, post};
 use http::{HeaderValue, Request, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::model::publish_url::{API_EVENTS_PATH, EVENTS_PATH};
+use posthaste_core::model::{API_EVENTS_PATH, EVENTS_PATH};
 use posthaste_ports::Ports;
 
 use crate::error::PublishError;

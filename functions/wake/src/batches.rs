@@ -6,9 +6,9 @@ use std::error::Error;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_core::release::messages::expired_first;
-use posthaste_core::release::quota::{Quota, Released};
+use posthaste_core::release::{Quota, Released};
 use posthaste_ports::Ports;
 use posthaste_services::catch_panic::catch_panic;
 
@@ -170,7 +170,7 @@ fn fail(released: &mut Released, key: &str, error: &ReleaseError) {
 mod tests {
     use std::time::Duration;
 
-    use posthaste_core::release::speed::Amount;
+    use posthaste_core::release::Amount;
     use posthaste_ports::Clock;
 
     use super::*;

@@ -63,7 +63,7 @@ impl<'a> Budget<'a> {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::model::time::Timestamp;
+    use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;
 
     use super::*;

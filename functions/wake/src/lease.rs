@@ -4,9 +4,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::layout::WAKE_LEASE;
-use posthaste_core::stored::wake_lease::{Checkpoint, WakeLease};
+use posthaste_core::model::Timestamp;
+use posthaste_core::stored::{Checkpoint, WAKE_LEASE, WakeLease};
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, PortError, PutCondition};
 
 /// How long a lease holds when its holder dies: longer than a run may go on.

@@ -16,11 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join, join3};
-use posthaste_core::model::name::TopicName;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{Timestamp, TopicName};
+use posthaste_core::release::ParkedWalk;
 use posthaste_core::release::outage::awake_since;
-use posthaste_core::release::parked::ParkedWalk;
-use posthaste_core::stored::wake_lease::{Checkpoint, SetBackScan};
+use posthaste_core::stored::{Checkpoint, SetBackScan};
 use posthaste_ports::{Clock, PortError, Ports};
 use posthaste_services::{Activity, timeout_at};
 

@@ -5,10 +5,10 @@ use std::error::Error;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::attempt::batch::Pack;
-use posthaste_core::model::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
+use posthaste_core::attempt::Pack;
+use posthaste_core::model::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
 use posthaste_core::release::messages::requeued;
-use posthaste_core::stored::format::FormatError;
+use posthaste_core::stored::FormatError;
 use posthaste_core::stored::parked::{parse_parked, render_parked};
 use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, OutgoingMessage, PortError, Ports, PutCondition};
 use posthaste_services::catch_panic::Panicked;

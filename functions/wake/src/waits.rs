@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use posthaste_core::model::idle::wait_noted_at;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::Subscription;
+use posthaste_core::model::{Subscription, Timestamp};
 use posthaste_core::release::parked::is_late;
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Ports};

@@ -69,7 +69,7 @@ impl<P: Ports> OneQueue for DeadLetters<P> {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use posthaste_core::model::time::Timestamp;
+    use posthaste_core::model::Timestamp;
     use posthaste_ports::{MessageId, Receipt};
 
     /// Fails every message, under a name of its own and with the deadline it was given.

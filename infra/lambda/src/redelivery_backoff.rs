@@ -10,7 +10,7 @@
 //! | 3 s | messages that are handed back get their rest | [`BACKOFF_TIME`] |
 //! | 1 s | the drain rate of this process is reported | `posthaste_services::drain::DRAIN_POST_TIMEOUT` |
 //! | 25 s | messages are settled | `posthaste_deliver::SETTLING_TIME` |
-//! | 60 s | the longest attempt | `posthaste_core::model::limits::ATTEMPT_TIMEOUT_MAX` |
+//! | 60 s | the longest attempt | `posthaste_core::model::ATTEMPT_TIMEOUT_MAX` |
 //! | 15 s | messages are looked up, at the beginning | `posthaste_deliver::RECEIVING_TIME` |
 //! | 11 s | waiting for a link's lane, and for stored payloads | the rest |
 
@@ -20,7 +20,7 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt};
 use posthaste_aws::lambda::{ANSWER_MARGIN, BatchHandler, SqsBatch};
 use posthaste_core::attempt::redelivery_backoff::redelivery_backoff;
-use posthaste_core::model::limits::ATTEMPT_TIMEOUT_MAX;
+use posthaste_core::model::ATTEMPT_TIMEOUT_MAX;
 use posthaste_deliver::{RECEIVING_TIME, SETTLING_TIME};
 use posthaste_ports::{BatchResponse, Clock, ErrorKind, QueueReceiver, Receipt};
 use posthaste_services::DRAIN_POST_TIMEOUT;

@@ -77,7 +77,7 @@ mod tests {
     use std::sync::{Arc, Mutex as StdMutex};
 
     use super::*;
-    use posthaste_core::model::time::Timestamp;
+    use posthaste_core::model::Timestamp;
     use posthaste_ports::{ErrorKind, PortError};
     use posthaste_testkit::ManualClock;
 

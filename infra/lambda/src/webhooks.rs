@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::outcome::SendFailure;
-use posthaste_core::model::endpoint::Link;
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::Link;
 use posthaste_http::{ClientSettings, HyperWebhookClient, TlsSetupError};
 use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest};
 use tokio::sync::OnceCell;
@@ -52,7 +52,7 @@ impl<C: Clock> WebhookClient for LazyWebhooks<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_core::model::endpoint::EndpointUrl;
+    use posthaste_core::model::EndpointUrl;
     use posthaste_system::SystemClock;
 
     async fn check(settings: ClientSettings, expected: SendFailure) {

@@ -7,7 +7,7 @@ mod tls;
 
 use std::time::Duration;
 
-use posthaste_core::model::secret::Secret;
+use posthaste_core::model::Secret;
 use posthaste_core::pressure::TARPIT_LIMIT;
 use serde::de::DeserializeOwned;
 use ureq::http::{HeaderMap, Method, Request, Response, header};

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net};
 use posthaste_core::api::{DeadLetterPage, TopicKeysView};
-use posthaste_core::attempt::signature::SigningSecret;
-use posthaste_core::model::secret::Secret;
+use posthaste_core::attempt::SigningSecret;
+use posthaste_core::model::Secret;
 use posthaste_ports::Clock;
 use posthaste_settings::LogFormat;
 use posthaste_system::SystemClock;

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use posthaste_core::model::secret::KeyDigest;
+use posthaste_core::model::KeyDigest;
 use posthaste_core::pressure::{PressureSettings, Profile};
 use posthaste_publish::Tarpit;
 use serde::de::DeserializeOwned;

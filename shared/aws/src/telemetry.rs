@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::sync::OnceLock;
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use tracing::level_filters::LevelFilter;
 
 mod emf;

@@ -2,7 +2,7 @@
 //! one.
 //!
 //! The same object is accepted by the API and by `apply -f`, and shown back with its secrets masked. It is
-//! turned into the domain's [`crate::model::topic::Topic`] once, by [`compile`]; nothing else looks at it.
+//! turned into the domain's [`crate::model::Topic`] once, by [`compile`]; nothing else looks at it.
 
 mod compile;
 mod delivery_headers;

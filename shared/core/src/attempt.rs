@@ -2,13 +2,25 @@
 
 pub mod batch;
 pub mod decide;
-pub mod delivery_header;
+mod delivery_header;
 pub mod handshake;
-pub mod outcome;
+mod outcome;
 pub mod partial;
-pub mod rate;
+mod rate;
 pub mod redelivery_backoff;
 pub mod request;
 pub mod retry;
 pub mod settle;
 pub mod signature;
+
+pub use batch::{BatchAnswer, Batching, EventSize, Follow, Pack, Splitting};
+pub use decide::{AttemptState, DeadLetterReason, Outcome};
+pub use delivery_header::{DeliveryHeader, DeliveryHeaderError};
+pub use handshake::{Action, AllowedRate, AllowedRateError, Answer, Ask, Begin, Question};
+pub use outcome::{OutcomeName, SendFailure};
+pub use partial::{Acknowledged, AnswerBody, BatchEvent};
+pub use rate::{Grant, Lease, Place, Rate, RateState, Token};
+pub use request::{AttemptContext, Outgoing};
+pub use retry::{JITTER_MAX, Jitter, RetryPolicy, SCHEDULE_DEFAULT, WaitFloors};
+pub use settle::{EntryVerdict, Settlement, Wait};
+pub use signature::{MADE_SECRET_BYTES, PublicKey, SignatureKind, SigningSecret, SigningSecretError};

@@ -1,21 +1,39 @@
 //! Values that everything else is about: names, times, secrets, endpoints, topics, deliveries, and the
 //! limits.
 
-pub mod address;
+mod address;
 pub mod delivery;
-pub mod endpoint;
-pub mod hops;
-pub mod identity;
+mod endpoint;
+mod hops;
+mod identity;
 pub mod idle;
 pub mod json_pointer;
-pub mod limits;
-pub mod mapping;
-pub mod name;
+mod limits;
+mod mapping;
+mod name;
 pub mod origin;
-pub mod payload;
-pub mod publish_url;
-pub mod sas_token;
-pub mod schema;
-pub mod secret;
+mod payload;
+mod publish_url;
+mod sas_token;
+mod schema;
+mod secret;
 pub mod time;
 pub mod topic;
+
+pub use address::AddressPolicy;
+pub use delivery::{DeadLetter, Delivery, Entry, LastAttempt, Marks, StorageTrouble};
+pub use endpoint::{EndpointUrl, EndpointUrlError, Link};
+pub use hops::{HOPS_HEADER, Hops, HopsError};
+pub use identity::{CREATION_ID_BYTES, Created, Creation, CreationId, Creations, Identity};
+pub use idle::Lifetime;
+pub use json_pointer::{JsonPointer, JsonPointerError};
+pub use limits::*;
+pub use mapping::{EVENT_TYPE_DEFAULT, InputMapping, Mapped, SourceField, SourceFieldError};
+pub use name::{NameError, SubscriptionName, TopicName};
+pub use payload::{Payload, PayloadDigest};
+pub use publish_url::{API_EVENTS_PATH, EVENTS_PATH, PublishUrls};
+pub use sas_token::SasToken;
+pub use schema::{ContentMode, Schema};
+pub use secret::{ADMIN_KEY_CHARS_MIN, KeyDigest, Secret};
+pub use time::{TimeError, Timestamp};
+pub use topic::{DeadLetterPolicy, Status, Subscription, Topic, TopicKeys};

@@ -1,16 +1,27 @@
 //! Release of deliveries that wait outside the queue: parked, held and forced ones, and dead letters that are
 //! replayed. Which of them may be sent, how many at a time, and what a run remembers for the next.
 
-pub mod allotment;
+mod allotment;
 pub mod folder;
-pub mod forced;
+mod forced;
 pub mod held;
-pub mod link_shares;
+mod link_shares;
 pub mod messages;
 pub mod outage;
 pub mod parked;
-pub mod quota;
+mod quota;
 pub mod replay;
-pub mod room;
+mod room;
 pub mod set_back;
 pub mod speed;
+
+pub use allotment::{Allotment, NextTurn, OF_ONE_MAX, Permission};
+pub use folder::HeldFolder;
+pub use forced::{ForcedFolder, ForcedWalk};
+pub use held::{Release, Standing};
+pub use link_shares::LinkShares;
+pub use parked::ParkedWalk;
+pub use quota::{Quota, Released};
+pub use replay::{Pace, Replay, ReplayMessage, ReplayRequestError, Selection, Sendable};
+pub use room::Room;
+pub use speed::{Amount, Order, RunAccount, Speed, Waiting};

@@ -1,16 +1,16 @@
 //! Persistent formats: messages in the queues, and objects in the state bucket and the dead-letter bucket.
 //! Each file names its key, its versions, writers, readers, lifetime and fixtures.
 
-pub mod activity;
+mod activity;
 pub mod dead_letter;
 pub mod dead_letter_message;
 pub mod delivery;
-pub mod disabled;
+mod disabled;
 pub mod drain_report;
-pub mod force_request;
-pub mod format;
+mod force_request;
+mod format;
 mod held;
-pub mod idempotency;
+mod idempotency;
 mod keys;
 mod late_answer;
 pub mod layout;
@@ -18,9 +18,22 @@ mod links;
 mod malformed;
 pub mod parked;
 mod payload;
-pub mod pressure;
+mod pressure;
 mod rate;
-pub mod replay;
+mod replay;
 mod temporary;
-pub mod topic;
-pub mod wake_lease;
+mod topic;
+mod wake_lease;
+
+pub use activity::ActivityNote;
+pub use dead_letter::{Gathered, NotDeadLetters, Restored, WrittenIn};
+pub use delivery::WIRE_VERSION;
+pub use disabled::DisabledMark;
+pub use force_request::ForceRequest;
+pub use format::FormatError;
+pub use idempotency::{Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest};
+pub use layout::{DRAIN, PAYLOADS, TOPICS, WAKE_LEASE};
+pub use pressure::{PRESSURE_KEY, StateError};
+pub use replay::{ReplayProgress, ReplayRecord};
+pub use topic::{RECORD_VERSION, RecordError, TopicRecord};
+pub use wake_lease::{Checkpoint, SetBackScan, WakeLease};

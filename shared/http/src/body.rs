@@ -8,7 +8,7 @@ use std::vec;
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use posthaste_core::model::limits::RESPONSE_BODY_BYTES_MAX;
+use posthaste_core::model::RESPONSE_BODY_BYTES_MAX;
 
 /// A request body of slices, sent one after the other without copying them together. Its size is known, so it
 /// is never sent in chunks.

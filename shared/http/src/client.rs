@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use http::Response;
 use hyper::body::Incoming;
-use posthaste_core::attempt::outcome::SendFailure;
-use posthaste_core::model::address::AddressPolicy;
-use posthaste_core::model::endpoint::Link;
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::{AddressPolicy, Link};
 use posthaste_ports::{
     Clock, Evict, Evicted, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
 };

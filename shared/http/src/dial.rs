@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
-use posthaste_core::attempt::outcome::SendFailure;
-use posthaste_core::model::endpoint::Link;
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::Link;
 use posthaste_ports::Clock;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -139,7 +139,7 @@ mod tests {
     use std::net::Ipv6Addr;
 
     use parking_lot::Mutex;
-    use posthaste_core::model::time::Timestamp;
+    use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;
 
     use super::*;

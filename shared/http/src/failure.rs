@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 
-use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::attempt::SendFailure;
 use rustix::io::Errno;
 
 /// Most sources of an error that are looked at. Errors nest a few deep.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use posthaste_core::model::endpoint::Link;
+use posthaste_core::model::Link;
 use posthaste_ports::Clock;
 
 use crate::connection::Connection;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, uri};
-use posthaste_core::model::endpoint::EndpointUrl;
+use posthaste_core::model::EndpointUrl;
 use posthaste_ports::WebhookRequest;
 use url::Position;
 

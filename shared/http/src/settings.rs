@@ -4,7 +4,7 @@ use std::net::{AddrParseError, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use posthaste_core::model::address::AddressPolicy;
+use posthaste_core::model::AddressPolicy;
 
 /// Idle connections kept per link: as many as `deliver` opens to one link by default would find one each.
 pub const IDLE_PER_LINK_MAX_DEFAULT: usize = 64;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_testkit::conformance::{queue, store};

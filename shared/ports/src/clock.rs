@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 
 /// A clock. Clones tell the same time.
 pub trait Clock: Clone + Send + Sync + 'static {

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use bytes::Bytes;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 
 use crate::PortError;
 

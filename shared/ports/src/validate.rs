@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::limits::{
+use posthaste_core::model::{
     SQS_BATCH_ENTRIES_MAX, SQS_DELAY_SECS_MAX, SQS_GROUP_ID_CHARS_MAX, SQS_MESSAGE_BYTES_MAX,
     SQS_VISIBILITY_SECS_MAX,
 };

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use posthaste_core::attempt::outcome::SendFailure;
-use posthaste_core::model::endpoint::{EndpointUrl, Link};
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::{EndpointUrl, Link};
 
 /// A request. The client adds `host` and `content-length` and nothing else.
 #[derive(Debug, Clone)]

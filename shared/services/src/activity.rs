@@ -5,13 +5,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use posthaste_core::model::identity::{Creation, CreationId};
 use posthaste_core::model::idle::is_worth_noting;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::{Subscription, Topic};
-use posthaste_core::stored::activity::ActivityNote;
-use posthaste_core::stored::format::FormatError;
-use posthaste_core::stored::layout;
+use posthaste_core::model::{Creation, CreationId, Subscription, Timestamp, Topic};
+use posthaste_core::stored::{ActivityNote, FormatError, layout};
 use posthaste_ports::{ErrorKind, ObjectStore, PortError};
 
 use crate::update::{Edit, UpdateError, update};

@@ -9,8 +9,7 @@ mod payloads;
 mod plan;
 
 use posthaste_core::events::Event;
-use posthaste_core::model::limits::INLINE_FAN_OUT_BYTES_MAX;
-use posthaste_core::model::topic::Topic;
+use posthaste_core::model::{INLINE_FAN_OUT_BYTES_MAX, Topic};
 use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueSender};
 
 use convert::Converter;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_ports::{ObjectStore, PortError};
 

@@ -15,9 +15,8 @@ use posthaste_core::circuit::{
     Asked, CircuitDecision, Condition, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard,
     Target, shard_index,
 };
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::format::FormatError;
-use posthaste_core::stored::layout;
+use posthaste_core::model::Timestamp;
+use posthaste_core::stored::{FormatError, layout};
 
 use crate::SingleFlight;
 use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Revalidated};

@@ -13,10 +13,7 @@ use std::sync::Arc;
 use metrics::Label;
 use posthaste_core::api::notice::Notice;
 use posthaste_core::events::Event;
-use posthaste_core::model::delivery::Marks;
-use posthaste_core::model::hops::Hops;
-use posthaste_core::model::name::TopicName;
-use posthaste_core::model::topic::Topic;
+use posthaste_core::model::{Hops, Marks, Topic, TopicName};
 
 use crate::{FanOut, FanOutError, Origin, Registry, RegistryError};
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, QueueSender};

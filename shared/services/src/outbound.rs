@@ -5,18 +5,15 @@ use std::time::Duration;
 
 use http::header::{HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Method};
-use posthaste_core::attempt::decide::Outcome;
-use posthaste_core::attempt::handshake::{Ask, Question, question};
-use posthaste_core::attempt::outcome::SendFailure;
-use posthaste_core::attempt::partial::{Acknowledged, AnswerBody, BatchEvent, acknowledged};
-use posthaste_core::attempt::request::{AttemptContext, Outgoing, request};
+use posthaste_core::attempt::handshake::question;
+use posthaste_core::attempt::partial::acknowledged;
+use posthaste_core::attempt::request::request;
 use posthaste_core::attempt::retry::parse_retry_after;
+use posthaste_core::attempt::{
+    Acknowledged, AnswerBody, Ask, AttemptContext, BatchEvent, Outcome, Outgoing, Question, SendFailure,
+};
 use posthaste_core::events::output::OutputError;
-use posthaste_core::model::endpoint::EndpointUrl;
-use posthaste_core::model::hops::Hops;
-use posthaste_core::model::schema::Schema;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::Subscription;
+use posthaste_core::model::{EndpointUrl, Hops, Schema, Subscription, Timestamp};
 use posthaste_ports::{Clock, LateAnswer, WebhookClient, WebhookRequest, WebhookResponse};
 
 /// The way to endpoints.
@@ -124,7 +121,7 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
 mod tests {
     use bytes::Bytes;
     use posthaste_core::api::{SecretText, SubscriptionSettings, Validation, compile_subscription};
-    use posthaste_core::model::name::{SubscriptionName, TopicName};
+    use posthaste_core::model::{SubscriptionName, TopicName};
     use posthaste_testkit::ManualClock;
     use posthaste_testkit::endpoint::{Answered, MemoryEndpoint, answered};
     use serde_json::json;

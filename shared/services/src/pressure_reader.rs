@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::pressure::{
     Admission, PressureState, ResourceState, Tier, admit, pressing, pressure_header,
 };
-use posthaste_core::stored::pressure::{PRESSURE_KEY, StateError};
+use posthaste_core::stored::{PRESSURE_KEY, StateError};
 
 use crate::Reliever;
 use posthaste_ports::{Clock, ETag, Object, ObjectStore, PortError, Revalidated};

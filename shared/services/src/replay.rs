@@ -1,7 +1,7 @@
 //! The dead-letter objects of a replay, page by page: for whoever carries it out, and for whoever counts
 //! before.
 
-use posthaste_core::release::replay::Selection;
+use posthaste_core::release::Selection;
 
 use posthaste_ports::{ListPage, ObjectStore, PortError};
 

@@ -8,11 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use posthaste_core::model::name::TopicName;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::Topic;
-use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::{RecordError, TopicRecord};
+use posthaste_core::model::{Timestamp, Topic, TopicName};
+use posthaste_core::stored::{RecordError, TopicRecord, layout};
 
 use crate::SingleFlight;
 use posthaste_ports::{Clock, ETag, Evict, Evicted, Object, ObjectStore, PortError, Revalidated};

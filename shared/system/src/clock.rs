@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime};
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::Clock;
 
 #[expect(clippy::disallowed_methods, reason = "the one adapter that reads the real clock")]

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::attempt::outcome::SendFailure;
-use posthaste_core::model::endpoint::Link;
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::Link;
 
 use crate::recorded::Operation;
 use posthaste_ports::{

@@ -7,8 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use parking_lot::Mutex;
-use posthaste_core::model::endpoint::EndpointUrl;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{EndpointUrl, Timestamp};
 
 use posthaste_ports::{
     Clock, ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
-use posthaste_core::model::endpoint::Link;
+use posthaste_core::model::Link;
 
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError, PutCondition,

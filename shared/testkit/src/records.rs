@@ -3,14 +3,10 @@
 use std::time::Duration;
 
 use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
-use posthaste_core::model::delivery::{Delivery, Entry, Marks};
-use posthaste_core::model::hops::Hops;
-use posthaste_core::model::identity::Creations;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::payload::Payload;
-use posthaste_core::model::schema::Schema;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::topic::{RECORD_VERSION, TopicRecord};
+use posthaste_core::model::{
+    Creations, Delivery, Entry, Hops, Marks, Payload, Schema, SubscriptionName, Timestamp, TopicName,
+};
+use posthaste_core::stored::{RECORD_VERSION, TopicRecord};
 use serde_json::Value;
 
 /// The first key of every topic that [`topic_record`] makes.

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use posthaste_core::model::name::TopicName;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_testkit::records;
 use rustls::ServerConfig;

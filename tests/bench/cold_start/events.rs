@@ -1,8 +1,7 @@
 //! The events that the programs are given, as Lambda writes them.
 
 use bytes::Bytes;
-use posthaste_core::model::payload::Payload;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{Payload, Timestamp};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_testkit::records;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use rustls::ServerConfig;
 
 use crate::figures::Figures;

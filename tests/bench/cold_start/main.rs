@@ -28,7 +28,7 @@ mod warm;
 use std::path::PathBuf;
 
 use clap::Parser;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
 

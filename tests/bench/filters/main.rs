@@ -14,9 +14,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use posthaste_core::events::Event;
-use posthaste_core::model::schema::Schema;
-use posthaste_core::model::topic::Topic;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::model::{Schema, Topic};
+use posthaste_core::stored::TopicRecord;
 use serde_json::{Map, Value, json};
 
 /// How long each figure is measured.

@@ -8,9 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use posthaste_core::attempt::outcome::SendFailure;
-use posthaste_core::model::endpoint::Link;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::{Link, Timestamp};
 use posthaste_ports::{Clock, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
 use posthaste_testkit::ManualClock;
 

@@ -1,8 +1,6 @@
 //! Names, times and events that every world shares.
 
-use posthaste_core::model::identity::{CREATION_ID_BYTES, CreationId};
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{CREATION_ID_BYTES, CreationId, SubscriptionName, Timestamp, TopicName};
 
 /// When every world begins.
 pub fn start() -> Timestamp {

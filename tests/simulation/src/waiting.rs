@@ -3,8 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use posthaste_core::model::delivery::Delivery;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{Delivery, Timestamp};
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::parse_parked;

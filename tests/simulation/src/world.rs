@@ -8,8 +8,7 @@ mod topics;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use posthaste_core::model::name::TopicName;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::DeliverSettings;
 use posthaste_local::{FileStore, Local, LocalOptions};

@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueName, QueueSender};
 use posthaste_simulation::{Answer, Faults, Letter, VISIBILITY, World, event, start};

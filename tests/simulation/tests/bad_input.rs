@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::limits::{MAX_RECEIVE_COUNT, SQS_RETENTION};
-use posthaste_core::stored::delivery::WIRE_VERSION;
+use posthaste_core::model::{MAX_RECEIVE_COUNT, SQS_RETENTION};
+use posthaste_core::stored::WIRE_VERSION;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
 use posthaste_testkit::faulty::{Effect, Fault, Plan};

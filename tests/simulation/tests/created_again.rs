@@ -7,10 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::api::{ReplayReason, ReplayState, StatusState, StatusView};
-use posthaste_core::model::delivery::Delivery;
-use posthaste_core::model::identity::Creations;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{Creations, Delivery, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, QueueName};
@@ -208,7 +205,7 @@ async fn a_record_that_an_older_program_wrote_receives_what_has_an_identity() {
     let mut number = 100;
     let adopted = record.clone().identified(Some(&record), world.clock.now(), || {
         number += 1;
-        posthaste_core::model::identity::CreationId::new([number; 6])
+        posthaste_core::model::CreationId::new([number; 6])
     });
     world.write_record(adopted.render()).await;
     world.deliver_all().await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World, event, start};
 use serde_json::json;
@@ -37,7 +37,7 @@ async fn eleven_attempts_fit_into_a_day_and_the_twelfth_is_the_dead_letter() {
     pass(&world, Duration::from_hours(48)).await;
     let attempts: Vec<_> = world.endpoint.take().iter().map(|request| request.at).collect();
     assert_eq!(attempts.len(), 11, "{:?}", minutes(&attempts));
-    for pair in attempts.windows(2).zip(posthaste_core::attempt::retry::SCHEDULE_DEFAULT) {
+    for pair in attempts.windows(2).zip(posthaste_core::attempt::SCHEDULE_DEFAULT) {
         let ([earlier, later], step) = pair else { unreachable!("windows of two") };
         let (waited, slack) = (later.since(*earlier), step / 10 + 2 * MINUTE);
         assert!(waited >= step && waited <= step + slack, "{waited:?} after a step of {step:?}");

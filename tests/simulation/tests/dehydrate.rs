@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::Request;
-use posthaste_core::model::limits::PAYLOAD_KEPT;
-use posthaste_core::model::payload::Payload;
+use posthaste_core::model::{PAYLOAD_KEPT, Payload};
 use posthaste_core::pressure::{Level, PressureSettings, PressureState, Profile, Resource, Thresholds};
+use posthaste_core::stored::PAYLOADS;
 use posthaste_core::stored::delivery::parse_delivery;
-use posthaste_core::stored::layout::PAYLOADS;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Clock, NoMachine, ObjectStore, QueueName, QueueReceiver, ReceivedMessage};

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::api::StatusState;
-use posthaste_core::attempt::decide::DeadLetterReason;
-use posthaste_core::attempt::outcome::SendFailure;
-use posthaste_core::model::delivery::DeadLetter;
+use posthaste_core::attempt::{DeadLetterReason, SendFailure};
+use posthaste_core::model::DeadLetter;
+use posthaste_core::stored::WIRE_VERSION;
 use posthaste_core::stored::dead_letter_message::parse_dead_letter;
-use posthaste_core::stored::delivery::{WIRE_VERSION, parse_delivery};
+use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event, start};
 use posthaste_testkit::faulty::{Effect, Fault, Plan};

@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::{Drained, Level, PressureSettings, PressureState, Resource};
-use posthaste_core::stored::layout::{DRAIN, drain};
-use posthaste_core::stored::pressure::PRESSURE_KEY;
+use posthaste_core::stored::layout::drain;
+use posthaste_core::stored::{DRAIN, PRESSURE_KEY};
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Clock, DrainSource, ErrorKind, NoMachine, ObjectStore, PutCondition, QueueName};

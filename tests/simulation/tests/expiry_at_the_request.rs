@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_deliver::DeliverSettings;
 use posthaste_simulation::{Answer, Faults, Letter, World, event, start};
 use serde_json::{Value, json};

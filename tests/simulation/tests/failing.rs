@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::attempt::SendFailure;
 use posthaste_core::circuit::{Phase, Target};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind, QueueName};

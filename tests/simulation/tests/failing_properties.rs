@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::attempt::SendFailure;
 use posthaste_core::circuit::{Observation, Phase, Target};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, Request, World, event};
 use proptest::prelude::*;

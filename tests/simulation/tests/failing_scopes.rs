@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::attempt::SendFailure;
 use posthaste_core::circuit::{Phase, Target};
 use posthaste_simulation::{Answer, Request, World, event};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::ErrorKind;
 use posthaste_simulation::{Answer, Faults, World, event, start};
 use posthaste_testkit::faulty::{Fault, Plan};

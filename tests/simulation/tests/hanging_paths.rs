@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
-use posthaste_core::model::name::SubscriptionName;
+use posthaste_core::model::SubscriptionName;
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};
 use posthaste_simulation::{Answer, World, event};

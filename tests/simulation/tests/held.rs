@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
 use posthaste_core::api::{StatusState, StatusView};
-use posthaste_core::model::limits::HELD_PER_OBJECT_MAX;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::{HELD_PER_OBJECT_MAX, SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition, QueueName};

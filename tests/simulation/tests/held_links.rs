@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use posthaste_core::attempt::outcome::{OutcomeName, SendFailure};
+use posthaste_core::attempt::{OutcomeName, SendFailure};
 use posthaste_core::circuit::{CircuitDecision, Failure, HealthSettings, Observation, Target};
-use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;

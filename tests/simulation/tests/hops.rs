@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::delivery::Delivery;
-use posthaste_core::model::hops::{HOPS_HEADER, Hops};
+use posthaste_core::model::{Delivery, HOPS_HEADER, Hops};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_ports::QueueName;
 use posthaste_simulation::{Answer, World, event};

@@ -8,11 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use posthaste_core::api::SubscriptionSettings;
-use posthaste_core::attempt::outcome::OutcomeName;
+use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{Failure, HealthSettings, Observation, Target};
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::model::{SubscriptionName, TopicName};
+use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_local::StateStore;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition};
 use posthaste_services::LinkHealth;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use posthaste_core::model::name::TopicName;
+use posthaste_core::model::TopicName;
 use posthaste_core::pressure::PressureSettings;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts};

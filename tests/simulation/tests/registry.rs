@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::stored::layout::TOPICS;
+use posthaste_core::stored::TOPICS;
 use posthaste_ports::{ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
 use posthaste_testkit::faulty::{Effect, Fault, Plan};

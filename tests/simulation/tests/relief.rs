@@ -12,7 +12,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::Request;
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::address::AddressPolicy;
+use posthaste_core::model::AddressPolicy;
 use posthaste_core::pressure::{Level, PressureSettings, PressureState, RELIEF_EVERY, Usage};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup};

@@ -51,7 +51,7 @@ async fn publish(world: &World, ids: &[&str]) {
 async fn pass_until(world: &World, end: Duration) {
     while world.clock.now() < start() + end {
         let second = world.clock.now().as_secs() + 1;
-        world.clock.advance_to(posthaste_core::model::time::Timestamp::from_millis(second * 1000));
+        world.clock.advance_to(posthaste_core::model::Timestamp::from_millis(second * 1000));
         // Twice: the queue may take a moment to show what has become due.
         for _ in 0..2 {
             world.in_time(world.deliver()).await;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World, event, start};
 use serde_json::{Value, json};

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::events::Envelope;
-use posthaste_core::model::delivery::Delivery;
-use posthaste_core::model::payload::Payload;
-use posthaste_core::model::schema::Schema;
+use posthaste_core::model::{Delivery, Payload, Schema};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World};

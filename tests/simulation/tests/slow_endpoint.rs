@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::name::SubscriptionName;
+use posthaste_core::model::SubscriptionName;
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_deliver::DeliverSettings;
 use posthaste_ports::{Clock, QueueName};

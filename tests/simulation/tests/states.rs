@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use posthaste_core::api::{IsoTimestamp, StatusState, StatusView};
-use posthaste_core::attempt::handshake::{Action, Begin, act};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::attempt::handshake::act;
+use posthaste_core::attempt::{Action, Begin};
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World, event};
 use serde_json::json;

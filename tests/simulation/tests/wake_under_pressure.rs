@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use posthaste_core::api::{StatusState, StatusView};
 use posthaste_core::pressure::{PressureSettings, PressureState, Readings, Space, Usage, evaluate};
-use posthaste_core::stored::pressure::PRESSURE_KEY;
+use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World, event};
 use serde_json::json;

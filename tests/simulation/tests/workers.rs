@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::circuit::{Condition, Phase, Shard, Target, shard_index};
-use posthaste_core::model::name::SubscriptionName;
+use posthaste_core::model::SubscriptionName;
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ObjectStore, QueueName};
@@ -79,7 +79,7 @@ impl Fleet {
     }
 
     /// The next full step.
-    fn next(&self, step: Duration) -> posthaste_core::model::time::Timestamp {
+    fn next(&self, step: Duration) -> posthaste_core::model::Timestamp {
         let steps = self.world.clock.now().since(start()).as_millis() / step.as_millis();
         start() + step * (u32::try_from(steps).unwrap() + 1)
     }

@@ -7,9 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
-use posthaste_core::model::payload::Payload;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{DEAD_LETTER_OBJECT_BYTES_PREFERRED, Payload, Timestamp};
 use posthaste_ports::{Clock, QueueName, ReceivedMessage};
 use posthaste_services::Registry;
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};

@@ -2,9 +2,7 @@
 
 use parking_lot::Mutex;
 use posthaste_core::circuit::{ConsecutiveFailures, HealthSettings, HealthSignal, Target, is_problem};
-use posthaste_core::model::delivery::Delivery;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::Subscription;
+use posthaste_core::model::{Delivery, Subscription, Timestamp};
 
 use super::pauses::Pauses;
 use super::ramps::Ramps;
@@ -96,8 +94,8 @@ mod tests {
 
     #[test]
     fn events_that_fail_where_others_succeed_before_and_since_have_a_problem() {
-        use posthaste_core::attempt::decide::Outcome;
-        use posthaste_core::model::delivery::LastAttempt;
+        use posthaste_core::attempt::Outcome;
+        use posthaste_core::model::LastAttempt;
         let (counts, own) = (WorkerCounts::default(), subscription(json!({})));
         let refused = Outcome::Answered { status: 503, retry_after: None };
         let delivery = Delivery {

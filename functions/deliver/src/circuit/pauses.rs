@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use posthaste_core::circuit::{CircuitDecision, PROBE_LOOK_AGAIN, Target};
-use posthaste_core::model::limits::PAUSE_SHARED_MIN;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{PAUSE_SHARED_MIN, Timestamp};
 
 /// Most targets that are noted. Beyond it, what is over is forgotten, and then all.
 const PAUSES_MAX: usize = 4096;

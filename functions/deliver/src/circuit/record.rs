@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::attempt::decide::Outcome;
+use posthaste_core::attempt::Outcome;
 use posthaste_core::circuit::{
     Asked, Condition, EXCHANGE_FAILED, Failure, HealthSignal, HealthSignals, LINK_FAILED, Observation, Phase,
     Target, brief, health_signals, pause,
 };
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, Ports, WebhookClient};
 use posthaste_services::{LinkHealth, stop_at};
 

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::attempt::retry::Jitter;
-use posthaste_core::attempt::settle::EntryVerdict;
+use posthaste_core::attempt::{EntryVerdict, Jitter};
 use posthaste_core::circuit::{CircuitDecision, PROBE_LOOK_AGAIN, Phase, Probed, Target, stricter};
-use posthaste_core::model::endpoint::EndpointUrl;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{EndpointUrl, Timestamp};
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::{LinkHealth, stop_at};
 

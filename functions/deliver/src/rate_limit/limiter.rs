@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
-use posthaste_core::attempt::rate::{Lease, Place, Rate, RateState, Token};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::attempt::{Lease, Place, Rate, RateState, Token};
+use posthaste_core::model::Timestamp;
 use posthaste_ports::ETag;
 
 /// Above this number of subscriptions, those for which no request waits are forgotten.

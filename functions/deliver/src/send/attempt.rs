@@ -6,10 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderValue;
 use metrics::{counter, histogram};
-use posthaste_core::attempt::partial::{Acknowledged, BatchEvent};
-use posthaste_core::attempt::request::Outgoing;
-use posthaste_core::attempt::settle::EntryVerdict;
-use posthaste_core::model::endpoint::EndpointUrl;
+use posthaste_core::attempt::{Acknowledged, BatchEvent, EntryVerdict, Outgoing};
+use posthaste_core::model::EndpointUrl;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::outbound::{Attempt, Outbound, Sent};
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::decide::{AttemptState, DeadLetterReason, Outcome, decide};
-use posthaste_core::attempt::outcome::SendFailure;
-use posthaste_core::attempt::partial::Acknowledged;
-use posthaste_core::attempt::settle::EntryVerdict;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::attempt::decide::decide;
+use posthaste_core::attempt::{
+    Acknowledged, AttemptState, DeadLetterReason, EntryVerdict, Outcome, SendFailure,
+};
+use posthaste_core::model::Timestamp;
 
 use crate::limits::OUR_FAULT_WAIT;
 use crate::plan::RequestPlan;
@@ -75,8 +75,8 @@ impl Judge<'_> {
 #[cfg(test)]
 mod tests {
     use posthaste_core::attempt::partial::acknowledged;
-    use posthaste_core::attempt::partial::{AnswerBody, BatchEvent};
-    use posthaste_core::model::delivery::LastAttempt;
+    use posthaste_core::attempt::{AnswerBody, BatchEvent};
+    use posthaste_core::model::LastAttempt;
     use serde_json::json;
 
     use super::*;

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::attempt::batch::{BatchAnswer, Follow, Splitting, events_of_next_request, requests_left};
-use posthaste_core::attempt::decide::{DeadLetterReason, is_expired};
-use posthaste_core::attempt::settle::EntryVerdict;
-use posthaste_core::model::delivery::LastAttempt;
+use posthaste_core::attempt::batch::{events_of_next_request, requests_left};
+use posthaste_core::attempt::decide::is_expired;
+use posthaste_core::attempt::{BatchAnswer, DeadLetterReason, EntryVerdict, Follow, Splitting};
+use posthaste_core::model::LastAttempt;
 use posthaste_ports::{Clock, Ports};
 
 use super::attempt::Attempts;

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::settle::{Wait, wait};
-use posthaste_core::model::delivery::Delivery;
-use posthaste_core::model::limits::{HELD_PER_OBJECT_MAX, SQS_DELAY_SECS_MAX};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::attempt::Wait;
+use posthaste_core::attempt::settle::wait;
+use posthaste_core::model::{Delivery, HELD_PER_OBJECT_MAX, SQS_DELAY_SECS_MAX, Timestamp};
 use posthaste_core::stored::layout;
 use posthaste_ports::Successor;
 

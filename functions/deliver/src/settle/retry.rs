@@ -1,6 +1,6 @@
 //! Deliveries back in the queue.
 
-use posthaste_core::model::delivery::Delivery;
+use posthaste_core::model::Delivery;
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{OutgoingMessage, QueueName, Successor};
 

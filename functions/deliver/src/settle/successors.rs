@@ -1,11 +1,9 @@
 //! Successors: the messages, and the waiting deliveries, that take the place of a settled message.
 
 use posthaste_core::api::notice::{Fate, later};
-use posthaste_core::attempt::settle::{Wait, dead_letter_delay_secs, wait};
-use posthaste_core::model::delivery::{DeadLetter, Delivery};
-use posthaste_core::model::limits::DEAD_LETTER_DELAY_DEFAULT;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::DeadLetterPolicy;
+use posthaste_core::attempt::Wait;
+use posthaste_core::attempt::settle::{dead_letter_delay_secs, wait};
+use posthaste_core::model::{DEAD_LETTER_DELAY_DEFAULT, DeadLetter, DeadLetterPolicy, Delivery, Timestamp};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{OutgoingMessage, QueueName, Successor};
 
@@ -66,7 +64,7 @@ fn to_deadletter(letter: &DeadLetter, delay_secs: u16) -> Successor {
 mod tests {
     use std::time::Duration;
 
-    use posthaste_core::attempt::decide::DeadLetterReason;
+    use posthaste_core::attempt::DeadLetterReason;
     use posthaste_core::stored::delivery::parse_delivery;
 
     use super::*;

@@ -1,8 +1,8 @@
 //! The search for dead letters: a walk through the bucket, bounded in listings and reads.
 
 use posthaste_core::api::{DeadLetterObject, DeadLetterPage, IsoTimestamp};
-use posthaste_core::attempt::decide::DeadLetterReason;
-use posthaste_core::stored::dead_letter::WrittenIn;
+use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::stored::WrittenIn;
 use posthaste_ports::{ObjectMeta, ObjectStore, PortError};
 use serde::Deserialize;
 

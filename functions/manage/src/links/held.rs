@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures_util::{StreamExt, stream};
 use posthaste_core::api::HELD_OBJECTS_SHOWN_MAX;
 use posthaste_core::api::problem::ProblemKind;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ObjectStore, Ports};
 

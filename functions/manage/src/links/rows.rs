@@ -4,11 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use posthaste_core::api::{IsoTimestamp, LinkScope, LinkState, LinkView, StatusState};
 use posthaste_core::circuit::{Condition, Target};
-use posthaste_core::model::endpoint::{EndpointUrl, Link};
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::model::{EndpointUrl, Link, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::stored::{TopicRecord, layout};
 
 /// A topic's record that cannot be read, and will not be by waiting.
 #[derive(Debug, Clone, Copy)]

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayFailure, ReplayPreview};
-use posthaste_core::model::identity::Created;
-use posthaste_core::model::limits::REPLAY_FAILURES_SHOWN_MAX;
-use posthaste_core::model::schema::Schema;
-use posthaste_core::release::replay::Selection;
+use posthaste_core::model::{Created, REPLAY_FAILURES_SHOWN_MAX, Schema};
+use posthaste_core::release::Selection;
 use posthaste_core::stored::dead_letter::restore_all;
 use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
 use posthaste_services::replay::{LetterObject, letter_objects};

@@ -5,9 +5,8 @@ use std::error::Error;
 use bytes::Bytes;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{ReplayPage, ReplayReason, ReplayState};
-use posthaste_core::model::limits::REPLAY_ID_BYTES_MAX;
-use posthaste_core::stored::layout;
-use posthaste_core::stored::replay::ReplayRecord;
+use posthaste_core::model::REPLAY_ID_BYTES_MAX;
+use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{Clock, Object, ObjectStore, Ports, PutCondition};
 use posthaste_services::{Edit, Updated, update};
 

@@ -1,6 +1,6 @@
 use axum::body::Body;
 use axum::http::Request;
-use posthaste_core::model::limits::MANAGE_REQUEST_BYTES_MAX;
+use posthaste_core::model::MANAGE_REQUEST_BYTES_MAX;
 use serde_json::{Value, json};
 
 use super::{ADMIN_KEY, Api, billing};

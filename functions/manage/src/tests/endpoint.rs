@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
-use posthaste_core::attempt::outcome::SendFailure;
-use posthaste_core::model::endpoint::Link;
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::Link;
 use posthaste_ports::{WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
 
 type Result = std::result::Result<WebhookResponse, SendFailure>;

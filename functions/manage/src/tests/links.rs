@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::outcome::OutcomeName;
+use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{
     Failure, HealthSettings, LINK_SHARDS, Observation, Shard, Target, shard_index,
 };
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::disabled::DisabledMark;
-use posthaste_core::stored::layout;
+use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
+use posthaste_core::stored::{DisabledMark, layout};
 use posthaste_ports::{Clock, ErrorKind};
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{
     Clock, ETag, Entropy, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition,
     Revalidated,

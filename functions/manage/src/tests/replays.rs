@@ -1,8 +1,7 @@
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::stored::layout;
-use posthaste_core::stored::replay::ReplayRecord;
+use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{Clock, ErrorKind};
 use serde_json::{Value, json};
 

@@ -3,9 +3,7 @@ use std::sync::Arc;
 use axum::http::HeaderValue;
 use posthaste_core::api::SecretText;
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::address::AddressPolicy;
-use posthaste_core::model::publish_url::PublishUrls;
-use posthaste_core::model::secret::KeyDigest;
+use posthaste_core::model::{AddressPolicy, KeyDigest, PublishUrls};
 use posthaste_services::{Activity, LinkHealth};
 use serde_json::{Value, json};
 

@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::{PressureSettings, PressureState, Readings, Space, Usage, evaluate};
-use posthaste_core::stored::pressure::PRESSURE_KEY;
+use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ErrorKind};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use posthaste_core::model::limits::SUBSCRIPTIONS_PER_TOPIC_MAX;
+use posthaste_core::model::SUBSCRIPTIONS_PER_TOPIC_MAX;
 use serde_json::{Map, json};
 
 use super::{Api, billing};

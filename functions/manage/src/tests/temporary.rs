@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::activity::ActivityNote;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::model::Timestamp;
+use posthaste_core::stored::{ActivityNote, TopicRecord};
 use posthaste_ports::Clock;
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::attempt::SendFailure;
 use serde_json::{Value, json};
 
 use super::endpoint::answered;

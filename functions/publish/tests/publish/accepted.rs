@@ -1,10 +1,7 @@
 //! Every form of input that is accepted, and the messages it becomes.
 
 use bytes::Bytes;
-use posthaste_core::model::delivery::Entry;
-use posthaste_core::model::payload::Payload;
-use posthaste_core::model::schema::Schema;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{Entry, Payload, Schema, Timestamp};
 use serde_json::{Value, json};
 
 use crate::world::{

@@ -5,9 +5,9 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::{PressureSettings, PressureState, Readings, Space, Usage, evaluate};
-use posthaste_core::stored::pressure::PRESSURE_KEY;
+use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
 
 use crate::world::{MINIMAL, START, STRUCTURED, World, one};

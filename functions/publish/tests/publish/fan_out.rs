@@ -1,8 +1,6 @@
 //! Which subscription receives what, how it is packed, when it expires and what is stored once.
 
-use posthaste_core::model::limits::SQS_MESSAGE_BYTES_MAX;
-use posthaste_core::model::payload::{Payload, PayloadDigest};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{Payload, PayloadDigest, SQS_MESSAGE_BYTES_MAX, Timestamp};
 use serde_json::{Value, json};
 
 use crate::world::{BATCH, MINIMAL, STRUCTURED, World, event_of, events, one, subscriptions};
@@ -130,7 +128,7 @@ async fn no_message_is_larger_than_sqs_takes() {
         let event = event_of(size - trace.len()).replace('}', trace);
         let body = format!("[{}]", vec![event; 990_000 / size].join(","));
         let world = World::new(many(subscribers, &json!({ "batching": batching }))).await;
-        let first = posthaste_core::model::name::SubscriptionName::parse("s000").unwrap();
+        let first = posthaste_core::model::SubscriptionName::parse("s000").unwrap();
         assert_eq!(world.post(&[BATCH], body).await.status, 200);
         let largest = world.queue.messages().iter().map(|message| message.body.len()).max();
         assert!(largest <= Some(SQS_MESSAGE_BYTES_MAX), "{size}: {largest:?}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use bytes::Bytes;
 use http::HeaderValue;
-use posthaste_core::model::payload::Payload;
+use posthaste_core::model::Payload;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition};
 use posthaste_publish::router;

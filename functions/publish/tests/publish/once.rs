@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join_all, poll_immediate};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{
     ErrorKind, MessageId, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueCounts, QueueReceiver,
     QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use axum::body::Body;
 use futures_util::stream;
-use posthaste_core::model::payload::Payload;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{Payload, Timestamp};
 use posthaste_core::pressure::{Level, Measure, PressureState, Resource, ResourceState, Thresholds, Tier};
-use posthaste_core::stored::pressure::PRESSURE_KEY;
+use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
 use posthaste_publish::{Publish, Tarpit};
 use posthaste_testkit::TestPorts;

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use posthaste_core::model::limits::SQS_MESSAGE_BYTES_MAX;
-use posthaste_core::model::payload::Payload;
-use posthaste_core::model::schema::Schema;
+use posthaste_core::model::{Payload, SQS_MESSAGE_BYTES_MAX, Schema};
 use posthaste_publish::{BodyBudget, router};
 use serde_json::{Value, json};
 

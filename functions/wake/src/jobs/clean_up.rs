@@ -6,7 +6,7 @@ mod kinds;
 use std::error::Error;
 
 use futures_util::future::try_join_all;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use posthaste_services::timeout_at;

@@ -5,8 +5,7 @@
 use std::error::Error;
 
 use posthaste_core::api::notice::Notice;
-use posthaste_core::stored::disabled::DisabledMark;
-use posthaste_core::stored::layout;
+use posthaste_core::stored::{DisabledMark, layout};
 use posthaste_ports::{ObjectStore, PortError, Ports};
 use posthaste_services::{NoticeError, timeout_at};
 

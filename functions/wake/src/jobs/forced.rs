@@ -6,9 +6,7 @@ mod requests;
 
 use std::error::Error;
 
-use posthaste_core::release::forced::ForcedWalk;
-use posthaste_core::release::quota::{Quota, Released};
-use posthaste_core::release::speed::Amount;
+use posthaste_core::release::{Amount, ForcedWalk, Quota, Released};
 use posthaste_core::stored::layout;
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{Clock, ObjectStore, Ports};
@@ -124,7 +122,7 @@ impl ForcedRun {
 mod tests {
     use std::time::Duration;
 
-    use posthaste_core::stored::force_request::ForceRequest;
+    use posthaste_core::stored::ForceRequest;
 
     use super::*;
     use crate::objects::Objects;

@@ -14,9 +14,9 @@ use std::error::Error;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::release::allotment::OF_ONE_MAX;
 use posthaste_core::release::folder::rotate;
-use posthaste_core::release::speed::{Amount, RunAccount, Speed, speed};
+use posthaste_core::release::speed::speed;
+use posthaste_core::release::{Amount, OF_ONE_MAX, RunAccount, Speed};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{PressureReader, timeout_at};
 

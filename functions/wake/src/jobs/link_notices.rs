@@ -13,7 +13,7 @@ use std::error::Error;
 
 use futures_util::{StreamExt, stream};
 use posthaste_core::circuit::{Shard, is_over};
-use posthaste_core::model::name::TopicName;
+use posthaste_core::model::TopicName;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{LinkHealth, LinksError, NoticeError, RegistryError, timeout_at};
 

@@ -8,9 +8,8 @@ use std::error::Error;
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use posthaste_core::release::parked::ParkedWalk;
-use posthaste_core::release::quota::{Quota, Released};
-use posthaste_core::release::speed::{RunAccount, Speed, Waiting, speed};
+use posthaste_core::release::speed::speed;
+use posthaste_core::release::{ParkedWalk, Quota, Released, RunAccount, Speed, Waiting};
 use posthaste_ports::{Clock, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::{PressureReader, timeout_at};
@@ -225,7 +224,7 @@ impl ParkedRun<'_> {
 mod tests {
     use std::time::Duration;
 
-    use posthaste_core::stored::wake_lease::Checkpoint;
+    use posthaste_core::stored::Checkpoint;
 
     use super::*;
     use crate::testing::Kit;

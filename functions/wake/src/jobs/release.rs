@@ -2,9 +2,9 @@
 
 use futures_util::future::join;
 use parking_lot::Mutex;
-use posthaste_core::release::parked::ParkedWalk;
-use posthaste_core::release::speed::{Order, RunAccount, Waiting, speed};
-use posthaste_core::stored::wake_lease::Checkpoint;
+use posthaste_core::release::speed::speed;
+use posthaste_core::release::{Order, ParkedWalk, RunAccount, Waiting};
+use posthaste_core::stored::Checkpoint;
 use posthaste_ports::{Clock, PortError, Ports};
 use posthaste_services::Activity;
 

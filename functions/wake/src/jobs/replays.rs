@@ -13,10 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::{Status, Subscription, Topic};
-use posthaste_core::stored::layout;
-use posthaste_core::stored::replay::ReplayRecord;
+use posthaste_core::model::{Status, Subscription, Timestamp, Topic};
+use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{Clock, ObjectMeta, ObjectStore, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::{Registry, timeout_at};

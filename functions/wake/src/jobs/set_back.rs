@@ -6,8 +6,7 @@ use std::error::Error;
 
 use futures_util::future::join_all;
 use posthaste_core::release::set_back::key_instead;
-use posthaste_core::stored::layout;
-use posthaste_core::stored::wake_lease::SetBackScan;
+use posthaste_core::stored::{SetBackScan, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::timeout_at;
@@ -139,7 +138,7 @@ impl<'a, P: Ports> SetBack<'a, P> {
 mod tests {
     use std::time::Duration;
 
-    use posthaste_core::stored::wake_lease::Checkpoint;
+    use posthaste_core::stored::Checkpoint;
 
     use super::*;
     use crate::testing::{Kit, PAGE};

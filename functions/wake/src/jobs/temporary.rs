@@ -11,7 +11,7 @@ use std::error::Error;
 
 use futures_util::StreamExt;
 use futures_util::stream;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_core::stored::layout;
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ObjectMeta, ObjectStore, Ports};

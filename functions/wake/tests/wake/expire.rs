@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::limits::{LATE_NOTE_KEPT, REPLAY_KEPT};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{LATE_NOTE_KEPT, REPLAY_KEPT, Timestamp};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ErrorKind};
 use posthaste_testkit::faulty::{Fault, Plan};

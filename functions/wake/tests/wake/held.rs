@@ -6,14 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::attempt::outcome::OutcomeName;
+use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{Failure, HealthSettings, Observation, Target};
-use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::pressure::{PressureSettings, PressureState, Readings, evaluate};
-use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
-use posthaste_core::stored::pressure::PRESSURE_KEY;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::stored::{PRESSURE_KEY, TopicRecord, layout};
 use posthaste_ports::{Clock, ErrorKind};
 use posthaste_services::LinkHealth;
 use posthaste_testkit::recorded::Operation;

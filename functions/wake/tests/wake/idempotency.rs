@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::idempotency::{IdempotencyRecord, RequestDigest};
+use posthaste_core::model::Timestamp;
+use posthaste_core::stored::{IdempotencyRecord, RequestDigest};
 use posthaste_ports::Clock;
 
 use crate::world::World;

@@ -6,14 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::delivery::Delivery;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{Delivery, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::pressure::{Level, PressureSettings, PressureState, Readings, Space, Usage, evaluate};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
-use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
-use posthaste_core::stored::pressure::PRESSURE_KEY;
+use posthaste_core::stored::{PRESSURE_KEY, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
 use posthaste_testkit::recorded::Operation;
 use posthaste_testkit::{Fault, Plan};

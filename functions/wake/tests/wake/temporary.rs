@@ -5,12 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::name::TopicName;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::activity::ActivityNote;
-use posthaste_core::stored::layout;
+use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::stored::parked::render_parked;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::stored::{ActivityNote, TopicRecord, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
 use posthaste_testkit::{Fault, ManualClock, Operation, Plan, records};
 use serde_json::{Value, json};

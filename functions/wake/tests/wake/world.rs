@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Bundle, Clock, ObjectStore, PutCondition};

@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use http::HeaderValue;
 use ipnet::IpNet;
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::origin;
-use posthaste_core::model::secret::KeyDigest;
+use posthaste_core::model::{KeyDigest, origin};
 use posthaste_settings::{Values, table};
 use url::Url;
 

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use posthaste_core::model::name::TopicName;
+use posthaste_core::model::TopicName;
 use posthaste_core::pressure::{ExchangeError, PressureSettings};
 use posthaste_settings::{Values, table};
 

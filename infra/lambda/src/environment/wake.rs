@@ -1,7 +1,7 @@
 //! The environment of wake.
 
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::name::TopicName;
+use posthaste_core::model::TopicName;
 use posthaste_settings::{Values, table};
 
 use super::common::CommonEnvironment;

@@ -1,7 +1,7 @@
 //! Messages of the embedded queue, on a clock that is moved by hand.
 
 use bytes::Bytes;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_local::{Local, LocalOptions, LocalQueue};
 use posthaste_ports::{OutgoingMessage, QueueName, QueueSender, ReceiveRequest};
 use posthaste_testkit::Faulty;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
-use posthaste_core::model::limits::CUSTOM_EVENTS_PER_REQUEST_MAX;
-use posthaste_core::model::time::{TimeError, parse_duration};
-use posthaste_core::stored::idempotency::IdempotencyKey;
+use posthaste_core::model::time::parse_duration;
+use posthaste_core::model::{CUSTOM_EVENTS_PER_REQUEST_MAX, TimeError};
+use posthaste_core::stored::IdempotencyKey;
 
 /// Longest name of a run, in bytes: the rest of a key is room for the number of an event.
 const RUN_BYTES_MAX: usize = 200;

@@ -7,8 +7,7 @@ mod file;
 use std::path::PathBuf;
 
 use posthaste_core::api::TopicKeysView;
-use posthaste_core::model::name::TopicName;
-use posthaste_core::model::secret::Secret;
+use posthaste_core::model::{Secret, TopicName};
 use serde_json::{Value, json};
 use ureq::http::Method;
 

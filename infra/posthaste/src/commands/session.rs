@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use posthaste_core::model::secret::Secret;
+use posthaste_core::model::Secret;
 
 use crate::cli::{DATA_DIR_DEFAULT, Global};
 use crate::client::Client;

@@ -141,8 +141,7 @@ pub(super) fn declaration(url_of: impl Fn(&str) -> String) -> Result<Checked, se
 mod tests {
     use super::*;
     use posthaste_core::api::compile_topic;
-    use posthaste_core::model::secret::Secret;
-    use posthaste_core::model::topic::TopicKeys;
+    use posthaste_core::model::{Secret, TopicKeys};
 
     #[test]
     fn the_declaration_passes_the_rules_that_apply_to_everybody() {

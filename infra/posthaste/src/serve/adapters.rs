@@ -3,9 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use posthaste_core::model::address::AddressPolicy;
-use posthaste_core::model::publish_url::PublishUrls;
-use posthaste_core::model::secret::{KeyDigest, Secret};
+use posthaste_core::model::{AddressPolicy, KeyDigest, PublishUrls, Secret};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::{ClientSettings, HyperWebhookClient};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use posthaste_core::model::secret::{ADMIN_KEY_CHARS_MIN, Secret};
+use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, Secret};
 use posthaste_local::private;
 use posthaste_ports::Entropy;
 

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use posthaste_core::model::secret::Secret;
+use posthaste_core::model::Secret;
 use posthaste_local::{Local, LocalOptions};
 use posthaste_services::timeout_at;
 use posthaste_system::{SystemClock, SystemEntropy};

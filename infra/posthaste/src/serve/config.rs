@@ -1,7 +1,7 @@
 //! `serve --config`: the files of `apply`, put to the server itself through the same code and the same HTTP
 //! API.
 
-use posthaste_core::model::secret::Secret;
+use posthaste_core::model::Secret;
 use tokio::task::spawn_blocking;
 
 use super::error::ServeError;

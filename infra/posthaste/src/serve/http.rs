@@ -19,7 +19,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::model::secret::Secret;
+use posthaste_core::model::Secret;
 use posthaste_ports::{Clock, ObjectStore};
 use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream};

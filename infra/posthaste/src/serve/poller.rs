@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::attempt::redelivery_backoff::redelivery_backoff;
-use posthaste_core::model::limits::SQS_BATCH_ENTRIES_MAX;
+use posthaste_core::model::SQS_BATCH_ENTRIES_MAX;
 use posthaste_ports::{
     BatchResponse, Clock, MessageId, QueueName, QueueReceiver, Receipt, ReceiveRequest, ReceivedMessage,
 };

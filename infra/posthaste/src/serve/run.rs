@@ -1,6 +1,6 @@
 //! The process around a server: its log, its signals, its end.
 
-use posthaste_core::model::secret::Secret;
+use posthaste_core::model::Secret;
 use posthaste_settings::table;
 use tokio::runtime;
 

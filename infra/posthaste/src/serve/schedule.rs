@@ -32,7 +32,7 @@ where
 mod tests {
     use super::*;
     use crate::serve::stage::StageControl;
-    use posthaste_core::model::time::Timestamp;
+    use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::name::TopicName;
-use posthaste_core::model::origin;
+use posthaste_core::model::{TopicName, origin};
 use posthaste_core::pressure::PressureSettings;
 use posthaste_deliver::DeliverSettings;
 use posthaste_settings::table::{self, deliver_settings};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use aws_credential_types::Credentials;
 use http::Uri;
-use posthaste_core::model::secret::Secret;
+use posthaste_core::model::Secret;
 
 const REGION: &str = "AWS_REGION";
 const ACCESS_KEY: &str = "AWS_ACCESS_KEY_ID";

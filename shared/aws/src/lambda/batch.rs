@@ -65,7 +65,7 @@ async fn answer<H: BatchHandler, C: Clock>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_core::model::time::Timestamp;
+    use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;
 
     /// Answers after this time that all is well.

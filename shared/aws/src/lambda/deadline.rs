@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lambda_runtime::Context;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::Clock;
 
 /// Time of an invocation that is kept for the work after the handler's deadline: [`LATE_MAX`] for a handler

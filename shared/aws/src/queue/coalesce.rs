@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use parking_lot::{Mutex, MutexGuard};
-use posthaste_core::model::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
+use posthaste_core::model::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
 use posthaste_ports::{Clock, ErrorKind, PortError};
 use tokio::sync::oneshot;
 
@@ -238,7 +238,7 @@ impl<T> Gathered<T> {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::model::time::Timestamp;
+    use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;
 
     use super::*;

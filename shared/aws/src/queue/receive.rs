@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_sqs::Config;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
 use bytes::Bytes;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{ErrorKind, MessageId, PortError, Receipt, ReceiveRequest, ReceivedMessage, validate};
 
 use super::calls::SqsCalls;

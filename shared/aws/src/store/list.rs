@@ -2,7 +2,7 @@
 
 use aws_sdk_s3::operation::list_objects_v2::ListObjectsV2Output;
 use aws_sdk_s3::types::Object;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{ErrorKind, ListPage, ObjectMeta, PortError, validate};
 
 use super::bucket::Bucket;

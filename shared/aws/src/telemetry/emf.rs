@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicU64;
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Metadata, Recorder, SharedString, Unit};
 use parking_lot::Mutex;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 
 use super::metrics_by::MetricsBy;
 

@@ -24,13 +24,10 @@ use self::problem::{count_in, duration_from, duration_in, error};
 use self::signing::signing;
 use super::settings::{SubscriptionSettings, TopicSettings};
 use crate::filter::FilterSet;
-use crate::model::endpoint::EndpointUrl;
-use crate::model::identity::Created;
-use crate::model::limits::{ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, SUBSCRIPTIONS_PER_TOPIC_MAX};
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::schema::Schema;
-use crate::model::time::Timestamp;
-use crate::model::topic::{Subscription, Topic, TopicKeys};
+use crate::model::{
+    ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, Created, EndpointUrl, SUBSCRIPTIONS_PER_TOPIC_MAX, Schema,
+    Subscription, SubscriptionName, Timestamp, Topic, TopicKeys, TopicName,
+};
 
 /// Checks a topic and its subscriptions and fills in every default.
 pub fn compile_topic(
@@ -119,10 +116,8 @@ pub fn compile_subscription(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::batch::Batching;
-    use crate::attempt::retry::RetryPolicy;
-    use crate::model::secret::Secret;
-    use crate::model::topic::Status;
+    use crate::attempt::{Batching, RetryPolicy};
+    use crate::model::{Secret, Status};
     use serde_json::json;
 
     fn compile(settings: serde_json::Value) -> Result<Subscription, SettingsError> {

@@ -22,13 +22,9 @@ use super::{
     SubscriptionSettings, TopicSettings, compile_subscription,
 };
 use crate::api::problem::{Problem, ProblemKind};
-use crate::attempt::handshake::{Action, Begin, act, written};
-use crate::attempt::signature::{MADE_SECRET_BYTES, SignatureKind, SigningSecret};
-use crate::model::address::AddressPolicy;
-use crate::model::endpoint::EndpointUrl;
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::publish_url::PublishUrls;
-use crate::model::time::Timestamp;
+use crate::attempt::handshake::{act, written};
+use crate::attempt::{Action, Begin, MADE_SECRET_BYTES, SignatureKind, SigningSecret};
+use crate::model::{AddressPolicy, EndpointUrl, PublishUrls, SubscriptionName, Timestamp, TopicName};
 
 /// Bytes of a publish key, and of the code of a handshake.
 const KEY_BYTES: usize = 32;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::model::time::{TimeError, Timestamp, format_duration, parse_duration};
+use crate::model::time::{format_duration, parse_duration};
+use crate::model::{TimeError, Timestamp};
 
 /// A length of time, written in ISO 8601: `PT10S`, `PT1H30M`, `P1D`. A day is 24 hours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]

@@ -4,10 +4,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{IsoTimestamp, StatusState};
-use crate::attempt::outcome::OutcomeName;
+use crate::attempt::OutcomeName;
 use crate::circuit::{Condition, Phase, Target};
-use crate::model::endpoint::Link;
-use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::{Link, SubscriptionName, TopicName};
 
 /// Most held objects that are counted of one subscription or link.
 pub const HELD_OBJECTS_SHOWN_MAX: u32 = 1000;

@@ -2,7 +2,7 @@
 //! them.
 
 use super::{SubscriptionSettings, TopicSettings};
-use crate::model::name::SubscriptionName;
+use crate::model::SubscriptionName;
 
 impl TopicSettings {
     /// The name under which a subscription is stored: as its creator wrote it.

@@ -10,9 +10,7 @@ mod link;
 mod pressure;
 
 use crate::events::{Event, EventError};
-use crate::model::hops::Hops;
-use crate::model::schema::Schema;
-use crate::model::topic::Topic;
+use crate::model::{Hops, Schema, Topic};
 use crate::pressure::PressureChange;
 
 pub use self::disabled::{Disabled, SUBSCRIPTION_DISABLED};
@@ -56,7 +54,7 @@ impl Notice<'_> {
     }
 
     /// The notice as an event of this schema, at most
-    /// [`NOTICE_BYTES_MAX`](crate::model::limits::NOTICE_BYTES_MAX) long. The same news makes the same `id`,
+    /// [`NOTICE_BYTES_MAX`](crate::model::NOTICE_BYTES_MAX) long. The same news makes the same `id`,
     /// however often it is told. An error would be a defect of ours.
     pub fn event(&self, schema: Schema) -> Result<Event, EventError> {
         match self {

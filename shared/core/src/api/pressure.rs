@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{IsoDuration, IsoTimestamp};
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 use crate::pressure::{Admission, Level, PressureState, Tier, admit};
 
 pub use freshness::PressureFreshness;

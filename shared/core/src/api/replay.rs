@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 use super::IsoTimestamp;
-use crate::attempt::decide::DeadLetterReason;
-use crate::model::name::{SubscriptionName, TopicName};
+use crate::attempt::DeadLetterReason;
+use crate::model::{SubscriptionName, TopicName};
 
 /// Which dead letters of a subscription are delivered again, and how fast. What is left out restricts nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]

@@ -12,8 +12,7 @@ pub use self::filter::{AdvancedFilterSettings, FilterSettings};
 use super::{
     DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, SecretText, SigningSettings,
 };
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::schema::{ContentMode, Schema};
+use crate::model::{ContentMode, Schema, SubscriptionName, TopicName};
 
 /// A file of topics and their subscriptions, as `posthaste apply -f` reads it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -12,9 +12,9 @@ pub use self::masks::MaskError;
 pub use self::settings::SigningSettings;
 use self::settings::Timed;
 use super::{IsoDuration, IsoTimestamp, SecretText};
-use crate::attempt::signature::SignatureKind;
-use crate::model::limits::{ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX};
-use crate::model::time::{Timestamp, format_duration};
+use crate::attempt::SignatureKind;
+use crate::model::time::format_duration;
+use crate::model::{ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX, Timestamp};
 
 /// How a secret is rotated.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -110,7 +110,7 @@ impl SigningSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::limits::SIGNING_SECRETS_MAX;
+    use crate::model::SIGNING_SECRETS_MAX;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 

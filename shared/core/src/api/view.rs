@@ -10,9 +10,7 @@ use super::{
     DeliveryHeaderSettings, HandshakeView, IsoDuration, IsoTimestamp, StatusView, SubscriptionSettings,
     TopicSettings,
 };
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::schema::Schema;
-use crate::model::time::Timestamp;
+use crate::model::{Schema, SubscriptionName, Timestamp, TopicName};
 
 impl SubscriptionSettings {
     /// The subscription as it may be shown: with its name, its status as it reads now, and every secret masked.

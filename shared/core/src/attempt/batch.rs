@@ -5,11 +5,10 @@ mod split;
 use std::ops::Range;
 
 use crate::events::Envelope;
-use crate::model::limits::{
-    ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, PREFERRED_BATCH_KILOBYTES_DEFAULT, SQS_MESSAGE_BYTES_MAX,
-    UNBATCHED_EVENTS_PER_MESSAGE_MAX, UNBATCHED_MESSAGE_BYTES_PREFERRED,
+use crate::model::{
+    ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, PREFERRED_BATCH_KILOBYTES_DEFAULT, Payload,
+    SQS_MESSAGE_BYTES_MAX, UNBATCHED_EVENTS_PER_MESSAGE_MAX, UNBATCHED_MESSAGE_BYTES_PREFERRED,
 };
-use crate::model::payload::Payload;
 pub use split::{
     BatchAnswer, Follow, SINGLES_REFUSED_ALIKE_MAX, Splitting, events_of_next_request, refuses_content,
     requests_left,

@@ -7,8 +7,7 @@ use utoipa::ToSchema;
 
 use crate::attempt::outcome::{OutcomeName, SendFailure};
 use crate::attempt::retry::{Jitter, RetryPolicy, WAIT_UNKNOWN_NAME};
-use crate::model::limits::RETRY_AFTER_MAX;
-use crate::model::time::Timestamp;
+use crate::model::{RETRY_AFTER_MAX, Timestamp};
 
 /// Why an event was given up: a closed list (SPEC §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]

@@ -5,9 +5,11 @@ mod reserved;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-pub use self::reserved::is_reserved;
-use crate::model::json_pointer::{JsonPointer, JsonPointerError, string};
-use crate::model::limits::{DELIVERY_HEADER_NAME_BYTES_MAX, DELIVERY_HEADER_VALUE_BYTES_MAX};
+pub(crate) use self::reserved::is_reserved;
+use crate::model::json_pointer::string;
+use crate::model::{
+    DELIVERY_HEADER_NAME_BYTES_MAX, DELIVERY_HEADER_VALUE_BYTES_MAX, JsonPointer, JsonPointerError,
+};
 
 /// A header that a subscription adds to its requests. Its name is none that posthaste or HTTP itself sets. A
 /// secret's value is marked as sensitive, so that `Debug` does not show it.
@@ -74,7 +76,7 @@ impl DeliveryHeader {
 /// Sets the headers of a request that carries `events`. Those with a value of the event are for requests of
 /// one event only; one whose event has nothing that can stand in a header is left out, and the request is
 /// made without it.
-pub fn set(headers: &mut HeaderMap, added: &[DeliveryHeader], events: &[&[u8]]) {
+pub(crate) fn set(headers: &mut HeaderMap, added: &[DeliveryHeader], events: &[&[u8]]) {
     let event = if let [event] = events { Some(*event) } else { None };
     for header in added {
         if let Some(value) = header.value(event) {

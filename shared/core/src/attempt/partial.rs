@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 use http::header::{CONTENT_ENCODING, HeaderMap};
 use serde::Deserialize;
 
-use crate::model::json_pointer::{JsonPointer, string};
+use crate::model::JsonPointer;
+use crate::model::json_pointer::string;
 
 /// The member that makes an answer a report.
 const MEMBER: &str = "batchItemFailures";

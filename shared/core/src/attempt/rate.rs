@@ -9,8 +9,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::model::limits::SQS_DELAY_SECS_MAX;
-use crate::model::time::Timestamp;
+use crate::model::{SQS_DELAY_SECS_MAX, Timestamp};
 
 /// The longest stretch of time that one lease covers, unless a single request takes longer.
 const LEASE_LENGTH: Duration = Duration::from_secs(1);

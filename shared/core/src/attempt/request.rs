@@ -6,13 +6,9 @@ use http::header::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::attempt::delivery_header;
-use crate::attempt::signature;
+use crate::attempt::{delivery_header, signature};
 use crate::events::output::{OutputBody, OutputError, binary_request, request_body};
-use crate::model::hops::{HOPS_HEADER, Hops};
-use crate::model::schema::{ContentMode, Schema};
-use crate::model::time::Timestamp;
-use crate::model::topic::Subscription;
+use crate::model::{ContentMode, HOPS_HEADER, Hops, Schema, Subscription, Timestamp};
 
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
@@ -143,7 +139,7 @@ fn put(headers: &mut HeaderMap, name: HeaderName, text: &str) {
 mod tests {
     use super::*;
     use crate::api::{SubscriptionSettings, compile_subscription};
-    use crate::model::name::{SubscriptionName, TopicName};
+    use crate::model::{SubscriptionName, TopicName};
     use serde_json::json;
 
     #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]

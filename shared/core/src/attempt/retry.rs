@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::limits::{DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX};
-use crate::model::time::Timestamp;
+use crate::model::{DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, Timestamp};
 
 /// The default waits after attempt 1, 2, 3 …; the last one repeats (Event Grid's schedule).
 /// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>

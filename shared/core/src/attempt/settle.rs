@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use crate::attempt::decide::{DeadLetterReason, Outcome, Verdict};
-use crate::model::delivery::{DeadLetter, Delivery, Entry, LastAttempt};
-use crate::model::limits::SQS_DELAY_SECS_MAX;
-use crate::model::time::Timestamp;
-use crate::model::topic::DeadLetterPolicy;
+use crate::model::{
+    DeadLetter, DeadLetterPolicy, Delivery, Entry, LastAttempt, SQS_DELAY_SECS_MAX, Timestamp,
+};
 
 /// What became of one event of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,11 +222,7 @@ fn is_dropped(reason: DeadLetterReason, policy: Option<&DeadLetterPolicy>) -> bo
 mod tests {
     use super::*;
     use crate::attempt::outcome::{OutcomeName, SendFailure};
-    use crate::model::delivery::Marks;
-    use crate::model::hops::Hops;
-    use crate::model::name::{SubscriptionName, TopicName};
-    use crate::model::payload::Payload;
-    use crate::model::schema::Schema;
+    use crate::model::{Hops, Marks, Payload, Schema, SubscriptionName, TopicName};
     use bytes::Bytes;
     use proptest::prelude::*;
 

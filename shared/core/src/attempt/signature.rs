@@ -16,9 +16,7 @@ use utoipa::ToSchema;
 pub use self::ed25519::PublicKey;
 use self::ed25519::SigningKey;
 pub use self::error::SigningSecretError;
-use crate::model::limits::SIGNING_SECRET_BYTES;
-use crate::model::secret::Secret;
-use crate::model::time::Timestamp;
+use crate::model::{SIGNING_SECRET_BYTES, Secret, Timestamp};
 
 /// What stands before the base64 of a secret that both sides know.
 const SYMMETRIC_PREFIX: &str = "whsec_";

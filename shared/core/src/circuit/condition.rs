@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::attempt::decide::Outcome;
-use crate::attempt::outcome::OutcomeName;
-use crate::model::time::Timestamp;
+use crate::attempt::{Outcome, OutcomeName};
+use crate::model::Timestamp;
 
 /// A lease that lapses later was written by a clock that was wrong: the longest that can be set is 15
 /// minutes.

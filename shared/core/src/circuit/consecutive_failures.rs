@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::condition::Failure;
 use super::observe::Observation;
 use super::target::Target;
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// Most targets that are counted. Beyond, all counts begin anew: it only takes somewhat longer to see a
 /// streak.
@@ -119,7 +119,7 @@ impl InvocationResults {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::outcome::OutcomeName;
+    use crate::attempt::OutcomeName;
 
     const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
 

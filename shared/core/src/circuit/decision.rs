@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::condition::{Condition, Phase};
 use super::settings::HealthSettings;
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// How soon a delivery in the queue looks again whose target is being asked: most answers come within a
 /// second, and the longest wait for one is a minute.

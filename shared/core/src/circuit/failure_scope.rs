@@ -1,7 +1,6 @@
 //! How far a failure reaches: what it says about the event, the subscription and the link.
 
-use crate::attempt::decide::Outcome;
-use crate::attempt::outcome::SendFailure;
+use crate::attempt::{Outcome, SendFailure};
 
 /// What has failed with a request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

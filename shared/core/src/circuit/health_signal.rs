@@ -1,8 +1,7 @@
 //! What the outcome of a request says about its link and about its subscription there.
 
 use super::failure_scope::{FailureScope, failure_scope};
-use crate::attempt::decide::Outcome;
-use crate::attempt::outcome::SendFailure;
+use crate::attempt::{Outcome, SendFailure};
 
 /// What a request says about a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

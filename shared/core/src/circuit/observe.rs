@@ -5,7 +5,7 @@
 
 use super::condition::{Condition, Failure, Phase};
 use super::settings::HealthSettings;
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// A pause that an endpoint asked for, by `Retry-After`.
 #[derive(Debug, Clone, PartialEq, Eq)]

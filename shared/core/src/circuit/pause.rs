@@ -1,8 +1,7 @@
 //! Pauses that an endpoint asks for: a 429 or a 503 with `Retry-After`.
 
-use crate::attempt::decide::Outcome;
-use crate::model::limits::{PAUSE_MAX, PAUSE_SHARED_MIN};
-use crate::model::time::Timestamp;
+use crate::attempt::Outcome;
+use crate::model::{PAUSE_MAX, PAUSE_SHARED_MIN, Timestamp};
 
 const SECOND_MS: u64 = 1000;
 

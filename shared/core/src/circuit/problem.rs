@@ -3,8 +3,8 @@
 use super::consecutive_failures::Successes;
 use super::failure_scope::FailureScope;
 use super::settings::HealthSettings;
-use crate::attempt::outcome::OutcomeName;
-use crate::model::delivery::{Delivery, LastAttempt};
+use crate::attempt::OutcomeName;
+use crate::model::{Delivery, LastAttempt};
 
 /// Whether a delivery's events have a problem of their own: they failed their subscription often enough, and
 /// others there succeeded before the last time and since. What failed while the endpoint was down has none.
@@ -44,12 +44,8 @@ fn reach_of(last: LastAttempt) -> FailureScope {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::decide::Outcome;
-    use crate::attempt::outcome::SendFailure;
-    use crate::model::hops::Hops;
-    use crate::model::name::{SubscriptionName, TopicName};
-    use crate::model::schema::Schema;
-    use crate::model::time::Timestamp;
+    use crate::attempt::{Outcome, SendFailure};
+    use crate::model::{Hops, Schema, SubscriptionName, Timestamp, TopicName};
 
     const FAILED_AT: Timestamp = Timestamp::from_millis(1_000_000);
 

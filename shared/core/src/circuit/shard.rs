@@ -11,9 +11,7 @@ use super::observe::{Observation, observe};
 use super::settings::HealthSettings;
 use super::state_change::is_over;
 use super::target::Target;
-use crate::model::endpoint::Link;
-use crate::model::limits::PAUSE_MAX;
-use crate::model::time::Timestamp;
+use crate::model::{Link, PAUSE_MAX, Timestamp};
 
 /// How many parts there are. A link is in the same one as its subscriptions, so that one write tells of both.
 pub const LINK_SHARDS: usize = 16;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::condition::{Condition, Phase};
 use super::decision::RAMP_STEPS;
 use super::settings::HealthSettings;
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// So long after it recovered, a target is still known: what is held for it goes gently.
 pub const RECOVERED_KNOWN_FOR: Duration = Duration::from_mins(5);

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::model::endpoint::{EndpointUrl, EndpointUrlError, Link};
-use crate::model::name::{NameError, SubscriptionName, TopicName};
-use crate::model::topic::Subscription;
+use crate::model::{
+    EndpointUrl, EndpointUrlError, Link, NameError, Subscription, SubscriptionName, TopicName,
+};
 
 /// A link, or a subscription on it. Its text is the link's, and the subscription's after a blank.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

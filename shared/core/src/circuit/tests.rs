@@ -8,8 +8,8 @@ mod traces;
 use std::time::Duration;
 
 use super::*;
-use crate::attempt::outcome::OutcomeName;
-use crate::model::time::Timestamp;
+use crate::attempt::OutcomeName;
+use crate::model::Timestamp;
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };

@@ -1,6 +1,6 @@
 //! The attributes of an event that the rules look at.
 
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// What was read from the text, decoded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

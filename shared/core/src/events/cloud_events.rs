@@ -10,7 +10,7 @@ use super::attributes::Attributes;
 use super::date_time::{self, Offset};
 use super::error::{EventError, Expected};
 use super::members::{Members, Value};
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// Reads and checks the attributes. `data` is not looked at.
 pub(super) fn read(json: &str) -> Result<Attributes, EventError> {

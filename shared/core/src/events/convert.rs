@@ -18,7 +18,7 @@ use super::error::{EventError, Expected};
 use super::event::Event;
 use super::members::{Members, Value};
 use super::object::{ObjectWriter, quoted};
-use crate::model::schema::Schema;
+use crate::model::Schema;
 
 /// What every converted event's data is.
 const DATA_CONTENT_TYPE: &str = "application/json";

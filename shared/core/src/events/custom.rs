@@ -9,10 +9,9 @@ use super::date_time::{self, Offset};
 use super::envelope::Envelope;
 use super::error::{EventError, Expected};
 use super::members::{Members, Value};
-use crate::model::limits::MAPPED_VALUE_BYTES_MAX;
-use crate::model::mapping::{EVENT_TYPE_DEFAULT, InputMapping, Mapped, SourceField};
-use crate::model::name::TopicName;
-use crate::model::time::Timestamp;
+use crate::model::{
+    EVENT_TYPE_DEFAULT, InputMapping, MAPPED_VALUE_BYTES_MAX, Mapped, SourceField, Timestamp, TopicName,
+};
 
 /// What a topic adds to custom events that do not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

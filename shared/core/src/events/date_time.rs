@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// How many bytes `2026-11-21T10:00:00` has.
 const SECONDS_END: usize = 19;

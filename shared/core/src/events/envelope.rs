@@ -16,7 +16,7 @@ const DATA_BYTES: usize = r#","data":"#.len();
 
 /// What a topic's input mapping made of a custom event, once, when it was accepted: every attempt, dead
 /// letter and notice says the same of it, also after the mapping has changed. Every text is at most
-/// [`MAPPED_VALUE_BYTES_MAX`](crate::model::limits::MAPPED_VALUE_BYTES_MAX) long.
+/// [`MAPPED_VALUE_BYTES_MAX`](crate::model::MAPPED_VALUE_BYTES_MAX) long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
     /// Its id. Not empty.

@@ -1,10 +1,9 @@
 //! Why a publish request is refused: which event, which member, and what was expected there.
 
-use crate::model::limits::{
+use crate::model::{
     CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, EVENT_DEPTH_MAX,
-    MAPPED_VALUE_BYTES_MAX, REQUEST_BYTES_MAX,
+    MAPPED_VALUE_BYTES_MAX, REQUEST_BYTES_MAX, Schema,
 };
-use crate::model::schema::Schema;
 
 /// Longest part of a producer's member name that an error repeats, in characters.
 const NAME_CHARS_SHOWN: usize = 64;

@@ -9,8 +9,7 @@ use super::attributes::Attributes;
 use super::envelope::Envelope;
 use super::error::{EventError, Expected};
 use super::{cloud_events, custom, event_grid, text};
-use crate::model::schema::Schema;
-use crate::model::time::Timestamp;
+use crate::model::{Schema, Timestamp};
 
 /// An event that is valid in its schema.
 ///

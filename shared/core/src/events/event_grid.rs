@@ -10,7 +10,7 @@ use super::attributes::Attributes;
 use super::date_time::{self, Offset};
 use super::error::{EventError, Expected};
 use super::members::{Members, Value};
-use crate::model::name::TopicName;
+use crate::model::TopicName;
 
 /// Reads and checks the attributes of an event as it was kept.
 pub(super) fn read(json: &str) -> Result<Attributes, EventError> {
@@ -150,7 +150,7 @@ fn complete(json: &str, members: &[(&str, &Slot, String)]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Timestamp;
+    use crate::model::Timestamp;
     use proptest::prelude::*;
 
     const BASE: &str =

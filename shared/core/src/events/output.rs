@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use http::header::HeaderValue;
 
-use crate::model::schema::Schema;
+use crate::model::Schema;
 
 mod binary;
 

@@ -14,13 +14,10 @@ use super::error::{EventError, Expected, PublishInputError};
 use super::event::Event;
 use super::media_type::MediaType;
 use super::{binary, cloud_events, custom, event_grid, text};
-use crate::model::json_pointer::JsonPointer;
-use crate::model::limits::{
-    CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, REQUEST_BYTES_MAX,
+use crate::model::{
+    CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, InputMapping, JsonPointer,
+    REQUEST_BYTES_MAX, Schema, TopicName,
 };
-use crate::model::mapping::InputMapping;
-use crate::model::name::TopicName;
-use crate::model::schema::Schema;
 
 /// What a topic of CloudEvents takes.
 const CLOUD_EVENTS_TYPES: &str = "application/cloudevents+json, application/cloudevents-batch+json or \

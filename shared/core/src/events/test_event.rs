@@ -5,10 +5,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::events::{Event, EventError};
-use crate::model::limits::EVENT_BYTES_MAX;
-use crate::model::name::TopicName;
-use crate::model::schema::Schema;
-use crate::model::time::Timestamp;
+use crate::model::{EVENT_BYTES_MAX, Schema, Timestamp, TopicName};
 
 /// The type of a sample.
 pub const TEST_EVENT_TYPE: &str = "dev.posthaste.test";

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::model::limits::EVENT_DEPTH_MAX;
+use crate::model::EVENT_DEPTH_MAX;
 
 /// The only characters that valid JSON may hold raw and SQS refuses, with their escapes.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>

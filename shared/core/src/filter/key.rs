@@ -4,8 +4,7 @@
 use std::fmt;
 
 use crate::events::{Event, is_attribute_name};
-use crate::model::limits::{FILTER_KEY_CHARS_MAX, FILTER_KEY_PARTS_MAX};
-use crate::model::schema::Schema;
+use crate::model::{FILTER_KEY_CHARS_MAX, FILTER_KEY_PARTS_MAX, Schema};
 
 /// A part of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

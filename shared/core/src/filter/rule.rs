@@ -67,7 +67,7 @@ fn begins_with(mut text: impl Iterator<Item = char>, start: impl Iterator<Item =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::schema::Schema;
+    use crate::model::Schema;
     use bytes::Bytes;
     use proptest::prelude::*;
 

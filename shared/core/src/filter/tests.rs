@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::FilterSet;
 use crate::api::compile_filter;
 use crate::events::{Envelope, Event};
-use crate::model::schema::Schema;
+use crate::model::Schema;
 
 /// A CloudEvent with this data, `?` standing for none.
 fn event(data: &str) -> Event {

@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use crate::model::endpoint::Link;
 
 /// Ports an endpoint may have outside the allow-list.
-pub const PORTS_DEFAULT: [u16; 3] = [443, 80, 8443];
+pub(crate) const PORTS_DEFAULT: [u16; 3] = [443, 80, 8443];
 
 /// Why an endpoint, or an attempt at it, is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

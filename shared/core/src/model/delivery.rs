@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::attempt::batch::refuses_content;
-use crate::attempt::decide::{DeadLetterReason, Outcome, is_expired};
-use crate::attempt::outcome::{OutcomeName, SendFailure};
+use crate::attempt::decide::is_expired;
+use crate::attempt::{DeadLetterReason, Outcome, OutcomeName, SendFailure};
 use crate::events::Envelope;
 use crate::model::hops::Hops;
 use crate::model::identity::Identity;

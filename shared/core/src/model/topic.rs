@@ -6,11 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::attempt::batch::Batching;
-use crate::attempt::delivery_header::DeliveryHeader;
-use crate::attempt::rate::Rate;
-use crate::attempt::retry::RetryPolicy;
-use crate::attempt::signature::SigningSecret;
+use crate::attempt::{Batching, DeliveryHeader, Rate, RetryPolicy, SigningSecret};
 use crate::filter::{Filter, FilterSet};
 use crate::model::endpoint::EndpointUrl;
 use crate::model::identity::{Created, Creation, Identity};

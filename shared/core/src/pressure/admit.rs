@@ -6,7 +6,7 @@ use super::resource_state::ResourceState;
 use super::staleness::Staleness;
 use super::state::PressureState;
 use super::{Resource, Tier};
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// When a refused producer is asked to come back.
 pub const REFUSED_RETRY_AFTER: Duration = Duration::from_secs(30);

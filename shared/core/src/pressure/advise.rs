@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Tier;
-use crate::model::name::TopicName;
+use crate::model::TopicName;
 
 /// Most places that a process remembers, some 100 bytes each. Whoever wants one more while all of those are
 /// taken waits too.

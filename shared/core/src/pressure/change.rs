@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::resource_state::ResourceState;
 use super::{Level, Resource, Tier};
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// Most changes that wait in a state to be told: every resource three times over, and some rest. Every
 /// producer's side reads the state, so that it must stay small: a change takes some 400 bytes.

@@ -10,7 +10,7 @@ use super::state::PressureState;
 use super::table::{Actions, Measure, Row, Thresholds, table};
 use super::transition::{Transition, transitions};
 use super::{Level, Resource, Tier};
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// A row that acts only while the drain is slow goes on until the drain time is below this part of the
 /// threshold at which it began. The tarpit that begins with it makes the drain time shorter by itself, so

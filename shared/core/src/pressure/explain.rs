@@ -60,7 +60,7 @@ fn short_disk(which: &str, reading: u64, normal: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Timestamp;
+    use crate::model::Timestamp;
     use crate::pressure::{Level, Thresholds};
 
     fn state(resource: Resource, in_flight: bool) -> ResourceState {

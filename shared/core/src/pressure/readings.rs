@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Resource;
 use super::drain::REPORTED_WAIT_MIN;
-use crate::model::limits::SQS_IN_FLIGHT_MAX;
+use crate::model::SQS_IN_FLIGHT_MAX;
 
 /// How much of something is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

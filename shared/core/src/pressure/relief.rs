@@ -57,7 +57,7 @@ fn begin(last: &mut Option<Duration>, now: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Timestamp;
+    use crate::model::Timestamp;
     use crate::pressure::{PressureSettings, Readings, Usage, evaluate};
 
     const NOTHING: Due = Due { trim_caches: false, flush_dns: false };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::table::{Measure, Thresholds};
 use super::{Level, Resource, Tier};
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// The unit of a share of messages in flight.
 const IN_FLIGHT_UNIT: &str = "percent of the messages that may be in flight";

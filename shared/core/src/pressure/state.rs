@@ -11,7 +11,7 @@ use super::settings::PressureSettings;
 use super::staleness::{STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS, Staleness};
 use super::table::Measure;
 use super::{Level, Resource, Tier};
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// The pressure after one poll.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ mod traces;
 use std::time::Duration;
 
 use super::*;
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const POLL: Duration = Duration::from_secs(2);

@@ -97,7 +97,7 @@ impl PressureState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Timestamp;
+    use crate::model::Timestamp;
 
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 

@@ -6,8 +6,7 @@ use super::held::Release;
 use super::link_shares::LinkShares;
 use super::speed::Amount;
 use crate::circuit::Target;
-use crate::model::limits::HELD_PER_OBJECT_MAX;
-use crate::model::time::Timestamp;
+use crate::model::{HELD_PER_OBJECT_MAX, Timestamp};
 
 /// Most deliveries of one subscription that are released in one pass.
 pub const OF_ONE_MAX: usize = HELD_PER_OBJECT_MAX;

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 use crate::stored::layout;
 
 /// Most keys of a folder that are kept until its turn comes; the others are listed then.

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 use crate::stored::layout;
 
 /// Most pages of what is parked that are walked through in one run.

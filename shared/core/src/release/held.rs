@@ -4,11 +4,9 @@
 //! looked at, and how what may go is paced, is wake's matter; what becomes of a delivery that goes is decided
 //! by deliver.
 
-use crate::attempt::batch::Batching;
-use crate::attempt::rate::Rate;
+use crate::attempt::{Batching, Rate};
 use crate::circuit::{CircuitDecision, Probed, RECOVERED_KNOWN_FOR};
-use crate::model::time::Timestamp;
-use crate::model::topic::Status;
+use crate::model::{Status, Timestamp};
 
 /// So often what goes in a pass doubles; then it is more than a pass has.
 const DOUBLINGS_MAX: u32 = 10;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::held::Release;
 use crate::circuit::{Probed, Target};
-use crate::model::endpoint::Link;
+use crate::model::Link;
 
 /// One run's account.
 #[derive(Debug, Default)]

@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::model::delivery::Delivery;
-use crate::model::time::Timestamp;
+use crate::model::{Delivery, Timestamp};
 use crate::stored::delivery::{parse_delivery, render_delivery};
 
 /// Puts the messages in front that have an expired event, and answers how many they are. The order is kept

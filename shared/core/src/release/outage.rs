@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// Runs that begin further apart than this have an outage between them. It is less than the queue's longest
 /// delay, for which a wait is noted ahead, so that idleness is never confused with a shorter gap.

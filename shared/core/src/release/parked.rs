@@ -7,9 +7,8 @@
 
 use std::time::Duration;
 
-use crate::model::time::Timestamp;
-use crate::stored::layout;
-use crate::stored::wake_lease::Checkpoint;
+use crate::model::Timestamp;
+use crate::stored::{Checkpoint, layout};
 
 /// How far before the open minute a list begins: as much as the clocks of two workers may be apart, and an
 /// object be written late.

@@ -1,5 +1,5 @@
 //! Replay: which dead letters are delivered again, and when each of them may go. The job is
-//! stored as a [`ReplayRecord`](crate::stored::replay::ReplayRecord); wake lists, reads and sends.
+//! stored as a [`ReplayRecord`](crate::stored::ReplayRecord); wake lists, reads and sends.
 
 mod pace;
 mod selection;

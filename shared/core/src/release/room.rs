@@ -2,11 +2,11 @@
 //! new deliveries wait behind it.
 
 use super::speed::{Amount, Speed};
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 use crate::pressure::{PressureState, Resource};
 
 /// Most deliveries that are released between two looks at the queue, whatever it could take.
-pub const PASS_MAX: usize = 500;
+pub(crate) const PASS_MAX: usize = 500;
 
 /// The part of the submission queue's normal threshold up to which released deliveries may fill it: one in so
 /// many.

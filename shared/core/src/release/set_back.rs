@@ -3,11 +3,9 @@
 
 use std::time::Duration;
 
-use crate::attempt::retry::JITTER_MAX;
-use crate::model::limits::SCHEDULE_STEP_MAX;
-use crate::model::time::Timestamp;
-use crate::stored::layout;
-use crate::stored::wake_lease::{Checkpoint, SetBackScan};
+use crate::attempt::JITTER_MAX;
+use crate::model::{SCHEDULE_STEP_MAX, Timestamp};
+use crate::stored::{Checkpoint, SetBackScan, layout};
 
 /// Longest time for which a delivery is parked: the longest step of a schedule with its jitter. What an
 /// endpoint asks for by `Retry-After` and the wait for a turn of a rate are shorter.

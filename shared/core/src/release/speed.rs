@@ -6,7 +6,7 @@
 //! backlog of dead letters does not get better by holding deliveries back. What has expired goes at every
 //! speed.
 
-use crate::model::limits::HELD_PER_OBJECT_MAX;
+use crate::model::HELD_PER_OBJECT_MAX;
 use crate::pressure::{Level, PressureState, Resource};
 
 /// Most parked deliveries of a run at Medium, and as many held or forced ones: a quarter of the submission
@@ -161,7 +161,7 @@ impl RunAccount {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Timestamp;
+    use crate::model::Timestamp;
     use crate::pressure::{PressureSettings, Profile, Readings, Space, Usage, evaluate};
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::format::{Format, FormatError, render};
 use super::keys::folder;
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::time::Timestamp;
+use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of the notes of when something last happened to a topic or subscription that goes when it is
 /// idle.

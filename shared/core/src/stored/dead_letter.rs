@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use self::members::{Names, ORIGINAL_ATTRIBUTES, members};
 use crate::events::{set_aside, with_members};
-use crate::model::delivery::{DeadLetter, Entry};
+use crate::model::{DeadLetter, Entry};
 
 mod key;
 mod members;
@@ -78,15 +78,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::attempt::decide::DeadLetterReason;
-    use crate::attempt::outcome::OutcomeName;
+    use crate::attempt::{DeadLetterReason, OutcomeName};
     use crate::events::Envelope;
-    use crate::model::delivery::{Delivery, LastAttempt, Marks};
-    use crate::model::hops::Hops;
-    use crate::model::name::{SubscriptionName, TopicName};
-    use crate::model::payload::Payload;
-    use crate::model::schema::Schema;
-    use crate::model::time::Timestamp;
+    use crate::model::{
+        Delivery, Hops, LastAttempt, Marks, Payload, Schema, SubscriptionName, Timestamp, TopicName,
+    };
 
     pub(super) fn letter(schema: Schema, status: Option<u16>) -> DeadLetter {
         DeadLetter {

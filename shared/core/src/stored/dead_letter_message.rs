@@ -10,9 +10,8 @@ use serde_json::value::RawValue;
 
 use super::delivery::{WIRE_VERSION, parse_delivery, put_open_object, render_delivery};
 use super::format::{Format, FormatError};
-use crate::attempt::decide::DeadLetterReason;
-use crate::model::delivery::{DeadLetter, StorageTrouble};
-use crate::model::time::Timestamp;
+use crate::attempt::DeadLetterReason;
+use crate::model::{DeadLetter, StorageTrouble, Timestamp};
 
 const FORMAT: Format = Format { name: "a dead-letter message", newest: WIRE_VERSION };
 

@@ -19,15 +19,11 @@ use serde_json::value::RawValue;
 
 use self::envelope::EnvelopeWire;
 use super::format::{Format, FormatError};
-use crate::attempt::batch::EventSize;
-use crate::attempt::outcome::OutcomeName;
-use crate::model::delivery::{Delivery, Entry, LastAttempt, Marks};
-use crate::model::hops::Hops;
-use crate::model::identity::Identity;
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::payload::{Payload, PayloadDigest};
-use crate::model::schema::Schema;
-use crate::model::time::Timestamp;
+use crate::attempt::{EventSize, OutcomeName};
+use crate::model::{
+    Delivery, Entry, Hops, Identity, LastAttempt, Marks, Payload, PayloadDigest, Schema, SubscriptionName,
+    Timestamp, TopicName,
+};
 
 /// The newest version this program reads.
 pub const WIRE_VERSION: u32 = 3;

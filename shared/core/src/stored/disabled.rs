@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::format::render;
 use super::keys::folder;
 use crate::api::notice::Disabled;
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::time::Timestamp;
+use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of the marks of subscriptions that an operator disabled, which is to be told.
 pub const TELLING: &str = "telling/";

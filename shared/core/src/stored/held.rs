@@ -7,8 +7,7 @@
 //! manage.
 
 use super::keys::{folder, minute_key, minute_of};
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::time::Timestamp;
+use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of all deliveries that wait until an endpoint recovers or an operator resumes.
 pub const HELD: &str = "held/";

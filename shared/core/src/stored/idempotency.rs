@@ -13,13 +13,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::format::render;
-use crate::model::limits::{
+use crate::model::{
     IDEMPOTENCY_CLAIM_LENGTH, IDEMPOTENCY_CLOCK_SKEW, IDEMPOTENCY_KEPT, IDEMPOTENCY_KEY_BYTES_MAX,
-    IDEMPOTENCY_SWEPT_AFTER,
+    IDEMPOTENCY_SWEPT_AFTER, Timestamp, Topic, TopicName,
 };
-use crate::model::name::TopicName;
-use crate::model::time::Timestamp;
-use crate::model::topic::Topic;
 
 /// The prefix of what is known of producers' idempotency keys.
 pub const IDEMPOTENCY: &str = "idempotency/";

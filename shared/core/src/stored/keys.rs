@@ -1,7 +1,6 @@
 //! Parts of keys: names, minutes, hours and days.
 
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::time::Timestamp;
+use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// A subscription as keys name it, `topic.subscription`. Names have no dots.
 pub fn folder(topic: &TopicName, subscription: &SubscriptionName) -> String {

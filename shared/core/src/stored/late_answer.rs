@@ -5,10 +5,10 @@
 //! and deadletter. deliver deletes it when the message is settled, and wake when it is older than
 //! [`LATE_NOTE_KEPT`].
 //!
-//! [`LATE_NOTE_KEPT`]: crate::model::limits::LATE_NOTE_KEPT
+//! [`LATE_NOTE_KEPT`]: crate::model::LATE_NOTE_KEPT
 
 use super::keys::folder;
-use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::{SubscriptionName, TopicName};
 
 /// The prefix of the notes that an endpoint answered late.
 pub const LATE: &str = "late/";

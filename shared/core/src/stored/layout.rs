@@ -20,7 +20,7 @@ pub use super::rate::{RATES, rate};
 pub use super::replay::{REPLAYING, REPLAYS, replay, replay_id, replay_of, replaying};
 pub use super::temporary::{TEMPORARY, temporary, temporary_topic};
 pub use super::topic::{TOPICS, topic};
-use crate::model::name::{SubscriptionName, TopicName};
+use crate::model::{SubscriptionName, TopicName};
 
 /// The prefix of the marks of subscriptions whose parked deliveries are to go out at once.
 pub const FORCING: &str = "forcing/";
@@ -44,7 +44,7 @@ pub fn begins_anew(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Timestamp;
+    use crate::model::Timestamp;
 
     fn names() -> (TopicName, SubscriptionName) {
         (TopicName::parse("Orders").unwrap(), SubscriptionName::parse("Billing").unwrap())

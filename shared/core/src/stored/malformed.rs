@@ -4,7 +4,7 @@
 //! operators.
 
 use super::keys::hour_key;
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// Where messages that cannot be read are kept byte for byte, in the dead-letter bucket.
 pub const MALFORMED: &str = "MALFORMED/";

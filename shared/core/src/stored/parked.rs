@@ -13,8 +13,7 @@ use serde_json::value::RawValue;
 use super::delivery::WIRE_VERSION;
 use super::format::{Format, FormatError};
 use super::keys::{folder, minute_key, minute_of};
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::time::Timestamp;
+use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of all parked deliveries.
 pub const PARKED: &str = "parked/";

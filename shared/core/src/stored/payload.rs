@@ -4,11 +4,11 @@
 //! wake (replays), read by deliver and deadletter through [`Payload::Stored`], deleted by wake after
 //! [`PAYLOAD_KEPT`].
 //!
-//! [`Payload::Stored`]: crate::model::payload::Payload::Stored
-//! [`PAYLOAD_KEPT`]: crate::model::limits::PAYLOAD_KEPT
+//! [`Payload::Stored`]: crate::model::Payload::Stored
+//! [`PAYLOAD_KEPT`]: crate::model::PAYLOAD_KEPT
 
 use super::keys::day_key;
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// The prefix of all payloads that were stored once and referenced.
 pub const PAYLOADS: &str = "payloads/";

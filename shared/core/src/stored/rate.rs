@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::format::{Format, FormatError, render};
 use super::keys::folder;
-use crate::attempt::rate::RateState;
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::time::Timestamp;
+use crate::attempt::RateState;
+use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of the states of rates.
 pub const RATES: &str = "rates/";

@@ -4,17 +4,14 @@
 //! Versions 1 and 2; written by manage and wake by conditional put, read by both, deleted by wake after
 //! [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`.
 //!
-//! [`REPLAY_KEPT`]: crate::model::limits::REPLAY_KEPT
+//! [`REPLAY_KEPT`]: crate::model::REPLAY_KEPT
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::format::{Format, FormatError, render};
 use crate::api::{IsoTimestamp, ReplayFailure, ReplayReason, ReplayRequest, ReplayState, ReplayView};
-use crate::model::identity::{Created, Identity};
-use crate::model::limits::REPLAY_FAILURES_SHOWN_MAX;
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::time::Timestamp;
+use crate::model::{Created, Identity, REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of all replays.
 pub const REPLAYS: &str = "replays/";
@@ -250,7 +247,7 @@ impl ReplayProgress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::identity::{Creation, CreationId};
+    use crate::model::{Creation, CreationId};
     use serde_json::json;
 
     /// Version 1 as it was first written. Never edited.

@@ -3,7 +3,7 @@
 //!
 //! Key `temporary/{topic}`; empty, without a version. Written by manage, listed and deleted by wake.
 
-use crate::model::name::TopicName;
+use crate::model::TopicName;
 
 /// The prefix of the names of topics that are temporary, or have temporary subscriptions, so that nobody must
 /// look at all topics to find them.

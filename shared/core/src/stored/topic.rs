@@ -19,11 +19,9 @@ use crate::api::{
     KeyName, SecretText, SettingsError, SubscriptionSettings, TierKeys, TopicKeysView, TopicSettings,
     compile_topic,
 };
-use crate::model::identity::{Created, CreationId, Creations};
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::secret::Secret;
-use crate::model::time::Timestamp;
-use crate::model::topic::{Topic, TopicKeys};
+use crate::model::{
+    Created, CreationId, Creations, Secret, SubscriptionName, Timestamp, Topic, TopicKeys, TopicName,
+};
 
 /// The prefix of all topic records.
 pub const TOPICS: &str = "topics/";
@@ -78,7 +76,7 @@ pub struct TopicRecord {
 
 /// How long after a topic was marked as deleted its object may still go. What is written later in its place
 /// is safe: longer than any call of a store takes.
-pub const TOMBSTONE_STANDS: Duration = Duration::from_mins(2);
+pub(crate) const TOMBSTONE_STANDS: Duration = Duration::from_mins(2);
 
 /// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -241,7 +239,7 @@ impl TopicRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::identity::{Creation, Identity};
+    use crate::model::{Creation, Identity};
     use crate::pressure::Tier;
 
     /// Version 1 as it was first written. Never edited.

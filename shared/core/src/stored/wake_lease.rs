@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// A lease as it is stored. Those of older programs have nothing but their time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

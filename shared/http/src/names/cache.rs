@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::attempt::SendFailure;
 use posthaste_ports::{Clock, Evicted};
 
 use super::lookup::{LookupError, NameLookup};
@@ -149,7 +149,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use futures_util::future::join_all;
-    use posthaste_core::model::time::Timestamp;
+    use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;
 
     use super::*;

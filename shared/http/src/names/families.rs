@@ -80,7 +80,7 @@ fn joined(v4: Answer, v6: Option<Answer>) -> Answer {
 mod tests {
     use std::future::pending;
 
-    use posthaste_core::model::time::Timestamp;
+    use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;
 
     use super::*;

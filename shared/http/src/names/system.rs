@@ -123,7 +123,7 @@ fn meaning(error: NetError) -> LookupError {
 mod tests {
     use hickory_resolver::net::{DnsError, NoRecords};
     use hickory_resolver::proto::op::{Query, ResponseCode};
-    use posthaste_core::model::time::Timestamp;
+    use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;
 
     use super::*;

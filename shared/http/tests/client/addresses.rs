@@ -1,6 +1,6 @@
 //! Addresses that a request goes to.
 
-use posthaste_core::attempt::outcome::SendFailure;
+use posthaste_core::attempt::SendFailure;
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError};
 use posthaste_system::SystemClock;
 use tokio::net::{TcpListener, TcpSocket};

@@ -1,8 +1,8 @@
 //! Answers of an endpoint, and the result of each.
 
 use http::Method;
-use posthaste_core::attempt::outcome::SendFailure;
-use posthaste_core::model::limits::RESPONSE_BODY_BYTES_MAX;
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::RESPONSE_BODY_BYTES_MAX;
 use posthaste_http::RESPONSE_HEADERS_MAX;
 use posthaste_ports::{WebhookClient, WebhookRequest};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::attempt::outcome::SendFailure;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::Timestamp;
 use posthaste_http::{HyperWebhookClient, LookupError, NameLookup};
 use posthaste_ports::{WebhookAnswer, WebhookClient};
 use posthaste_testkit::ManualClock;

@@ -17,9 +17,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
-use posthaste_core::attempt::outcome::SendFailure;
-use posthaste_core::model::address::AddressPolicy;
-use posthaste_core::model::endpoint::EndpointUrl;
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::{AddressPolicy, EndpointUrl};
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup};
 use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest};
 use posthaste_system::SystemClock;

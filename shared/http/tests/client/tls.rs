@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::attempt::outcome::SendFailure;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::Timestamp;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_ports::WebhookClient;
 use posthaste_system::SystemClock;

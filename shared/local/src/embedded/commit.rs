@@ -6,7 +6,7 @@ mod transaction;
 
 use std::sync::Arc;
 
-use posthaste_core::stored::layout::PAYLOADS;
+use posthaste_core::stored::PAYLOADS;
 use posthaste_ports::ErrorKind;
 use tokio::sync::watch;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{ErrorKind, PutCondition, QueueName};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 

@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::model::limits::SQS_DELAY_SECS_MAX;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{SQS_DELAY_SECS_MAX, Timestamp};
 use posthaste_ports::QueueCounts;
 
 use groups::{GroupId, Groups};

@@ -1,6 +1,6 @@
 //! Settings of the embedded store.
 
-use posthaste_core::model::limits::MAX_RECEIVE_COUNT;
+use posthaste_core::model::MAX_RECEIVE_COUNT;
 use posthaste_core::pressure::BatchPointSettings;
 
 /// Settings of the embedded store.

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::model::limits::SQS_VISIBILITY_SECS_MAX;
+use posthaste_core::model::SQS_VISIBILITY_SECS_MAX;
 use posthaste_ports::validate;
 use posthaste_ports::{
     Clock, ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,

@@ -1,7 +1,7 @@
 //! The memory of one queue.
 
 use parking_lot::{Mutex, MutexGuard};
-use posthaste_core::model::limits::SQS_IN_FLIGHT_MAX;
+use posthaste_core::model::SQS_IN_FLIGHT_MAX;
 use posthaste_ports::QueueName;
 use posthaste_ports::validate::RECEIVE_WAIT_MAX;
 use tokio::sync::Notify;

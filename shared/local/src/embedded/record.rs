@@ -1,6 +1,6 @@
 //! How a message lies in the engine: a small header with a digest, then the body byte for byte.
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::QueueName;
 
 /// All queues, in the order of their numbers on disk.

@@ -5,8 +5,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::layout::{self, PAYLOADS};
+use posthaste_core::model::Timestamp;
+use posthaste_core::stored::PAYLOADS;
+use posthaste_core::stored::layout;
 use posthaste_ports::validate;
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition, Revalidated,

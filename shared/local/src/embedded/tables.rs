@@ -1,6 +1,6 @@
 //! Tables of the engine, and the numbers about the folder.
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use redb::TableDefinition;
 
 /// Messages of all queues by sequence number: [`Header`] and body.

@@ -9,7 +9,7 @@ mod power_cut;
 
 use std::time::Duration;
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{
     OutgoingMessage, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage, Successor,
 };

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::{CURRENT_MAX, DrainReport, Drained};
+use posthaste_core::stored::DRAIN;
 use posthaste_core::stored::drain_report::parse_drain_report;
-use posthaste_core::stored::layout::DRAIN;
 use posthaste_ports::{Clock, DrainSource, ErrorKind, ObjectMeta, ObjectStore, PortError};
 
 use crate::pages::pages;

@@ -4,9 +4,7 @@
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use posthaste_core::events::{Event, EventError, converted, fits_into_a_message};
-use posthaste_core::model::payload::{Payload, PayloadDigest};
-use posthaste_core::model::schema::Schema;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{Payload, PayloadDigest, Schema, Timestamp};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Entropy, ErrorKind, ObjectStore, PortError, PutCondition};
 

@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use posthaste_core::events::Event;
-use posthaste_core::model::payload::Payload;
-use posthaste_core::model::schema::Schema;
+use posthaste_core::model::{Payload, Schema};
 
 /// The payload of every event, by the schema it is sent in. An event that nobody receives in a schema has an
 /// empty one there, and a schema that nobody receives has none at all.

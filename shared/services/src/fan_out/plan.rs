@@ -4,17 +4,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use posthaste_core::attempt::batch::EventSize;
-use posthaste_core::attempt::decide;
+use posthaste_core::attempt::{EventSize, decide};
 use posthaste_core::events::{Envelope, Event};
-use posthaste_core::model::delivery::{Delivery, Entry, Marks};
-use posthaste_core::model::hops::Hops;
-use posthaste_core::model::limits::{
-    ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, INLINE_FAN_OUT_BYTES_MAX, SQS_MESSAGE_BYTES_MAX,
+use posthaste_core::model::{
+    Delivery, ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, Entry, Hops, INLINE_FAN_OUT_BYTES_MAX, Marks,
+    SQS_MESSAGE_BYTES_MAX, Schema, Subscription, Timestamp, Topic,
 };
-use posthaste_core::model::schema::Schema;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::{Subscription, Topic};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::OutgoingMessage;
 
@@ -186,9 +181,9 @@ impl Request<'_> {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use posthaste_core::model::limits::EVENT_BYTES_MAX;
+    use posthaste_core::model::EVENT_BYTES_MAX;
+    use posthaste_core::stored::TopicRecord;
     use posthaste_core::stored::delivery::parse_delivery;
-    use posthaste_core::stored::topic::TopicRecord;
     use proptest::prelude::*;
     use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use posthaste_core::attempt::outcome::OutcomeName;
+use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{Failure, Phase};
 
 use super::*;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::name::TopicName;
+use posthaste_core::model::TopicName;
 use posthaste_core::pressure::{Level, Measure, RELIEF_EVERY, Resource, ResourceState, Thresholds};
-use posthaste_core::stored::pressure::PRESSURE_KEY;
+use posthaste_core::stored::PRESSURE_KEY;
 
 use super::*;
 use crate::{PressureReader, Registry};

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::api::notice::Disabled;
-use posthaste_core::model::name::SubscriptionName;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{SubscriptionName, Timestamp};
 use posthaste_core::stored::delivery::parse_delivery;
 use serde_json::{Value, json};
 

@@ -1,9 +1,8 @@
 //! Deleting a topic's record, so that no change of it is lost. Stores delete without a condition: so the
 //! record is first replaced, under a condition, by one that says that it is deleted.
 
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::model::Timestamp;
+use posthaste_core::stored::{TopicRecord, layout};
 
 use posthaste_ports::{ETag, ObjectStore, PortError, PutCondition};
 

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 
 use super::{Case, cases, run_all};
 use posthaste_ports::{

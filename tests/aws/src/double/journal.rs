@@ -1,6 +1,6 @@
 //! Requests to the double, in the order in which they took effect, and AWS's bill for them.
 
-use posthaste_core::model::limits::SQS_BILLED_CHUNK_BYTES;
+use posthaste_core::model::SQS_BILLED_CHUNK_BYTES;
 
 /// The status of a request that was lost before anything happened.
 pub const NO_ANSWER: u16 = 0;

@@ -11,7 +11,7 @@ mod world;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::ErrorKind;
 use posthaste_simulation::Answer;
 use serde_json::Value;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use posthaste_aws::{QueueUrls, S3Store, SqsQueue};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_system::SystemClock;
 use posthaste_testkit::ManualClock;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_sqs::types::QueueAttributeName::{QueueArn, RedrivePolicy};
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_system::SystemClock;
 use posthaste_testkit::conformance::{queue, store};

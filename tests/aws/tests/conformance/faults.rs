@@ -8,7 +8,7 @@ mod silence;
 
 use bytes::Bytes;
 use posthaste_aws::{QueueUrls, S3Store, SqsQueue};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{ErrorKind, OutgoingMessage, PortError, QueueName, QueueReceiver, ReceivedMessage};
 use posthaste_ports::{ReceiveRequest, Successor};
 use posthaste_system::SystemClock;

@@ -1,6 +1,6 @@
 //! Events that say themselves until when their endpoint refuses them.
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use serde_json::{Value, json};
 
 /// Size of an event, in bytes of its JSON.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::Clock;
 use serde_json::{Map, Value, json};
 

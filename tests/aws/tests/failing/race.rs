@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 use posthaste_aws::S3Store;
-use posthaste_core::attempt::outcome::OutcomeName;
+use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{CircuitDecision, Failure, Observation, Phase, Target};
 use posthaste_ports::Clock;
 use posthaste_services::LinkHealth;

@@ -6,11 +6,9 @@ use bytes::Bytes;
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::delivery::group;
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::payload::Payload;
+use posthaste_core::model::{Payload, SubscriptionName, TopicName};
 use posthaste_core::stored::delivery::render_delivery;
-use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_ports::{
     Bundle, Clock, ErrorKind, ObjectStore, OutgoingMessage, PutCondition, QueueName, QueueReceiver,

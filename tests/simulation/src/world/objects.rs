@@ -1,8 +1,7 @@
 //! Contents of the world's queues and buckets.
 
 use bytes::Bytes;
-use posthaste_core::stored::layout;
-use posthaste_core::stored::replay::ReplayRecord;
+use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, PutCondition, QueueName, QueueReceiver};
 use serde_json::Value;
 

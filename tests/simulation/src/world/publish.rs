@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::delivery::{Delivery, group};
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::payload::{Payload, PayloadDigest};
+use posthaste_core::model::delivery::group;
+use posthaste_core::model::{Delivery, Payload, PayloadDigest, SubscriptionName, TopicName};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};
 use posthaste_testkit::records;

@@ -2,11 +2,8 @@
 
 use bytes::Bytes;
 use posthaste_core::api::{SubscriptionSettings, TopicSettings};
-use posthaste_core::model::identity::{Creation, Creations, Identity};
-use posthaste_core::model::name::{SubscriptionName, TopicName};
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::model::{Creation, Creations, Identity, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
 use posthaste_testkit::records;
 use serde_json::Value;

@@ -14,11 +14,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use posthaste_core::api::{ReplayState, StatusState, StatusView};
-use posthaste_core::model::identity::CreationId;
-use posthaste_core::model::name::SubscriptionName;
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::layout;
-use posthaste_core::stored::topic::TopicRecord;
+use posthaste_core::model::{CreationId, SubscriptionName, Timestamp};
+use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_local::{CheckReport, LocalQueue, StateStore, check};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};

@@ -41,9 +41,7 @@ impl World {
         entries
             .map(|entry| {
                 assert!(entry.marks.notice);
-                let posthaste_core::model::payload::Payload::Inline(text) = entry.payload else {
-                    panic!("stored")
-                };
+                let posthaste_core::model::Payload::Inline(text) = entry.payload else { panic!("stored") };
                 serde_json::from_slice(&text).unwrap()
             })
             .collect()

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::limits::{
-    IDEMPOTENCY_KEPT, IDEMPOTENCY_SWEPT_AFTER, LATE_NOTE_KEPT, PAYLOAD_KEPT, REPLAY_KEPT,
+use posthaste_core::model::{
+    IDEMPOTENCY_KEPT, IDEMPOTENCY_SWEPT_AFTER, LATE_NOTE_KEPT, PAYLOAD_KEPT, REPLAY_KEPT, Timestamp,
 };
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::stored::idempotency::IdempotencyRecord;
-use posthaste_core::stored::layout;
+use posthaste_core::stored::{IdempotencyRecord, layout};
 use posthaste_ports::ObjectMeta;
 
 /// Objects of one kind.

@@ -4,10 +4,9 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use posthaste_core::model::topic::Topic;
-use posthaste_core::release::forced::ForcedFolder;
-use posthaste_core::stored::force_request::ForceRequest;
-use posthaste_core::stored::layout;
+use posthaste_core::model::Topic;
+use posthaste_core::release::ForcedFolder;
+use posthaste_core::stored::{ForceRequest, layout};
 use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::{Registry, RegistryError};
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::error::Error;
 
-use posthaste_core::release::folder::HeldFolder;
+use posthaste_core::release::HeldFolder;
 use posthaste_core::stored::layout;
 use posthaste_ports::{ListPage, PortError, Ports};
 

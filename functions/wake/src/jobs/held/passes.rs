@@ -5,10 +5,7 @@ use std::collections::VecDeque;
 use std::error::Error;
 
 use futures_util::future::join_all;
-use posthaste_core::release::allotment::{Allotment, NextTurn};
-use posthaste_core::release::folder::HeldFolder;
-use posthaste_core::release::quota::Released;
-use posthaste_core::release::speed::Amount;
+use posthaste_core::release::{Allotment, Amount, HeldFolder, NextTurn, Released};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::catch_panic::catch_panic;
 

@@ -4,12 +4,9 @@
 use std::error::Error;
 
 use posthaste_core::circuit::{CircuitDecision, Target};
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::model::topic::{Status, Subscription};
-use posthaste_core::release::allotment::Permission;
-use posthaste_core::release::folder::HeldFolder;
-use posthaste_core::release::held::{Release, Standing, at_rate, release};
-use posthaste_core::release::link_shares::LinkShares;
+use posthaste_core::model::{Status, Subscription, Timestamp};
+use posthaste_core::release::held::{at_rate, release};
+use posthaste_core::release::{HeldFolder, LinkShares, Permission, Release, Standing};
 use posthaste_core::stored::layout;
 use posthaste_ports::Ports;
 use posthaste_services::catch_panic::catch_panic;

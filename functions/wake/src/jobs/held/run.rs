@@ -5,11 +5,7 @@ use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 use posthaste_core::pressure::PressureState;
-use posthaste_core::release::folder::HeldFolder;
-use posthaste_core::release::link_shares::LinkShares;
-use posthaste_core::release::quota::Released;
-use posthaste_core::release::room::Room;
-use posthaste_core::release::speed::{Amount, RunAccount, Speed, Waiting};
+use posthaste_core::release::{Amount, HeldFolder, LinkShares, Released, Room, RunAccount, Speed, Waiting};
 
 use crate::budget::Budget;
 use crate::jobs::forced::ForcedRun;

@@ -2,10 +2,8 @@
 
 use std::collections::VecDeque;
 
-use posthaste_core::model::time::Timestamp;
-use posthaste_core::release::allotment::Allotment;
-use posthaste_core::release::folder::HeldFolder;
-use posthaste_core::release::quota::{Quota, Released};
+use posthaste_core::model::Timestamp;
+use posthaste_core::release::{Allotment, HeldFolder, Quota, Released};
 use posthaste_ports::{Entropy, Ports};
 
 use super::folders::Folders;

@@ -7,9 +7,7 @@ use std::pin::pin;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use posthaste_core::circuit::Target;
-use posthaste_core::model::endpoint::{EndpointUrl, Link};
-use posthaste_core::model::name::TopicName;
-use posthaste_core::model::topic::Topic;
+use posthaste_core::model::{EndpointUrl, Link, Topic, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_ports::{PortError, Ports};
 use posthaste_services::{Registry, RegistryError, objects};

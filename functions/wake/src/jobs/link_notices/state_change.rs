@@ -7,8 +7,7 @@ use posthaste_core::api::notice::{LinkChanged, Notice};
 use posthaste_core::circuit::{
     Condition, HealthSettings, Shard, StateChange, Target, notified, state_change,
 };
-use posthaste_core::model::name::TopicName;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{Timestamp, TopicName};
 
 /// Notices that are sent, each change counted for each of its addressees, before the changes are marked: what
 /// a crash repeats at most, and what is done in the time in which nothing new is begun.
@@ -103,7 +102,7 @@ impl TargetChange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_core::attempt::outcome::OutcomeName;
+    use posthaste_core::attempt::OutcomeName;
     use posthaste_core::circuit::{Failure, Observation};
 
     fn addressed(to: usize) -> Addressed {

@@ -1,7 +1,7 @@
 //! Why a replay does not get on.
 
-use posthaste_core::release::replay::ReplayRequestError;
-use posthaste_core::stored::format::FormatError;
+use posthaste_core::release::ReplayRequestError;
+use posthaste_core::stored::FormatError;
 use posthaste_ports::PortError;
 use posthaste_services::RegistryError;
 use posthaste_services::catch_panic::Panicked;

@@ -3,10 +3,10 @@
 use std::error::Error;
 
 use bytes::Bytes;
-use posthaste_core::model::topic::Subscription;
-use posthaste_core::release::replay::{ReplayMessage, Selection, Sendable};
-use posthaste_core::stored::dead_letter::{NotDeadLetters, restore_all};
-use posthaste_core::stored::replay::ReplayProgress;
+use posthaste_core::model::Subscription;
+use posthaste_core::release::{ReplayMessage, Selection, Sendable};
+use posthaste_core::stored::dead_letter::restore_all;
+use posthaste_core::stored::{NotDeadLetters, ReplayProgress};
 use posthaste_ports::{ErrorKind, PortError};
 
 /// A part of an object's events, in order.

@@ -3,8 +3,7 @@
 //! passes over none.
 
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::stored::layout;
-use posthaste_core::stored::replay::ReplayRecord;
+use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{Clock, ETag, ObjectStore, Ports, PutCondition};
 
 use super::error::ReplayError;

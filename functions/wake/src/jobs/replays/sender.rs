@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use posthaste_core::release::replay::ReplayMessage;
+use posthaste_core::release::ReplayMessage;
 use posthaste_ports::{ErrorKind, ObjectStore, OutgoingMessage, PortError, Ports, PutCondition};
 use posthaste_services::{send_all, timeout_at};
 

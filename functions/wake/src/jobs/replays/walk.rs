@@ -3,12 +3,11 @@
 use bytes::Bytes;
 use futures_util::future::join_all;
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::attempt::batch::Pack;
-use posthaste_core::model::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
-use posthaste_core::model::topic::{Subscription, Topic};
+use posthaste_core::attempt::Pack;
+use posthaste_core::model::{DEAD_LETTER_OBJECT_BYTES_PREFERRED, Subscription, Topic};
 use posthaste_core::pressure::{Level, Tier};
-use posthaste_core::release::replay::{Pace, Replay, Selection};
-use posthaste_core::stored::replay::ReplayProgress;
+use posthaste_core::release::{Pace, Replay, Selection};
+use posthaste_core::stored::ReplayProgress;
 use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
 use posthaste_services::replay::{LetterObject, letter_objects};
 use posthaste_services::{PressureReader, timeout_at};

@@ -7,7 +7,7 @@ use std::pin::pin;
 
 use futures_util::lock::Mutex;
 use futures_util::{StreamExt, TryStreamExt};
-use posthaste_core::model::name::{SubscriptionName, TopicName};
+use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_ports::{ObjectStore, PortError, Ports};
 use posthaste_services::pages;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use posthaste_core::api::{StatusView, TopicKeysView, TopicSettings};
-use posthaste_core::model::name::TopicName;
+use posthaste_core::model::TopicName;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use posthaste_core::api::{ApplyFile, SecretText, SettingsError, TopicSettings, compile_topic};
-use posthaste_core::model::name::TopicName;
-use posthaste_core::model::secret::Secret;
-use posthaste_core::model::topic::TopicKeys;
+use posthaste_core::model::{Secret, TopicKeys, TopicName};
 
 use crate::error::Failure;
 use crate::yaml::{FileError, parse, refused};

@@ -5,7 +5,7 @@
 use std::io::BufRead;
 use std::sync::Arc;
 
-use posthaste_core::model::limits::REQUEST_BYTES_MAX;
+use posthaste_core::model::REQUEST_BYTES_MAX;
 use serde_json::Value;
 
 use super::content_type::{EVENT, EVENT_BATCH, JSON};

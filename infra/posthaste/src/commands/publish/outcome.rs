@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use posthaste_core::api::problem::ProblemKind;
 use posthaste_core::attempt::retry::parse_retry_after;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_publish::PRESSURE_HEADER;
 use ureq::Timeout;
 
@@ -15,7 +15,7 @@ use crate::client::{Answer, ClientError, Refusal};
 const WAIT_DEFAULT: Duration = posthaste_publish::RETRY_AFTER_DEFAULT;
 
 /// Longest wait that is kept: after a day no key is remembered.
-const WAIT_MAX: Duration = posthaste_core::model::limits::IDEMPOTENCY_KEPT;
+const WAIT_MAX: Duration = posthaste_core::model::IDEMPOTENCY_KEPT;
 
 /// Result of a request.
 #[derive(Debug)]

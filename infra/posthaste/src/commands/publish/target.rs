@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::api::{TopicKeysView, TopicSettings};
-use posthaste_core::model::secret::Secret;
+use posthaste_core::model::Secret;
 use posthaste_core::model::time::format_duration;
 use ureq::http::Method;
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 use ::http::request::Parts;
 use ::http::{HeaderMap, Version, header};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::model::limits::URL_BYTES_MAX;
-use posthaste_core::model::secret::Secret;
+use posthaste_core::model::{Secret, URL_BYTES_MAX};
 
 /// Wait that is asked of a request that found no place.
 const CROWDED_RETRY_AFTER: Duration = Duration::from_secs(1);

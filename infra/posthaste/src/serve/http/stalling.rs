@@ -100,7 +100,7 @@ impl<S: AsyncWrite + Unpin, C: Clock> AsyncWrite for Writing<S, C> {
 mod tests {
     use super::*;
     use crate::serve::http::places::{ConnectionLimits, Places};
-    use posthaste_core::model::time::Timestamp;
+    use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;
     use std::net::Ipv4Addr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

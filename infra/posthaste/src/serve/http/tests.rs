@@ -4,9 +4,9 @@
 
 use super::*;
 use crate::serve::stage::StageControl;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::PressureState;
-use posthaste_core::stored::pressure::PRESSURE_KEY;
+use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_local::{Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_ports::{ObjectStore, PutCondition, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};

@@ -4,7 +4,7 @@ use super::*;
 use crate::serve::stage::StageControl;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_local::{Local, LocalOptions, LocalQueue};
 use posthaste_ports::{OutgoingMessage, PortError, QueueCounts, QueueSender, Successor};
 use posthaste_testkit::{ManualClock, SeededEntropy};

@@ -2,7 +2,7 @@
 //! <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
 
 use bytes::Bytes;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::queue::{MessageId, Receipt, ReceivedMessage};
 use serde::Deserialize;
 use serde_json::value::RawValue;

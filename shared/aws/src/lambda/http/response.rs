@@ -133,7 +133,7 @@ fn lossy(value: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_core::model::limits::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
+    use posthaste_core::model::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
 
     async fn check(body: &[u8], is_base64_encoded: bool) {
         let answer = UrlResponse::read(Response::new(Body::from(body.to_vec()))).await.unwrap();

@@ -1,7 +1,7 @@
 //! The documents themselves, within CloudWatch's limits.
 
 use metrics::{KeyName, Label};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 

@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use super::problem::{Problem, SettingsError, count_in, error};
 use crate::api::{DeliveryHeaderSettings, SecretText};
-use crate::attempt::batch::Batching;
-use crate::attempt::delivery_header::{DeliveryHeader, DeliveryHeaderError};
-use crate::model::limits::DELIVERY_HEADERS_MAX;
+use crate::attempt::{Batching, DeliveryHeader, DeliveryHeaderError};
+use crate::model::DELIVERY_HEADERS_MAX;
 
 /// Checks the headers. `batching` decides whether a value may be taken from the event: of several events
 /// there is no one value.

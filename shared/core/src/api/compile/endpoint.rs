@@ -4,11 +4,8 @@ use std::collections::BTreeSet;
 
 use super::problem::{Problem, SettingsError, error};
 use crate::api::{ConsentView, EndpointSettings, StatusState, StatusView, SubscriptionSettings, Validation};
-use crate::attempt::rate::Rate;
-use crate::model::endpoint::{EndpointUrl, Link};
-use crate::model::limits::{REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN};
-use crate::model::time::Timestamp;
-use crate::model::topic::Status;
+use crate::attempt::Rate;
+use crate::model::{EndpointUrl, Link, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN, Status, Timestamp};
 
 /// The second endpoint. On the link of the first it would be left alone with it, and never be used; and where
 /// the first must consent, only whoever has its host name may stand in for it.

@@ -7,11 +7,10 @@ use crate::api::settings::{AdvancedFilterSettings, FilterSettings};
 use crate::filter::{
     Condition, Filter, FilterOperator, Folded, Key, Number, NumberTest, Part, Test, TextTest,
 };
-use crate::model::limits::{
+use crate::model::{
     ADVANCED_FILTER_DECIMAL_DIGITS_MAX, ADVANCED_FILTER_VALUE_CHARS_MAX, ADVANCED_FILTER_VALUES_MAX,
-    ADVANCED_FILTERS_MAX,
+    ADVANCED_FILTERS_MAX, Schema,
 };
-use crate::model::schema::Schema;
 
 /// From here on a double is not the integer that was written, but the nearest one that it can be.
 const DECIMAL_BOUND: f64 = 9_223_372_036_854_775_808.0;

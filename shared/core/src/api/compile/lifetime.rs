@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::problem::{SettingsError, duration_from};
 use crate::api::{IsoDuration, SubscriptionSettings};
-use crate::model::idle::Lifetime;
-use crate::model::limits::AUTO_DELETE_ON_IDLE_MIN;
+use crate::model::{AUTO_DELETE_ON_IDLE_MIN, Lifetime};
 
 /// After how long without activity something goes.
 pub(super) fn idle(written: Option<IsoDuration>) -> Result<Option<Duration>, SettingsError> {

@@ -2,9 +2,7 @@
 
 use super::problem::{Problem, SettingsError, error};
 use crate::api::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
-use crate::model::limits::MAPPED_VALUE_BYTES_MAX;
-use crate::model::mapping::{InputMapping, Mapped, SourceField};
-use crate::model::schema::Schema;
+use crate::model::{InputMapping, MAPPED_VALUE_BYTES_MAX, Mapped, Schema, SourceField};
 
 /// Checks a topic's mapping.
 pub(super) fn input_mapping(

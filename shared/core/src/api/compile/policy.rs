@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use super::problem::{Problem, SettingsError, count_in, duration_in, error, number_in};
 use crate::api::settings::{BatchingSettings, DeadLetterSettings, RetryPolicySettings};
-use crate::attempt::batch::Batching;
-use crate::attempt::retry::{RetryPolicy, WaitFloors};
-use crate::model::limits::{
+use crate::attempt::{Batching, RetryPolicy, WaitFloors};
+use crate::model::{
     ACKNOWLEDGED_EVENTS_MAX, DEAD_LETTER_DELAY_DEFAULT, DEAD_LETTER_DELAY_MAX, DEAD_LETTER_GIVE_UP_MIN,
-    DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX,
+    DELIVERY_ATTEMPTS_MAX, DeadLetterPolicy, EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX,
     PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX, SCHEDULE_STEP_MAX, SCHEDULE_STEPS_MAX,
     SQS_RETENTION,
 };
-use crate::model::topic::DeadLetterPolicy;
 
 pub(super) fn retry_policy(settings: &RetryPolicySettings) -> Result<RetryPolicy, SettingsError> {
     let default = RetryPolicy::default();

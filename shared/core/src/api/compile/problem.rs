@@ -2,17 +2,14 @@
 
 use std::time::Duration;
 
-use crate::attempt::delivery_header::DeliveryHeaderError;
-use crate::attempt::signature::SigningSecretError;
+use crate::attempt::{DeliveryHeaderError, SigningSecretError};
 use crate::filter::{FilterOperator, KeyError};
-use crate::model::endpoint::EndpointUrlError;
-use crate::model::limits::{
-    ACKNOWLEDGED_EVENTS_MAX, ADVANCED_FILTER_DECIMAL_DIGITS_MAX, ADVANCED_FILTER_VALUE_CHARS_MAX,
-    ADVANCED_FILTER_VALUES_MAX, MAPPED_VALUE_BYTES_MAX, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN,
-};
-use crate::model::mapping::SourceFieldError;
-use crate::model::schema::Schema;
 use crate::model::time::format_duration;
+use crate::model::{
+    ACKNOWLEDGED_EVENTS_MAX, ADVANCED_FILTER_DECIMAL_DIGITS_MAX, ADVANCED_FILTER_VALUE_CHARS_MAX,
+    ADVANCED_FILTER_VALUES_MAX, EndpointUrlError, MAPPED_VALUE_BYTES_MAX, REQUESTS_PER_SECOND_MAX,
+    REQUESTS_PER_SECOND_MIN, Schema, SourceFieldError,
+};
 
 /// A member that cannot be accepted.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Which schema a subscription's events are sent in, and how.
 
 use super::problem::{Problem, SettingsError, error};
-use crate::attempt::batch::Batching;
-use crate::model::schema::{ContentMode, Schema};
+use crate::attempt::Batching;
+use crate::model::{ContentMode, Schema};
 
 /// The schema of a subscription's requests: what it asks for, if the topic's events can be sent in that.
 pub(super) fn delivery_schema(input: Schema, wanted: Option<Schema>) -> Result<Schema, SettingsError> {

@@ -2,7 +2,7 @@
 
 use super::problem::{Problem, SettingsError, count_in, error};
 use crate::api::{IsoTimestamp, SecretText, SigningSettings};
-use crate::attempt::signature::SigningSecret;
+use crate::attempt::SigningSecret;
 
 /// Checks the secrets. Those that have ended are kept: an attempt's own time decides, not the time of this
 /// look.

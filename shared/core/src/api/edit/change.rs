@@ -1,9 +1,7 @@
 //! The changes that a write makes to subscriptions.
 
 use crate::api::{SecretText, StatusState, StatusView, SubscriptionSettings};
-use crate::model::endpoint::{EndpointUrl, Link};
-use crate::model::name::SubscriptionName;
-use crate::model::time::Timestamp;
+use crate::model::{EndpointUrl, Link, SubscriptionName, Timestamp};
 
 /// The change that a write made to one subscription.
 #[derive(Debug)]

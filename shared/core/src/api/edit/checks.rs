@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::api::problem::{Problem, ProblemKind};
 use crate::api::{RotationError, SettingsError, TopicSettings, compile_topic};
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::secret::Secret;
-use crate::model::topic::TopicKeys;
+use crate::model::{Secret, SubscriptionName, TopicKeys, TopicName};
 
 /// Requires that the name in the body, if there is one, is the one in the path, in any case.
 pub(super) fn require_same_name(written: Option<&str>, path: &str) -> Result<(), Problem> {

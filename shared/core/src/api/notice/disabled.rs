@@ -4,9 +4,7 @@ use serde::Serialize;
 
 use super::envelope::{Envelope, path};
 use crate::events::{Event, EventError};
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::schema::Schema;
-use crate::model::time::Timestamp;
+use crate::model::{Schema, SubscriptionName, Timestamp, TopicName};
 
 /// The type of a notice about a subscription that takes no events any more.
 pub const SUBSCRIPTION_DISABLED: &str = "dev.posthaste.subscription.disabled";

@@ -3,9 +3,7 @@
 use serde::Serialize;
 
 use crate::events::{self, Event, EventError};
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::schema::Schema;
-use crate::model::time::Timestamp;
+use crate::model::{Schema, SubscriptionName, Timestamp, TopicName};
 
 /// The version of the data of notices.
 const DATA_VERSION: &str = "1";

@@ -8,14 +8,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::envelope::{Envelope, path};
-use crate::attempt::decide::DeadLetterReason;
-use crate::attempt::outcome::OutcomeName;
+use crate::attempt::{DeadLetterReason, OutcomeName};
 use crate::events::{Event, EventError, without_members};
-use crate::model::delivery::{DeadLetter, Entry};
-use crate::model::limits::{NOTICE_BYTES_MAX, NOTICE_TEXT_CHARS_MAX};
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::schema::Schema;
-use crate::model::time::Timestamp;
+use crate::model::{
+    DeadLetter, Entry, NOTICE_BYTES_MAX, NOTICE_TEXT_CHARS_MAX, Schema, SubscriptionName, Timestamp,
+    TopicName,
+};
 
 /// The type of a notice about an event that was given up.
 pub const DELIVERY_FAILED: &str = "dev.posthaste.delivery.failed";

@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use crate::attempt::settle::dead_letter_delay_secs;
-use crate::model::delivery::{DeadLetter, StorageTrouble};
-use crate::model::time::Timestamp;
+use crate::model::{DeadLetter, StorageTrouble, Timestamp};
 
 /// The wait after the first failure; it doubles up to what the queue can delay (15 minutes).
 const WAIT_FIRST: Duration = Duration::from_mins(1);

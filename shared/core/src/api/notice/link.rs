@@ -6,7 +6,7 @@ use super::envelope::Envelope;
 use crate::api::LinkView;
 use crate::circuit::{Condition, StateChange, Target};
 use crate::events::{Event, EventError};
-use crate::model::schema::Schema;
+use crate::model::Schema;
 
 /// The type of a notice about a link, or a subscription on it, that is down.
 pub const LINK_DOWN: &str = "dev.posthaste.link.down";
@@ -69,9 +69,9 @@ fn subject(target: &Target) -> String {
 mod tests {
     use super::*;
     use crate::api::notice::Notice;
-    use crate::attempt::outcome::OutcomeName;
+    use crate::attempt::OutcomeName;
     use crate::circuit::{Failure, Phase};
-    use crate::model::time::Timestamp;
+    use crate::model::Timestamp;
     use serde_json::{Value, json};
     use std::time::Duration;
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::envelope::Envelope;
 use crate::events::{Event, EventError};
-use crate::model::schema::Schema;
+use crate::model::Schema;
 use crate::model::time::format_duration;
 use crate::pressure::{Level, PressureChange, Resource, ResourceState, Thresholds, Tier};
 
@@ -80,7 +80,7 @@ impl Seen {
 mod tests {
     use super::*;
     use crate::api::notice::Notice;
-    use crate::model::time::Timestamp;
+    use crate::model::Timestamp;
     use serde_json::{Value, json};
 
     fn change() -> PressureChange {

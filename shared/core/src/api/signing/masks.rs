@@ -5,7 +5,7 @@
 
 use super::settings::{SigningSettings, Timed};
 use crate::api::{IsoTimestamp, SecretText};
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// Why masked secrets cannot be written.
 #[derive(Debug, Clone, Copy, thiserror::Error, PartialEq, Eq)]

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::{IsoTimestamp, SecretText};
-use crate::model::limits::SIGNING_SECRETS_MAX;
-use crate::model::time::Timestamp;
+use crate::model::{SIGNING_SECRETS_MAX, Timestamp};
 
 /// How requests are signed (Standard Webhooks).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]

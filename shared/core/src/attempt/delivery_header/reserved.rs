@@ -28,7 +28,7 @@ const NAMES: [&str; 14] = [
 /// Whether a header is not a subscription's to set. An underscore counts as a hyphen, because CGI and what
 /// follows it (WSGI, Rack, PHP) make one of both: `webhook_signature` would stand in for `webhook-signature`
 /// there.
-pub fn is_reserved(name: &HeaderName) -> bool {
+pub(crate) fn is_reserved(name: &HeaderName) -> bool {
     let name = name.as_str().replace('_', "-");
     NAMES.contains(&name.as_str()) || FAMILIES.iter().any(|family| name.starts_with(family))
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::api::{SecretText, Validation};
 use crate::attempt::outcome::SendFailure;
-use crate::model::secret::Secret;
+use crate::model::Secret;
 
 const ALLOWED_ORIGIN: HeaderName = HeaderName::from_static("webhook-allowed-origin");
 const ALLOWED_RATE: HeaderName = HeaderName::from_static("webhook-allowed-rate");

@@ -6,13 +6,11 @@ use http::{HeaderMap, Method};
 use serde_json::json;
 
 use crate::api::{SecretText, Validation};
-use crate::attempt::delivery_header;
 use crate::attempt::rate::Rate;
 use crate::attempt::request::AGENT;
-use crate::attempt::signature;
+use crate::attempt::{delivery_header, signature};
 use crate::events::output::EVENT_GRID_CONTENT_TYPE;
-use crate::model::time::Timestamp;
-use crate::model::topic::Subscription;
+use crate::model::{Subscription, Timestamp};
 
 const REQUEST_ORIGIN: HeaderName = HeaderName::from_static("webhook-request-origin");
 const REQUEST_CALLBACK: HeaderName = HeaderName::from_static("webhook-request-callback");
@@ -123,8 +121,7 @@ fn put(headers: &mut HeaderMap, name: HeaderName, text: &str) {
 mod tests {
     use super::*;
     use crate::api::{SubscriptionSettings, compile_subscription};
-    use crate::model::name::{SubscriptionName, TopicName};
-    use crate::model::schema::Schema;
+    use crate::model::{Schema, SubscriptionName, TopicName};
 
     fn wire(validation: Validation, callback: Option<&str>, rate: Option<Rate>) -> String {
         let settings = json!({

@@ -8,9 +8,7 @@ use crate::api::{
     ConsentView, EndpointSettings, HandshakeView, IsoTimestamp, SecretText, StatusState, StatusView,
     SubscriptionSettings,
 };
-use crate::model::limits::HANDSHAKE_WINDOW;
-use crate::model::secret::Secret;
-use crate::model::time::Timestamp;
+use crate::model::{HANDSHAKE_WINDOW, Secret, Timestamp};
 
 /// Why an endpoint did not consent that nobody could ask: too many were to be asked at once, or the program
 /// died.

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::stored::format::FormatError;
+use crate::stored::FormatError;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 

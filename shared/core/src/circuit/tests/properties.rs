@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::endpoint::Link;
+use crate::model::Link;
 
 /// What may happen at any moment.
 #[derive(Debug, Clone)]

@@ -1,9 +1,8 @@
 //! A part of what is known of all targets.
 
 use super::*;
-use crate::model::endpoint::{EndpointUrl, Link};
-use crate::stored::format::FormatError;
-use crate::stored::layout;
+use crate::model::{EndpointUrl, Link};
+use crate::stored::{FormatError, layout};
 
 fn link(host: &str) -> Link {
     EndpointUrl::parse(&format!("https://{host}/")).unwrap().link()

@@ -12,7 +12,7 @@ use serde::de::{Deserializer, Visitor};
 use crate::events::error::{EventError, Expected};
 use crate::events::media_type::MediaType;
 use crate::events::members::{Members, Value};
-use crate::model::limits::BINARY_HEADERS_BYTES_MAX;
+use crate::model::BINARY_HEADERS_BYTES_MAX;
 
 /// What data is when the event does not say.
 const CONTENT_TYPE_DEFAULT: HeaderValue = HeaderValue::from_static("application/json");

@@ -9,8 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::events::output;
-use crate::model::mapping::{Mapped, SourceField};
-use crate::model::time::Timestamp;
+use crate::model::{Mapped, SourceField, Timestamp};
 
 const STRUCTURED: &str = "application/cloudevents+json";
 const BATCH: &str = "application/cloudevents-batch+json";

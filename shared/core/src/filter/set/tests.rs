@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::compile_filter;
-use crate::model::schema::Schema;
+use crate::model::Schema;
 
 fn filter(arrays: bool, conditions: &[Value]) -> Arc<Filter> {
     let settings = json!({ "advancedFilters": conditions, "enableAdvancedFilteringOnArrays": arrays });

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// How far ahead events are queued: until the next run of `wake`.
 pub const PACE_HORIZON: Duration = Duration::from_mins(1);

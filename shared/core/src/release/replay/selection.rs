@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::api::ReplayRequest;
-use crate::model::identity::Created;
-use crate::model::limits::{REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX};
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::time::Timestamp;
-use crate::stored::dead_letter::{Restored, WrittenIn};
-use crate::stored::layout;
-use crate::stored::replay::ReplayRecord;
+use crate::model::{
+    Created, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX, SubscriptionName,
+    Timestamp, TopicName,
+};
+use crate::stored::{ReplayRecord, Restored, WrittenIn, layout};
 
 /// What is wrong with a request to replay.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -163,8 +161,7 @@ fn check_keys(keys: &[String], prefix: &str) -> Result<(), ReplayRequestError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::identity::{Creation, CreationId};
-    use crate::model::schema::Schema;
+    use crate::model::{Creation, CreationId, Schema};
     use crate::stored::dead_letter::restore;
     use bytes::Bytes;
     use serde_json::{Value, json};

@@ -6,19 +6,13 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::pace::Pace;
-use crate::attempt::batch::{EventSize, Pack};
 use crate::attempt::decide::expires_at;
-use crate::attempt::settle::{Wait, wait};
+use crate::attempt::settle::wait;
+use crate::attempt::{EventSize, Pack, Wait};
 use crate::events::fits_into_a_message;
-use crate::model::delivery::{Delivery, Entry, Marks};
-use crate::model::hops::Hops;
-use crate::model::payload::{Payload, PayloadDigest};
-use crate::model::schema::Schema;
-use crate::model::time::Timestamp;
-use crate::model::topic::Subscription;
-use crate::stored::dead_letter::Restored;
+use crate::model::{Delivery, Entry, Hops, Marks, Payload, PayloadDigest, Schema, Subscription, Timestamp};
 use crate::stored::delivery::render_delivery;
-use crate::stored::layout;
+use crate::stored::{Restored, layout};
 
 /// What all events of a replay share.
 #[derive(Debug, Clone, Copy)]
@@ -177,7 +171,7 @@ fn alike(events: &[Sendable]) -> Vec<std::ops::Range<usize>> {
 mod tests {
     use super::*;
     use crate::api::compile_subscription;
-    use crate::model::name::{SubscriptionName, TopicName};
+    use crate::model::{SubscriptionName, TopicName};
     use crate::stored::dead_letter::restore;
     use crate::stored::delivery::parse_delivery;
     use serde_json::{Value, json};

@@ -13,8 +13,7 @@ use serde_json::{Map, Value};
 use super::record;
 use super::tests::{entry, letter};
 use crate::events::{Envelope, Event, converted};
-use crate::model::schema::Schema;
-use crate::model::time::Timestamp;
+use crate::model::{Schema, Timestamp};
 
 const EVENT_GRID: &str = r#"{
     "id": "93902694-901e-008f-6f95-7153a806873c",

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::time::Timestamp;
+use crate::model::{SubscriptionName, Timestamp, TopicName};
 use crate::stored::keys::hour_key;
 
 /// The milliseconds of the hour that one folder of dead letters stands for.

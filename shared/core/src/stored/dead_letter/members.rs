@@ -1,8 +1,6 @@
 //! The members that a dead letter adds to its event.
 
-use crate::model::delivery::DeadLetter;
-use crate::model::schema::Schema;
-use crate::model::time::Timestamp;
+use crate::model::{DeadLetter, Schema, Timestamp};
 
 /// The names of the members, in the order they are written.
 pub(super) struct Names {

@@ -12,10 +12,7 @@ use serde_json::value::RawValue;
 
 use super::members::{CLOUD_EVENTS, EVENT_GRID, Names, ORIGINAL_ATTRIBUTES};
 use crate::events::{Envelope, Event, EventError, put_back, value_behind, without_members};
-use crate::model::identity::{Created, Identity};
-use crate::model::limits::{MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX};
-use crate::model::schema::Schema;
-use crate::model::time::Timestamp;
+use crate::model::{Created, Identity, MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX, Schema, Timestamp};
 
 /// A dead letter as it was read from its object.
 #[derive(Debug, Clone)]
@@ -196,11 +193,7 @@ mod tests {
     use super::super::tests::{entry, letter};
     use super::*;
     use crate::events::{Input, Made, PublishRequest, converted, parse_request};
-    use crate::model::identity::{Creation, CreationId};
-    use crate::model::limits::EVENT_BYTES_MAX;
-    use crate::model::mapping::InputMapping;
-    use crate::model::name::TopicName;
-    use crate::model::time::Timestamp;
+    use crate::model::{Creation, CreationId, EVENT_BYTES_MAX, InputMapping, Timestamp, TopicName};
     use http::HeaderMap;
     use proptest::prelude::*;
     use std::error::Error;

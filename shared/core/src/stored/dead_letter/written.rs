@@ -1,7 +1,7 @@
 //! The time in which a dead-letter object was written: one rule for lists and for replays.
 
 use super::key::dead_letter_hour;
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 
 /// From `from` on and before `to`. What is left out restricts nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

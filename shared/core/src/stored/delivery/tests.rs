@@ -3,17 +3,12 @@
 use super::*;
 use std::sync::Arc;
 
-use crate::attempt::batch::EventSize;
-use crate::attempt::decide::Outcome;
-use crate::attempt::outcome::{OutcomeName, SendFailure};
+use crate::attempt::{EventSize, Outcome, OutcomeName, SendFailure};
 use crate::events::Envelope;
-use crate::model::delivery::{Delivery, Entry, LastAttempt, Marks};
-use crate::model::hops::Hops;
-use crate::model::identity::Identity;
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::payload::{Payload, PayloadDigest};
-use crate::model::schema::Schema;
-use crate::model::time::Timestamp;
+use crate::model::{
+    Delivery, Entry, Hops, Identity, LastAttempt, Marks, Payload, PayloadDigest, Schema, SubscriptionName,
+    Timestamp, TopicName,
+};
 
 /// Version 1 as it was first written. Never edited.
 const DELIVERY_V1: &str = include_str!("../fixtures/delivery-v1.json");

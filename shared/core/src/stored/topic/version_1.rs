@@ -64,7 +64,7 @@ fn members_of(object: &str) -> &'static [&'static str] {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::time::Timestamp;
+    use crate::model::Timestamp;
     use crate::stored::topic::TopicRecord;
 
     fn check(members: &str, expected: u32) {

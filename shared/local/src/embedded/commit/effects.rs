@@ -1,6 +1,6 @@
 //! Changes of memory once a commit is durable, and their undoing when it was not done.
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::QueueName;
 
 use super::Committer;

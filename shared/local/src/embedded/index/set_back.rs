@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 
 use super::{Now, QueueIndex};
 

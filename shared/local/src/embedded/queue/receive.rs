@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, ErrorKind, PortError, QueueName, ReceiveRequest, ReceivedMessage, validate};
 
 use super::{LocalQueue, text};

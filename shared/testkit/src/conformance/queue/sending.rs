@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::limits::{
+use posthaste_core::model::{
     SQS_DELAY_SECS_MAX, SQS_GROUP_ID_CHARS_MAX, SQS_MESSAGE_BYTES_MAX, SQS_VISIBILITY_SECS_MAX,
 };
 

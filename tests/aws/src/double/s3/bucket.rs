@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::StatusCode;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 
 use super::super::answer::Answer;
 use super::super::digest::md5_of;

@@ -1,7 +1,7 @@
 //! An object of a bucket.
 
 use bytes::Bytes;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 
 /// An object.
 #[derive(Debug)]

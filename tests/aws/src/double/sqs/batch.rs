@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use posthaste_core::model::limits::SQS_MESSAGE_BYTES_MAX;
+use posthaste_core::model::SQS_MESSAGE_BYTES_MAX;
 
 use super::super::script::{EntryFault, Shown};
 use super::error::Error;

@@ -1,7 +1,7 @@
 //! Errors as SQS writes them: a JSON body with `__type`, and the older protocol's code in a header.
 
 use http::StatusCode;
-use posthaste_core::model::limits::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX, SQS_VISIBILITY_SECS_MAX};
+use posthaste_core::model::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX, SQS_VISIBILITY_SECS_MAX};
 use serde_json::{Value, json};
 
 use super::super::answer::Answer;

@@ -4,8 +4,7 @@ mod taking;
 
 use std::time::Duration;
 
-use posthaste_core::model::limits::{SQS_IN_FLIGHT_MAX, SQS_VISIBILITY_SECS_MAX};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::{SQS_IN_FLIGHT_MAX, SQS_VISIBILITY_SECS_MAX, Timestamp};
 use posthaste_ports::Clock;
 use serde_json::{Value, json};
 

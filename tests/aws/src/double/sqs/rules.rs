@@ -1,6 +1,6 @@
 //! Rules of SQS. They are written from its documentation, and on purpose not with the code under test.
 
-use posthaste_core::model::limits::{
+use posthaste_core::model::{
     SQS_BATCH_ENTRIES_MAX, SQS_DELAY_SECS_MAX, SQS_GROUP_ID_CHARS_MAX, SQS_MESSAGE_BYTES_MAX,
     SQS_VISIBILITY_SECS_MAX,
 };

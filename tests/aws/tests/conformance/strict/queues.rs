@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_testkit::ManualClock;
 use posthaste_tests_aws::double::Double;
 use posthaste_tests_aws::emulator::{Emulator, Tool};

@@ -2,7 +2,7 @@
 
 use super::table::{SILENT_PER_ADDRESS_MAX, State};
 use super::*;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_testkit::ManualClock;
 use std::net::Ipv4Addr;
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use posthaste_core::model::time::Timestamp;
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, QueueName, Receipt, Successor};
 use posthaste_testkit::ManualClock;
 use std::pin::pin;

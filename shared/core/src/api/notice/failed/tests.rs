@@ -3,8 +3,7 @@
 use super::*;
 use crate::api::notice::Notice;
 use crate::events::Envelope;
-use crate::model::delivery::{Delivery, LastAttempt, Marks};
-use crate::model::payload::Payload;
+use crate::model::{Delivery, LastAttempt, Marks, Payload};
 use serde_json::{Value, json};
 
 fn entry() -> Entry {
@@ -40,7 +39,7 @@ fn letter(schema: Schema) -> DeadLetter {
             }),
             timed_out: false,
             identity: None,
-            hops: crate::model::hops::Hops::default(),
+            hops: crate::model::Hops::default(),
             events: vec![entry()],
         },
     }
