@@ -42,12 +42,16 @@ class Cloud:
         """Makes the stack and waits until it is complete."""
         cloudformation = self.client("cloudformation")
         cloudformation.create_stack(
-            StackName=self.stack, TemplateURL=f"{self.url}/{CODE_BUCKET}/template.json", Capabilities=CAPABILITIES,
+            StackName=self.stack,
+            TemplateURL=f"{self.url}/{CODE_BUCKET}/template.json",
+            Capabilities=CAPABILITIES,
             Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
         )
         status = emulator.until(self._status, STACK_SECS_MAX, f"the stack {self.stack}")
         if status != "CREATE_COMPLETE":
-            raise emulator.Trouble(f"the stack {self.stack} ended as {status}:\n" + "\n".join(self._failures()))
+            raise emulator.Trouble(
+                f"the stack {self.stack} ended as {status}:\n" + "\n".join(self._failures())
+            )
 
     def described(self):
         """The stack's outputs, and its resources by their names in the template."""
@@ -80,4 +84,6 @@ class Cloud:
     def _failures(self):
         events = self.client("cloudformation").describe_stack_events(StackName=self.stack)["StackEvents"]
         failed = (one for one in events if one["ResourceStatus"].endswith("FAILED"))
-        return [f"{one['LogicalResourceId']}: {one.get('ResourceStatusReason', 'no reason')}" for one in failed]
+        return [
+            f"{one['LogicalResourceId']}: {one.get('ResourceStatusReason', 'no reason')}" for one in failed
+        ]

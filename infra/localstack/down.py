@@ -10,7 +10,8 @@ import folder
 
 def main():
     parser = argparse.ArgumentParser(
-        prog="infra/localstack/down", description="Stops the emulator that `up` started, and the functions on it."
+        prog="infra/localstack/down",
+        description="Stops the emulator that `up` started, and the functions on it.",
     )
     folder.add_option(parser)
     options = parser.parse_args()

@@ -1,7 +1,7 @@
 """The emulator's process: started, found again, and stopped with everything that it started.
 
-Its folder holds a lock that the process keeps for as long as it lives, so that "is it running" is never a guess from
-a process id that may belong to something else by now."""
+Its folder holds a lock that the process keeps for as long as it lives, so that "is it running" is never a
+guess from a process id that may belong to something else by now."""
 
 import contextlib
 import fcntl
@@ -100,8 +100,8 @@ class Emulator:
             yield lock
 
     def _environment(self, port):
-        """All that the emulator and, by inheritance, the functions see: nothing of the caller's, such as a proxy or a
-        POSTHASTE_ variable, may reach a function that would not be there on AWS."""
+        """All that the emulator and, by inheritance, the functions see: nothing of the caller's, such as a
+        proxy or a POSTHASTE_ variable, may reach a function that would not be there on AWS."""
         scratch = self.folder / "tmp"
         scratch.mkdir(exist_ok=True)
         return {
@@ -111,7 +111,8 @@ class Emulator:
             "LAMBDA_EXECUTOR": "local", "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
             "AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
             "AWS_DEFAULT_REGION": REGION, "MINISTACK_REGION": REGION,
-            # Each function gets the credentials of its role, and each request is held against the role's policy.
+            # Each function gets the credentials of its role, and each request is held against the role's
+            # policy.
             "AUTH": "true",
         }
 
@@ -126,13 +127,16 @@ class Emulator:
 
 
 def free_port(wanted):
-    """The port, or a free one for 0. Asked before the start: another emulator there would answer in our one's place."""
+    """The port, or a free one for 0. Asked before the start: another emulator there would answer in our one's
+    place."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", wanted))
         except OSError as error:
-            raise Trouble(f"port {wanted} is not free ({error.strerror}); choose another with --port") from error
+            raise Trouble(
+                f"port {wanted} is not free ({error.strerror}); choose another with --port"
+            ) from error
         return listener.getsockname()[1]
 
 

@@ -1,5 +1,5 @@
-"""Where a local stack keeps its things: options that `up` and `down` share, and the files by which others find it.
-Keys and payloads lie there, so all of it is for its owner alone."""
+"""Where a local stack keeps its things: options that `up` and `down` share, and the files by which others
+find it. Keys and payloads lie there, so all of it is for its owner alone."""
 
 import json
 import os
@@ -28,8 +28,8 @@ def write(folder, stack):
 
 
 def narrow(folder):
-    """Makes the folder and all that this program and what it starts will make its owner's alone. What an earlier
-    version left open to others is narrowed."""
+    """Makes the folder and all that this program and what it starts will make its owner's alone. What an
+    earlier version left open to others is narrowed."""
     os.umask(0o077)
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)

@@ -1,4 +1,5 @@
-"""The function binaries, built by cargo and packed as Lambda wants them: a zip with one program named `bootstrap`."""
+"""The function binaries, built by cargo and packed as Lambda wants them: a zip with one program named
+`bootstrap`."""
 
 import json
 import pathlib
@@ -16,9 +17,13 @@ def build(profile):
     """Builds the six programs for this machine, and answers where each lies."""
     command = ["cargo", "build", "--locked", "--package", "posthaste-lambda", "--bins", "--profile", profile]
     messages = subprocess.run(
-        [*command, "--message-format", "json-render-diagnostics"], cwd=ROOT, stdout=subprocess.PIPE, check=True
+        [*command, "--message-format", "json-render-diagnostics"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        check=True,
     )
-    # cargo says where it put them, which depends on CARGO_TARGET_DIR, the profile and cargo's own configuration.
+    # cargo says where it put them, which depends on CARGO_TARGET_DIR, the profile and cargo's own
+    # configuration.
     built = {}
     for line in messages.stdout.splitlines():
         message = json.loads(line)

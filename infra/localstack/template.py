@@ -1,5 +1,5 @@
-"""The repository's template as the emulator can take it: the same resources, with the code where it was uploaded, and
-without the few things that cannot hold here. Every difference is one function of this file."""
+"""The repository's template as the emulator can take it: the same resources, with the code where it was
+uploaded, and without the few things that cannot hold here. Every difference is one function of this file."""
 
 import pathlib
 
@@ -35,8 +35,8 @@ def point_at_code(template, bucket):
 
 
 def write_numbers_of_sources(template, given):
-    """Writes parameters that are numbers into event sources as numbers. ministack 1.5.33 leaves them text there, and
-    its poller of queues then dies of comparing text with a number."""
+    """Writes parameters that are numbers into event sources as numbers. ministack 1.5.33 leaves them text
+    there, and its poller of queues then dies of comparing text with a number."""
     numbers = {
         name: int(given.get(name, parameter["Default"]))
         for name, parameter in template["Parameters"].items()
@@ -56,8 +56,8 @@ def with_numbers(value, numbers):
 
 
 def allow_batches(template):
-    """Allows each role the batch form of what it may do with a queue. On AWS `sqs:SendMessage` covers both; ministack
-    1.5.33 asks for an action of the batch's own name."""
+    """Allows each role the batch form of what it may do with a queue. On AWS `sqs:SendMessage` covers both;
+    ministack 1.5.33 asks for an action of the batch's own name."""
     for role in of_type(template, "AWS::IAM::Role").values():
         for policy in role["Properties"]["Policies"]:
             for statement in policy["PolicyDocument"]["Statement"]:
@@ -67,8 +67,8 @@ def allow_batches(template):
 
 
 def let_plain_http_in(template):
-    """Takes out the statements that refuse what is not TLS: the emulator is reached over plain http on loopback, and it
-    enforces policies. A policy that says nothing else goes as a whole."""
+    """Takes out the statements that refuse what is not TLS: the emulator is reached over plain http on
+    loopback, and it enforces policies. A policy that says nothing else goes as a whole."""
     for kind in ("AWS::S3::BucketPolicy", "AWS::SQS::QueuePolicy"):
         for name, policy in of_type(template, kind).items():
             document = policy["Properties"]["PolicyDocument"]

@@ -16,8 +16,9 @@ import folder
 import package
 import template
 
-DESCRIPTION = """Starts ministack, an AWS emulator, on 127.0.0.1, and deploys this repository's template.yaml to it,
-with the real function binaries. Prints lines that a shell can evaluate. `down` stops everything and keeps nothing."""
+DESCRIPTION = """Starts ministack, an AWS emulator, on 127.0.0.1, and deploys this repository's template.yaml
+to it, with the real function binaries. Prints lines that a shell can evaluate. `down` stops everything and
+keeps nothing."""
 
 # The parameter that only `up` gives: another digest would not fit the key that it prints.
 ADMIN_KEY = "AdminKeySha256"
@@ -26,11 +27,18 @@ ADMIN_KEY = "AdminKeySha256"
 def arguments():
     parser = argparse.ArgumentParser(prog="infra/localstack/up", description=DESCRIPTION)
     folder.add_option(parser)
-    parser.add_argument("--port", type=int, default=4566, help="the emulator's port (default: 4566; 0: a free one)")
-    parser.add_argument("--stack", default="posthaste", help="the stack's name (default: posthaste)")
-    parser.add_argument("--profile", default="dev", help="cargo's profile (default: dev, the quickest to build)")
     parser.add_argument(
-        "--binaries", type=pathlib.Path, metavar="DIR", help="take the six programs from here instead of building them"
+        "--port", type=int, default=4566, help="the emulator's port (default: 4566; 0: a free one)"
+    )
+    parser.add_argument("--stack", default="posthaste", help="the stack's name (default: posthaste)")
+    parser.add_argument(
+        "--profile", default="dev", help="cargo's profile (default: dev, the quickest to build)"
+    )
+    parser.add_argument(
+        "--binaries",
+        type=pathlib.Path,
+        metavar="DIR",
+        help="take the six programs from here instead of building them",
     )
     parser.add_argument(
         "--allow-endpoints", default="127.0.0.0/8", metavar="CIDRS",
@@ -46,7 +54,7 @@ def arguments():
 NEXT_STEPS = """
 next, in {repository}:
   cargo build --release && export PATH="$PWD/target/release:$PATH"    # the command `posthaste`
-  posthaste apply -f samples/orders.yaml                              # the topic `orders`; its endpoint is 127.0.0.1:9000
+  posthaste apply -f samples/orders.yaml                     # the topic `orders`; its endpoint is 127.0.0.1:9000
   posthaste publish orders --file samples/cloudevents/order-paid.json"""
 
 
@@ -55,9 +63,13 @@ def parameter(text):
     if not (name and equals):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     if name == ADMIN_KEY:
-        raise argparse.ArgumentTypeError(f"{ADMIN_KEY} is the digest of the key that up makes and prints; leave it out")
+        raise argparse.ArgumentTypeError(
+            f"{ADMIN_KEY} is the digest of the key that up makes and prints; leave it out"
+        )
     if name not in (known := template.parameters()):
-        raise argparse.ArgumentTypeError(f"{name!r} is no parameter of template.yaml; it has {', '.join(known)}")
+        raise argparse.ArgumentTypeError(
+            f"{name!r} is no parameter of template.yaml; it has {', '.join(known)}"
+        )
     return name, value
 
 
@@ -97,7 +109,8 @@ def deployed(cloud, options, binaries):
 
 
 def show(stack):
-    """What people want to know on standard error, which `eval` leaves alone, and what shells want on standard output."""
+    """What people want to know on standard error, which `eval` leaves alone, and what shells want on standard
+    output."""
     tell(f"publish URL          {stack['publishUrl']}")
     tell(f"manage URL           {stack['manageUrl']}")
     tell(f"state bucket         s3://{stack['outputs']['StateBucketName']}")
@@ -112,7 +125,9 @@ def main():
     machine = emulator.Emulator(options.folder)
     running = machine.running()
     if running:
-        raise emulator.Trouble(f"already running on port {running['port']} (in {options.folder}); stop it with down")
+        raise emulator.Trouble(
+            f"already running on port {running['port']} (in {options.folder}); stop it with down"
+        )
     binaries = programs(options)
     # An interrupt, a SIGTERM or any other trouble: nothing half made stays behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -1,5 +1,5 @@
-// What a user of `openapi-typescript` writes: typed calls that manage and publish. `tsc` checks it against the
-// description that the server under test serves.
+// What a user of `openapi-typescript` writes: typed calls that manage and publish. `tsc` checks it against
+// the description that the server under test serves.
 
 import createClient from "openapi-fetch";
 import type { components, paths } from "./api.js";
@@ -18,7 +18,10 @@ export async function createTopic(
   const client = createClient<paths>({ baseUrl, headers: { authorization: `Bearer ${adminKey}` } });
   const path = { topic };
   const subscriptions = { all: { endpoint: { url: endpoint } } };
-  const made = await client.PUT("/topics/{topic}", { params: { path }, body: { inputSchema, subscriptions } });
+  const made = await client.PUT("/topics/{topic}", {
+    params: { path },
+    body: { inputSchema, subscriptions },
+  });
   if (made.error) throw new Error(made.error.detail ?? made.error.title);
   const keys = await client.GET("/topics/{topic}/keys", { params: { path } });
   if (keys.error) throw new Error(keys.error.detail ?? keys.error.title);
@@ -34,7 +37,10 @@ export async function publish(
 ): Promise<string | null | undefined> {
   const client = createClient<paths>({ baseUrl, headers: { "aeg-sas-key": key } });
   const header = { "Posthaste-Time-To-Live": "PT10M" };
-  const { error } = await client.POST("/topics/{topic}/events", { params: { path: { topic }, header }, body });
+  const { error } = await client.POST("/topics/{topic}/events", {
+    params: { path: { topic }, header },
+    body,
+  });
   return error?.member;
 }
 

@@ -11,8 +11,22 @@ import { Server, receiver } from "./serving.mjs";
 
 const run = promisify(execFile);
 const HERE = import.meta.dirname;
-const COMPILE = ["--strict", "--target", "es2022", "--module", "nodenext", "--skipLibCheck", "generated-client.ts"];
-const CLOUD_EVENT = { specversion: "1.0", source: "/s", type: "order.paid", mine: "kept", data: { amount: 12.5 } };
+const COMPILE = [
+  "--strict",
+  "--target",
+  "es2022",
+  "--module",
+  "nodenext",
+  "--skipLibCheck",
+  "generated-client.ts",
+];
+const CLOUD_EVENT = {
+  specversion: "1.0",
+  source: "/s",
+  type: "order.paid",
+  mine: "kept",
+  data: { amount: 12.5 },
+};
 
 let server;
 let folder;
@@ -62,13 +76,26 @@ test("an array of CloudEvents is published", async () => {
 });
 
 test("an Event Grid event is published", async () => {
-  const event = { id: "1", eventType: "t", subject: "/s", eventTime: "2026-11-21T10:00:00Z", data: 1, dataVersion: "1" };
+  const event = {
+    id: "1",
+    eventType: "t",
+    subject: "/s",
+    eventTime: "2026-11-21T10:00:00Z",
+    data: 1,
+    dataVersion: "1",
+  };
   const [received] = await roundTrip("typed-event-grid", "EventGrid", [event]);
   assert.equal(received.id, "1");
 });
 
 test("a refusal names the member, and topics are listed", async () => {
-  const key = await client.createTopic(server.url, server.key, "typed-refused", "CloudEvents", "http://127.0.0.1:9/");
+  const key = await client.createTopic(
+    server.url,
+    server.key,
+    "typed-refused",
+    "CloudEvents",
+    "http://127.0.0.1:9/",
+  );
   const member = await client.publish(server.url, key, "typed-refused", { ...CLOUD_EVENT, id: "" });
   assert.equal(member, "id");
   assert.ok((await client.topicNames(server.url, server.key)).includes("typed-refused"));

@@ -11,15 +11,30 @@ import { Webhook as SvixWebhook } from "svix";
 import { Server, receiver } from "./serving.mjs";
 
 const CLOUD_EVENT = {
-  specversion: "1.0", id: "1", source: "/s", type: "order.paid", subject: "orders/1", mine: "kept",
-  time: "2026-11-21T10:00:00.000Z", datacontenttype: "application/json", data: { amount: 12.5, "zoë": "ä" },
+  specversion: "1.0",
+  id: "1",
+  source: "/s",
+  type: "order.paid",
+  subject: "orders/1",
+  mine: "kept",
+  time: "2026-11-21T10:00:00.000Z",
+  datacontenttype: "application/json",
+  data: { amount: 12.5, zoë: "ä" },
 };
 const EVENT_GRID = {
-  id: "1", eventType: "order.paid", subject: "orders/1", eventTime: "2026-11-21T10:00:00Z",
-  dataVersion: "2.0", data: { amount: 12.5, "zoë": "ä" },
+  id: "1",
+  eventType: "order.paid",
+  subject: "orders/1",
+  eventTime: "2026-11-21T10:00:00Z",
+  dataVersion: "2.0",
+  data: { amount: 12.5, zoë: "ä" },
 };
-const CUSTOM = { no: "1", kind: "order.paid", about: "orders/1", amount: 12.5, "zoë": "ä" };
-const MAPPING = { id: { sourceField: "no" }, eventType: { sourceField: "kind" }, subject: { sourceField: "about" } };
+const CUSTOM = { no: "1", kind: "order.paid", about: "orders/1", amount: 12.5, zoë: "ä" };
+const MAPPING = {
+  id: { sourceField: "no" },
+  eventType: { sourceField: "kind" },
+  subject: { sourceField: "about" },
+};
 const EVENTS = { CloudEvents: CLOUD_EVENT, EventGrid: EVENT_GRID, Custom: CUSTOM };
 const BATCHED = { batching: { maxEventsPerBatch: 10 } };
 
@@ -43,8 +58,14 @@ let topics = 0;
 before(async () => (server = await Server.start()));
 after(() => server.stop());
 
-/** What a receiver parsed of the one request that these events become in this form, having verified it first. */
-async function receive(form, Webhook, parse, events, secretOf = (subscription) => subscription.signing.secrets[0]) {
+/** Verifies the one request that these events become, and returns what a receiver parses of it. */
+async function receive(
+  form,
+  Webhook,
+  parse,
+  events,
+  secretOf = (subscription) => subscription.signing.secrets[0],
+) {
   const [schema, settings] = FORMS[form];
   let secret;
   const hook = await receiver(({ headers, body }) => {
@@ -74,15 +95,21 @@ for (const form of Object.keys(FORMS)) {
 test("what another secret signed is not taken", async () => {
   const other = () => "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
   for (const Webhook of [StandardWebhook, SvixWebhook]) {
-    await assert.rejects(receive("structured", Webhook, () => {}, undefined, other), /No matching signature/);
+    await assert.rejects(
+      receive("structured", Webhook, () => {}, undefined, other),
+      /No matching signature/,
+    );
   }
 });
 
-test("a public key of the key set verifies v1a, which neither library knows, and they verify v1 beside it", async () => {
+test("a public key of the key set verifies v1a; the libraries, which do not know it, verify v1", async () => {
   let key, secret;
   const hook = await receiver(({ headers, body }) => {
     const signature = headers["webhook-signature"].split(" ").find((one) => one.startsWith("v1a,"));
-    const content = Buffer.concat([Buffer.from(`${headers["webhook-id"]}.${headers["webhook-timestamp"]}.`), body]);
+    const content = Buffer.concat([
+      Buffer.from(`${headers["webhook-id"]}.${headers["webhook-timestamp"]}.`),
+      body,
+    ]);
     const bytes = Buffer.from(signature.slice("v1a,".length), "base64");
     assert.ok(verify(null, content, key, bytes));
     assert.ok(!verify(null, Buffer.concat([content, Buffer.from(" ")]), key, bytes));
@@ -124,6 +151,9 @@ const CONVERTED = {
 for (const [form, data] of Object.entries(CONVERTED)) {
   test(`cloudevents reads: ${form}`, async () => {
     const event = await receive(form, StandardWebhook, (message) => HTTP.toEvent(message));
-    assert.deepEqual([event.id, event.type, event.subject, event.data], ["1", "order.paid", "orders/1", data]);
+    assert.deepEqual(
+      [event.id, event.type, event.subject, event.data],
+      ["1", "order.paid", "orders/1", data],
+    );
   });
 }

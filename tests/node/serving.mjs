@@ -33,12 +33,16 @@ export class Server {
   /** A call of the management API, answered with its JSON. */
   async manage(method, path, settings) {
     const headers = { authorization: `Bearer ${this.key}`, "content-type": "application/json" };
-    const answer = await fetch(this.url + path, { method, headers, body: settings && JSON.stringify(settings) });
+    const answer = await fetch(this.url + path, {
+      method,
+      headers,
+      body: settings && JSON.stringify(settings),
+    });
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
     return answer.json();
   }
 
-  /** A topic with these members and one subscription: where to publish, its key, and the subscription as it was made. */
+  /** Makes a topic with one subscription. Returns the publish URL, its key and the subscription. */
   async createTopic(name, topic, endpoint, subscription) {
     const settings = { ...topic, subscriptions: { all: { endpoint: { url: endpoint }, ...subscription } } };
     const created = await this.manage("PUT", `/topics/${name}`, settings);
@@ -47,7 +51,7 @@ export class Server {
   }
 }
 
-/** Where the server says it listens. The rest of its log is read and thrown away, so that it never waits for a full pipe. */
+/** The address that the server logs. The rest of its log is thrown away, so that the pipe is never full. */
 function urlIn(log) {
   return new Promise((resolve, reject) => {
     const lines = [];
@@ -61,7 +65,7 @@ function urlIn(log) {
   });
 }
 
-/** A receiver of one request: what its judge makes of it, answered with 200, or the judge's error, answered with 400. */
+/** Receives one request. Answers 200 with what `judge` makes of it, or 400 with the error it throws. */
 export async function receiver(judge) {
   let settle;
   const received = new Promise((resolve, reject) => (settle = { resolve, reject }));

@@ -1,4 +1,5 @@
-"""Runs the tests of this folder against one server, which is the program that POSTHASTE_BIN names. Run by tests/run."""
+"""Runs the tests of this folder against one server, which is the program that POSTHASTE_BIN names. Run by
+tests/run."""
 
 import os
 import pathlib

@@ -29,7 +29,9 @@ class Clients(unittest.TestCase):
 
     def received(self, count):
         """The next events, by their ids, each from a request that `standardwebhooks` verifies."""
-        return sorted((self.event_in(request) for request in self.sink.take(count)), key=lambda event: event["id"])
+        return sorted(
+            (self.event_in(request) for request in self.sink.take(count)), key=lambda event: event["id"]
+        )
 
     def event_in(self, request):
         body = Webhook(self.secret).verify(request.body, request.headers)
@@ -59,7 +61,9 @@ class AzureEventGrid(Clients):
             {name: arrived[2][name] for name in ("subject", "eventType", "dataVersion")},
             {"subject": "orders/2", "eventType": "order.paid", "dataVersion": "2.0"},
         )
-        self.assertEqual(datetime.datetime.fromisoformat(arrived[0]["eventTime"].replace("Z", "+00:00")), when)
+        self.assertEqual(
+            datetime.datetime.fromisoformat(arrived[0]["eventTime"].replace("Z", "+00:00")), when
+        )
 
     def test_azure_publishes_one_event_grid_event(self):
         client = self.azure("EventGrid")
@@ -114,7 +118,9 @@ class AzureEventGrid(Clients):
 
     def test_azure_is_told_of_an_unknown_topic(self):
         _, key, _ = self.topic("CloudEvents")
-        client = EventGridPublisherClient(f"{serving.SERVER.url}/topics/nowhere/events", AzureKeyCredential(key))
+        client = EventGridPublisherClient(
+            f"{serving.SERVER.url}/topics/nowhere/events", AzureKeyCredential(key)
+        )
         with self.assertRaises(ResourceNotFoundError):
             client.send(AzureCloudEvent(source="/s", type="t"))
 
@@ -194,7 +200,9 @@ class StandardWebhooks(Clients):
         secrets = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_bm90IGEgc2VjcmV0LCBidXQgYSBuZXcgb25lISEh"]
         settings = {"inputSchema": "CloudEvents"}
         subscription = {"endpoint": {"url": self.sink.url("/hook")}, "signing": {"secrets": secrets}}
-        serving.SERVER.manage("PUT", f"/topics/{self.name}", {**settings, "subscriptions": {"all": subscription}})
+        serving.SERVER.manage(
+            "PUT", f"/topics/{self.name}", {**settings, "subscriptions": {"all": subscription}}
+        )
         key = serving.SERVER.manage("GET", f"/topics/{self.name}/keys")["key2"]
         event = self.publish(f"{serving.SERVER.url}/topics/{self.name}/events", key)
         [request] = self.sink.take(1)

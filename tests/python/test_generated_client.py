@@ -22,7 +22,9 @@ class GeneratedClient(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="posthaste-generated-")
         document = pathlib.Path(cls.folder.name) / "openapi.json"
-        with urllib.request.urlopen(serving.SERVER.url + "/openapi.json", timeout=serving.PATIENCE_SECS) as answer:
+        with urllib.request.urlopen(
+            serving.SERVER.url + "/openapi.json", timeout=serving.PATIENCE_SECS
+        ) as answer:
             document.write_bytes(answer.read())
         output = pathlib.Path(cls.folder.name) / "client"
         generator = str(pathlib.Path(sys.executable).parent / "openapi-python-client")
@@ -76,7 +78,10 @@ class GeneratedClient(unittest.TestCase):
         sink = serving.Sink()
         producer = self.create("generated-ce", "CloudEvents", sink.url("/hook"))
         kind = self.model("cloud_event", "CloudEvent")
-        events = [kind(specversion="1.0", id=str(n), source="/shop", type_="order.paid", data={"n": n}) for n in range(3)]
+        events = [
+            kind(specversion="1.0", id=str(n), source="/shop", type_="order.paid", data={"n": n})
+            for n in range(3)
+        ]
         publish = {"topic": "generated-ce", "client": producer}
         self.call("publish.publish_events", 200, **publish, body=events[0], posthaste_time_to_live="PT10M")
         self.call("publish.publish_events", 200, **publish, body=events[1:])
@@ -95,7 +100,9 @@ class GeneratedClient(unittest.TestCase):
         sink = serving.Sink()
         producer = self.create("generated-problem", "CloudEvents", sink.url("/hook"))
         event = self.model("cloud_event", "CloudEvent")(specversion="1.0", id="1", source="", type_="t")
-        problem = self.call("publish.publish_events", 400, topic="generated-problem", client=producer, body=event)
+        problem = self.call(
+            "publish.publish_events", 400, topic="generated-problem", client=producer, body=event
+        )
         self.assertEqual((problem.status, problem.member), (400, "source"))
 
     def test_topics_and_subscriptions_are_listed_shown_and_deleted(self):
@@ -104,7 +111,9 @@ class GeneratedClient(unittest.TestCase):
         admin = self.client(serving.SERVER.key)
         names = [topic.name for topic in self.call("topics.list_topics", 200, client=admin).topics]
         self.assertIn("generated-manage", names)
-        shown = self.call("subscriptions.get_subscription", 200, topic="generated-manage", name="all", client=admin)
+        shown = self.call(
+            "subscriptions.get_subscription", 200, topic="generated-manage", name="all", client=admin
+        )
         self.assertEqual(shown.endpoint.url, sink.url("/hook"))
         self.call("topics.delete_topic", 204, topic="generated-manage", client=admin)
         self.assertIn("PublishSuccessCount", self.call("status.metrics", 200, client=admin))

@@ -1,5 +1,5 @@
-"""The libraries that receivers have, unchanged, verify and parse what posthaste sends. A receiver here answers 200 only
-to what its library took, and 400 to everything else. Run by main.py."""
+"""The libraries that receivers have, unchanged, verify and parse what posthaste sends. A receiver here
+answers 200 only to what its library took, and 400 to everything else. Run by main.py."""
 
 import base64
 import hmac
@@ -21,15 +21,26 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 import serving
 
 CLOUD_EVENT = {
-    "specversion": "1.0", "id": "1", "source": "/s", "type": "order.paid", "subject": "orders/1", "mine": "kept",
-    "time": "2026-11-21T10:00:00Z", "datacontenttype": "application/json", "data": {"amount": 12.5, "zoë": "ä"},
+    "specversion": "1.0",
+    "id": "1",
+    "source": "/s",
+    "type": "order.paid",
+    "subject": "orders/1",
+    "mine": "kept",
+    "time": "2026-11-21T10:00:00Z",
+    "datacontenttype": "application/json",
+    "data": {"amount": 12.5, "zoë": "ä"},
 }
 EVENT_GRID = {
     "id": "1", "eventType": "order.paid", "subject": "orders/1", "eventTime": "2026-11-21T10:00:00Z",
     "dataVersion": "2.0", "data": {"amount": 12.5, "zoë": "ä"},
 }
 CUSTOM = {"no": "1", "kind": "order.paid", "about": "orders/1", "amount": 12.5, "zoë": "ä"}
-MAPPING = {"id": {"sourceField": "no"}, "eventType": {"sourceField": "kind"}, "subject": {"sourceField": "about"}}
+MAPPING = {
+    "id": {"sourceField": "no"},
+    "eventType": {"sourceField": "kind"},
+    "subject": {"sourceField": "about"},
+}
 EVENTS = {"CloudEvents": CLOUD_EVENT, "EventGrid": EVENT_GRID, "Custom": CUSTOM}
 BATCHED = {"batching": {"maxEventsPerBatch": 10}}
 
@@ -41,7 +52,10 @@ FORMS = {
     "Event Grid": ("EventGrid", {}),
     "Event Grid, batched": ("EventGrid", BATCHED),
     "Event Grid as CloudEvents": ("EventGrid", {"deliverySchema": "CloudEvents"}),
-    "Event Grid as binary CloudEvents": ("EventGrid", {"deliverySchema": "CloudEvents", "contentMode": "binary"}),
+    "Event Grid as binary CloudEvents": (
+        "EventGrid",
+        {"deliverySchema": "CloudEvents", "contentMode": "binary"},
+    ),
     "Custom": ("Custom", {}),
     "Custom, batched": ("Custom", BATCHED),
     "Custom as Event Grid": ("Custom", {"deliverySchema": "EventGrid"}),
@@ -75,7 +89,8 @@ def public_keys(topic):
 
 
 def by_public_key(key, request):
-    """Neither library knows `v1a` (standardwebhooks 1.1.0 and svix 2.9.1 pass it over), so `cryptography` verifies."""
+    """Neither library knows `v1a` (standardwebhooks 1.1.0 and svix 2.9.1 pass it over), so `cryptography`
+    verifies."""
     headers = lower_case(request.headers)
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + request.body
     [signature] = [one[4:] for one in headers["webhook-signature"].split(" ") if one.startswith("v1a,")]
@@ -92,7 +107,8 @@ class Receivers(unittest.TestCase):
         self.topics = 0
 
     def receive(self, form, parse, events=None, verify=by_standardwebhooks):
-        """What a receiver parsed of the one request that these events become in this form, having verified it."""
+        """What a receiver parsed of the one request that these events become in this form, having verified
+        it."""
         return self.request(form, parse, events, verify).read
 
     def request(self, form, parse, events=None, verify=by_standardwebhooks):
@@ -101,7 +117,9 @@ class Receivers(unittest.TestCase):
         self.topics += 1
         name = f"{self.name}-{self.topics}"
         mapping = MAPPING if schema == "Custom" else None
-        url, key, secret = serving.SERVER.create_topic(name, schema, sink.url("/hook"), mapping, **subscription)
+        url, key, secret = serving.SERVER.create_topic(
+            name, schema, sink.url("/hook"), mapping, **subscription
+        )
         content_type = "application/cloudevents-batch+json" if schema == "CloudEvents" else "application/json"
         body = json.dumps(events or [EVENTS[schema]]).encode()
         headers = {"aeg-sas-key": key, "content-type": content_type}
@@ -173,7 +191,9 @@ class CloudEvents(Receivers):
 
     def test_from_http_of_version_2_reads_structured_and_binary_mode(self):
         def parse(request):
-            return from_http_v2(HTTPMessage(headers=lower_case(request.headers), body=request.body), JSONFormat())
+            return from_http_v2(
+                HTTPMessage(headers=lower_case(request.headers), body=request.body), JSONFormat()
+            )
 
         for form in ("structured", "binary"):
             with self.subTest(form):
@@ -183,7 +203,9 @@ class CloudEvents(Receivers):
 
     def test_what_was_converted_is_read(self):
         def parse(request):
-            return from_http_v2(HTTPMessage(headers=lower_case(request.headers), body=request.body), JSONFormat())
+            return from_http_v2(
+                HTTPMessage(headers=lower_case(request.headers), body=request.body), JSONFormat()
+            )
 
         forms = {
             "Event Grid as CloudEvents": EVENT_GRID["data"],
@@ -213,7 +235,9 @@ class CloudEvents(Receivers):
         event = {**CLOUD_EVENT, "subject": "Euro € 😀 100%"}
 
         def parse(request):
-            return from_http_v2(HTTPMessage(headers=lower_case(request.headers), body=request.body), JSONFormat())
+            return from_http_v2(
+                HTTPMessage(headers=lower_case(request.headers), body=request.body), JSONFormat()
+            )
 
         self.assertEqual(self.receive("binary", parse, [event]).get_subject(), event["subject"])
 
@@ -243,7 +267,9 @@ class AzureEventGrid(Receivers):
         )
         self.assertEqual(event.event_time.isoformat(), "2026-11-21T10:00:00+00:00")
         [event] = self.receive("Custom as Event Grid", parse)
-        self.assertEqual((event.id, event.subject, event.event_type, event.data), ("1", "orders/1", "order.paid", CUSTOM))
+        self.assertEqual(
+            (event.id, event.subject, event.event_type, event.data), ("1", "orders/1", "order.paid", CUSTOM)
+        )
         both = self.receive("Event Grid, batched", parse, events)
         self.assertEqual([event.id for event in both], ["1", "2"])
 
@@ -254,7 +280,9 @@ class AzureEventGrid(Receivers):
                 ("1", "/s", "order.paid", "orders/1", CLOUD_EVENT["data"], {"mine": "kept"}),
             )
 
-        is_the_event(self.receive("structured", lambda request: AzureCloudEvent.from_dict(json.loads(request.body))))
+        is_the_event(
+            self.receive("structured", lambda request: AzureCloudEvent.from_dict(json.loads(request.body)))
+        )
         [event] = self.receive("batched", self.each(AzureCloudEvent.from_dict))
         is_the_event(event)
         converted = self.receive(

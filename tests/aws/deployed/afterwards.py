@@ -1,5 +1,5 @@
-"""What functions and emulator have logged once all tests have run: no failure but those that a test caused. A missing
-permission shows here even where a function has a way around it."""
+"""What functions and emulator have logged once all tests have run: no failure but those that a test caused. A
+missing permission shows here even where a function has a way around it."""
 
 import json
 
@@ -21,5 +21,7 @@ class Afterwards(Case):
     def failures(self, function):
         """Warnings and errors that say why, and that no test has announced."""
         lines = (line for line in self.stack.logs(function) if line.startswith("{"))
-        grave = (line for line in lines if json.loads(line).get("level") in ("WARN", "ERROR") and '"error"' in line)
+        grave = (
+            line for line in lines if json.loads(line).get("level") in ("WARN", "ERROR") and '"error"' in line
+        )
         return [line for line in grave if not any(text in line for text in case.CAUSED)]

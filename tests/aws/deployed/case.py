@@ -22,7 +22,14 @@ CLOUD_EVENT = "application/cloudevents+json"
 DAY_MILLIS = 24 * 60 * 60 * 1000
 
 # What an answer says besides its body; the rest depends on who carried it.
-TELLING_HEADERS = ("content-type", "www-authenticate", "allow", "retry-after", "cache-control", "posthaste-pressure")
+TELLING_HEADERS = (
+    "content-type",
+    "www-authenticate",
+    "allow",
+    "retry-after",
+    "cache-control",
+    "posthaste-pressure",
+)
 
 
 class Answer:
@@ -67,8 +74,14 @@ def delivery(topic, identity, waited_secs=0):
     due = int((time.time() - waited_secs) * 1000)
     entry = {"key": f"{topic}-{identity}", "expiresAt": due + DAY_MILLIS, "event": cloud_event(identity)}
     return {
-        "v": 1, "topic": topic, "subscription": "all", "schema": "CloudEvents", "publishedAt": due, "notBefore": due,
-        "attempts": 0, "events": [entry],
+        "v": 1,
+        "topic": topic,
+        "subscription": "all",
+        "schema": "CloudEvents",
+        "publishedAt": due,
+        "notBefore": due,
+        "attempts": 0,
+        "events": [entry],
     }
 
 

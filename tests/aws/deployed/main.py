@@ -1,4 +1,5 @@
-"""Runs the tests against one stack, one sink and one `posthaste serve`. Started by `run`, which says what it needs."""
+"""Runs the tests against one stack, one sink and one `posthaste serve`. Started by `run`, which says what it
+needs."""
 
 import os
 import pathlib
@@ -18,7 +19,8 @@ import serving  # noqa: E402
 
 
 def main():
-    # A SIGTERM must not leave an emulator behind. As an interrupt it ends the run, and every `with` is left properly.
+    # A SIGTERM must not leave an emulator behind. As an interrupt it ends the run, and every `with` is left
+    # properly.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     server = serving.Server(os.environ["POSTHASTE_BIN"])
     with server as case.SERVE, sink.Sink() as case.SINK, stack.Stack() as case.STACK:

@@ -1,5 +1,5 @@
-"""deliver as `sam build` makes it (tests/aws/sam shows the call), but for a feature with which it panics at requests to
-endpoints that ask for it."""
+"""deliver as `sam build` makes it (tests/aws/sam shows the call), but for a feature with which it panics at
+requests to endpoints that ask for it."""
 
 import os
 import pathlib
@@ -14,7 +14,20 @@ def built():
     tools = pathlib.Path(os.environ["POSTHASTE_AWS_TOOLS"], "sam", "bin")
     folder = target / "panic-probe"
     subprocess.run(
-        ["cargo", "lambda", "build", "--release", "--bin", "deliver", "--features", "panic-probe", "--lambda-dir", folder],
-        cwd=ROOT / "infra" / "lambda", env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}, check=True,
+        [
+            "cargo",
+            "lambda",
+            "build",
+            "--release",
+            "--bin",
+            "deliver",
+            "--features",
+            "panic-probe",
+            "--lambda-dir",
+            folder,
+        ],
+        cwd=ROOT / "infra" / "lambda",
+        env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"},
+        check=True,
     )
     return folder / "deliver" / "bootstrap"

@@ -1,5 +1,5 @@
-"""AWS's own Runtime Interface Emulator around one function binary: what Lambda itself runs between an event and a
-program. It takes one invocation at a time."""
+"""AWS's own Runtime Interface Emulator around one function binary: what Lambda itself runs between an event
+and a program. It takes one invocation at a time."""
 
 import http.client
 import json
@@ -28,14 +28,17 @@ class Rie:
     """A function on a port. Use it in a `with`."""
 
     def __init__(self, function, environment, timeout_secs):
-        program = os.path.join(os.environ["POSTHASTE_RIE"], f"aws-lambda-rie-{PROCESSORS[platform.machine()]}")
+        program = os.path.join(
+            os.environ["POSTHASTE_RIE"], f"aws-lambda-rie-{PROCESSORS[platform.machine()]}"
+        )
         self.port = free_port()
         self.log = tempfile.TemporaryFile()
         addresses = [
             "--runtime-interface-emulator-address", f"127.0.0.1:{self.port}",
             "--runtime-api-address", f"127.0.0.1:{free_port()}",
         ]
-        # Nothing of this process's environment, as on Lambda. A group of its own, so that the function ends with it.
+        # Nothing of this process's environment, as on Lambda. A group of its own, so that the function ends
+        # with it.
         self.process = subprocess.Popen(
             [program, *addresses, os.path.join(os.environ["POSTHASTE_FUNCTIONS"], function)],
             env={"PATH": os.defpath, "AWS_LAMBDA_FUNCTION_TIMEOUT": str(timeout_secs), **environment},

@@ -1,4 +1,5 @@
-"""The template deployed on an emulator by `infra/localstack/up`, and the programs that a user would turn on it."""
+"""The template deployed on an emulator by `infra/localstack/up`, and the programs that a user would turn on
+it."""
 
 import json
 import os
@@ -107,7 +108,8 @@ class Stack:
         return self.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
 
     def posthaste(self, *arguments, text=None):
-        """Runs the program, which must succeed, and answers its JSON. It finds the stack as a user's shell does."""
+        """Runs the program, which must succeed, and answers its JSON. It finds the stack as a user's shell
+        does."""
         return json.loads(self.run([os.environ["POSTHASTE_BIN"], *arguments, "--json"], text=text))
 
     def aws(self, *arguments):

@@ -1,4 +1,5 @@
-"""A producer and an operator are told the same by the deployed functions as by `posthaste serve`, byte for byte."""
+"""A producer and an operator are told the same by the deployed functions as by `posthaste serve`, byte for
+byte."""
 
 import json
 
@@ -91,7 +92,10 @@ class Answers(Case):
     def test_an_endpoint_that_is_the_own_publish_url_is_400_with_its_member(self):
         def put(url, key, publish_url):
             settings = {"endpoint": {"url": f"{publish_url}/topics/{self.topic}/events"}}
-            path, headers = f"/topics/{self.topic}/subscriptions/again", {"authorization": f"Bearer {key}", **JSON}
+            path, headers = f"/topics/{self.topic}/subscriptions/again", {
+                "authorization": f"Bearer {key}",
+                **JSON,
+            }
             return case.request("PUT", url + path, headers, json.dumps(settings).encode())
 
         deployed = put(self.stack.manage_url, self.stack.key, self.stack.publish_url)
@@ -110,7 +114,10 @@ class Answers(Case):
         self.assertEqual(answer.status, 412)
 
     def test_the_commands_exit_with_what_went_wrong(self):
-        for arguments, expected in ((["topics", "show", "nowhere"], 4), (["topics", "list", "--key", "wrong"], 5)):
+        for arguments, expected in (
+            (["topics", "show", "nowhere"], 4),
+            (["topics", "list", "--key", "wrong"], 5),
+        ):
             with self.assertRaises(Failed) as failed:
                 self.stack.posthaste(*arguments)
             self.assertEqual(failed.exception.code, expected, arguments)

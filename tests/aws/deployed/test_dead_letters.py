@@ -38,13 +38,18 @@ class DeadLetters(Case):
         self.sink.answer(self.path, 500, 500)
         self.post_event(cloud_event("1"))
         [dead] = self.dead_letters()
-        self.assertEqual((dead["deadletterreason"], dead["deliveryattempts"]), ("MaxDeliveryAttemptsExceeded", 2))
+        self.assertEqual(
+            (dead["deadletterreason"], dead["deliveryattempts"]), ("MaxDeliveryAttemptsExceeded", 2)
+        )
 
     def test_an_event_that_was_stored_is_whole_in_its_dead_letter(self):
         paths = {f"s{n}": f"{self.path}/{n}" for n in range(SUBSCRIPTIONS)}
-        self.apply_all({
-            name: {"endpoint": {"url": self.sink.url(path)}, "deadLetter": AT_ONCE} for name, path in paths.items()
-        })
+        self.apply_all(
+            {
+                name: {"endpoint": {"url": self.sink.url(path)}, "deadLetter": AT_ONCE}
+                for name, path in paths.items()
+            }
+        )
         self.sink.answer(paths["s1"], 400)
         event = cloud_event("1", data=LARGE)
         stored_before = self.stored()
@@ -60,7 +65,9 @@ class DeadLetters(Case):
             "Effect": "Deny", "Principal": "*", "Action": "s3:PutObject",
             "Resource": f"arn:aws:s3:::{bucket}/{self.topic.upper()}/*",
         }
-        s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps({"Version": "2012-10-17", "Statement": [refusal]}))
+        s3.put_bucket_policy(
+            Bucket=bucket, Policy=json.dumps({"Version": "2012-10-17", "Statement": [refusal]})
+        )
         self.sink.answer(self.path, 400)
         case.CAUSED.add(f"{self.topic.upper()}/ALL/")
         self.post_and_wait_for_a_delayed_dead_letter()
@@ -108,7 +115,9 @@ class DeadLetters(Case):
     def post_and_wait_for_a_delayed_dead_letter(self):
         before = self.count("DeadLettersQueueUrl", "Delayed")
         self.post_event(cloud_event("1"))
-        waiting.until(lambda: self.count("DeadLettersQueueUrl", "Delayed") > before, "a dead letter that waits")
+        waiting.until(
+            lambda: self.count("DeadLettersQueueUrl", "Delayed") > before, "a dead letter that waits"
+        )
 
     def count(self, queue, kind):
         """How many messages of a kind a queue says it has."""

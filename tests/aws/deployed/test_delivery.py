@@ -1,4 +1,5 @@
-"""From publish to a real endpoint, through the function's URL, the queue, its event source mapping and deliver."""
+"""From publish to a real endpoint, through the function's URL, the queue, its event source mapping and
+deliver."""
 
 import base64
 import json
@@ -30,7 +31,9 @@ class Delivery(Case):
         secret = secret_of(self.apply(filter={"includedEventTypes": ["com.example.order.paid"]}))
         shown = self.stack.posthaste("topics", "show", self.topic)
         self.assertEqual(shown["endpoint"], self.events_url)
-        published = self.stack.posthaste("publish", self.topic, "--file", "samples/cloudevents/order-paid.json")
+        published = self.stack.posthaste(
+            "publish", self.topic, "--file", "samples/cloudevents/order-paid.json"
+        )
         self.assertEqual(published["published"]["topic"], self.topic)
         [received] = self.sink.take(self.path)
         self.verify(received, secret)

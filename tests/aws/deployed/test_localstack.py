@@ -12,7 +12,9 @@ from stack import ROOT
 class LocalStack(Case):
     def test_what_up_prints_is_what_a_shell_needs(self):
         shell = 'eval "$1"; printf "%s %s %s" "$POSTHASTE_URL" "$POSTHASTE_KEY" "$AWS_ENDPOINT_URL"'
-        told = subprocess.run(["sh", "-c", shell, "sh", self.stack.told], capture_output=True, text=True, check=True)
+        told = subprocess.run(
+            ["sh", "-c", shell, "sh", self.stack.told], capture_output=True, text=True, check=True
+        )
         environment = self.stack.environment
         expected = [environment[name] for name in ("POSTHASTE_URL", "POSTHASTE_KEY", "AWS_ENDPOINT_URL")]
         self.assertEqual(told.stdout.split(), expected)
@@ -23,7 +25,9 @@ class LocalStack(Case):
         said = [line.strip() for line in self.stack.said.partition("next, in ")[2].splitlines()]
         repository, build, apply, publish = said
         self.assertEqual(pathlib.Path(repository.rstrip(":")), ROOT)
-        self.assertTrue(build.startswith('cargo build --release && export PATH="$PWD/target/release:$PATH"'), build)
+        self.assertTrue(
+            build.startswith('cargo build --release && export PATH="$PWD/target/release:$PATH"'), build
+        )
         for line, program, file in (
             (apply, "posthaste apply -f", "samples/orders.yaml"),
             (publish, "posthaste publish orders --file", "samples/cloudevents/order-paid.json"),
@@ -50,7 +54,8 @@ class LocalStack(Case):
     def test_what_up_makes_is_for_its_owner_alone(self):
         self.apply()
         place = pathlib.Path(self.stack.folder.name)
-        # The emulator unpacks the programs with their modes in the archive, into folders that are closed to others.
+        # The emulator unpacks the programs with their modes in the archive, into folders that are closed to
+        # others.
         made = [place, *(one for one in place.rglob("*") if one.name != "bootstrap")]
         self.assertIn(place / "stack.json", made)
         for one in made:

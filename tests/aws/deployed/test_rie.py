@@ -1,5 +1,5 @@
-"""Each function binary by itself under AWS's Runtime Interface Emulator: one event of the kind it gets, on queues and
-buckets of its own."""
+"""Each function binary by itself under AWS's Runtime Interface Emulator: one event of the kind it gets, on
+queues and buckets of its own."""
 
 import base64
 import datetime
@@ -24,16 +24,24 @@ class Binaries(unittest.TestCase):
         self.sqs, self.s3 = case.STACK.client("sqs"), case.STACK.client("s3")
         name = self.id().rsplit(".", 1)[1].removeprefix("test_").replace("_", "-")
         self.queues = {kind: f"{kind}-{name}"[:80] for kind in ("deliveries", "deadletters", "redrive")}
-        self.urls = {kind: self.sqs.create_queue(QueueName=name)["QueueUrl"] for kind, name in self.queues.items()}
+        self.urls = {
+            kind: self.sqs.create_queue(QueueName=name)["QueueUrl"] for kind, name in self.queues.items()
+        }
         self.state, self.dead = (f"{kind}-{name}"[:63].rstrip("-") for kind in ("state", "dead"))
         for bucket in (self.state, self.dead):
             self.s3.create_bucket(Bucket=bucket)
 
     def run_function(self, function, timeout_secs=120, **variables):
-        credentials = {name: value for name, value in case.STACK.environment.items() if name.startswith("AWS_")}
+        credentials = {
+            name: value for name, value in case.STACK.environment.items() if name.startswith("AWS_")
+        }
         environment = {
-            "AWS_REGION": credentials["AWS_DEFAULT_REGION"], "LOG_LEVEL": "info", "METRICS_NAMESPACE": "tests",
-            "STATE_BUCKET": self.state, **credentials, **variables,
+            "AWS_REGION": credentials["AWS_DEFAULT_REGION"],
+            "LOG_LEVEL": "info",
+            "METRICS_NAMESPACE": "tests",
+            "STATE_BUCKET": self.state,
+            **credentials,
+            **variables,
         }
         return Rie(function, environment, timeout_secs)
 
@@ -49,8 +57,12 @@ class Binaries(unittest.TestCase):
 
     def deliver(self, program="deliver"):
         return self.run_function(
-            program, DELIVERIES_QUEUE_URL=self.urls["deliveries"], DEADLETTERS_QUEUE_URL=self.urls["deadletters"],
-            ALLOW_ENDPOINTS="127.0.0.0/8", DNS_SERVER="127.0.0.1:53", LINK_SETTINGS=LINK_SETTINGS,
+            program,
+            DELIVERIES_QUEUE_URL=self.urls["deliveries"],
+            DEADLETTERS_QUEUE_URL=self.urls["deadletters"],
+            ALLOW_ENDPOINTS="127.0.0.0/8",
+            DNS_SERVER="127.0.0.1:53",
+            LINK_SETTINGS=LINK_SETTINGS,
         )
 
     def deadletter(self, bucket):
@@ -66,8 +78,12 @@ class Binaries(unittest.TestCase):
     def put_subscriptions(self, **subscriptions):
         settings = {"subscriptions": subscriptions}
         with self.manage() as manage:
-            made = manage.invoke(http_event("PUT", "/topics/orders", settings, authorization=f"Bearer {ADMIN_KEY}"))
-            keys = manage.invoke(http_event("GET", "/topics/orders/keys", authorization=f"Bearer {ADMIN_KEY}"))
+            made = manage.invoke(
+                http_event("PUT", "/topics/orders", settings, authorization=f"Bearer {ADMIN_KEY}")
+            )
+            keys = manage.invoke(
+                http_event("GET", "/topics/orders/keys", authorization=f"Bearer {ADMIN_KEY}")
+            )
         return made, json.loads(text_of(keys))["key1"]
 
     def received(self, kind, count):
@@ -83,14 +99,21 @@ class Binaries(unittest.TestCase):
 
     def record(self, kind, message):
         return {
-            "messageId": message["MessageId"], "receiptHandle": message["ReceiptHandle"], "body": message["Body"],
-            "attributes": message["Attributes"], "messageAttributes": {}, "md5OfBody": message["MD5OfBody"],
-            "eventSource": "aws:sqs", "eventSourceARN": f"arn:aws:sqs:us-east-1:{ACCOUNT}:{self.queues[kind]}",
+            "messageId": message["MessageId"],
+            "receiptHandle": message["ReceiptHandle"],
+            "body": message["Body"],
+            "attributes": message["Attributes"],
+            "messageAttributes": {},
+            "md5OfBody": message["MD5OfBody"],
+            "eventSource": "aws:sqs",
+            "eventSourceARN": f"arn:aws:sqs:us-east-1:{ACCOUNT}:{self.queues[kind]}",
             "awsRegion": "us-east-1",
         }
 
     def objects(self, bucket, prefix=""):
-        return [one["Key"] for one in self.s3.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", [])]
+        return [
+            one["Key"] for one in self.s3.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", [])
+        ]
 
     def read(self, bucket, key):
         return self.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
@@ -99,11 +122,15 @@ class Binaries(unittest.TestCase):
         made, _ = self.put_topic("/rie-manage")
         self.assertEqual(made["statusCode"], 201)
         self.assertEqual(made["headers"]["content-type"], "application/json")
-        self.assertEqual(json.loads(text_of(made))["endpoint"], "https://publish.example/topics/orders/events")
+        self.assertEqual(
+            json.loads(text_of(made))["endpoint"], "https://publish.example/topics/orders/events"
+        )
         self.assertEqual(self.objects(self.state), ["topics/orders.json"])
         with self.manage() as manage:
             refused = manage.invoke(http_event("GET", "/topics", authorization="Bearer wrong"))
-        self.assertEqual((refused["statusCode"], refused["headers"]["content-type"]), (401, "application/problem+json"))
+        self.assertEqual(
+            (refused["statusCode"], refused["headers"]["content-type"]), (401, "application/problem+json")
+        )
 
     def test_publish_answers_a_function_url(self):
         _, key = self.put_topic("/rie-publish")
@@ -118,7 +145,9 @@ class Binaries(unittest.TestCase):
         self.assertEqual(json.loads(record["body"])["events"][0]["event"], event)
 
     def test_deliver_answers_a_batch_in_which_one_record_is_garbage(self):
-        _, key = self.put_topic("/rie-deliver", retryPolicy={"waitFloors": {"default": "PT0S"}, "schedule": ["PT0S"]})
+        _, key = self.put_topic(
+            "/rie-deliver", retryPolicy={"waitFloors": {"default": "PT0S"}, "schedule": ["PT0S"]}
+        )
         with self.publish() as publish:
             for identity in ("1", "2"):
                 publish.invoke(event_of_producer("orders", key, cloud_event(identity)))
@@ -143,12 +172,16 @@ class Binaries(unittest.TestCase):
             for kind in ("good", "bad", "good"):
                 publish.invoke(event_of_producer("orders", key, cloud_event("1", type=kind)))
         batch = self.received("deliveries", 3)
-        panicking = [one["messageId"] for one in batch["Records"] if json.loads(one["body"])["subscription"] == "bad"]
+        panicking = [
+            one["messageId"] for one in batch["Records"] if json.loads(one["body"])["subscription"] == "bad"
+        ]
         with self.deliver(panic_probe.built()) as deliver:
             answer = deliver.invoke(batch)
             self.assertIn("the endpoint asks for a panic", deliver.logged())
         self.assertEqual(answer, {"batchItemFailures": [{"itemIdentifier": name} for name in panicking]})
-        self.assertEqual((len(panicking), case.SINK.left("/rie-neighbours"), case.SINK.left("/panic-probe")), (1, 2, 0))
+        self.assertEqual(
+            (len(panicking), case.SINK.left("/rie-neighbours"), case.SINK.left("/panic-probe")), (1, 2, 0)
+        )
 
     def test_deadletter_answers_both_its_queues(self):
         self.sqs.send_message(QueueUrl=self.urls["deadletters"], MessageBody="garbage")
@@ -176,7 +209,11 @@ class Binaries(unittest.TestCase):
         message = delivery("orders", "1")
         parked = {"v": 1, "deliveries": [message]}
         self.s3.put_object(Bucket=self.state, Key=key, Body=json.dumps(parked).encode())
-        variables = {"DELIVERIES_QUEUE_URL": self.urls["deliveries"], "LINK_SETTINGS": LINK_SETTINGS, "NOTICES_TOPIC": "ops"}
+        variables = {
+            "DELIVERIES_QUEUE_URL": self.urls["deliveries"],
+            "LINK_SETTINGS": LINK_SETTINGS,
+            "NOTICES_TOPIC": "ops",
+        }
         with self.run_function("wake", DEAD_LETTER_BUCKET=self.dead, **variables) as wake:
             self.assertIsNone(wake.invoke(SCHEDULED))
         [record] = self.received("deliveries", 1)["Records"]
@@ -184,9 +221,16 @@ class Binaries(unittest.TestCase):
         self.assertEqual(self.objects(self.state, "parked/"), [])
 
     def test_monitor_answers_its_schedule_within_its_time(self):
-        queues = {"DELIVERIES_QUEUE_URL": self.urls["deliveries"], "DEADLETTERS_QUEUE_URL": self.urls["deadletters"]}
+        queues = {
+            "DELIVERIES_QUEUE_URL": self.urls["deliveries"],
+            "DEADLETTERS_QUEUE_URL": self.urls["deadletters"],
+        }
         settings = '{"SMTPStartThrottlingDelayInterval": "00:00:07"}'
-        pressure = {"PRESSURE_PROFILE": "scaled", "PRESSURE_SETTINGS": settings, "PRESSURE_INTERVAL_SECONDS": "1"}
+        pressure = {
+            "PRESSURE_PROFILE": "scaled",
+            "PRESSURE_SETTINGS": settings,
+            "PRESSURE_INTERVAL_SECONDS": "1",
+        }
         variables = {**queues, **pressure, "NOTICES_TOPIC": "ops"}
         with self.run_function("monitor", timeout_secs=8, **variables) as monitor:
             self.assertIsNone(monitor.invoke(SCHEDULED))
@@ -201,15 +245,30 @@ class Binaries(unittest.TestCase):
 
 
 def http_event(method, path, body=None, **headers):
-    """A request as a function URL hands it over (payload format 2.0), its body in base64 as AWS has it for JSON of
-    content types that it does not know."""
+    """A request as a function URL hands it over (payload format 2.0), its body in base64 as AWS has it for
+    JSON of content types that it does not know."""
     event = {
-        "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": "",
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": "",
         "headers": {"host": "x.lambda-url.us-east-1.on.aws", "content-type": "application/json", **headers},
         "requestContext": {
-            "accountId": "anonymous", "apiId": "x", "domainName": "x.lambda-url.us-east-1.on.aws", "domainPrefix": "x",
-            "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": "t"},
-            "requestId": "1", "routeKey": "$default", "stage": "$default", "time": "21/Nov/2026:10:00:00 +0000",
+            "accountId": "anonymous",
+            "apiId": "x",
+            "domainName": "x.lambda-url.us-east-1.on.aws",
+            "domainPrefix": "x",
+            "http": {
+                "method": method,
+                "path": path,
+                "protocol": "HTTP/1.1",
+                "sourceIp": "127.0.0.1",
+                "userAgent": "t",
+            },
+            "requestId": "1",
+            "routeKey": "$default",
+            "stage": "$default",
+            "time": "21/Nov/2026:10:00:00 +0000",
             "timeEpoch": 1_795_255_200_000,
         },
         "isBase64Encoded": False,

@@ -1,4 +1,5 @@
-"""What happens once a minute, asked for at once: the functions are invoked with the event the schedule sends."""
+"""What happens once a minute, asked for at once: the functions are invoked with the event the schedule
+sends."""
 
 import datetime
 import json
@@ -15,7 +16,9 @@ WAITED_SECS = 15
 class Schedules(Case):
     def invoke(self, function, kind):
         answer = self.stack.client("lambda").invoke(
-            FunctionName=self.stack.function(function), InvocationType=kind, Payload=json.dumps(SCHEDULED).encode()
+            FunctionName=self.stack.function(function),
+            InvocationType=kind,
+            Payload=json.dumps(SCHEDULED).encode(),
         )
         self.assertNotIn("FunctionError", answer)
 
@@ -32,7 +35,9 @@ class Schedules(Case):
         self.apply()
         self.send("DeliveriesQueueUrl", json.dumps(delivery(self.topic, "1", waited_secs=WAITED_SECS)))
         self.sink.take(self.path)
-        reports = waiting.until(lambda: self.stack.objects(self.stack.state_bucket, "drain/"), "a report of drain")
+        reports = waiting.until(
+            lambda: self.stack.objects(self.stack.state_bucket, "drain/"), "a report of drain"
+        )
         waited = [json.loads(self.stack.read(self.stack.state_bucket, key))["waitedMaxMs"] for key in reports]
         self.assertGreaterEqual(max(waited), WAITED_SECS * 1000)
 

@@ -15,8 +15,8 @@ SHELL_SECS_MAX = 600
 
 
 class Checkout:
-    """The files without what was built of them, a home without settings, and stubs of cargo, rustup and pip. Use it in
-    a `with`."""
+    """The files without what was built of them, a home without settings, and stubs of cargo, rustup and pip.
+    Use it in a `with`."""
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="posthaste-sam-")
@@ -30,7 +30,8 @@ class Checkout:
         self.folder.cleanup()
 
     def run(self, commands, **environment):
-        """Runs lines of shell, the last of which must succeed as well as every other, and answers what they print."""
+        """Runs lines of shell, the last of which must succeed as well as every other, and answers what they
+        print."""
         tools = pathlib.Path(os.environ["POSTHASTE_AWS_TOOLS"], "sam", "bin")
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", commands], cwd=self.path, stdin=subprocess.DEVNULL,

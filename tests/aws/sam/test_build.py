@@ -1,5 +1,5 @@
-"""What `sam build` comes down to: the calls of cargo that SAM and cargo-lambda make for each function. A setting that
-either of them overlooks is missing here, whatever the files say."""
+"""What `sam build` comes down to: the calls of cargo that SAM and cargo-lambda make for each function. A
+setting that either of them overlooks is missing here, whatever the files say."""
 
 import shutil
 import tomllib

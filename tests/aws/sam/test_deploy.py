@@ -1,5 +1,5 @@
-"""README.md's way onto AWS, word by word, up to an emulator that takes the stack: nothing is asked, the function that
-needs the admin key is given its digest alone, and later deployments keep what was given."""
+"""README.md's way onto AWS, word by word, up to an emulator that takes the stack: nothing is asked, the
+function that needs the admin key is given its digest alone, and later deployments keep what was given."""
 
 import hashlib
 import sys

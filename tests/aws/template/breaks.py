@@ -42,7 +42,9 @@ def grant(role, action, resource):
 
     def break_it(template):
         [policy] = template["Resources"][role]["Properties"]["Policies"]
-        policy["PolicyDocument"]["Statement"].append({"Effect": "Allow", "Action": action, "Resource": resource})
+        policy["PolicyDocument"]["Statement"].append(
+            {"Effect": "Allow", "Action": action, "Resource": resource}
+        )
 
     return break_it
 
@@ -102,7 +104,9 @@ BREAKS = {
     ],
     "buckets-are-encrypted": [without("StateBucket", "BucketEncryption")],
     "buckets-take-tls-only": [
-        property_of("StateBucketPolicy", "PolicyDocument Statement 0 Resource", {"Fn::GetAtt": ["StateBucket", "Arn"]}),
+        property_of(
+            "StateBucketPolicy", "PolicyDocument Statement 0 Resource", {"Fn::GetAtt": ["StateBucket", "Arn"]}
+        ),
         property_of("DeadLetterBucketPolicy", "PolicyDocument Statement 0 Action", "s3:GetObject"),
     ],
     "buckets-outlive-the-stack": [

@@ -1,5 +1,6 @@
-"""The template as a stack would be made of it: transformed by SAM's own translator, offline, and every parameter,
-condition and function of CloudFormation worked out. Nothing here knows what posthaste wants of it."""
+"""The template as a stack would be made of it: transformed by SAM's own translator, offline, and every
+parameter, condition and function of CloudFormation worked out. Nothing here knows what posthaste wants of
+it."""
 
 import copy
 import functools
@@ -45,7 +46,8 @@ logging.getLogger("samtranslator").setLevel(logging.CRITICAL)
 
 
 def read():
-    """The template as it is written, with functions of CloudFormation in their long form; a copy that may be broken."""
+    """The template as it is written, with functions of CloudFormation in their long form; a copy that may be
+    broken."""
     return copy.deepcopy(_parsed())
 
 
@@ -60,7 +62,8 @@ def defaults(template):
 
 
 def everything(template):
-    """Every parameter at a value that is not its default: the last allowed one, the greatest, or one of TEXTS."""
+    """Every parameter at a value that is not its default: the last allowed one, the greatest, or one of
+    TEXTS."""
     return {name: _unlike_default(name, one) for name, one in template["Parameters"].items()}
 
 
@@ -126,7 +129,9 @@ class Stack:
         if name == "Fn::GetAtt":
             return ".".join(argument) if isinstance(argument, list) else argument
         if name == "Fn::Sub":
-            return re.sub(r"\$\{([^!}][^}]*)\}", lambda found: str(self._named(found[1])), argument).replace("${!", "${")
+            return re.sub(r"\$\{([^!}][^}]*)\}", lambda found: str(self._named(found[1])), argument).replace(
+                "${!", "${"
+            )
         if name == "Fn::If":
             condition, yes, no = argument
             return self._resolve(yes if self._holds(condition) else no)

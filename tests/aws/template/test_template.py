@@ -1,5 +1,5 @@
-"""template.yaml by SAM's, CloudFormation's and checkov's rules and by ours; and each of these shown a template that is
-wrong. Run by `check`."""
+"""template.yaml by SAM's, CloudFormation's and checkov's rules and by ours; and each of these shown a
+template that is wrong. Run by `check`."""
 
 import json
 import pathlib
@@ -14,7 +14,8 @@ import tools
 
 
 def problems(template):
-    """What our rules say, with defaults and with everything set that can be set: pairs of a rule and a sentence."""
+    """What our rules say, with defaults and with everything set that can be set: pairs of a rule and a
+    sentence."""
     variants = (stack.defaults(template), stack.everything(template))
     return [problem for given in variants for problem in rules.broken(stack.Stack(template, given))]
 
@@ -38,7 +39,9 @@ class OurRules(unittest.TestCase):
 
     def test_each_rule_can_be_broken(self):
         # The one that reads two files beside the template is broken below.
-        self.assertEqual(sorted(rules.RULES), sorted([*breaks.BREAKS, "what-sam-builds-is-what-was-measured"]))
+        self.assertEqual(
+            sorted(rules.RULES), sorted([*breaks.BREAKS, "what-sam-builds-is-what-was-measured"])
+        )
 
     def test_a_build_that_would_abort_on_a_panic_is_named(self):
         original = rules.program.CARGO_LAMBDA
@@ -81,7 +84,9 @@ class OtherPeoplesRules(unittest.TestCase):
 
     def test_each_id_that_is_left_out_has_its_reason(self):
         lines = tools.CHECKOV.read_text().splitlines()
-        reasons = {line.split()[1]: above for above, line in zip(lines, lines[1:]) if re.match(r"\s+- CKV_", line)}
+        reasons = {
+            line.split()[1]: above for above, line in zip(lines, lines[1:]) if re.match(r"\s+- CKV_", line)
+        }
         self.assertEqual(reasons.keys(), tools.left_out())
         for name, above in reasons.items():
             self.assertRegex(above, r"^  # .*\.", name)

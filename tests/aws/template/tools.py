@@ -45,7 +45,15 @@ def checkov(template):
 
 def checkov_failures(template):
     """The ids of checkov's checks that fail if nothing is left out but what a resource itself says."""
-    settings = ["--framework", "cloudformation", "--skip-download", "--quiet", "--compact", "--output", "json"]
+    settings = [
+        "--framework",
+        "cloudformation",
+        "--skip-download",
+        "--quiet",
+        "--compact",
+        "--output",
+        "json",
+    ]
     done = _run("checkov/bin/checkov", *settings, "--file", template, stderr=subprocess.DEVNULL)
     found = json.loads(done.stdout)
     # A file that checkov cannot read passes all of no checks.
@@ -66,5 +74,11 @@ def _complaints(*command):
 def _run(program, *arguments, stderr):
     return subprocess.run(
         [str(TOOLS / program), *map(str, arguments)],
-        cwd=ROOT, env=ENVIRONMENT, timeout=SECS_MAX, stdout=subprocess.PIPE, stderr=stderr, text=True, check=False,
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        timeout=SECS_MAX,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        check=False,
     )

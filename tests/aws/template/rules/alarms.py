@@ -29,7 +29,10 @@ def silence_is_an_alarm_for_the_monitor_alone(stack):
 
 @rule
 def every_trouble_has_its_alarm(stack):
-    watched = {(one["MetricName"], *(dimension["Value"] for dimension in one["Dimensions"])) for one in alarms(stack).values()}
+    watched = {
+        (one["MetricName"], *(dimension["Value"] for dimension in one["Dimensions"]))
+        for one in alarms(stack).values()
+    }
     functions = stack.of("AWS::Lambda::Function")
     wanted = {
         ("NumberOfMessagesSent", "DeadLettersQueue.QueueName"),
@@ -37,7 +40,10 @@ def every_trouble_has_its_alarm(stack):
         ("ApproximateAgeOfOldestMessage", "DeliveriesQueue.QueueName"),
         ("OldestUnwrittenDeadLetterInSeconds",),
         ("NumberOfMessagesReceived", "RedriveQueue.QueueName"),
-        *(("PressureLevel", one) for one in ("submission-queue", "database-disk", "dead-letter-backlog", "drain-time")),
+        *(
+            ("PressureLevel", one)
+            for one in ("submission-queue", "database-disk", "dead-letter-backlog", "drain-time")
+        ),
         *((metric, name) for metric in ("Errors", "Throttles") for name in functions),
     }
     for missing in sorted(wanted - watched):
@@ -60,9 +66,15 @@ def what_is_told_in_tries_is_looked_for_as_long_as_a_try_may_take(stack):
 def our_metrics_are_those_that_the_code_sends(stack):
     folders = [*(ROOT / "functions").glob("*/src"), ROOT / "shared/services/src"]
     sources = [path.read_text() for folder in folders for path in folder.glob("**/*.rs")]
-    sent = {name for text in sources for name in re.findall(r'(?:counter|gauge|histogram)!\(\s*"(\w+)"', text)}
+    sent = {
+        name for text in sources for name in re.findall(r'(?:counter|gauge|histogram)!\(\s*"(\w+)"', text)
+    }
     resources = re.findall(r'=> "([a-z-]+)"', (ROOT / "shared/core/src/pressure/resource.rs").read_text())
-    shown = set(re.findall(rf'Namespace="{NAMESPACE}" MetricName="(\w+)"', json.dumps(dashboard(stack)).replace('\\"', '"')))
+    shown = set(
+        re.findall(
+            rf'Namespace="{NAMESPACE}" MetricName="(\w+)"', json.dumps(dashboard(stack)).replace('\\"', '"')
+        )
+    )
     ours = {name: one for name, one in alarms(stack).items() if one["Namespace"] == NAMESPACE}
     for metric in sorted((shown | {one["MetricName"] for one in ours.values()}) - sent):
         yield f"{metric}: no function sends it"

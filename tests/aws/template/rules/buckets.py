@@ -32,14 +32,19 @@ def buckets_take_tls_only(stack):
     policies = stack.of("AWS::S3::BucketPolicy").values()
     for name in stack.of("AWS::S3::Bucket"):
         arns = f"{name}.Arn", f"{name}.Arn/*"
-        if not any(policy["Bucket"] == name and refuses_plain_text(policy, "s3:*", *arns) for policy in policies):
+        if not any(
+            policy["Bucket"] == name and refuses_plain_text(policy, "s3:*", *arns) for policy in policies
+        ):
             yield f"{name}: may be reached without TLS"
 
 
 @rule
 def buckets_outlive_the_stack(stack):
     for name, one in stack.resources.items():
-        if one["Type"] == "AWS::S3::Bucket" and {one.get("DeletionPolicy"), one.get("UpdateReplacePolicy")} != {"Retain"}:
+        if one["Type"] == "AWS::S3::Bucket" and {
+            one.get("DeletionPolicy"),
+            one.get("UpdateReplacePolicy"),
+        } != {"Retain"}:
             yield f"{name}: would go with the stack"
 
 
@@ -49,7 +54,9 @@ def state_has_former_versions_for_a_time(stack):
     if bucket.get("VersioningConfiguration") != {"Status": "Enabled"}:
         yield "StateBucket: not versioned"
     days = int(stack.parameters["StateVersionDays"])
-    if not any(one.get("NoncurrentVersionExpiration") == {"NoncurrentDays": days} for one in everywhere(bucket)):
+    if not any(
+        one.get("NoncurrentVersionExpiration") == {"NoncurrentDays": days} for one in everywhere(bucket)
+    ):
         yield f"StateBucket: former versions are not deleted after {days} days"
 
 
@@ -69,7 +76,11 @@ def objects_go_when_nothing_needs_them(stack):
         "DeadLetterBucket": {None: retention} if retention else {},
     }
     for name, bucket in stack.of("AWS::S3::Bucket").items():
-        found = {one.get("Prefix"): one["ExpirationInDays"] for one in lifecycle(bucket) if "ExpirationInDays" in one}
+        found = {
+            one.get("Prefix"): one["ExpirationInDays"]
+            for one in lifecycle(bucket)
+            if "ExpirationInDays" in one
+        }
         if found != expected[name]:
             yield f"{name}: objects expire after days as {found}, expected {expected[name]}"
 
@@ -83,7 +94,9 @@ def uploads_that_were_given_up_go(stack):
 
 def lifecycle(bucket):
     """The rules that are switched on."""
-    return [one for one in bucket.get("LifecycleConfiguration", {}).get("Rules", []) if one["Status"] == "Enabled"]
+    return [
+        one for one in bucket.get("LifecycleConfiguration", {}).get("Rules", []) if one["Status"] == "Enabled"
+    ]
 
 
 def everywhere(bucket):

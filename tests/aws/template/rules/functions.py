@@ -23,7 +23,8 @@ def concurrency_is_bounded_and_fits_what_is_reserved(stack):
         if None in wanted:
             yield f"{name}: an event source has no MaximumConcurrency"
         elif sum(wanted) > function.get("ReservedConcurrentExecutions", sum(wanted)):
-            yield f"{name}: event sources use {sum(wanted)} at once, but {function['ReservedConcurrentExecutions']} are reserved"
+            reserved = function["ReservedConcurrentExecutions"]
+            yield f"{name}: event sources use {sum(wanted)} at once, but {reserved} are reserved"
 
 
 @rule
@@ -46,8 +47,12 @@ RESERVATIONS = {
 
 @rule
 def a_public_url_asks_for_a_key(stack):
-    public = {one["TargetFunctionArn"] for one in stack.of("AWS::Lambda::Url").values() if one["AuthType"] == "NONE"}
-    called_by_all = {one["FunctionName"] for one in stack.of("AWS::Lambda::Permission").values() if one["Principal"] == "*"}
+    public = {
+        one["TargetFunctionArn"] for one in stack.of("AWS::Lambda::Url").values() if one["AuthType"] == "NONE"
+    }
+    called_by_all = {
+        one["FunctionName"] for one in stack.of("AWS::Lambda::Permission").values() if one["Principal"] == "*"
+    }
     for name in sorted((public | called_by_all) - ASK_FOR_A_KEY):
         yield f"{name}: everybody may call it, and it asks for no key"
     for name in sorted(called_by_all - public):
@@ -64,7 +69,11 @@ def a_public_url_can_be_called(stack):
     ]
     permissions = stack.of("AWS::Lambda::Permission").values()
     for url in stack.of("AWS::Lambda::Url").values():
-        mine = (one for one in permissions if one["FunctionName"] == url["TargetFunctionArn"] and one["Principal"] == "*")
+        mine = (
+            one
+            for one in permissions
+            if one["FunctionName"] == url["TargetFunctionArn"] and one["Principal"] == "*"
+        )
         granted = [{key: one[key] for key in one if key not in ("FunctionName", "Principal")} for one in mine]
         if url["AuthType"] == "NONE" and sorted(granted, key=lambda one: one["Action"]) != needed:
             yield f"{url['TargetFunctionArn']}: everybody may {granted}, expected {needed}"
@@ -92,7 +101,10 @@ def schedules_are_never_retried(stack):
     scheduled = {target["Arn"].removesuffix(".Arn"): target for one in rules for target in one["Targets"]}
     if set(scheduled) != {"WakeFunction", "MonitorFunction"}:
         yield f"scheduled are {sorted(scheduled)}"
-    once = {one["FunctionName"]: one["MaximumRetryAttempts"] for one in stack.of("AWS::Lambda::EventInvokeConfig").values()}
+    once = {
+        one["FunctionName"]: one["MaximumRetryAttempts"]
+        for one in stack.of("AWS::Lambda::EventInvokeConfig").values()
+    }
     for name, target in scheduled.items():
         if (once.get(name), target.get("RetryPolicy", {}).get("MaximumRetryAttempts")) != (0, 0):
             yield f"{name}: a run that failed is run again, beside the next minute's"

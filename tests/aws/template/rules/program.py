@@ -44,6 +44,11 @@ def what_sam_builds_is_what_was_measured(stack):
 @rule
 def timeouts_are_those_the_code_counts_with(stack):
     expected = {"Publish": 75, "Deliver": 120, "Wake": 60, "Deadletter": 60, "Monitor": 60, "Manage": 30}
-    found = {name.removesuffix("Function"): one["Timeout"] for name, one in stack.of("AWS::Lambda::Function").items()}
-    for name in sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)):
+    found = {
+        name.removesuffix("Function"): one["Timeout"]
+        for name, one in stack.of("AWS::Lambda::Function").items()
+    }
+    for name in sorted(
+        name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)
+    ):
         yield f"{name}Function: a timeout of {found.get(name)} s, expected {expected.get(name)} s"

@@ -35,13 +35,17 @@ def failures_are_reported_message_by_message(stack):
 @rule
 def a_full_batch_has_a_window(stack):
     for name, source in sources(stack).items():
-        if source["BatchSize"] > BATCH_WITHOUT_WINDOW_MAX and not source.get("MaximumBatchingWindowInSeconds"):
+        if source["BatchSize"] > BATCH_WITHOUT_WINDOW_MAX and not source.get(
+            "MaximumBatchingWindowInSeconds"
+        ):
             yield f"{name}: a batch of {source['BatchSize']} without a window is refused by Lambda"
 
 
 @rule
 def what_fails_often_is_redriven(stack):
-    counts = re.search(r"MAX_RECEIVE_COUNT: u32 = (\d+);", (ROOT / "shared/core/src/model/limits.rs").read_text())
+    counts = re.search(
+        r"MAX_RECEIVE_COUNT: u32 = (\d+);", (ROOT / "shared/core/src/model/limits.rs").read_text()
+    )
     queues = stack.of("AWS::SQS::Queue")
     for name, queue in queues.items():
         redrive = queue.get("RedrivePolicy")
@@ -56,7 +60,9 @@ def what_fails_often_is_redriven(stack):
 def the_redrive_queue_takes_from_its_sources_alone(stack):
     queues = stack.of("AWS::SQS::Queue")
     arn = "arn:aws:sqs:us-east-1:123456789012:"
-    feeding = sorted(arn + queue.get("QueueName", name) for name, queue in queues.items() if "RedrivePolicy" in queue)
+    feeding = sorted(
+        arn + queue.get("QueueName", name) for name, queue in queues.items() if "RedrivePolicy" in queue
+    )
     for name, queue in queues.items():
         allowed = queue.get("RedriveAllowPolicy")
         expected = {"redrivePermission": "denyAll"}
@@ -89,7 +95,10 @@ def queues_are_encrypted(stack):
 def queues_take_tls_only(stack):
     policies = stack.of("AWS::SQS::QueuePolicy").values()
     for name in stack.of("AWS::SQS::Queue"):
-        if not any(name in policy["Queues"] and refuses_plain_text(policy, "sqs:*", f"{name}.Arn") for policy in policies):
+        if not any(
+            name in policy["Queues"] and refuses_plain_text(policy, "sqs:*", f"{name}.Arn")
+            for policy in policies
+        ):
             yield f"{name}: may be reached without TLS"
 
 

@@ -1,4 +1,5 @@
-"""Roles: `roles.json` is the golden list of what each may do, to be changed by hand when the code calls something new."""
+"""Roles: `roles.json` is the golden list of what each may do, to be changed by hand when the code calls
+something new."""
 
 import json
 import pathlib
