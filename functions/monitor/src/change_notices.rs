@@ -27,7 +27,7 @@ enum Unsent {
 /// where that is less than the longest, so that a queue which hangs does not make the monitor look as if it
 /// had stopped.
 pub(crate) fn notices_time(settings: &PressureSettings) -> Duration {
-    let late = settings.staleness().stale_after.saturating_sub(settings.interval);
+    let late = settings.stale_after().saturating_sub(settings.interval);
     NOTICES_TIME_MAX.min(late / 2)
 }
 

@@ -32,7 +32,7 @@ pub use iso::{IsoDuration, IsoTimestamp};
 pub use link_settings::LinkSettings;
 pub use links::{ForcedView, HELD_OBJECTS_SHOWN_MAX, LinkScope, LinkState, LinkView, LinksView};
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
-pub use pressure::{PressureFreshness, PressureResource, PressureThresholds, PressureView};
+pub use pressure::{PressureFreshness, PressureResource, PressureView};
 pub use replay::{
     ReplayFailure, ReplayPage, ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView,
 };

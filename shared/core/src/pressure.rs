@@ -7,7 +7,6 @@
 
 mod admit;
 mod advise;
-mod change;
 mod drain;
 mod evaluate;
 mod exchange;
@@ -17,17 +16,14 @@ mod keys;
 mod readings;
 mod relief;
 mod resource;
-mod resource_state;
 mod rule;
 mod settings;
-mod staleness;
 mod state;
 mod table;
 mod transition;
 
 pub use admit::{Admission, REFUSED_RETRY_AFTER, admit, pressing, pressure_header};
 pub use advise::{ADVISED_PLACES_MAX, Places};
-pub use change::{PressureChange, UNTOLD_MAX};
 pub use drain::{CURRENT_MAX, DrainReport, Drained, REPORT_INTERVAL, REPORT_WINDOW_MAX, REPORTED_WAIT_MIN};
 pub use evaluate::{evaluate, next_level};
 pub use exchange::{ExchangeError, ExchangeSettings, KeyError};
@@ -35,13 +31,14 @@ pub use explain::explain;
 pub use readings::{DrainRate, Readings, Space, Usage};
 pub use relief::{Due, RELIEF_EVERY, Relief};
 pub use resource::{Level, Profile, Resource, Tier};
-pub use resource_state::ResourceState;
 pub use rule::{Bound, SettingsError};
 pub use settings::{
     BatchPointSettings, DiskConstants, PressureSettings, TARPIT_LIMIT, TarpitSettings, ThresholdSettings,
 };
-pub use staleness::{STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS, STATE_STALE_AFTER_POLLS, Staleness};
-pub use state::PressureState;
+pub use state::{
+    PressureChange, PressureState, ResourceState, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS,
+    STATE_STALE_AFTER_POLLS, UNTOLD_MAX,
+};
 pub use table::{Actions, Measure, Row, ThresholdRule, Thresholds, table};
 pub use transition::{DISK_CRITICALLY_LOW, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, Transition};
 

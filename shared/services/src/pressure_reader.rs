@@ -99,10 +99,7 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
     pub async fn admit(&self, tier: Tier) -> Admitted {
         let (known, is_forgotten) = self.known().await;
         let known = known.as_deref();
-        let admission = match known {
-            Some(state) => admit(known, tier, self.clock.now(), &state.staleness()),
-            None => Admission::Accept,
-        };
+        let admission = admit(known, tier, self.clock.now());
         // Of a state that is forgotten, what every acknowledgement waits is left, and no word on any
         // pressure.
         let state = known.filter(|_| !is_forgotten);
@@ -125,7 +122,7 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
     async fn known(&self) -> (Option<Arc<PressureState>>, bool) {
         self.refresh_if_due().await;
         let Some(state) = self.lock().state.clone() else { return (None, false) };
-        let is_forgotten = state.staleness().is_forgotten(&state, self.clock.now());
+        let is_forgotten = state.is_forgotten(self.clock.now());
         let was_alarmed = self.shared.is_alarmed.swap(is_forgotten, Ordering::Relaxed);
         if is_forgotten && !was_alarmed {
             tracing::error!(

@@ -9,7 +9,9 @@ use std::time::Duration;
 use axum::body::Body;
 use http::Request;
 use posthaste_core::model::{PAYLOAD_KEPT, Payload};
-use posthaste_core::pressure::{Level, PressureSettings, PressureState, Profile, Resource, Thresholds};
+use posthaste_core::pressure::{
+    Level, PressureSettings, PressureState, Profile, Resource, ThresholdSettings,
+};
 use posthaste_core::stored::PAYLOADS;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_local::{LocalQueue, StateStore};
@@ -29,7 +31,8 @@ const DATA_BYTES: usize = 2000;
 /// The settings of Exchange, with a submission queue that is Medium with three messages and High with four.
 fn settings() -> PressureSettings {
     let mut settings = PressureSettings { profile: Profile::Exchange2013, ..PressureSettings::default() };
-    settings.thresholds.insert(Resource::SubmissionQueue, Thresholds::new(1, 3, 4).into());
+    let set = ThresholdSettings { normal: Some(1), medium: Some(3), high: Some(4) };
+    settings.thresholds.insert(Resource::SubmissionQueue, set);
     settings
 }
 

@@ -1,17 +1,13 @@
 //! The state of back pressure as it is shown: what the monitor saw last, and what producers really get because of it.
 
-mod freshness;
-mod resource;
-
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{IsoDuration, IsoTimestamp};
 use crate::model::Timestamp;
-use crate::pressure::{Admission, Level, PressureState, Tier, admit};
-
-pub use freshness::PressureFreshness;
-pub use resource::{PressureResource, PressureThresholds};
+use crate::pressure::{
+    Admission, Level, Measure, PressureState, Resource, ResourceState, Thresholds, Tier, admit,
+};
 
 /// The pressure as producers get it now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -48,11 +44,74 @@ pub struct PressureView {
     pub resources: Vec<PressureResource>,
 }
 
+/// Whether what the monitor wrote last still counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PressureFreshness {
+    /// It counts.
+    #[default]
+    Current,
+    /// The monitor has missed polls: nobody is refused, and whoever was delayed or refused waits for the tarpit's first
+    /// step.
+    Stale,
+    /// The monitor has stopped for so long (15 minutes) that producers are treated as at `normal`. The resources show what
+    /// was read last.
+    Forgotten,
+    /// The monitor has written nothing yet. Producers are treated as at `normal`.
+    Missing,
+    /// What it wrote cannot be understood. Producers are treated as at `normal` until it writes anew.
+    Unreadable,
+}
+
+/// One resource after the monitor's last poll.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PressureResource {
+    /// Which one.
+    #[schema(value_type = String, example = "submission-queue")]
+    pub resource: Resource,
+    /// Its level: `normal`, `medium` or `high`.
+    #[schema(value_type = String, example = "normal")]
+    pub level: Level,
+    /// Since when it is at that level.
+    pub since: IsoTimestamp,
+    /// The last reading.
+    pub reading: u64,
+    /// The unit of the reading and of the thresholds. On AWS there is no disk; `database-disk` is a share of the messages
+    /// that a queue can have in flight there.
+    #[serde(default)]
+    #[schema(example = "messages")]
+    pub unit: String,
+    /// When it was read.
+    pub read_at: IsoTimestamp,
+    /// What it was held against.
+    pub thresholds: Thresholds,
+    /// Whether its level has consequences.
+    pub acts: bool,
+    /// How many polls in a row it was not `normal`, and had consequences.
+    #[serde(default)]
+    pub polls: u32,
+    /// After how many of them producers are refused on its account. Left out where that is at once, or never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_depth: Option<u32>,
+    /// Whether there were so many. Left out with `historyDepth`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_passed: Option<bool>,
+    /// The most privileged tier that is refused on its account, and with it every less privileged one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub refused_from: Option<Tier>,
+    /// What else is done on its account.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>)]
+    pub measures: Vec<Measure>,
+}
+
 impl PressureView {
     /// A state as producers get it at this time; without one, nothing is known yet and nothing is under pressure.
     pub fn new(state: Option<&PressureState>, now: Timestamp) -> Self {
         let Some(state) = state else { return Self::unknown(PressureFreshness::Missing) };
-        let freshness = freshness(state, now);
+        let freshness = PressureFreshness::of(state, now);
         let resources = state.resources.iter().map(|r| PressureResource::new(r, freshness)).collect();
         // A forgotten state leaves what every acknowledgement waits, and no level.
         let counts = Some(state).filter(|_| freshness != PressureFreshness::Forgotten);
@@ -92,7 +151,7 @@ impl PressureView {
     fn waiting(self, state: &PressureState, now: Timestamp) -> Self {
         let mut shown = self;
         for tier in Tier::ALL {
-            match admit(Some(state), tier, now, &state.staleness()) {
+            match admit(Some(state), tier, now) {
                 Admission::Accept => {}
                 Admission::Delay(delay) => {
                     shown.tarpit = IsoDuration(delay);
@@ -109,14 +168,39 @@ impl PressureView {
     }
 }
 
-fn freshness(state: &PressureState, now: Timestamp) -> PressureFreshness {
-    let staleness = state.staleness();
-    if staleness.is_forgotten(state, now) {
-        PressureFreshness::Forgotten
-    } else if staleness.is_stale(state, now) {
-        PressureFreshness::Stale
-    } else {
-        PressureFreshness::Current
+impl PressureFreshness {
+    /// The freshness of this state at this time.
+    fn of(state: &PressureState, now: Timestamp) -> Self {
+        if state.is_forgotten(now) {
+            Self::Forgotten
+        } else if state.is_stale(now) {
+            Self::Stale
+        } else {
+            Self::Current
+        }
+    }
+}
+
+impl PressureResource {
+    /// A resource as it was read. What it does to producers is left out as far as the state is not taken at its word.
+    fn new(state: &ResourceState, freshness: PressureFreshness) -> Self {
+        let (is_current, is_forgotten) =
+            (freshness == PressureFreshness::Current, freshness == PressureFreshness::Forgotten);
+        Self {
+            resource: state.resource,
+            level: state.level,
+            since: IsoTimestamp(state.since),
+            reading: state.reading,
+            unit: state.unit().to_owned(),
+            read_at: IsoTimestamp(state.read_at),
+            thresholds: state.thresholds,
+            acts: state.acts && !is_forgotten,
+            polls: state.polls,
+            history_depth: state.history_depth,
+            history_passed: state.history_passed(),
+            refused_from: state.refused_from.filter(|_| is_current),
+            measures: state.measures.iter().copied().filter(|_| !is_forgotten).collect(),
+        }
     }
 }
 

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use super::resource_state::ResourceState;
-use super::staleness::Staleness;
-use super::state::PressureState;
-use super::{Resource, Tier};
+use super::{PressureState, Resource, ResourceState, Tier};
 use crate::model::Timestamp;
 
 /// When a refused producer is asked to come back.
@@ -27,30 +24,17 @@ pub enum Admission {
     },
 }
 
-impl Staleness {
-    /// Whether the monitor has missed so many polls that of its word only the tarpit's first step is left.
-    pub fn is_stale(&self, state: &PressureState, now: Timestamp) -> bool {
-        state.monitored && distance(state.at, now) > self.stale_after
-    }
-
-    /// Whether the monitor must have stopped. A clock that runs behind the monitor's shows a state from the
-    /// future; how far off it is counts the same as its age.
-    pub fn is_forgotten(&self, state: &PressureState, now: Timestamp) -> bool {
-        state.monitored && distance(state.at, now) > self.forgotten_after
-    }
-}
-
 /// Decides about one producer. Without a state, or with one that could not be read, nothing is under
 /// pressure.
 ///
 /// A stale state neither refuses anybody for ever nor lets a flood in: whoever it would have refused, or
 /// delayed by more than the base that every acknowledgement waits, is delayed by the tarpit's first step.
-pub fn admit(state: Option<&PressureState>, tier: Tier, now: Timestamp, staleness: &Staleness) -> Admission {
+pub fn admit(state: Option<&PressureState>, tier: Tier, now: Timestamp) -> Admission {
     let Some(state) = state else { return Admission::Accept };
-    let (age, rest) = (distance(state.at, now), delay(state.base_ms));
+    let rest = delay(state.base_ms);
     match admit_fresh(state, tier) {
-        _ if age > staleness.forgotten_after => rest,
-        fresh if fresh != rest && age > staleness.stale_after => delay(state.first_step_ms),
+        _ if state.is_forgotten(now) => rest,
+        fresh if fresh != rest && state.is_stale(now) => delay(state.first_step_ms),
         fresh => fresh,
     }
 }
@@ -99,10 +83,6 @@ fn admit_fresh(state: &PressureState, tier: Tier) -> Admission {
 
 fn delay(ms: u64) -> Admission {
     if ms == 0 { Admission::Accept } else { Admission::Delay(Duration::from_millis(ms)) }
-}
-
-fn distance(one: Timestamp, other: Timestamp) -> Duration {
-    one.since(other).max(other.since(one))
 }
 
 fn secs_rounded_up(length: Duration) -> u64 {

@@ -84,7 +84,7 @@ impl Drained {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of messages are far below 2^52")]
-fn as_f64(count: u64) -> f64 {
+pub(super) fn as_f64(count: u64) -> f64 {
     count as f64
 }
 

@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::readings::{Readings, Space};
-use super::resource_state::ResourceState;
-use super::settings::PressureSettings;
-use super::state::PressureState;
-use super::table::{Actions, Measure, Row, Thresholds, table};
-use super::transition::{Transition, transitions};
-use super::{Level, Resource, Tier};
+use super::state::millis;
+use super::transition::transitions;
+use super::{
+    Actions, Level, Measure, PressureSettings, PressureState, Readings, Resource, ResourceState, Row,
+    STATE_FORGOTTEN_AFTER, Space, Thresholds, Tier, Transition, table,
+};
 use crate::model::Timestamp;
 
 /// A row that acts only while the drain is slow goes on until the drain time is below this part of the
@@ -69,18 +68,23 @@ fn polled(
     let rows = table(settings.profile).iter();
     let resources: Vec<ResourceState> =
         rows.filter_map(|row| poll.step(row, previous.resource(row.resource))).collect();
-    let tarpit = poll.tarpit(previous.tarpit(), &resources);
-    PressureState::new(now, tarpit, settings, resources)
+    PressureState {
+        tarpit_ms: millis(poll.tarpit(previous.tarpit(), &resources)),
+        base_ms: millis(settings.tarpit.base),
+        first_step_ms: millis(settings.tarpit.start),
+        stale_after_ms: millis(settings.stale_after()),
+        resources,
+        ..PressureState::normal(now)
+    }
 }
 
 /// The state to go on from, by its age.
 fn continued(previous: &PressureState, settings: &PressureSettings, now: Timestamp) -> PressureState {
-    let staleness = settings.staleness();
-    let age = previous.at.since(now).max(now.since(previous.at));
+    let age = previous.age(now);
     let mut state = previous.clone();
-    if age > staleness.forgotten_after {
+    if age > STATE_FORGOTTEN_AFTER {
         state = PressureState::normal(previous.at);
-    } else if age > staleness.stale_after {
+    } else if age > settings.stale_after() {
         state.tarpit_ms = state.tarpit_ms.min(state.first_step_ms);
     }
     state
@@ -118,8 +122,7 @@ impl Poll<'_> {
 
     fn step(&self, row: &Row, previous: Option<&ResourceState>) -> Option<ResourceState> {
         let Some((reading, thresholds)) = self.measured(row) else {
-            let forgotten_after = self.settings.staleness().forgotten_after;
-            return previous.filter(|p| self.now.since(p.read_at) <= forgotten_after).cloned();
+            return previous.filter(|p| self.now.since(p.read_at) <= STATE_FORGOTTEN_AFTER).cloned();
         };
         let level = next_level(previous.map_or(Level::Normal, |p| p.level), reading, thresholds);
         let acts = self.acts(row, previous);

@@ -5,9 +5,7 @@
 //! What is left out keeps the profile's default. A key that is not known is refused, and so is one that has
 //! no counterpart here with any other value than the documents'.
 
-mod change;
-mod key_error;
-mod meanings;
+mod meaning;
 mod value;
 
 use std::collections::BTreeSet;
@@ -16,11 +14,10 @@ use std::fmt;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-pub use self::key_error::KeyError;
+pub use self::meaning::KeyError;
+use self::meaning::meaning;
 use self::value::Value;
-use super::keys;
-use super::rule::SettingsError;
-use super::settings::PressureSettings;
+use super::{PressureSettings, SettingsError, keys};
 
 /// Most entries that are read: more than there are keys.
 const ENTRIES_MAX: usize = 100;
@@ -47,7 +44,7 @@ impl ExchangeSettings {
     pub fn apply_to(&self, mut settings: PressureSettings) -> Result<PressureSettings, ExchangeError> {
         let (was_on, mut seen) = (settings.enable_resource_monitoring, BTreeSet::new());
         for (key, value) in &self.entries {
-            meanings::meaning(key)?.set(key, value, &mut settings)?;
+            meaning(key)?.set(key, value, &mut settings)?;
             if !seen.insert(key) {
                 return Err(KeyError::Twice(key.clone()).into());
             }

@@ -1,50 +1,45 @@
 //! What a producer is told of the resource that it waits for, in words: how it stands and what ends the wait.
 
-use super::Resource;
-use super::resource_state::ResourceState;
+use super::{Resource, ResourceState};
 
 /// How a resource stands, and what lifts it: `database-disk is at medium: 96 % of …`.
 pub fn explain(state: &ResourceState) -> String {
     let (reading, normal) = (state.reading, state.thresholds.normal);
     let (resource, level) = (state.resource, state.effective_level());
     let words = match resource {
-        Resource::SubmissionQueue => {
-            format!(
-                "{reading} deliveries are due and not sent; it ends below {normal}, once endpoints have \
-                    taken them"
-            )
-        }
-        Resource::VersionBuckets => {
-            format!(
-                "{reading} publishes wait for their commit; it ends below {normal}, once the disk has caught \
-                    up"
-            )
-        }
+        Resource::SubmissionQueue => format!(
+            "{reading} deliveries are due and not sent; it ends below {normal}, \
+             once endpoints have taken them"
+        ),
+        Resource::VersionBuckets => format!(
+            "{reading} publishes wait for their commit; it ends below {normal}, \
+             once the disk has caught up"
+        ),
         Resource::BatchPoints => format!(
-            "{reading} batches of events are on their way into a commit; it ends below {normal}, once the \
-                disk has caught up"
+            "{reading} batches of events are on their way into a commit; it ends below {normal}, \
+             once the disk has caught up"
         ),
         Resource::DatabaseDisk if state.in_flight => format!(
-            "{reading} % of the deliveries that may be in flight are; it ends below {normal} %, once \
-                endpoints have answered"
+            "{reading} % of the deliveries that may be in flight are; it ends below {normal} %, \
+             once endpoints have answered"
         ),
         Resource::DatabaseDisk => short_disk("with the data folder", reading, normal),
         Resource::LogDisk => short_disk("with the journal", reading, normal),
         Resource::ProcessMemory => format!(
-            "posthaste takes {reading} % of the machine's memory; it ends below {normal} %, once less is under way, or \
-             with more memory"
+            "posthaste takes {reading} % of the machine's memory; it ends below {normal} %, \
+             once less is under way, or with more memory"
         ),
         Resource::SystemMemory => format!(
-            "{reading} % of the machine's memory is in use; it ends below {normal} %: other programs must give some back, \
-             or the machine needs more"
+            "{reading} % of the machine's memory is in use; it ends below {normal} %: \
+             other programs must give some back, or the machine needs more"
         ),
         Resource::DeadLetterBacklog => format!(
-            "{reading} dead letters are due and not stored; it ends below {normal}, once the dead-letter \
-                store has taken them"
+            "{reading} dead letters are due and not stored; it ends below {normal}, \
+             once the dead-letter store has taken them"
         ),
         Resource::DrainTime => format!(
-            "delivering what is due would take {reading} s; it ends below {normal} s, once endpoints have \
-                taken it"
+            "delivering what is due would take {reading} s; it ends below {normal} s, \
+             once endpoints have taken it"
         ),
     };
     format!("{resource} is at {level}: {words}")
@@ -52,8 +47,8 @@ pub fn explain(state: &ResourceState) -> String {
 
 fn short_disk(which: &str, reading: u64, normal: u64) -> String {
     format!(
-        "{reading} % of the disk {which} is used; space must be freed on it: events are taken again below \
-            {normal} %"
+        "{reading} % of the disk {which} is used; space must be freed on it: \
+         events are taken again below {normal} %"
     )
 }
 

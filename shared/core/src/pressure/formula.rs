@@ -1,11 +1,12 @@
 //! The documents' formulas: thresholds that follow from the size of a disk or of the memory.
 
-use super::Resource;
 use super::keys::{self, ResourceKeys};
-use super::readings::{Readings, Space, Usage};
-use super::rule::{self, Bound, SettingsError};
-use super::settings::{DiskConstants, GIB, PressureSettings, ThresholdSettings};
-use super::table::{FORMULA_STEPS, Row, ThresholdRule, Thresholds};
+use super::settings::GIB;
+use super::table::FORMULA_STEPS;
+use super::{
+    Bound, DiskConstants, PressureSettings, Readings, Resource, Row, SettingsError, Space, ThresholdRule,
+    ThresholdSettings, Thresholds, Usage, rule,
+};
 
 /// The highest share of memory the process may take, in per cent (`PercentagePrivateBytesUsedHighThreshold`).
 const PROCESS_MEMORY_PERCENT: u64 = 75;
@@ -167,7 +168,8 @@ mod tests {
              high = floor(100*(size - 1207959552)/size), which must give at least 5; \
              set PercentageDatabaseLoggingDiskSpaceUsedHighThreshold, or a smaller DatabaseCheckPointDepthMax"
         );
-        settings.thresholds.insert(Resource::LogDisk, Thresholds::new(50, 60, 70).into());
+        let set = ThresholdSettings { normal: Some(50), medium: Some(60), high: Some(70) };
+        settings.thresholds.insert(Resource::LogDisk, set);
         assert_eq!(settings.validate_machine(&small), Ok(()));
         assert_eq!(settings.validate_machine(&Readings::default()), Ok(()));
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::Resource;
-use super::drain::REPORTED_WAIT_MIN;
+use super::drain::as_f64;
+use super::{REPORTED_WAIT_MIN, Resource};
 use crate::model::SQS_IN_FLIGHT_MAX;
 
 /// How much of something is used.
@@ -145,11 +145,6 @@ impl DrainRate {
         };
         self.is_shown |= waited_throughout;
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts of messages are far below 2^52")]
-fn as_f64(count: u64) -> f64 {
-    count as f64
 }
 
 #[expect(

@@ -4,8 +4,7 @@
 
 use std::time::Duration;
 
-use super::state::PressureState;
-use super::table::Measure;
+use super::{Measure, PressureState};
 
 /// How long a measure rests before it is carried out again, while it is asked for or when it is asked for
 /// anew. At every poll, two seconds apart, each request of a backlog would open its connection and look up

@@ -71,7 +71,7 @@ impl Resource {
 
     /// Whether its reading is a share in per cent, so that no threshold above 100 makes sense.
     pub const fn is_percentage(self) -> bool {
-        matches!(self, Self::DatabaseDisk | Self::LogDisk | Self::ProcessMemory | Self::SystemMemory)
+        self.is_disk() || self.is_memory()
     }
 
     /// Whether it is one of the two disks.
@@ -105,28 +105,19 @@ pub enum Level {
 }
 
 impl Level {
-    /// Its name as headers and logs write it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Normal => "normal",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-
     /// 0, 1 or 2, as the `PressureLevel` metric shows it.
     pub const fn number(self) -> u8 {
-        match self {
-            Self::Normal => 0,
-            Self::Medium => 1,
-            Self::High => 2,
-        }
+        self as u8
     }
 }
 
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.write_str(match self {
+            Self::Normal => "normal",
+            Self::Medium => "medium",
+            Self::High => "high",
+        })
     }
 }
 

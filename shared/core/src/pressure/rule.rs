@@ -4,10 +4,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::Resource;
-use super::keys;
-use super::staleness::STATE_FORGOTTEN_AFTER;
 use super::table::FORMULA_STEPS;
+use super::{Resource, STATE_FORGOTTEN_AFTER, keys};
 
 /// What a value is held against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

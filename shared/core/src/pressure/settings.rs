@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::readings::Readings;
-use super::rule::{self, Bound, SettingsError};
-use super::staleness::{STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_POLLS, Staleness};
-use super::table::{Row, Thresholds, table};
-use super::{Profile, Resource, keys};
+use super::{
+    Bound, Profile, Readings, Resource, Row, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_POLLS, SettingsError,
+    keys, rule, table,
+};
 
 pub(super) const MIB: u64 = 1024 * 1024;
 pub(super) const GIB: u64 = 1024 * MIB;
@@ -131,12 +130,6 @@ impl Default for BatchPointSettings {
     }
 }
 
-impl From<Thresholds> for ThresholdSettings {
-    fn from(Thresholds { normal, medium, high }: Thresholds) -> Self {
-        Self { normal: Some(normal), medium: Some(medium), high: Some(high) }
-    }
-}
-
 impl Default for DiskConstants {
     fn default() -> Self {
         Self { database_bytes: 500 * MIB, log_bytes_max: 5 * GIB, checkpoint_depth_bytes: 384 * MIB }
@@ -147,7 +140,7 @@ impl PressureSettings {
     /// Checks what can be checked without knowing the machine.
     pub fn validate(&self) -> Result<(), SettingsError> {
         self.validate_interval(INTERVAL)?;
-        let (stale, interval) = (self.staleness().stale_after, self.interval);
+        let (stale, interval) = (self.stale_after(), self.interval);
         if stale <= interval || stale >= STATE_FORGOTTEN_AFTER {
             return Err(SettingsError::StaleAfter { stale, interval });
         }
@@ -178,10 +171,9 @@ impl PressureSettings {
         rows.filter_map(|row| Some((row.resource, self.thresholds_of(row, readings).err()?))).collect()
     }
 
-    /// From when a state is stale and from when it is forgotten.
-    pub fn staleness(&self) -> Staleness {
-        let stale_after = self.stale_after.unwrap_or(self.interval.saturating_mul(STATE_STALE_AFTER_POLLS));
-        Staleness { stale_after, forgotten_after: STATE_FORGOTTEN_AFTER }
+    /// The age from which a state is stale.
+    pub fn stale_after(&self) -> Duration {
+        self.stale_after.unwrap_or(self.interval.saturating_mul(STATE_STALE_AFTER_POLLS))
     }
 
     /// The history depth of a row, in polls.
@@ -266,7 +258,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_with_the_rule_it_breaks() {
-        let over = Thresholds::new(90, 95, 101).into();
+        let over = ThresholdSettings { normal: Some(90), medium: Some(95), high: Some(101) };
         assert_eq!(
             rule(|s| assert_eq!(s.thresholds.insert(Resource::ProcessMemory, over), None)),
             "PercentagePrivateBytesUsedHighThreshold is 101; expected at most 100"

@@ -1,17 +1,29 @@
-//! The state the monitor writes and producers' side reads: `pressure.json`, versioned. What it means is
-//! decided in `evaluate` and `admit`.
+//! The state that the monitor writes and the producers' side reads: `pressure.json`, versioned. `evaluate`
+//! and `admit` decide what follows from it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::change::PressureChange;
-use super::resource_state::ResourceState;
-use super::settings::PressureSettings;
-use super::staleness::{STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS, Staleness};
-use super::table::Measure;
-use super::{Level, Resource, Tier};
+use super::{Level, Measure, Resource, Thresholds, Tier};
 use crate::model::Timestamp;
+
+/// Number of polls after which an embedded state is stale.
+pub const STATE_STALE_AFTER_POLLS: u32 = 3;
+
+/// Age from which a state on AWS is stale. The schedule starts the monitor there once a minute.
+pub const STATE_STALE_AFTER_AWS: Duration = Duration::from_secs(150);
+
+/// Age from which a state counts as Normal: the monitor has stopped, and producers must not be held for ever.
+pub const STATE_FORGOTTEN_AFTER: Duration = Duration::from_mins(15);
+
+/// The most changes that wait in a state for their notices: each resource three times, and some to spare.
+/// Every publisher reads the state, so it must stay small. A change takes some 400 bytes.
+pub const UNTOLD_MAX: usize = 32;
+
+/// The unit of a share of messages in flight.
+const IN_FLIGHT_UNIT: &str = "percent of the messages that may be in flight";
 
 /// The pressure after one poll.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +54,80 @@ pub struct PressureState {
     pub untold: Vec<PressureChange>,
 }
 
+/// One resource after one poll.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that do not follow from one another, as they are written"
+)]
+pub struct ResourceState {
+    /// Which.
+    pub resource: Resource,
+    /// Its level.
+    pub level: Level,
+    /// Since when it is at that level.
+    pub since: Timestamp,
+    /// The last reading, in the resource's own unit.
+    pub reading: u64,
+    /// When that reading was taken; before [`PressureState::at`] if it could not be read since.
+    pub read_at: Timestamp,
+    /// The thresholds it was held against.
+    pub thresholds: Thresholds,
+    /// Whether its level has consequences for producers. In the profile `scaled` that of the submission queue
+    /// has none while it drains fast; a row that turns nobody away never has any.
+    pub acts: bool,
+    /// Whether the row turns nobody away in its profile: its level is logged, told and alarmed about, and no
+    /// more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub watched_only: bool,
+    /// Whether acknowledgements wait on its account.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tarpits: bool,
+    /// How many polls in a row it has acted at a level that was not Normal.
+    pub polls: u32,
+    /// After how many of them producers are refused; `None` where that is at once, or never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_depth: Option<u32>,
+    /// Whether the reading is a share of the messages that a queue can have in flight, in the place of a
+    /// disk.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_flight: bool,
+    /// The most privileged tier that is refused on its account, and with it every less privileged one.
+    pub refused_from: Option<Tier>,
+    /// What else is done on its account.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub measures: BTreeSet<Measure>,
+}
+
+/// A change of one resource in one poll: of its level, or of whether producers are refused on its account.
+///
+/// A change waits for its notice in the state itself, so that one write holds both the poll and the news of
+/// it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PressureChange {
+    /// When the poll was.
+    pub at: Timestamp,
+    /// Which resource.
+    pub resource: Resource,
+    /// Its level before, as far as it was told.
+    pub previous: Level,
+    /// Its level now; the same as before if only the refusal began.
+    pub current: Level,
+    /// Whether producers are refused on its account who were not before.
+    pub refusal_began: bool,
+    /// The highest level after the poll of all resources whose level has consequences for producers.
+    pub overall: Level,
+    /// How long acknowledgements wait after the poll, in milliseconds.
+    pub tarpit_ms: u64,
+    /// The tiers that are refused after the poll, on whose account ever.
+    pub refused_tiers: Vec<Tier>,
+    /// The resource after the poll; `None` if it could not be read for so long that it is forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<ResourceState>,
+}
+
 impl PressureState {
     /// Nothing is known and nothing is under pressure.
     pub fn normal(at: Timestamp) -> Self {
@@ -58,23 +144,6 @@ impl PressureState {
         }
     }
 
-    /// The state after a poll.
-    pub(super) fn new(
-        at: Timestamp,
-        tarpit: Duration,
-        settings: &PressureSettings,
-        resources: Vec<ResourceState>,
-    ) -> Self {
-        Self {
-            tarpit_ms: millis(tarpit),
-            base_ms: millis(settings.tarpit.base),
-            first_step_ms: millis(settings.tarpit.start),
-            stale_after_ms: millis(settings.staleness().stale_after),
-            resources,
-            ..Self::normal(at)
-        }
-    }
-
     /// Resources are not watched.
     pub fn unmonitored(at: Timestamp) -> Self {
         Self { monitored: false, ..Self::normal(at) }
@@ -87,17 +156,18 @@ impl PressureState {
 
     /// Since when the highest level lasts: since the first of its resources reached it. `None` at Normal.
     pub fn since(&self) -> Option<Timestamp> {
-        let level = self.level();
-        let pressing =
-            self.resources.iter().filter(|r| level > Level::Normal && r.effective_level() == level);
-        pressing.map(|r| r.since).min()
+        self.highest().map(|r| r.since).min()
     }
 
     /// The resource under the highest pressure; the first of the table where there are several. `None` at
     /// Normal.
     pub fn worst(&self) -> Option<&ResourceState> {
+        self.highest().next()
+    }
+
+    fn highest(&self) -> impl Iterator<Item = &ResourceState> {
         let level = self.level();
-        self.resources.iter().find(|r| level > Level::Normal && r.effective_level() == level)
+        self.resources.iter().filter(move |r| level > Level::Normal && r.effective_level() == level)
     }
 
     /// On whose account acknowledgements wait: of those, the resource under the highest pressure. `None`
@@ -121,10 +191,21 @@ impl PressureState {
         Tier::ALL.into_iter().filter(|tier| self.refusing(*tier).is_some()).collect()
     }
 
-    /// From when on this state is not taken at its word.
-    pub fn staleness(&self) -> Staleness {
+    /// Whether the monitor has missed so many polls that only the tarpit's first step is left of its word.
+    pub fn is_stale(&self, now: Timestamp) -> bool {
         let stale_after = Duration::from_millis(self.stale_after_ms).min(STATE_FORGOTTEN_AFTER);
-        Staleness { stale_after, forgotten_after: STATE_FORGOTTEN_AFTER }
+        self.monitored && self.age(now) > stale_after
+    }
+
+    /// Whether the monitor must have stopped.
+    pub fn is_forgotten(&self, now: Timestamp) -> bool {
+        self.monitored && self.age(now) > STATE_FORGOTTEN_AFTER
+    }
+
+    /// The age. A clock that runs behind the monitor's shows a state from the future; its distance counts the
+    /// same.
+    pub(super) fn age(&self, now: Timestamp) -> Duration {
+        now.since(self.at).max(self.at.since(now))
     }
 
     /// How long acknowledgements wait.
@@ -154,6 +235,34 @@ impl PressureState {
     }
 }
 
+impl ResourceState {
+    /// The unit of reading and thresholds, in words.
+    pub const fn unit(&self) -> &'static str {
+        if self.in_flight { IN_FLIGHT_UNIT } else { self.resource.unit() }
+    }
+
+    /// The level as far as it has consequences for producers: Normal while the row does not act.
+    pub fn effective_level(&self) -> Level {
+        if self.acts { self.level } else { Level::Normal }
+    }
+
+    /// The level that operators are told, in log, notices and gauges: also that of a row which is only
+    /// watched.
+    pub fn told_level(&self) -> Level {
+        if self.watched_only { self.level } else { self.effective_level() }
+    }
+
+    /// Whether the history after which producers are refused has passed; `None` where there is none.
+    pub fn history_passed(&self) -> Option<bool> {
+        self.history_depth.map(|depth| self.polls >= depth)
+    }
+
+    /// Whether producers of this tier are refused on its account.
+    pub fn refuses(&self, tier: Tier) -> bool {
+        self.refused_from.is_some_and(|from| tier >= from)
+    }
+}
+
 /// Of several, the one under the highest pressure; the first of them where there are more.
 fn worst_of<'a>(resources: impl Iterator<Item = &'a ResourceState>) -> Option<&'a ResourceState> {
     resources.reduce(|worst, r| if r.effective_level() > worst.effective_level() { r } else { worst })
@@ -164,6 +273,6 @@ fn is_zero(ms: &u64) -> bool {
     *ms == 0
 }
 
-fn millis(length: Duration) -> u64 {
+pub(super) fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }

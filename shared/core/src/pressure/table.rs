@@ -2,6 +2,7 @@
 //! High.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{Profile, Resource, Tier};
 
@@ -10,13 +11,14 @@ use super::{Profile, Resource, Tier};
 pub(super) const FORMULA_STEPS: (u64, u64) = (2, 4);
 
 /// The three thresholds of a resource, in its own unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[schema(as = PressureThresholds)]
 pub struct Thresholds {
-    /// Below it, and only below it, the level goes back to Normal.
+    /// Below it the level goes back to `normal`.
     pub normal: u64,
-    /// From here on the level is Medium.
+    /// From here on the level is `medium`.
     pub medium: u64,
-    /// From here on the level is High.
+    /// From here on the level is `high`.
     pub high: u64,
 }
 
@@ -130,10 +132,6 @@ const VERSION_BUCKETS: Row = Row {
     ..BASE
 };
 
-/// The German page's version buckets.
-const VERSION_BUCKETS_GERMAN: Row =
-    Row { thresholds: ThresholdRule::Fixed(Thresholds::new(80, 120, 200)), ..VERSION_BUCKETS };
-
 const BATCH_POINTS: Row = Row {
     resource: Resource::BatchPoints,
     thresholds: ThresholdRule::Fixed(Thresholds::new(1000, 2000, 4000)),
@@ -194,29 +192,21 @@ const SCALED: [Row; 9] = [
     DRAIN_TIME,
 ];
 
-const EXCHANGE_2013: [Row; 9] = [
-    SUBMISSION_QUEUE,
-    VERSION_BUCKETS,
-    BATCH_POINTS,
-    DATABASE_DISK,
-    LOG_DISK,
-    PROCESS_MEMORY,
-    SYSTEM_MEMORY,
-    Row { throttles: false, ..DEAD_LETTER_BACKLOG },
-    Row { throttles: false, ..DRAIN_TIME },
-];
+const EXCHANGE_2013: [Row; 9] = {
+    let mut rows = SCALED;
+    rows[Resource::SubmissionQueue as usize].needs_slow_drain = false;
+    rows[Resource::DeadLetterBacklog as usize].throttles = false;
+    rows[Resource::DrainTime as usize].throttles = false;
+    rows
+};
 
-const EXCHANGE_2013_GERMAN: [Row; 9] = [
-    EXCHANGE_2013[0],
-    VERSION_BUCKETS_GERMAN,
-    EXCHANGE_2013[2],
-    EXCHANGE_2013[3],
-    EXCHANGE_2013[4],
-    EXCHANGE_2013[5],
-    EXCHANGE_2013[6],
-    EXCHANGE_2013[7],
-    EXCHANGE_2013[8],
-];
+/// The version buckets are those of the German page.
+const EXCHANGE_2013_GERMAN: [Row; 9] = {
+    let mut rows = EXCHANGE_2013;
+    let thresholds = ThresholdRule::Fixed(Thresholds::new(80, 120, 200));
+    rows[Resource::VersionBuckets as usize].thresholds = thresholds;
+    rows
+};
 
 /// The table of a profile: one row per resource, in the order of [`Resource::ALL`].
 pub const fn table(profile: Profile) -> &'static [Row; 9] {

@@ -91,7 +91,7 @@ impl Trace {
     }
 
     fn admit(&self, tier: Tier) -> Admission {
-        admit(Some(&self.state), tier, self.now, &self.state.staleness())
+        admit(Some(&self.state), tier, self.now)
     }
 }
 

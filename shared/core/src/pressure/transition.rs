@@ -1,9 +1,6 @@
 //! What one poll changed about each resource, and under which ids that is logged.
 
-use super::change::{PressureChange, UNTOLD_MAX};
-use super::resource_state::ResourceState;
-use super::state::PressureState;
-use super::{Level, Resource};
+use super::{Level, PressureChange, PressureState, Resource, ResourceState, UNTOLD_MAX};
 
 /// Log id: a resource's level rose (error).
 pub const PRESSURE_ROSE: u32 = 15_004;

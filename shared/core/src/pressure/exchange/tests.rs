@@ -143,7 +143,7 @@ fn the_list_of_keys_is_the_one_that_is_read() {
         let keys = resource.keys();
         [Some(keys.normal), Some(keys.medium), Some(keys.high), keys.history_depth].into_iter().flatten()
     });
-    let general = meanings::GENERAL.iter().map(|(key, _)| *key);
+    let general = meaning::GENERAL.iter().map(|(key, _)| *key);
     let in_flight = [keys::IN_FLIGHT.normal, keys::IN_FLIGHT.medium, keys::IN_FLIGHT.high];
     let known: BTreeSet<_> = of_resources.chain(general).chain(in_flight).collect();
     assert_eq!((tested.len(), tested), (KEYS.len(), known));

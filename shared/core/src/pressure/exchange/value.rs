@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::IgnoredAny;
 
 use crate::model::time::parse_duration;
 
@@ -15,14 +15,20 @@ const UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];
 /// Most characters of a value that an error shows.
 const SHOWN_CHARS_MAX: usize = 60;
 
-/// A value of any kind.
-#[derive(Debug, Clone, PartialEq)]
+/// A value of any kind. The first variant that fits is taken.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "of a value that no key takes, only the kind counts")]
 pub(super) enum Value {
     Flag(bool),
     Number(u64),
     Text(String),
-    /// Of no use for any key: what it is.
-    Other(&'static str),
+    // No key takes any of these.
+    Nothing(Option<()>),
+    Negative(i64),
+    Fraction(f64),
+    List(Vec<IgnoredAny>),
+    Object(IgnoredAny),
 }
 
 impl Value {
@@ -58,7 +64,11 @@ impl fmt::Display for Value {
             Self::Flag(flag) => write!(f, "{flag}"),
             Self::Number(number) => write!(f, "{number}"),
             Self::Text(text) => write!(f, "{:?}", text.chars().take(SHOWN_CHARS_MAX).collect::<String>()),
-            Self::Other(what) => f.write_str(what),
+            Self::Nothing(_) => f.write_str("nothing"),
+            Self::Negative(_) => f.write_str("a negative number"),
+            Self::Fraction(_) => f.write_str("a fraction"),
+            Self::List(_) => f.write_str("a list"),
+            Self::Object(_) => f.write_str("an object"),
         }
     }
 }
@@ -100,60 +110,6 @@ fn parse_fraction(text: &str) -> Option<Duration> {
 
 fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Anything)
-    }
-}
-
-struct Anything;
-
-impl<'de> Visitor<'de> for Anything {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_bool<E: Error>(self, flag: bool) -> Result<Value, E> {
-        Ok(Value::Flag(flag))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Value, E> {
-        Ok(Value::Number(number))
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Value, E> {
-        Ok(u64::try_from(number).map_or(Value::Other("a negative number"), Value::Number))
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Value, E> {
-        Ok(Value::Other("a fraction"))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Text(text.to_owned()))
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Other("nothing"))
-    }
-
-    fn visit_none<E: Error>(self) -> Result<Value, E> {
-        self.visit_unit()
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Value::Other("a list"))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Value::Other("an object"))
-    }
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ fn check(block: &Block, profile: Profile, case: &Case<'_>) {
         let state = trace.poll(&readings).clone();
         let what = format!("{} in {profile:?}, poll {} at {value}", block.resource, poll + 1);
         let level = state.resource(block.resource).expect("it was read").level;
-        assert_eq!(level.as_str(), case["levels"][poll], "the level of {what}");
+        assert_eq!(level.to_string(), case["levels"][poll], "the level of {what}");
         for tier in Tier::ALL {
             assert_eq!(word(trace.admit(tier)), line_of(case, tier)[poll], "{tier} under {what}");
         }

@@ -85,7 +85,7 @@ impl Fleet {
 fn consequences(trace: &Trace) -> String {
     let refused: Vec<_> = trace.state.refused_tiers().iter().map(ToString::to_string).collect();
     let refused = if refused.is_empty() { "-".to_owned() } else { refused.join("+") };
-    format!("{:<6} {:>2} s {refused:<22}", trace.state.level().as_str(), trace.state.tarpit().as_secs())
+    format!("{:<6} {:>2} s {refused:<22}", trace.state.level().to_string(), trace.state.tarpit().as_secs())
 }
 
 /// What the last poll logged: the ids, on whose account, and the levels before and after.

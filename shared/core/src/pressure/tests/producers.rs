@@ -6,10 +6,9 @@ use super::*;
 fn a_stale_state_keeps_the_first_step_and_a_forgotten_one_nothing() {
     let mut trace = Trace::new(PressureSettings::default());
     trace.polls(10, &reading(Resource::VersionBuckets, 2000));
-    let staleness = trace.state.staleness();
     let at = |age_ms: i64, tier| {
         let now = trace.now.as_millis().checked_add_signed(age_ms).unwrap();
-        admit(Some(&trace.state), tier, Timestamp::from_millis(now), &staleness)
+        admit(Some(&trace.state), tier, Timestamp::from_millis(now))
     };
     let first_step = Admission::Delay(Duration::from_secs(10));
     let refused = Admission::Refuse { retry_after: REFUSED_RETRY_AFTER, resource: Resource::VersionBuckets };
@@ -21,9 +20,9 @@ fn a_stale_state_keeps_the_first_step_and_a_forgotten_one_nothing() {
         // Whom nothing held is not held by age either.
         assert_eq!([0, 6001].map(|age| at(sign * age, Tier::Internal)), [Admission::Accept; 2]);
     }
-    assert!(!staleness.is_forgotten(&trace.state, trace.now + Duration::from_mins(15)));
-    assert!(staleness.is_forgotten(&trace.state, trace.now + Duration::from_millis(900_001)));
-    assert!(!staleness.is_forgotten(&PressureState::unmonitored(START), START + Duration::from_hours(24)));
+    assert!(!trace.state.is_forgotten(trace.now + Duration::from_mins(15)));
+    assert!(trace.state.is_forgotten(trace.now + Duration::from_millis(900_001)));
+    assert!(!PressureState::unmonitored(START).is_forgotten(START + Duration::from_hours(24)));
 }
 
 #[test]
@@ -36,17 +35,14 @@ fn on_aws_a_state_is_stale_after_150_seconds() {
     assert_eq!(trace.settings.validate(), Ok(()));
     let busy = Readings { database: Some(Space::InFlight(87_600)), ..Readings::default() };
     trace.poll(&busy);
-    let at = |secs| {
-        admit(Some(&trace.state), Tier::Bulk, trace.now + Duration::from_secs(secs), &trace.state.staleness())
-    };
+    let at = |secs| admit(Some(&trace.state), Tier::Bulk, trace.now + Duration::from_secs(secs));
     assert_eq!([at(150), at(151)].map(letter), ['r', 'd']);
 }
 
 #[test]
 fn without_a_state_everybody_is_accepted() {
-    let staleness = PressureState::normal(START).staleness();
     for tier in Tier::ALL {
-        assert_eq!(admit(None, tier, START, &staleness), Admission::Accept);
+        assert_eq!(admit(None, tier, START), Admission::Accept);
     }
     assert_eq!(pressure_header(None, Tier::Bulk, &Admission::Accept), None);
 }
@@ -70,7 +66,7 @@ fn the_header_tells_level_resource_and_wait() {
 /// What a tier hears, so many seconds after the poll.
 fn header_after(trace: &Trace, tier: Tier, secs: u64) -> String {
     let now = trace.now + Duration::from_secs(secs);
-    let admission = admit(Some(&trace.state), tier, now, &trace.state.staleness());
+    let admission = admit(Some(&trace.state), tier, now);
     pressure_header(Some(&trace.state), tier, &admission).unwrap_or_default()
 }
 

@@ -226,8 +226,7 @@ fn a_base_outlasts_the_monitor_and_does_not_grow_when_its_state_is_stale() {
     let secs = Duration::from_secs;
     let tarpit = TarpitSettings { base: secs(2), ..TarpitSettings::default() };
     let mut trace = Trace::new(PressureSettings { tarpit, ..PressureSettings::default() });
-    let later =
-        |trace: &Trace, age| admit(Some(&trace.state), Tier::Bulk, trace.now + age, &trace.state.staleness());
+    let later = |trace: &Trace, age| admit(Some(&trace.state), Tier::Bulk, trace.now + age);
     trace.poll(&at_rest());
     assert_eq!([secs(7), secs(901)].map(|age| later(&trace, age)), [Admission::Delay(secs(2)); 2]);
     trace.polls(3, &reading(Resource::BatchPoints, 2000));

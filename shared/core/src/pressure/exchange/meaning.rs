@@ -1,15 +1,46 @@
-//! What a key can mean, and how its value changes the settings.
+//! The meaning of each key, in one list, and the change that its value makes to the settings. The keys of a
+//! resource come from the resource itself.
 
 use std::time::Duration;
 
-use super::super::settings::{PressureSettings, ThresholdSettings};
-use super::super::table::{FORMULA_STEPS, ThresholdRule, table};
-use super::super::{Profile, Resource};
-use super::key_error::KeyError;
 use super::value::Value;
+use crate::pressure::keys::{self, ResourceKeys};
+use crate::pressure::table::FORMULA_STEPS;
+use crate::pressure::{PressureSettings, Profile, Resource, ThresholdRule, ThresholdSettings, table};
 
 /// What `PercentagePhysicalMemoryUsedLimit` may be: the normal threshold, 4 less, stays above zero.
 const MEMORY_LIMIT: std::ops::RangeInclusive<u64> = 5..=100;
+
+/// What the documents give a message of a batch until it expires.
+const ITEM_EXPIRY: Duration = Duration::from_mins(5);
+
+/// Why it can be nothing else.
+const ITEM_EXPIRY_EXPECTED: &str = "00:05:00, as the documents have it, because nothing here corresponds to it: a batch \
+    ends with its commit, so that no message is ever left in it to expire";
+
+/// Why a key is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// There is no such key.
+    #[error("unknown key {0}; docs/reference/pressure-settings.md lists the keys of back pressure")]
+    Unknown(String),
+    /// It stands there twice, and which of them is meant cannot be told.
+    #[error("{0} is set twice")]
+    Twice(String),
+    /// It switches on what the profile `off` switches off.
+    #[error("{} is true, but the pressure profile is off; expected one of the two alone", keys::ENABLED)]
+    SwitchedOff,
+    /// Its value is not of its kind, or there is nothing here that it could change.
+    #[error("{key} is {value}; expected {expected}")]
+    Value {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+}
 
 /// One of a resource's three thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,4 +151,44 @@ fn threshold(resource: Resource, number: u64) -> Option<u64> {
     let row = table(Profile::Scaled).iter().find(|row| row.resource == resource);
     let has_formula = row.is_some_and(|row| !matches!(row.thresholds, ThresholdRule::Fixed(_)));
     Some(number).filter(|number| *number > 0 || !has_formula)
+}
+
+/// The keys that belong to no resource.
+pub(super) const GENERAL: [(&str, Meaning); 15] = [
+    (keys::ENABLED, Meaning::Flag(|settings, on| settings.enable_resource_monitoring = on)),
+    (keys::INTERVAL, Meaning::Length(|settings, length| settings.interval = length)),
+    (keys::TARPIT_BASE, Meaning::Length(|settings, length| settings.tarpit.base = length)),
+    (keys::TARPIT_START, Meaning::Length(|settings, length| settings.tarpit.start = length)),
+    (keys::TARPIT_STEP, Meaning::Length(|settings, length| settings.tarpit.step = length)),
+    (keys::TARPIT_MAX, Meaning::Length(|settings, length| settings.tarpit.max = length)),
+    (keys::CHECKPOINT_DEPTH, Meaning::Size(|settings, bytes| settings.disk.checkpoint_depth_bytes = bytes)),
+    (keys::DATABASE_RESERVE, Meaning::Size(|settings, bytes| settings.disk.database_bytes = bytes)),
+    (keys::LOG_RESERVE_MAX, Meaning::Size(|settings, bytes| settings.disk.log_bytes_max = bytes)),
+    (keys::DEHYDRATES, Meaning::Flag(|settings, on| settings.dehydrates_for_memory = on)),
+    (keys::BATCH_COST, Meaning::Flag(|settings, on| settings.batch_points.uses_cost = on)),
+    (keys::BATCH_SIZE, Meaning::Count(|settings, count| settings.batch_points.batch_size = count)),
+    (keys::BATCH_TIMEOUT, Meaning::Length(|settings, length| settings.batch_points.batch_timeout = length)),
+    (keys::BATCH_ITEM_EXPIRY, Meaning::NoLengthBut(ITEM_EXPIRY, ITEM_EXPIRY_EXPECTED)),
+    (keys::MEMORY_LIMIT, Meaning::MemoryLimit),
+];
+
+/// What a key means.
+pub(super) fn meaning(key: &str) -> Result<Meaning, KeyError> {
+    let general = GENERAL.iter().find(|(name, _)| *name == key).map(|(_, meaning)| *meaning);
+    let in_flight = || border(keys::IN_FLIGHT, key).map(Meaning::InFlight);
+    let of_resource = || Resource::ALL.into_iter().find_map(|resource| of_resource(resource, key));
+    general.or_else(in_flight).or_else(of_resource).ok_or_else(|| KeyError::Unknown(key.to_owned()))
+}
+
+fn of_resource(resource: Resource, key: &str) -> Option<Meaning> {
+    let keys = resource.keys();
+    if keys.history_depth == Some(key) {
+        return Some(Meaning::HistoryDepth(resource));
+    }
+    border(keys, key).map(|border| Meaning::Threshold(resource, border))
+}
+
+fn border(keys: ResourceKeys, key: &str) -> Option<Border> {
+    let borders = [(keys.normal, Border::Normal), (keys.medium, Border::Medium), (keys.high, Border::High)];
+    borders.into_iter().find_map(|(name, border)| (name == key).then_some(border))
 }
