@@ -4,6 +4,7 @@
 mod address;
 pub mod delivery;
 mod endpoint;
+pub(crate) mod hex;
 mod hops;
 mod identity;
 pub mod idle;

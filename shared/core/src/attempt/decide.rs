@@ -207,6 +207,7 @@ fn failure_name(failure: SendFailure) -> OutcomeName {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attempt::retry::JITTER_MAX;
     use proptest::prelude::*;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
@@ -225,7 +226,7 @@ mod tests {
     }
 
     fn check(attempt: u16, outcome: Outcome, expected: Verdict) {
-        let verdict = decide(&state(attempt), outcome, &RetryPolicy::default(), Jitter::NONE, NOW);
+        let verdict = decide(&state(attempt), outcome, &RetryPolicy::default(), Jitter::default(), NOW);
         assert_eq!(verdict, expected, "{outcome:?}");
     }
 
@@ -295,7 +296,7 @@ mod tests {
         let fallback = AttemptState { is_fallback: true, name_was_unknown: true, ..state(1) };
         let unknown = Outcome::Failed(SendFailure::Resolution { does_not_exist: true });
         for outcome in [answered(400), answered(404), answered(410), unknown] {
-            let verdict = decide(&fallback, outcome, &RetryPolicy::default(), Jitter::NONE, NOW);
+            let verdict = decide(&fallback, outcome, &RetryPolicy::default(), Jitter::default(), NOW);
             assert!(matches!(verdict, Verdict::Retry { .. }), "{outcome:?}");
         }
     }
@@ -325,7 +326,7 @@ mod tests {
         let asked = |status, secs| Outcome::Answered { status, retry_after: Some(Duration::from_secs(secs)) };
         let soon = RetryPolicy { schedule: vec![Duration::from_secs(1)], ..RetryPolicy::default() };
         for secs in [60, 12 * 3600] {
-            assert_eq!(decide(&state(1), asked(503, secs), &soon, Jitter::NONE, NOW), retry_in(secs));
+            assert_eq!(decide(&state(1), asked(503, secs), &soon, Jitter::default(), NOW), retry_in(secs));
         }
         check(1, asked(503, 3600), retry_in(3600));
         check(1, asked(429, 5), retry_in(30));
@@ -338,10 +339,10 @@ mod tests {
         let soon = RetryPolicy { schedule: vec![Duration::from_secs(1)], ..RetryPolicy::default() };
         let short = AttemptState { expires_at: NOW + Duration::from_mins(5), ..state(1) };
         let asked = Outcome::Answered { status: 503, retry_after: Some(Duration::from_hours(24)) };
-        assert_eq!(decide(&short, asked, &soon, Jitter::NONE, NOW), retry_in(300));
+        assert_eq!(decide(&short, asked, &soon, Jitter::default(), NOW), retry_in(300));
         // The schedule and the floors are the subscription's own.
         let shorter = AttemptState { expires_at: NOW + Duration::from_secs(20), ..state(1) };
-        assert_eq!(decide(&shorter, asked, &soon, Jitter::NONE, NOW), retry_in(30));
+        assert_eq!(decide(&shorter, asked, &soon, Jitter::default(), NOW), retry_in(30));
     }
 
     #[test]
@@ -361,7 +362,7 @@ mod tests {
         let unknown = Outcome::Failed(SendFailure::Resolution { does_not_exist: true });
         check(1, unknown, retry_in(300));
         let again = AttemptState { name_was_unknown: true, ..state(2) };
-        let verdict = decide(&again, unknown, &RetryPolicy::default(), Jitter::NONE, NOW);
+        let verdict = decide(&again, unknown, &RetryPolicy::default(), Jitter::default(), NOW);
         assert_eq!(verdict, give_up(DeadLetterReason::UndeliverableDueToClientError));
     }
 
@@ -375,7 +376,7 @@ mod tests {
     fn a_failure_at_expiry_expires_at_once_and_a_success_counts() {
         let expired = AttemptState { expires_at: NOW, ..state(1) };
         let policy = RetryPolicy::default();
-        let after = |outcome| decide(&expired, outcome, &policy, Jitter::NONE, NOW);
+        let after = |outcome| decide(&expired, outcome, &policy, Jitter::default(), NOW);
         assert_eq!(after(answered(500)), give_up(DeadLetterReason::TimeToLiveExceeded));
         assert_eq!(after(answered(204)), Verdict::Delivered);
     }
@@ -391,16 +392,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_outcome_ends_in_bounded_time(status in 100_u16..1000, attempt in 1_u16..=30, f in 0.0..1.0_f64) {
+        fn every_outcome_ends_in_bounded_time(
+            status in 100_u16..1000,
+            attempt in 1_u16..=30,
+            f in 0.0..1.0_f64,
+        ) {
             let policy = RetryPolicy::default();
+            let longest_step = *policy.schedule.iter().max().unwrap();
             match decide(&state(attempt), answered(status), &policy, Jitter::new(f), NOW) {
                 Verdict::Retry { not_before } => {
                     prop_assert!(attempt < 30 && !(200..=204).contains(&status));
                     prop_assert!(not_before >= NOW + policy.step(attempt));
-                    prop_assert!(not_before <= NOW + policy.longest_step() + crate::attempt::retry::JITTER_MAX);
+                    prop_assert!(not_before <= NOW + longest_step + JITTER_MAX);
                 }
                 Verdict::Delivered => prop_assert!((200..=204).contains(&status)),
-                Verdict::GiveUp { .. } => prop_assert!(attempt == 30 || status == 410 || policy.permanent_statuses.contains(&status)),
+                Verdict::GiveUp { .. } => {
+                    let is_permanent = status == 410 || policy.permanent_statuses.contains(&status);
+                    prop_assert!(attempt == 30 || is_permanent);
+                }
             }
         }
     }

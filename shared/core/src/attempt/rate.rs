@@ -9,6 +9,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::{SQS_DELAY_SECS_MAX, Timestamp};
 
 /// The longest stretch of time that one lease covers, unless a single request takes longer.
@@ -39,9 +41,9 @@ const LINE_IDLE: Duration = Duration::from_mins(3);
 pub struct Rate(NonZeroU32);
 
 /// Up to when the time of a subscription is taken: what its object under `rates/` holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateState {
-    pub(crate) taken_until: Timestamp,
+    taken_until: Timestamp,
 }
 
 /// The right to some requests.

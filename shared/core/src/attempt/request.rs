@@ -2,29 +2,15 @@
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN, USER_AGENT,
 };
 use sha2::{Digest, Sha256};
 
 use crate::attempt::{delivery_header, signature};
 use crate::events::output::{OutputBody, OutputError, binary_request, request_body};
-use crate::model::{ContentMode, HOPS_HEADER, Hops, Schema, Subscription, Timestamp};
+use crate::model::{ContentMode, HOPS_HEADER, Hops, Schema, Subscription, Timestamp, hex};
 
-const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
-const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
-const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
-const WEBHOOK_REQUEST_ORIGIN: HeaderName = HeaderName::from_static("webhook-request-origin");
-const ORIGIN: HeaderName = HeaderName::from_static("origin");
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-const AEG_EVENT_TYPE: HeaderName = HeaderName::from_static("aeg-event-type");
-const AEG_SUBSCRIPTION_NAME: HeaderName = HeaderName::from_static("aeg-subscription-name");
-const AEG_DELIVERY_COUNT: HeaderName = HeaderName::from_static("aeg-delivery-count");
-const POSTHASTE_REPLAYED: HeaderName = HeaderName::from_static("posthaste-replayed");
-const NOTIFICATION: HeaderValue = HeaderValue::from_static("Notification");
-const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
-const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-pub(crate) const AGENT: HeaderValue =
-    HeaderValue::from_static(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
 
 /// An event on its way into a request.
 #[derive(Debug, Clone)]
@@ -75,32 +61,22 @@ pub fn request(
     };
     let texts: Vec<&[u8]> = events.iter().map(|event| &*event.json).collect();
     delivery_header::set(&mut headers, &subscription.delivery_headers, &texts);
-    let id = webhook_id(events);
-    let signed = signature::header(&subscription.signing, &id, context.at, &body);
-    put(&mut headers, WEBHOOK_ID, &id);
-    headers.insert(WEBHOOK_TIMESTAMP, context.at.as_secs().into());
-    if !signed.is_empty() {
-        put(&mut headers, WEBHOOK_SIGNATURE, &signed);
-    }
-    headers.insert(WEBHOOK_REQUEST_ORIGIN, context.origin.clone());
-    headers.insert(ORIGIN, context.origin.clone());
-    headers.insert(USER_AGENT, AGENT);
+    sign(&mut headers, subscription, &webhook_id(events), context.at, &body);
+    set_sender(&mut headers, context.origin);
     if subscription.batching.partial_acknowledgement {
         // Its answer is read: without this header a server may send it in any coding (RFC 9110, 12.5.3).
-        headers.insert(ACCEPT_ENCODING, IDENTITY);
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
-    headers.insert(AEG_EVENT_TYPE, NOTIFICATION);
-    put(&mut headers, AEG_SUBSCRIPTION_NAME, subscription.name.as_str());
-    headers.insert(AEG_DELIVERY_COUNT, context.attempts_before.into());
+    set_event_grid(&mut headers, "Notification", subscription, context.attempts_before);
     if subscription.endpoint.has_access_token() {
-        headers.insert(CACHE_CONTROL, NO_STORE);
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     headers.insert(HOPS_HEADER, u16::from(context.hops.next().get()).into());
     if context.replayed {
-        headers.insert(POSTHASTE_REPLAYED, HeaderValue::from_static("true"));
+        headers.insert("posthaste-replayed", HeaderValue::from_static("true"));
     }
     if let [Outgoing { traceparent: Some(traceparent), .. }] = events {
-        put(&mut headers, TRACEPARENT, traceparent);
+        put(&mut headers, "traceparent", traceparent);
     }
     Ok((headers, body))
 }
@@ -116,8 +92,7 @@ pub fn webhook_id(events: &[Outgoing<'_>]) -> String {
         digest.update(event.key.as_bytes());
         digest.update(b"\n");
     }
-    let digest = digest.finalize();
-    format!("msg_{:032x}", u128::from_be_bytes(std::array::from_fn(|at| digest[at])))
+    format!("msg_{}", hex::text(&digest.finalize()[..16]))
 }
 
 fn structured(context: AttemptContext<'_>, events: &[Outgoing<'_>]) -> (HeaderMap, Vec<Bytes>) {
@@ -127,9 +102,38 @@ fn structured(context: AttemptContext<'_>, events: &[Outgoing<'_>]) -> (HeaderMa
     (HeaderMap::from_iter([(CONTENT_TYPE, content_type)]), slices)
 }
 
-/// Sets a header to a text that cannot be refused: a name, a key of ours, base64, or a checked trace context.
-/// Were it refused all the same, the request goes without the header.
-fn put(headers: &mut HeaderMap, name: HeaderName, text: &str) {
+/// Sets the headers of Standard Webhooks: the id, the time, and the signatures of the secrets that are live then.
+pub(super) fn sign(headers: &mut HeaderMap, own: &Subscription, id: &str, at: Timestamp, body: &[Bytes]) {
+    let signatures = signature::header(&own.signing, id, at, body);
+    put(headers, "webhook-id", id);
+    headers.insert("webhook-timestamp", at.as_secs().into());
+    if !signatures.is_empty() {
+        put(headers, "webhook-signature", &signatures);
+    }
+}
+
+/// Sets the headers that say who sends the request.
+pub(super) fn set_sender(headers: &mut HeaderMap, origin: &HeaderValue) {
+    headers.insert("webhook-request-origin", origin.clone());
+    headers.insert(ORIGIN, origin.clone());
+    headers.insert(USER_AGENT, AGENT);
+}
+
+/// Sets Event Grid's headers: the type of the request, its subscription, and the attempts made before it.
+pub(super) fn set_event_grid(
+    headers: &mut HeaderMap,
+    kind: &'static str,
+    subscription: &Subscription,
+    attempts_before: u16,
+) {
+    headers.insert("aeg-event-type", HeaderValue::from_static(kind));
+    put(headers, "aeg-subscription-name", subscription.name.as_str());
+    headers.insert("aeg-delivery-count", attempts_before.into());
+}
+
+/// Sets a header to a text that cannot be refused: a URL, a name, a UUID, a key of ours, base64, or a checked trace
+/// context. Were it refused all the same, the request goes without the header.
+pub(super) fn put(headers: &mut HeaderMap, name: &'static str, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);
     }

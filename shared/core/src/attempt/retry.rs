@@ -68,8 +68,8 @@ pub struct WaitFloors {
 }
 
 /// A number in `0.0..1.0`, drawn once per invocation, subscription and step, so that what waits together is
-/// stored together.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// stored together. The default is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Jitter(f64);
 
 impl Jitter {
@@ -78,9 +78,6 @@ impl Jitter {
     pub fn part_of(self, length: Duration) -> Duration {
         length.mul_f64(self.0)
     }
-
-    /// No jitter at all.
-    pub const NONE: Self = Self(0.0);
 
     /// Takes a fraction; what lies outside `0.0..=1.0`, or is no number, is drawn to its nearest end.
     pub fn new(fraction: f64) -> Self {
@@ -131,11 +128,6 @@ impl RetryPolicy {
     pub fn step(&self, attempt: u16) -> Duration {
         let index = usize::from(attempt.saturating_sub(1));
         self.schedule.get(index).or(self.schedule.last()).copied().unwrap_or(WAIT_FLOOR_DEFAULT)
-    }
-
-    /// The longest wait of the schedule.
-    pub fn longest_step(&self) -> Duration {
-        self.schedule.iter().max().copied().unwrap_or(WAIT_FLOOR_DEFAULT)
     }
 }
 

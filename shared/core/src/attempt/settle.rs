@@ -70,14 +70,10 @@ impl EntryVerdict {
         match (self, other) {
             (Self::Retry { not_before, last }, Self::Retry { not_before: other_time, last: other }) => {
                 let waits = [not_before.since(last.at).as_secs(), other_time.since(other.at).as_secs()];
-                last.is_alike(other) && waits[0] == waits[1]
+                last.kind() == other.kind() && waits[0] == waits[1]
             }
             (Self::GiveUp { reason, last }, Self::GiveUp { reason: other_reason, last: other }) => {
-                let is_alike = match (last, other) {
-                    (Some(last), Some(other)) => last.is_alike(other),
-                    (last, other) => last.is_none() && other.is_none(),
-                };
-                reason == other_reason && is_alike
+                reason == other_reason && last.map(LastAttempt::kind) == other.map(LastAttempt::kind)
             }
             (one, other) => one == other,
         }
@@ -85,18 +81,14 @@ impl EntryVerdict {
 
     /// The one of two that go together whose times are later, so that nothing is tried too early.
     fn later(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Retry { not_before, .. }, Self::Retry { not_before: other_time, .. }) => {
-                if other_time > not_before { other } else { self }
-            }
-            (Self::GiveUp { last: Some(last), .. }, Self::GiveUp { last: Some(other_last), .. }) => {
-                if other_last.at > last.at {
-                    other
-                } else {
-                    self
-                }
-            }
-            _ => self,
+        if other.time() > self.time() { other } else { self }
+    }
+
+    fn time(self) -> Option<Timestamp> {
+        match self {
+            Self::Retry { not_before, .. } => Some(not_before),
+            Self::GiveUp { last, .. } => last.map(|last| last.at),
+            _ => None,
         }
     }
 }

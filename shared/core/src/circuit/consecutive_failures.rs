@@ -55,7 +55,7 @@ impl ConsecutiveFailures {
 
     /// Notes a success, which ends the streak.
     pub fn succeeded(&mut self, target: &Target, now: Timestamp) {
-        if let Some(seen) = self.get_mut(target) {
+        if let Some(seen) = self.0.get_mut(target) {
             let first = seen.successes.map_or(now, |before| before.first);
             *seen = Seen { in_a_row: 0, successes: Some(Successes { first, last: now }) };
         }
@@ -63,27 +63,19 @@ impl ConsecutiveFailures {
 
     /// Counts from the beginning: it is known not to be well.
     pub fn end(&mut self, target: &Target) {
-        if let Some(seen) = self.get_mut(target) {
+        if let Some(seen) = self.0.get_mut(target) {
             *seen = Seen::default();
         }
     }
 
     /// Whether its last request here failed.
     pub fn is_failing(&self, target: &Target) -> bool {
-        self.get(target).is_some_and(|seen| seen.in_a_row > 0)
+        self.0.get(target).is_some_and(|seen| seen.in_a_row > 0)
     }
 
     /// The successes here since the first request that failed, or since it was last known not to be well.
     pub fn successes(&self, target: &Target) -> Option<Successes> {
-        self.get(target)?.successes
-    }
-
-    fn get(&self, target: &Target) -> Option<&Seen> {
-        if self.0.is_empty() { None } else { self.0.get(target) }
-    }
-
-    fn get_mut(&mut self, target: &Target) -> Option<&mut Seen> {
-        if self.0.is_empty() { None } else { self.0.get_mut(target) }
+        self.0.get(target)?.successes
     }
 }
 

@@ -14,8 +14,8 @@ pub const PROBE_LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// own.
 pub(super) const RAMP_STEPS: u32 = 6;
 
-/// Whether a delivery may be sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The treatment of a delivery, from the mildest to the strictest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CircuitDecision {
     /// It may.
     Open,
@@ -38,7 +38,7 @@ pub enum CircuitDecision {
 }
 
 /// Which of the two a probe asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Probed {
     /// The link.
     pub link: bool,
@@ -85,25 +85,17 @@ fn ramp(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> Cir
     }
 }
 
-/// The stricter of two answers.
+/// The stricter of two answers, or what both ask for where they are of one kind.
 pub fn stricter(one: CircuitDecision, other: CircuitDecision) -> CircuitDecision {
     match (one, other) {
-        (CircuitDecision::Hold, _) | (_, CircuitDecision::Hold) => CircuitDecision::Hold,
-        (CircuitDecision::Delay { until }, CircuitDecision::Delay { until: other }) => {
-            CircuitDecision::Delay { until: until.max(other) }
-        }
-        (delay @ CircuitDecision::Delay { .. }, _) | (_, delay @ CircuitDecision::Delay { .. }) => delay,
         (CircuitDecision::Probe(one), CircuitDecision::Probe(other)) => CircuitDecision::Probe(Probed {
             link: one.link || other.link,
             subscription: one.subscription || other.subscription,
         }),
-        (probe @ CircuitDecision::Probe(_), _) | (_, probe @ CircuitDecision::Probe(_)) => probe,
         (
             CircuitDecision::Ramp { at_once, until },
             CircuitDecision::Ramp { at_once: other, until: other_end },
         ) => CircuitDecision::Ramp { at_once: at_once.min(other), until: until.max(other_end) },
-        (ramp @ CircuitDecision::Ramp { .. }, CircuitDecision::Open)
-        | (CircuitDecision::Open, ramp @ CircuitDecision::Ramp { .. }) => ramp,
-        (CircuitDecision::Open, CircuitDecision::Open) => CircuitDecision::Open,
+        (one, other) => one.max(other),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::condition::{Condition, Phase, ProbeLease};
@@ -24,9 +25,9 @@ pub const TARGETS_PER_SHARD_MAX: usize = 2000;
 const CLOCKS_APART_MAX: Duration = Duration::from_mins(1);
 
 /// The targets of one part that are not well.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
-    pub(crate) targets: BTreeMap<String, Condition>,
+    targets: BTreeMap<String, Condition>,
 }
 
 /// Which part a link is in: less than [`LINK_SHARDS`].

@@ -1,6 +1,7 @@
 //! Event Grid's members around a custom event.
 
 use bytes::Bytes;
+use serde::Deserialize;
 
 use super::object::{ObjectWriter, quoted_len};
 
@@ -17,7 +18,8 @@ const DATA_BYTES: usize = r#","data":"#.len();
 /// What a topic's input mapping made of a custom event, once, when it was accepted: every attempt, dead
 /// letter and notice says the same of it, also after the mapping has changed. Every text is at most
 /// [`MAPPED_VALUE_BYTES_MAX`](crate::model::MAPPED_VALUE_BYTES_MAX) long.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Envelope {
     /// Its id. Not empty.
     pub id: Box<str>,

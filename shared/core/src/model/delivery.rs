@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::attempt::batch::refuses_content;
 use crate::attempt::decide::is_expired;
 use crate::attempt::{DeadLetterReason, Outcome, OutcomeName, SendFailure};
@@ -14,8 +16,10 @@ use crate::model::schema::Schema;
 use crate::model::time::Timestamp;
 use crate::model::topic::Subscription;
 
-/// Events of one subscription that wait for, or are in, the same attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Events of one subscription that wait for, or are in, the same attempt. Its JSON is the head of a message: all
+/// but the events, which [`stored::delivery`](crate::stored::delivery) writes beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Delivery {
     /// The topic they were published to.
     pub topic: TopicName,
@@ -30,30 +34,40 @@ pub struct Delivery {
     /// How many attempts were made; 0 before the first.
     pub attempts: u16,
     /// How the last attempt ended; `None` before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<LastAttempt>,
     /// Whether any attempt had no answer in time, so that one may have come late.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timed_out: bool,
     /// The creation of the subscription, and of its topic, that they were accepted for; `None` where an older
     /// program accepted them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
     /// How many deliveries of posthaste they came through before they were accepted.
+    #[serde(default, skip_serializing_if = "Hops::is_none")]
     pub hops: Hops,
     /// The events, at least one.
+    #[serde(skip)]
     pub events: Vec<Entry>,
 }
 
 /// How an attempt ended that did not succeed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct LastAttempt {
     /// Its name in a dead letter.
     pub outcome: OutcomeName,
     /// The status, where there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// When it ended.
     pub at: Timestamp,
     /// Whether an authority said that the host name does not exist.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub name_was_unknown: bool,
-    /// Whether no connection came about in time, so that nothing was sent.
+    /// Whether no connection came about in time, so that nothing was sent. An older program drops this member and
+    /// takes the failure for an ordinary timeout.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub was_unconnected: bool,
 }
 
@@ -101,7 +115,7 @@ pub struct DeadLetter {
 }
 
 /// How long a dead letter has been trying to reach its bucket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageTrouble {
     /// The first failure.
     pub since: Timestamp,
@@ -136,9 +150,9 @@ impl DeadLetter {
 }
 
 impl LastAttempt {
-    /// Whether two attempts ended alike, whenever that was.
-    pub fn is_alike(self, other: Self) -> bool {
-        Self { at: other.at, ..self } == other
+    /// The way it ended, whenever that was: the same for attempts that ended alike.
+    pub fn kind(self) -> Self {
+        Self { at: Timestamp::EPOCH, ..self }
     }
 
     /// Whether the endpoint did not answer in time, so that it may answer late: a 408 is an answer, and what

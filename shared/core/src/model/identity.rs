@@ -9,6 +9,7 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::model::hex;
 use crate::model::limits::CREATED_AGAIN_MARGIN;
 use crate::model::name::SubscriptionName;
 use crate::model::time::Timestamp;
@@ -72,24 +73,7 @@ impl CreationId {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let digits = text.as_bytes();
-        if digits.len() != 2 * CREATION_ID_BYTES {
-            return None;
-        }
-        let mut bytes = [0; CREATION_ID_BYTES];
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-        }
-        Some(Self(bytes))
-    }
-}
-
-/// The value of a hexadecimal digit; small letters only, so that one identity has one text.
-fn digit(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
+        hex::parse(text).map(Self)
     }
 }
 
@@ -170,7 +154,7 @@ fn is_of(
 
 impl fmt::Display for CreationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::text(&self.0))
     }
 }
 

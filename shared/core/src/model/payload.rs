@@ -5,6 +5,8 @@ use std::fmt;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+use super::hex;
+
 /// Where an event's JSON text is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload {
@@ -71,29 +73,13 @@ impl PayloadDigest {
 
     /// Reads 64 hexadecimal digits, small letters only.
     pub fn parse(text: &str) -> Option<Self> {
-        let digits = text.as_bytes();
-        if digits.len() != 2 * DIGEST_BYTES {
-            return None;
-        }
-        let mut bytes = [0; DIGEST_BYTES];
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-        }
-        Some(Self(bytes))
+        hex::parse(text).map(Self)
     }
 }
 
 impl fmt::Display for PayloadDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-fn digit(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
+        f.write_str(&hex::text(&self.0))
     }
 }
 

@@ -6,6 +6,8 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use super::hex;
+
 /// A key or secret. It has no `Display`; [`Secret::expose`] is the only way to its text.
 #[derive(Clone)]
 pub struct Secret(String);
@@ -53,15 +55,7 @@ impl KeyDigest {
     /// Reads 64 hexadecimal digits, in any case, as `sha256sum` writes them. `None` for anything else, and
     /// for the digest of nothing, which is what a shell makes of a variable that is not set.
     pub fn parse(text: &str) -> Option<Self> {
-        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-        if pairs.len() != DIGEST_BYTES || !rest.is_empty() {
-            return None;
-        }
-        let mut bytes = [0; DIGEST_BYTES];
-        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-            *byte = hexadecimal(*high)? << 4 | hexadecimal(*low)?;
-        }
-        let digest = Self(bytes);
+        let digest = Self(hex::parse(&text.to_ascii_lowercase())?);
         (digest != Self::of("")).then_some(digest)
     }
 
@@ -69,10 +63,6 @@ impl KeyDigest {
     pub fn is_of(&self, offered: &str) -> bool {
         self.0.ct_eq(&Self::of(offered).0).into()
     }
-}
-
-fn hexadecimal(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
 impl fmt::Debug for KeyDigest {

@@ -6,24 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// A point in time: whole milliseconds since 1970-01-01T00:00:00Z. Never negative.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(u64);
-
-/// The calendar parts of a [`Timestamp`] in UTC, as object keys need them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UtcParts {
-    /// Year, for example 2026.
-    pub year: i16,
-    /// Month, 1..=12.
-    pub month: i8,
-    /// Day of the month, 1..=31.
-    pub day: i8,
-    /// Hour, 0..=23.
-    pub hour: i8,
-    /// Minute, 0..=59.
-    pub minute: i8,
-}
 
 /// Why a text is not a time or a duration.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -76,16 +61,9 @@ impl Timestamp {
         u64::try_from(parsed.as_millisecond()).map(Self).map_err(|_| TimeError::NotATimestamp)
     }
 
-    /// The calendar parts in UTC.
-    pub fn utc(self) -> UtcParts {
-        let civil = self.to_jiff().to_zoned(jiff::tz::TimeZone::UTC);
-        UtcParts {
-            year: civil.year(),
-            month: civil.month(),
-            day: civil.day(),
-            hour: civil.hour(),
-            minute: civil.minute(),
-        }
+    /// The time in UTC in a form of `strftime`, as object keys need it.
+    pub fn strftime(self, form: &str) -> String {
+        self.to_jiff().strftime(form).to_string()
     }
 
     /// RFC 3339 in UTC with seven digits of the second, as Event Grid writes times:

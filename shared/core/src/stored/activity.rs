@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::format::{Format, FormatError, render};
+use super::format::{Format, FormatError};
 use super::keys::folder;
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
@@ -35,14 +35,13 @@ const FORMAT: Format = Format { name: "a note of activity", newest: 1 };
 /// ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActivityNote {
-    v: u32,
     at: Timestamp,
 }
 
 impl ActivityNote {
     /// A note of this time.
     pub fn new(at: Timestamp) -> Self {
-        Self { v: FORMAT.newest, at }
+        Self { at }
     }
 
     /// The time of the activity.
@@ -52,12 +51,12 @@ impl ActivityNote {
 
     /// Reads a note. Nothing is deleted where that fails.
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
-        FORMAT.parse(bytes, |note: &Self| note.v)
+        FORMAT.read(bytes)
     }
 
     /// Writes the note.
     pub fn render(self) -> Bytes {
-        render(&self)
+        FORMAT.render(&self)
     }
 }
 

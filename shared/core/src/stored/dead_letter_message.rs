@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::delivery::{WIRE_VERSION, parse_delivery, put_open_object, render_delivery};
 use super::format::{Format, FormatError};
 use crate::attempt::DeadLetterReason;
-use crate::model::{DeadLetter, StorageTrouble, Timestamp};
+use crate::model::{DeadLetter, StorageTrouble};
 
 const FORMAT: Format = Format { name: "a dead-letter message", newest: WIRE_VERSION };
 
@@ -20,29 +20,19 @@ struct Head {
     v: u32,
     reason: DeadLetterReason,
     #[serde(skip_serializing_if = "Option::is_none")]
-    storage: Option<StorageWire>,
+    storage: Option<StorageTrouble>,
     /// Later than version 1 itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     object: Option<String>,
     /// As late.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     dropped: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-struct StorageWire {
-    since: Timestamp,
-    failures: u32,
 }
 
 #[derive(Deserialize)]
 struct DeadLetterWire<'a> {
-    v: u32,
-    reason: DeadLetterReason,
-    storage: Option<StorageWire>,
-    object: Option<String>,
-    #[serde(default)]
-    dropped: bool,
+    #[serde(flatten)]
+    head: Head,
     #[serde(borrow)]
     delivery: &'a RawValue,
 }
@@ -50,11 +40,9 @@ struct DeadLetterWire<'a> {
 /// Renders a dead letter as the body of a message.
 pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
     let delivery = render_delivery(&letter.delivery);
-    let storage =
-        letter.storage.map(|trouble| StorageWire { since: trouble.since, failures: trouble.failures });
     let mut body = BytesMut::with_capacity(delivery.len() + 256);
-    let object = letter.object.clone();
-    let head = Head { v: 1, reason: letter.reason, storage, object, dropped: letter.dropped };
+    let DeadLetter { reason, storage, dropped, .. } = *letter;
+    let head = Head { v: 1, reason, storage, object: letter.object.clone(), dropped };
     put_open_object(&mut body, &head);
     body.put_slice(b",\"delivery\":");
     body.put_slice(&delivery);
@@ -64,21 +52,16 @@ pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
 
 /// Reads a dead-letter message. The events are slices of `body`.
 pub fn parse_dead_letter(body: &Bytes) -> Result<DeadLetter, FormatError> {
-    let wire: DeadLetterWire<'_> = FORMAT.parse(body, |wire: &DeadLetterWire<'_>| wire.v)?;
-    Ok(DeadLetter {
-        reason: wire.reason,
-        delivery: parse_delivery(&body.slice_ref(wire.delivery.get().as_bytes()))?,
-        storage: wire
-            .storage
-            .map(|trouble| StorageTrouble { since: trouble.since, failures: trouble.failures }),
-        object: wire.object,
-        dropped: wire.dropped,
-    })
+    let DeadLetterWire { head, delivery } = FORMAT.parse(body, |wire: &DeadLetterWire<'_>| wire.head.v)?;
+    let Head { reason, storage, object, dropped, .. } = head;
+    let delivery = parse_delivery(&body.slice_ref(delivery.get().as_bytes()))?;
+    Ok(DeadLetter { reason, delivery, storage, object, dropped })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Timestamp;
     use crate::stored::delivery::tests::{delivery, identified};
 
     const DEAD_LETTER_V1_IDENTITY: &str = include_str!("fixtures/dead-letter-v1-identity.json");

@@ -9,21 +9,19 @@
 //! A newer version goes back to the queue for a newer program; what is not ours at all is kept byte for byte
 //! under `MALFORMED/`.
 
-mod envelope;
 #[cfg(test)]
 pub(super) mod tests;
+
+use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use self::envelope::EnvelopeWire;
 use super::format::{Format, FormatError};
-use crate::attempt::{EventSize, OutcomeName};
-use crate::model::{
-    Delivery, Entry, Hops, Identity, LastAttempt, Marks, Payload, PayloadDigest, Schema, SubscriptionName,
-    Timestamp, TopicName,
-};
+use crate::attempt::EventSize;
+use crate::events::Envelope;
+use crate::model::{Delivery, Entry, Marks, Payload, PayloadDigest, Schema, Timestamp};
 
 /// The newest version this program reads.
 pub const WIRE_VERSION: u32 = 3;
@@ -44,46 +42,19 @@ const VERSION_3: u32 = 3;
 
 const FORMAT: Format = Format { name: "a delivery message", newest: WIRE_VERSION };
 
-/// All of a delivery but its events.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Head {
+/// All of a message but its events.
+#[derive(Serialize)]
+struct Head<'a> {
     v: u32,
-    topic: TopicName,
-    subscription: SubscriptionName,
-    schema: Schema,
-    published_at: Timestamp,
-    not_before: Timestamp,
-    attempts: u16,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last: Option<LastWire>,
-    /// Later than version 1 itself, as are the marks of an entry.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    timed_out: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    identity: Option<Identity>,
-    #[serde(default, skip_serializing_if = "Hops::is_none")]
-    hops: Hops,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct LastWire {
-    outcome: OutcomeName,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
-    at: Timestamp,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    name_was_unknown: bool,
-    /// Later than version 3. A program that passes it over takes the failure for an ordinary timeout.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    was_unconnected: bool,
+    #[serde(flatten)]
+    delivery: &'a Delivery,
 }
 
 #[derive(Deserialize)]
 struct DeliveryWire<'a> {
+    v: u32,
     #[serde(flatten)]
-    head: Head,
+    delivery: Delivery,
     #[serde(borrow)]
     events: Vec<EntryWire<'a>>,
 }
@@ -102,9 +73,10 @@ struct EntryWire<'a> {
     notice: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
-    /// Around every event of the schema `Custom`, and no other. [`put_entry`] writes it.
+    /// Around every event of the schema `Custom`, and no other. [`put_entry`] writes it by [`Envelope::json`],
+    /// because its texts may hold characters that SQS refuses raw.
     #[serde(skip_serializing)]
-    envelope: Option<EnvelopeWire>,
+    envelope: Option<Envelope>,
     #[serde(borrow, skip_serializing)]
     event: Option<&'a RawValue>,
 }
@@ -123,7 +95,7 @@ pub fn render_delivery(delivery: &Delivery) -> Bytes {
     let payloads: usize =
         delivery.events.iter().map(|e| EventSize::of(&e.payload, e.envelope.as_deref()).message).sum();
     let mut body = BytesMut::with_capacity(payloads + 512);
-    put_open_object(&mut body, &Head::of(delivery));
+    put_open_object(&mut body, &Head { v: version(delivery), delivery });
     put_events(&mut body, &delivery.events);
     body.put_u8(b'}');
     body.freeze()
@@ -131,60 +103,17 @@ pub fn render_delivery(delivery: &Delivery) -> Bytes {
 
 /// Reads a delivery message. The events are slices of `body`.
 pub fn parse_delivery(body: &Bytes) -> Result<Delivery, FormatError> {
-    let wire: DeliveryWire<'_> = FORMAT.parse(body, |wire: &DeliveryWire<'_>| wire.head.v)?;
-    wire.head.into_delivery(entries(body, wire.events)?)
-}
-
-impl Head {
-    pub(super) fn of(delivery: &Delivery) -> Self {
-        Self {
-            v: version(delivery),
-            topic: delivery.topic.clone(),
-            subscription: delivery.subscription.clone(),
-            schema: delivery.schema,
-            published_at: delivery.published_at,
-            not_before: delivery.not_before,
-            attempts: delivery.attempts,
-            last: delivery.last.map(|last| LastWire {
-                outcome: last.outcome,
-                status: last.status,
-                at: last.at,
-                name_was_unknown: last.name_was_unknown,
-                was_unconnected: last.was_unconnected,
-            }),
-            timed_out: delivery.timed_out,
-            identity: delivery.identity,
-            hops: delivery.hops,
-        }
+    let wire = FORMAT.parse(body, |wire: &DeliveryWire<'_>| wire.v)?;
+    let entries = wire.events.into_iter().map(|entry| entry.into_entry(body));
+    let delivery = Delivery { events: entries.collect::<Result<_, _>>()?, ..wire.delivery };
+    if delivery.events.is_empty() {
+        return Err(FORMAT.malformed("expected one event or more"));
     }
-
-    fn into_delivery(self, events: Vec<Entry>) -> Result<Delivery, FormatError> {
-        if events.is_empty() {
-            return Err(FORMAT.malformed("expected one event or more"));
-        }
-        if events.iter().any(|entry| entry.envelope.is_some() != (self.schema == Schema::Custom)) {
-            return Err(FORMAT.malformed("expected an envelope around each custom event and no other"));
-        }
-        Ok(Delivery {
-            topic: self.topic,
-            subscription: self.subscription,
-            schema: self.schema,
-            published_at: self.published_at,
-            not_before: self.not_before,
-            attempts: self.attempts,
-            last: self.last.map(|last| LastAttempt {
-                outcome: last.outcome,
-                status: last.status,
-                at: last.at,
-                name_was_unknown: last.name_was_unknown,
-                was_unconnected: last.was_unconnected,
-            }),
-            timed_out: self.timed_out,
-            identity: self.identity,
-            hops: self.hops,
-            events,
-        })
+    let is_custom = delivery.schema == Schema::Custom;
+    if delivery.events.iter().any(|entry| entry.envelope.is_some() != is_custom) {
+        return Err(FORMAT.malformed("expected an envelope around each custom event and no other"));
     }
+    Ok(delivery)
 }
 
 /// The oldest version that says all of a delivery.
@@ -196,10 +125,6 @@ fn version(delivery: &Delivery) -> u32 {
     } else {
         VERSION_1
     }
-}
-
-fn entries(body: &Bytes, wire: Vec<EntryWire<'_>>) -> Result<Vec<Entry>, FormatError> {
-    wire.into_iter().map(|entry| entry.into_entry(body)).collect()
 }
 
 impl EntryWire<'_> {
@@ -214,7 +139,7 @@ impl EntryWire<'_> {
             expires_at: self.expires_at,
             traceparent: self.traceparent,
             marks: Marks { notice: self.notice, replayed: self.replayed },
-            envelope: self.envelope.map(EnvelopeWire::into_envelope),
+            envelope: self.envelope.map(Arc::new),
             payload,
         })
     }

@@ -4,6 +4,7 @@
 //! program, the second are put aside or replaced.
 
 use bytes::Bytes;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Why a message or an object cannot be used.
@@ -31,6 +32,14 @@ struct Version {
     v: u32,
 }
 
+/// A value that has no version of its own, with the version of its format in front.
+#[derive(Serialize, Deserialize)]
+struct Versioned<T> {
+    v: u32,
+    #[serde(flatten)]
+    value: T,
+}
+
 impl Format {
     /// Reads bytes; `version` answers the version that they say. Bytes that cannot be read may be of a newer
     /// version.
@@ -42,6 +51,16 @@ impl Format {
         let value = serde_json::from_slice(bytes).map_err(|error| self.unreadable(bytes, error))?;
         self.check(version(&value))?;
         Ok(value)
+    }
+
+    /// Reads a value that [`Self::render`] wrote.
+    pub(super) fn read<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, FormatError> {
+        Ok(self.parse(bytes, |object: &Versioned<T>| object.v)?.value)
+    }
+
+    /// Writes a value with the newest version in front.
+    pub(super) fn render(self, value: &impl Serialize) -> Bytes {
+        render(&Versioned { v: self.newest, value })
     }
 
     /// Refuses a version that is newer than this program.

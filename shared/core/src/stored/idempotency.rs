@@ -5,7 +5,6 @@
 //! Key `idempotency/{topic}/{digest}`; without a version: what cannot be read is as good as absent. Read and
 //! written by publish by conditional put, deleted by wake when it is forgotten.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::format::render;
 use crate::model::{
     IDEMPOTENCY_CLAIM_LENGTH, IDEMPOTENCY_CLOCK_SKEW, IDEMPOTENCY_KEPT, IDEMPOTENCY_KEY_BYTES_MAX,
-    IDEMPOTENCY_SWEPT_AFTER, Timestamp, Topic, TopicName,
+    IDEMPOTENCY_SWEPT_AFTER, Timestamp, Topic, TopicName, hex,
 };
 
 /// The prefix of what is known of producers' idempotency keys.
@@ -95,7 +94,7 @@ impl IdempotencyKey {
     /// under the name of another.
     pub fn object(&self, topic: &Topic) -> String {
         let made = Sha256::new().chain_update(topic.created_at.as_millis().to_be_bytes());
-        idempotency(&topic.name, &hex(&made.chain_update(&self.0).finalize()))
+        idempotency(&topic.name, &hex::text(&made.chain_update(&self.0).finalize()))
     }
 }
 
@@ -110,7 +109,7 @@ impl RequestDigest {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
         }
-        Self(hex(&digest.finalize()))
+        Self(hex::text(&digest.finalize()))
     }
 }
 
@@ -165,14 +164,6 @@ impl IdempotencyRecord {
     pub fn is_forgotten(&self, now: Timestamp) -> bool {
         self.until + IDEMPOTENCY_SWEPT_AFTER <= now
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing into a text cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -16,20 +16,17 @@ pub fn folder_owner(folder: &str) -> Option<(TopicName, SubscriptionName)> {
 
 /// An hour of a key, in UTC and unpadded.
 pub(super) fn hour_key(at: Timestamp) -> String {
-    let utc = at.utc();
-    format!("{}/{}/{}/{}", utc.year, utc.month, utc.day, utc.hour)
+    at.strftime("%-Y/%-m/%-d/%-H")
 }
 
 /// A day of a key, in UTC.
 pub(super) fn day_key(at: Timestamp) -> String {
-    let utc = at.utc();
-    format!("{:04}{:02}{:02}", utc.year, utc.month, utc.day)
+    at.strftime("%Y%m%d")
 }
 
 /// A minute of a key, in UTC; `minute` counts from the epoch.
 pub(super) fn minute_key(minute: u64) -> String {
-    let utc = Timestamp::from_millis(minute.saturating_mul(60_000)).utc();
-    format!("{:04}{:02}{:02}T{:02}{:02}Z", utc.year, utc.month, utc.day, utc.hour, utc.minute)
+    Timestamp::from_millis(minute.saturating_mul(60_000)).strftime("%Y%m%dT%H%MZ")
 }
 
 /// The minute that such a part of a key tells.

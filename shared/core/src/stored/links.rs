@@ -4,13 +4,10 @@
 //! manage, written by deliver on a transition, by wake when notices were sent, and by manage when an operator
 //! acts; always by conditional put. Snapshots: `circuit/tests/snapshots`.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 
-use super::format::{Format, FormatError, render};
-use crate::circuit::{Condition, Shard};
+use super::format::{Format, FormatError};
+use crate::circuit::Shard;
 
 /// The prefix of what is known of links and subscriptions that are not well.
 pub const LINKS: &str = "links/";
@@ -22,27 +19,14 @@ pub fn links(shard: usize) -> String {
 
 const FORMAT: Format = Format { name: "a list of targets", newest: 1 };
 
-#[derive(Deserialize)]
-struct ShardObject {
-    v: u32,
-    targets: BTreeMap<String, Condition>,
-}
-
-#[derive(Serialize)]
-struct ShardObjectRef<'a> {
-    v: u32,
-    targets: &'a BTreeMap<String, Condition>,
-}
-
 impl Shard {
     /// Reads an object.
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
-        let ShardObject { targets, .. } = FORMAT.parse(bytes, |object: &ShardObject| object.v)?;
-        Ok(Self { targets })
+        FORMAT.read(bytes)
     }
 
     /// Writes the object.
     pub fn render(&self) -> Bytes {
-        render(&ShardObjectRef { v: FORMAT.newest, targets: &self.targets })
+        FORMAT.render(self)
     }
 }

@@ -5,9 +5,7 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use super::format::{Format, FormatError, render};
+use super::format::{Format, FormatError};
 use crate::pressure::{PressureState, TARPIT_LIMIT};
 
 /// The key of the state's object.
@@ -26,24 +24,10 @@ pub enum StateError {
     Tarpit(u64),
 }
 
-#[derive(Deserialize)]
-struct StateObject {
-    v: u32,
-    #[serde(flatten)]
-    state: PressureState,
-}
-
-#[derive(Serialize)]
-struct StateObjectRef<'a> {
-    v: u32,
-    #[serde(flatten)]
-    state: &'a PressureState,
-}
-
 impl PressureState {
     /// Reads a state. Bytes from outside never hold producers longer than a setting could.
     pub fn parse(bytes: &[u8]) -> Result<Self, StateError> {
-        let StateObject { state, .. } = FORMAT.parse(bytes, |object: &StateObject| object.v)?;
+        let state: Self = FORMAT.read(bytes)?;
         let longest_ms = state.tarpit_ms.max(state.first_step_ms).max(state.base_ms);
         if Duration::from_millis(longest_ms) > TARPIT_LIMIT {
             Err(StateError::Tarpit(longest_ms))
@@ -54,6 +38,6 @@ impl PressureState {
 
     /// Writes the state.
     pub fn render(&self) -> Vec<u8> {
-        render(&StateObjectRef { v: FORMAT.newest, state: self }).into()
+        FORMAT.render(self).into()
     }
 }

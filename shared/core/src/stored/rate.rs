@@ -4,12 +4,11 @@
 //! and found out again when it is lost.
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 
-use super::format::{Format, FormatError, render};
+use super::format::{Format, FormatError};
 use super::keys::folder;
 use crate::attempt::RateState;
-use crate::model::{SubscriptionName, Timestamp, TopicName};
+use crate::model::{SubscriptionName, TopicName};
 
 /// The prefix of the states of rates.
 pub const RATES: &str = "rates/";
@@ -21,21 +20,14 @@ pub fn rate(topic: &TopicName, subscription: &SubscriptionName) -> String {
 
 const FORMAT: Format = Format { name: "the state of a rate", newest: 1 };
 
-#[derive(Serialize, Deserialize)]
-struct RateObject {
-    v: u32,
-    taken_until: Timestamp,
-}
-
 impl RateState {
     /// Reads an object.
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
-        let RateObject { taken_until, .. } = FORMAT.parse(bytes, |object: &RateObject| object.v)?;
-        Ok(Self { taken_until })
+        FORMAT.read(bytes)
     }
 
     /// Writes the object.
     pub fn render(&self) -> Bytes {
-        render(&RateObject { v: FORMAT.newest, taken_until: self.taken_until })
+        FORMAT.render(self)
     }
 }

@@ -87,7 +87,7 @@ pub struct ReplayRecord {
 }
 
 /// How far a replay has come. Everything up to here was sent, or counted as failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayProgress {
     /// The objects up to this key were looked at to their ends.
@@ -136,16 +136,6 @@ impl ReplayRecord {
     ) -> Self {
         let identity = created.identity();
         let is_version_1 = identity.is_none() && !request.include_former;
-        let progress = ReplayProgress {
-            after: None,
-            part: None,
-            paced_until: now,
-            objects: 0,
-            found: 0,
-            queued: 0,
-            failed: 0,
-            failures: Vec::new(),
-        };
         Self {
             v: if is_version_1 { VERSION_1 } else { VERSION_2 },
             id,
@@ -157,7 +147,7 @@ impl ReplayRecord {
             updated_at: now,
             state: ReplayState::Running,
             reason: None,
-            progress,
+            progress: ReplayProgress { paced_until: now, ..ReplayProgress::default() },
         }
     }
 

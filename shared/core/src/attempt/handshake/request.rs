@@ -1,27 +1,15 @@
 //! What an endpoint is asked: a request, but for its URL and its timeout.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN, USER_AGENT};
-use http::{HeaderMap, Method};
+use http::Method;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::json;
 
 use crate::api::{SecretText, Validation};
-use crate::attempt::rate::Rate;
-use crate::attempt::request::AGENT;
-use crate::attempt::{delivery_header, signature};
+use crate::attempt::request::{put, set_event_grid, set_sender, sign};
+use crate::attempt::{Rate, delivery_header};
 use crate::events::output::EVENT_GRID_CONTENT_TYPE;
 use crate::model::{Subscription, Timestamp};
-
-const REQUEST_ORIGIN: HeaderName = HeaderName::from_static("webhook-request-origin");
-const REQUEST_CALLBACK: HeaderName = HeaderName::from_static("webhook-request-callback");
-const REQUEST_RATE: HeaderName = HeaderName::from_static("webhook-request-rate");
-const AEG_EVENT_TYPE: HeaderName = HeaderName::from_static("aeg-event-type");
-const AEG_SUBSCRIPTION_NAME: HeaderName = HeaderName::from_static("aeg-subscription-name");
-const AEG_DELIVERY_COUNT: HeaderName = HeaderName::from_static("aeg-delivery-count");
-const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
-const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
-const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
-const SUBSCRIPTION_VALIDATION: HeaderValue = HeaderValue::from_static("SubscriptionValidation");
 
 /// The type of the event that asks.
 const VALIDATION_EVENT_TYPE: &str = "Microsoft.EventGrid.SubscriptionValidationEvent";
@@ -63,9 +51,7 @@ pub struct Question {
 /// delivery and asks for nothing but permission, so that it needs neither.
 pub fn question(ask: &Ask<'_>) -> Question {
     let mut headers = HeaderMap::new();
-    headers.insert(REQUEST_ORIGIN, ask.origin.clone());
-    headers.insert(ORIGIN, ask.origin.clone());
-    headers.insert(USER_AGENT, AGENT);
+    set_sender(&mut headers, ask.origin);
     if ask.validation == Validation::EventGrid {
         event_grid(ask, headers)
     } else {
@@ -75,46 +61,31 @@ pub fn question(ask: &Ask<'_>) -> Question {
 
 fn cloud_events(ask: &Ask<'_>, mut headers: HeaderMap) -> Question {
     if let Some(callback) = ask.callback {
-        put(&mut headers, REQUEST_CALLBACK, callback);
+        put(&mut headers, "webhook-request-callback", callback);
     }
     if let Some(rate) = ask.rate {
-        headers.insert(REQUEST_RATE, rate.requests_per_minute().into());
+        headers.insert("webhook-request-rate", rate.requests_per_minute().into());
     }
     Question { method: Method::OPTIONS, headers, body: Vec::new() }
 }
 
 fn event_grid(ask: &Ask<'_>, mut headers: HeaderMap) -> Question {
-    let Subscription { topic, name, signing, .. } = ask.subscription;
     let mut data = json!({ "validationCode": ask.code.expose() });
     if let Some(callback) = ask.callback {
         data["validationUrl"] = callback.into();
     }
     let events = json!([{
-        "id": ask.id, "topic": format!("/topics/{topic}"), "subject": "", "data": data, "eventType": VALIDATION_EVENT_TYPE,
-        "eventTime": ask.at.to_string(), "metadataVersion": "1", "dataVersion": "2",
+        "id": ask.id, "topic": format!("/topics/{}", ask.subscription.topic), "subject": "", "data": data,
+        "eventType": VALIDATION_EVENT_TYPE, "eventTime": ask.at.to_string(), "metadataVersion": "1",
+        "dataVersion": "2",
     }]);
     let body = vec![Bytes::from(events.to_string())];
     // Of what deliveries take from their event, this one has nothing.
     delivery_header::set(&mut headers, &ask.subscription.delivery_headers, &[]);
-    let id = format!("msg_{}", ask.id);
-    let signed = signature::header(signing, &id, ask.at, &body);
     headers.insert(CONTENT_TYPE, EVENT_GRID_CONTENT_TYPE);
-    headers.insert(AEG_EVENT_TYPE, SUBSCRIPTION_VALIDATION);
-    put(&mut headers, AEG_SUBSCRIPTION_NAME, name.as_str());
-    headers.insert(AEG_DELIVERY_COUNT, 0.into());
-    put(&mut headers, WEBHOOK_ID, &id);
-    headers.insert(WEBHOOK_TIMESTAMP, ask.at.as_secs().into());
-    if !signed.is_empty() {
-        put(&mut headers, WEBHOOK_SIGNATURE, &signed);
-    }
+    set_event_grid(&mut headers, "SubscriptionValidation", ask.subscription, 0);
+    sign(&mut headers, ask.subscription, &format!("msg_{}", ask.id), ask.at, &body);
     Question { method: Method::POST, headers, body }
-}
-
-/// Sets a header to a text that cannot be refused: a URL, a name, a UUID or base64.
-fn put(headers: &mut HeaderMap, name: HeaderName, text: &str) {
-    if let Ok(value) = HeaderValue::from_str(text) {
-        headers.insert(name, value);
-    }
 }
 
 #[cfg(test)]
@@ -122,6 +93,7 @@ mod tests {
     use super::*;
     use crate::api::{SubscriptionSettings, compile_subscription};
     use crate::model::{Schema, SubscriptionName, TopicName};
+    use http::HeaderName;
 
     fn wire(validation: Validation, callback: Option<&str>, rate: Option<Rate>) -> String {
         let settings = json!({

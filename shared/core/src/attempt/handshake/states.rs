@@ -111,11 +111,8 @@ pub fn act(
         return Err(WrongState::State { state: present.state, needed, done });
     }
     let stopped = |state, reason: &str, consent| StatusView {
-        state,
-        reason: Some(reason.to_owned()),
-        since: IsoTimestamp(begin.now),
         consent,
-        handshake: None,
+        ..StatusView::new(state, Some(reason.to_owned()), begin.now)
     };
     Ok(match action {
         Action::Pause => stopped(StatusState::Paused, "paused by an operator", present.consent),
@@ -193,13 +190,13 @@ impl StatusView {
 
 /// Active, if nothing is to be asked or was consented to already; else pending, with a handshake.
 fn activated(consent: Option<ConsentView>, endpoint: &EndpointSettings, begin: Begin<'_>) -> StatusView {
-    let since = IsoTimestamp(begin.now);
     let consent = consent.filter(|consent| consent.is_for(endpoint));
     if consent.is_some() || endpoint.validation.is_none() {
-        return StatusView { state: StatusState::Active, reason: None, since, consent, handshake: None };
+        return StatusView { consent, ..StatusView::new(StatusState::Active, None, begin.now) };
     }
     let reason = Some("the endpoint is asked whether it wants events".to_owned());
-    StatusView { state: StatusState::Pending, reason, since, consent: None, handshake: Some(begun(begin)) }
+    let handshake = Some(begun(begin));
+    StatusView { handshake, ..StatusView::new(StatusState::Pending, reason, begin.now) }
 }
 
 /// An active, paused or disabled one stays so while it is asked.
@@ -249,28 +246,22 @@ fn awaited(present: StatusView, said: &str, now: Timestamp) -> StatusView {
     let asked_at = Some(IsoTimestamp(now));
     let handshake = present.handshake.clone().map(|handshake| HandshakeView { asked_at, ..handshake });
     match present.state {
-        StatusState::Active | StatusState::Failed => StatusView {
-            state: StatusState::Pending,
-            reason,
-            since: IsoTimestamp(now),
-            consent: None,
-            handshake,
-        },
+        StatusState::Active | StatusState::Failed => {
+            StatusView { handshake, ..StatusView::new(StatusState::Pending, reason, now) }
+        }
         StatusState::Pending => StatusView { reason, handshake, ..present },
         StatusState::Paused | StatusState::Disabled => StatusView { consent: None, ..present },
     }
 }
 
 fn refused(present: StatusView, reason: &str, now: Timestamp) -> StatusView {
-    let given = StatusView { consent: None, handshake: None, ..present };
-    match given.state {
-        StatusState::Active | StatusState::Pending | StatusState::Failed => StatusView {
-            state: StatusState::Failed,
-            reason: Some(reason.to_owned()),
-            since: IsoTimestamp(now),
-            ..given
-        },
-        StatusState::Paused | StatusState::Disabled => given,
+    match present.state {
+        StatusState::Active | StatusState::Pending | StatusState::Failed => {
+            StatusView::new(StatusState::Failed, Some(reason.to_owned()), now)
+        }
+        StatusState::Paused | StatusState::Disabled => {
+            StatusView { consent: None, handshake: None, ..present }
+        }
     }
 }
 

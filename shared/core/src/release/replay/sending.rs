@@ -10,7 +10,9 @@ use crate::attempt::decide::expires_at;
 use crate::attempt::settle::wait;
 use crate::attempt::{EventSize, Pack, Wait};
 use crate::events::fits_into_a_message;
-use crate::model::{Delivery, Entry, Hops, Marks, Payload, PayloadDigest, Schema, Subscription, Timestamp};
+use crate::model::{
+    Delivery, Entry, Hops, Marks, Payload, PayloadDigest, Schema, Subscription, Timestamp, hex,
+};
 use crate::stored::delivery::render_delivery;
 use crate::stored::{Restored, layout};
 
@@ -142,7 +144,7 @@ impl Replay<'_> {
     /// so that receivers can tell.
     fn key(&self, object: &str, index: usize) -> String {
         let digest = Sha256::new().chain_update(self.id).chain_update([0]).chain_update(object).finalize();
-        format!("{:032x}-{index}", u128::from_be_bytes(std::array::from_fn(|at| digest[at])))
+        format!("{}-{index}", hex::text(&digest[..16]))
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) const CLOUD_EVENTS: Names = Names {
 pub(super) const ORIGINAL_ATTRIBUTES: &str = "originalattributes";
 
 impl Names {
-    /// The names, and the one that keeps the event's own members of these names.
+    /// The names, and last the one that keeps the event's own members of these names.
     pub(super) fn reserved(&self) -> [&'static str; 8] {
         let Self { reason, attempts, outcome, status, published, last_attempt, identity } = self;
         [reason, attempts, outcome, status, published, last_attempt, identity, ORIGINAL_ATTRIBUTES]

@@ -109,13 +109,6 @@ impl Reason<'_> {
     }
 }
 
-impl Names {
-    fn all(&self) -> [&'static str; 7] {
-        let Self { reason, attempts, outcome, status, published, last_attempt, identity } = self;
-        [reason, attempts, outcome, status, published, last_attempt, identity]
-    }
-}
-
 /// The parts of an object, each restored by itself. `output` is the schema in which their subscription
 /// receives events: a custom event lies in Event Grid's members, so that only it tells the two apart.
 pub fn restore_all(
@@ -147,11 +140,13 @@ pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError>
 /// The record without our members, and with those of the producer's own that were kept beside them. What is
 /// not as we write it is a member of the producer's own itself.
 fn original(record: &Bytes, names: &Names) -> Bytes {
+    let reserved = names.reserved();
+    let [ours @ .., _] = &reserved;
     let kept = value_behind(record, names.reason, ORIGINAL_ATTRIBUTES);
     let kept = kept.and_then(|json| serde_json::from_str::<String>(json).ok());
-    let whole = kept
-        .and_then(|members| put_back(&without_members(record, names.reason, &names.reserved()), &members));
-    whole.unwrap_or_else(|| without_members(record, names.reason, &names.all()))
+    let whole =
+        kept.and_then(|members| put_back(&without_members(record, names.reason, &reserved), &members));
+    whole.unwrap_or_else(|| without_members(record, names.reason, ours))
 }
 
 /// The members of Event Grid's that lie around a custom event.

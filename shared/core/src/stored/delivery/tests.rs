@@ -108,7 +108,7 @@ fn a_delivery_with_an_identity_and_hops_is_written_as_its_fixture_and_read_back(
 #[test]
 fn what_an_older_program_would_pass_over_has_a_version_that_it_gives_back() {
     let version = |delivery: &Delivery| {
-        serde_json::from_slice::<DeliveryWire<'_>>(&render_delivery(delivery)).unwrap().head.v
+        serde_json::from_slice::<DeliveryWire<'_>>(&render_delivery(delivery)).unwrap().v
     };
     let hops_alone = Delivery { hops: Hops::new(1), ..delivery() };
     let identity_alone = Delivery { identity: identified().identity, ..custom() };
