@@ -6,7 +6,6 @@ pub mod log;
 pub mod metrics;
 pub mod poller;
 pub mod schedule;
-pub mod stage;
 
 mod adapters;
 mod app;
@@ -18,7 +17,6 @@ mod links;
 mod memory_pressure;
 mod monitor;
 mod pressure;
-
 mod run;
 mod settings;
 

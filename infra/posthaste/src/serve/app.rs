@@ -10,11 +10,11 @@ use posthaste_services::timeout_at;
 use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::net::TcpListener;
 use tokio::task::{JoinSet, spawn_blocking};
+use tokio_util::sync::CancellationToken;
 
 use super::error::ServeError;
 use super::functions::Functions;
 use super::settings::ServeSettings;
-use super::stage::StageControl;
 use super::{admin_key, http, metrics, schedule};
 
 /// Time between two clean-ups of the metrics recorder.
@@ -25,7 +25,7 @@ const METRICS_UPKEEP_PERIOD: Duration = Duration::from_secs(5);
 pub struct App {
     address: SocketAddr,
     admin_key: Secret,
-    stage: StageControl,
+    stop: CancellationToken,
     tasks: JoinSet<()>,
     local: Local<SystemClock>,
 }
@@ -40,25 +40,20 @@ impl App {
         let listener = TcpListener::bind(settings.listen).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
         let functions = Functions::wire(settings, &local, &admin_key, address)?;
-        let stage = StageControl::new();
+        let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        functions.spawn_work(&mut tasks, &stage.stage());
+        functions.spawn_work(&mut tasks, &stop);
         let upkeep = metrics.clone();
+        let upkeep = move || {
+            upkeep.run_upkeep();
+            std::future::ready(())
+        };
         let router = functions.router().merge(http::metrics_route(metrics, local.state()));
-        let limits = settings.connections.clone();
-        let front = http::Front { router, admin_key: admin_key.clone(), limits };
-        tasks.spawn(http::serve(listener, front, SystemClock, stage.stage()));
-        tasks.spawn(schedule::every(
-            "metrics",
-            METRICS_UPKEEP_PERIOD,
-            SystemClock,
-            stage.stage(),
-            move || {
-                upkeep.run_upkeep();
-                std::future::ready(())
-            },
-        ));
-        Ok(Self { address, admin_key, stage, tasks, local })
+        let front =
+            http::Front { router, admin_key: admin_key.clone(), limits: settings.connections.clone() };
+        tasks.spawn(http::serve(listener, front, SystemClock, stop.clone()));
+        tasks.spawn(schedule::every("metrics", METRICS_UPKEEP_PERIOD, SystemClock, stop.clone(), upkeep));
+        Ok(Self { address, admin_key, stop, tasks, local })
     }
 
     /// The URL of the server.
@@ -72,7 +67,7 @@ impl App {
     }
 
     /// Completes when a part of the server ends by itself, which only a fault causes. The other parts go on,
-    /// but a server without its listener, a poller or its store is of no use: end the process, so that a
+    /// but a server without its listener, a poller or its store is of no use. End the process, so that a
     /// supervisor restarts it.
     pub async fn failed(&mut self) -> ServeError {
         tokio::select! {
@@ -85,10 +80,10 @@ impl App {
     }
 
     /// Stops accepting and receiving, waits at most `timeout` for what is in flight, and makes everything
-    /// durable. A delivery that was cut short is made again after the next start. An error where a part of
-    /// the server panics meanwhile.
+    /// durable. A delivery that was cut short is made again after the next start. Fails if a part of the server
+    /// panics meanwhile.
     pub async fn drain(mut self, timeout: Duration) -> Result<(), ServeError> {
-        self.stage.drain();
+        self.stop.cancel();
         let mut panics = Vec::new();
         let ended = async {
             while let Some(ended) = self.tasks.join_next().await {
@@ -104,7 +99,7 @@ impl App {
     }
 }
 
-/// Opens the data folder on a thread of its own: reading the queues may take a while.
+/// Opens the data folder on another thread, because reading the queues may take a while.
 async fn open(settings: &ServeSettings) -> Result<Local<SystemClock>, ServeError> {
     let data_dir = settings.data_dir.clone();
     let options = LocalOptions { batch_points: settings.pressure.batch_points, ..LocalOptions::default() };

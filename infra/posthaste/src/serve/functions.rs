@@ -12,6 +12,7 @@ use posthaste_local::Local;
 use posthaste_ports::{BatchResponse, QueueName, ReceivedMessage};
 use posthaste_system::SystemClock;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::adapters::{
     Adapters, EmbeddedDeadLetters, EmbeddedDeliver, EmbeddedManage, EmbeddedPublish, EmbeddedWake,
@@ -21,7 +22,6 @@ use super::monitor;
 use super::poller::{Handler, PollSettings, poll};
 use super::schedule::every;
 use super::settings::ServeSettings;
-use super::stage::Stage;
 
 /// Polling of deliveries. An attempt takes up to a minute, and starts only if its time ends before the
 /// deadline. Measured on two cores: two loops deliver more than one, and four no more than two.
@@ -98,35 +98,35 @@ impl Functions {
     }
 
     /// Starts the pollers and the schedules.
-    pub(super) fn spawn_work(&self, tasks: &mut JoinSet<()>, stage: &Stage) {
-        self.spawn_poller(tasks, stage, DELIVERIES, &self.deliver);
-        self.spawn_poller(tasks, stage, DEAD_LETTERS, &self.dead_letters);
-        self.spawn_poller(tasks, stage, REDRIVE, &self.redrive);
+    pub(super) fn spawn_work(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
+        self.spawn_poller(tasks, stop, DELIVERIES, &self.deliver);
+        self.spawn_poller(tasks, stop, DEAD_LETTERS, &self.dead_letters);
+        self.spawn_poller(tasks, stop, REDRIVE, &self.redrive);
         let wake = Arc::clone(&self.wake);
-        tasks.spawn(every("wake", WAKE_PERIOD, SystemClock, stage.clone(), move || {
+        tasks.spawn(every("wake", WAKE_PERIOD, SystemClock, stop.clone(), move || {
             let wake = Arc::clone(&wake);
             async move { run_wake(&wake).await }
         }));
         let late = Arc::clone(&self.deliver);
         tasks.spawn(async move { late.hear_late_answers().await });
-        let (deliver, wake, mut drained) = (Arc::clone(&self.deliver), Arc::clone(&self.wake), stage.clone());
+        let (deliver, wake, stopped) = (Arc::clone(&self.deliver), Arc::clone(&self.wake), stop.clone());
         tasks.spawn(async move {
-            drained.drained().await;
+            stopped.cancelled().await;
             deliver.stop();
             wake.stop();
         });
-        self.monitor.spawn(tasks, stage);
+        self.monitor.spawn(tasks, stop);
     }
 
     fn spawn_poller<H: Handler>(
         &self,
         tasks: &mut JoinSet<()>,
-        stage: &Stage,
+        stop: &CancellationToken,
         settings: PollSettings,
         handler: &Arc<H>,
     ) {
         let queue = self.local.queue(settings.queue);
-        tasks.spawn(poll(queue, Arc::clone(handler), SystemClock, settings, stage.clone()));
+        tasks.spawn(poll(queue, Arc::clone(handler), SystemClock, settings, stop.clone()));
     }
 }
 

@@ -24,17 +24,17 @@ use posthaste_ports::{Clock, ObjectStore};
 use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use self::body_rest::LentBody;
 use self::places::{Place, Places};
 use self::stalling::Writing;
 use super::metrics::{self, Series};
-use super::stage::Stage;
 
 pub use places::{ConnectionLimits, OPERATORS_MAX};
 
-/// Longest wait for the head of a client's next request, from its last answer on.
+/// Longest wait for the head of a client's next request, after its last answer.
 const NEXT_HEAD_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Largest head of a request, and largest piece in which a body is read, in bytes.
@@ -43,16 +43,16 @@ const REQUEST_HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Most headers in a request.
 const REQUEST_HEADERS_MAX: usize = 100;
 
-/// The form of Prometheus's text.
+/// Content type of Prometheus's text.
 const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Counts requests that found no place.
+/// Metric: requests that found no place.
 const TURNED_AWAY_COUNT: &str = "RequestTurnedAwayCount";
 
-/// Pause after accepting failed. Without file descriptors it goes on as soon as a connection has gone.
+/// Pause after accepting failed. Without file descriptors the pause ends with the next connection that ends.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// `GET /metrics`, to be merged with the functions' routes. `state` knows which topics there are.
+/// `GET /metrics`, to be merged with the functions' routes. `state` holds the topics.
 pub fn metrics_route(series: Series, state: impl ObjectStore + Clone + 'static) -> Router {
     let text = move || async move {
         ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], metrics::text(&series, &state).await)
@@ -73,9 +73,9 @@ fn answered(problem: Problem) -> Response<Body> {
 /// The layer between the connections and the functions.
 #[derive(Debug)]
 pub struct Front {
-    /// The functions.
+    /// The routes of the functions.
     pub router: Router,
-    /// Requests with this key are answered also when all other places are taken.
+    /// The key of operators, whose requests are answered even if all other places are taken.
     pub admin_key: Secret,
     /// Bounds of connections.
     pub limits: ConnectionLimits,
@@ -98,29 +98,20 @@ impl Front {
     }
 }
 
-/// Accepts connections until the stage is over, then ends each after its current request.
-pub async fn serve<C: Clock>(listener: TcpListener, front: Front, clock: C, mut stage: Stage) {
+/// Accepts connections until `stop` is cancelled, then ends each after its current request.
+pub async fn serve<C: Clock>(listener: TcpListener, front: Front, clock: C, stop: CancellationToken) {
     let places = Places::new(front.limits.clone());
     let front = Arc::new(front);
     let mut connections = JoinSet::new();
-    while stage.is_run() {
-        let accepted = async {
-            let (stream, peer) = listener.accept().await?;
-            Ok((stream, places.take(peer.ip()).await))
-        };
-        let accepted: std::io::Result<_> = tokio::select! {
-            accepted = accepted => accepted,
-            () = stage.drained() => break,
-        };
+    let accept = async || -> std::io::Result<_> {
+        let (stream, peer) = listener.accept().await?;
+        Ok((stream, places.take(peer.ip()).await))
+    };
+    while let Some(accepted) = stop.run_until_cancelled(accept()).await {
         match accepted {
             Ok((stream, place)) => {
-                connections.spawn(connection(
-                    stream,
-                    place,
-                    Arc::clone(&front),
-                    clock.clone(),
-                    stage.clone(),
-                ));
+                let (front, clock, stop) = (Arc::clone(&front), clock.clone(), stop.clone());
+                connections.spawn(connection(stream, place, front, clock, stop));
             }
             Err(error) => rest(&error, &places, &clock).await,
         }
@@ -135,8 +126,8 @@ pub async fn serve<C: Clock>(listener: TcpListener, front: Front, clock: C, mut 
     }
 }
 
-/// Waits before the next try to accept. Where file descriptors have run out, a connection that waits for its
-/// client goes.
+/// Waits before the next try to accept. If file descriptors have run out, a connection that waits for its
+/// client is closed.
 async fn rest<C: Clock>(error: &std::io::Error, places: &Places, clock: &C) {
     let is_exhausted = matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE));
     if is_exhausted && places.make_room() {
@@ -156,7 +147,7 @@ async fn connection<C: Clock>(
     place: Place,
     front: Arc<Front>,
     clock: C,
-    mut stage: Stage,
+    stop: CancellationToken,
 ) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "connection not set up");
@@ -177,11 +168,11 @@ async fn connection<C: Clock>(
     let mut connection = std::pin::pin!(connection);
     let mut cut = std::pin::pin!(place.cut(&clock));
     let ended = tokio::select! {
-        // A request that is here already is seen before anything else.
+        // A request that has come is answered before anything else.
         biased;
         ended = connection.as_mut() => Some(ended),
         () = cut.as_mut() => None,
-        () = stage.drained() => {
+        () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 biased;
@@ -217,7 +208,7 @@ async fn answer<C: Clock>(
     response
 }
 
-/// A fault of ours ends its own connection, and no other.
+/// Logs a panic. It ends its own connection and no other.
 fn note_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended {
         tracing::error!(%error, "a request failed inside");

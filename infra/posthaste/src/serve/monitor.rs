@@ -10,13 +10,13 @@ use posthaste_services::{DrainMeter, Reliever};
 use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::adapters::{self, Adapters};
 use super::error::ServeError;
 use super::memory_pressure::relieve;
 use super::schedule::every;
 use super::settings::ServeSettings;
-use super::stage::Stage;
 
 /// Version buckets and batch points of the embedded store.
 type Gauges = Box<dyn Fn() -> (u64, u64) + Send + Sync>;
@@ -60,9 +60,9 @@ pub(super) fn wire(
 
 impl Embedded {
     /// Starts the schedule.
-    pub(super) fn spawn(&self, tasks: &mut JoinSet<()>, stage: &Stage) {
+    pub(super) fn spawn(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let (monitor, reliever) = (Arc::clone(&self.monitor), Arc::clone(&self.reliever));
-        tasks.spawn(every("monitor", self.interval, SystemClock, stage.clone(), move || {
+        tasks.spawn(every("monitor", self.interval, SystemClock, stop.clone(), move || {
             let (monitor, reliever) = (Arc::clone(&monitor), Arc::clone(&reliever));
             async move {
                 let sampled = monitor.lock().await.sample().await;

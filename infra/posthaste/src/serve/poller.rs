@@ -11,12 +11,9 @@ use std::time::Duration;
 
 use posthaste_core::attempt::redelivery_backoff::redelivery_backoff;
 use posthaste_core::model::SQS_BATCH_ENTRIES_MAX;
-use posthaste_ports::{
-    BatchResponse, Clock, MessageId, QueueName, QueueReceiver, Receipt, ReceiveRequest, ReceivedMessage,
-};
+use posthaste_ports::{BatchResponse, Clock, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage};
 use tokio::task::JoinSet;
-
-use super::stage::Stage;
+use tokio_util::sync::CancellationToken;
 
 /// The visibility timeout as a multiple of the function's, as AWS asks for with an event source mapping.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html>
@@ -34,7 +31,7 @@ const BATCH_BYTES_MAX: usize = 6 << 20;
 
 /// A function behind a queue.
 pub trait Handler: Send + Sync + 'static {
-    /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and names the messages for which
+    /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and returns the messages for which
     /// nothing durable was done.
     fn handle(
         &self,
@@ -60,11 +57,16 @@ pub struct PollSettings {
     pub invocations_max: usize,
 }
 
-/// Polls until the stage is no longer [`Stage::Run`], then waits for every invocation. Dropping the future
-/// drops the invocations. Panics when a loop does: a queue that fewer loops serve, or none, would be noticed
-/// by its length alone.
-pub async fn poll<Q, H, C>(queue: Q, handler: Arc<H>, clock: C, settings: PollSettings, stage: Stage)
-where
+/// Polls until `stop` is cancelled, then waits for every invocation. Dropping the future drops the
+/// invocations. Panics when a loop does. Otherwise a queue with fewer loops, or none, would show only by its
+/// length.
+pub async fn poll<Q, H, C>(
+    queue: Q,
+    handler: Arc<H>,
+    clock: C,
+    settings: PollSettings,
+    stop: CancellationToken,
+) where
     Q: QueueReceiver + Clone + 'static,
     H: Handler,
     C: Clock,
@@ -72,26 +74,12 @@ where
     let mut loops = JoinSet::new();
     for _ in 0..settings.loops {
         let source = Source { queue: queue.clone(), clock: clock.clone(), settings };
-        loops.spawn(source.run(Arc::clone(&handler), stage.clone()));
+        loops.spawn(source.run(Arc::clone(&handler), stop.clone()));
     }
     while let Some(ended) = loops.join_next().await {
         if let Some(panic) = ended.err().and_then(|error| error.try_into_panic().ok()) {
             resume_unwind(panic);
         }
-    }
-}
-
-/// The data that settles a message that was given to a function.
-struct Taken {
-    id: MessageId,
-    receipt: Receipt,
-    receive_count: u32,
-}
-
-impl Taken {
-    fn of(message: &ReceivedMessage) -> Self {
-        let (id, receipt) = (message.id.clone(), message.receipt.clone());
-        Self { id, receipt, receive_count: message.receive_count }
     }
 }
 
@@ -107,10 +95,10 @@ where
     Q: QueueReceiver + Clone + 'static,
     C: Clock,
 {
-    async fn run<H: Handler>(self, handler: Arc<H>, stage: Stage) {
+    async fn run<H: Handler>(self, handler: Arc<H>, stop: CancellationToken) {
         let mut invocations = JoinSet::new();
-        while stage.is_run() {
-            let batch = self.gather(&stage).await;
+        while !stop.is_cancelled() {
+            let batch = self.gather(&stop).await;
             if !batch.is_empty() {
                 let deadline = self.clock.monotonic() + self.settings.timeout;
                 let source = self.clone();
@@ -132,14 +120,14 @@ where
     }
 
     /// Receives until the batch is full or its window is over.
-    async fn gather(&self, stage: &Stage) -> Vec<ReceivedMessage> {
+    async fn gather(&self, stop: &CancellationToken) -> Vec<ReceivedMessage> {
         let mut batch = self.receive(self.settings.batch_max, RECEIVE_WAIT).await;
         let over = self.clock.monotonic() + self.settings.window;
         let bytes = |batch: &[ReceivedMessage]| batch.iter().map(|message| message.body.len()).sum::<usize>();
         while !batch.is_empty()
             && batch.len() < self.settings.batch_max
             && bytes(&batch) < BATCH_BYTES_MAX
-            && stage.is_run()
+            && !stop.is_cancelled()
         {
             let left = over.saturating_sub(self.clock.monotonic());
             if left.is_zero() {
@@ -168,9 +156,10 @@ where
     }
 
     async fn invoke<H: Handler>(&self, handler: &H, batch: Vec<ReceivedMessage>, deadline: Duration) {
-        let received: Vec<_> = batch.iter().map(Taken::of).collect();
+        let settled_by = |it: &ReceivedMessage| (it.id.clone(), it.receipt.clone(), it.receive_count);
+        let received: Vec<_> = batch.iter().map(settled_by).collect();
         let BatchResponse { failures } = handler.handle(batch, deadline).await;
-        for Taken { id, receipt, receive_count } in received {
+        for (id, receipt, receive_count) in received {
             // The receipt of a message that the function has settled itself is stale, which is no error.
             let settled = if failures.contains(&id) {
                 let rest = redelivery_backoff(receive_count, self.settings.timeout * VISIBILITY_PER_TIMEOUT);

@@ -3,10 +3,12 @@
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use super::batches::{Next, Source};
 use super::events::{Event, Events, EventsError};
@@ -35,7 +37,7 @@ pub(super) struct Pipe {
 
 #[derive(Debug, Default)]
 struct Tap {
-    is_closed: AtomicBool,
+    closed: CancellationToken,
     events: AtomicU64,
 }
 
@@ -60,7 +62,7 @@ impl Pipe {
 
     /// Takes no more from the pipe. Events that were taken still come out.
     pub(super) fn close(&self) {
-        self.tap.is_closed.store(true, Ordering::SeqCst);
+        self.tap.closed.cancel();
     }
 
     /// Number of events that were taken from a closed pipe. Events that were taken and never asked for count
@@ -83,7 +85,7 @@ fn read<R: Read>(
         let is_last = !matches!(next, Ok(Some(_)));
         tap.events.store(events.count(), Ordering::SeqCst);
         let is_heard = say.send(next).is_ok();
-        if is_last || !(is_heard || tap.is_closed.load(Ordering::SeqCst)) {
+        if is_last || !(is_heard || tap.closed.is_cancelled()) {
             break;
         }
     }
@@ -97,7 +99,7 @@ impl Source for Piped {
         }
         let next = self.events.recv_timeout(PAUSE);
         // Checked afterwards: an event that is cut off is no fault of a pipe that was closed here.
-        let is_closed = self.tap.is_closed.load(Ordering::SeqCst);
+        let is_closed = self.tap.closed.is_cancelled();
         self.is_over =
             !matches!(next, Ok(Ok(Some(_))) | Err(RecvTimeoutError::Timeout)) || is_closed && next.is_err();
         match next {
@@ -114,7 +116,7 @@ impl Source for Piped {
 
 impl<R: Read> Read for Gate<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.tap.is_closed.load(Ordering::SeqCst) { Ok(0) } else { self.input.read(into) }
+        if self.tap.closed.is_cancelled() { Ok(0) } else { self.input.read(into) }
     }
 }
 

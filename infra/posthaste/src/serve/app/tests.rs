@@ -3,7 +3,7 @@
 use super::*;
 use std::net::Ipv4Addr;
 
-/// Only ends a test that fails.
+/// The longest wait of a test that fails.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn started(folder: &tempfile::TempDir) -> App {
@@ -15,7 +15,7 @@ async fn started(folder: &tempfile::TempDir) -> App {
     App::start(&settings).await.unwrap()
 }
 
-/// How a server says that it failed, within the patience.
+/// The error of a server that fails, within the patience.
 async fn failure(app: &mut App) -> ServeError {
     tokio::time::timeout(PATIENCE, app.failed()).await.expect("the failure is seen")
 }
@@ -52,9 +52,9 @@ async fn a_store_that_is_gone_is_an_error_of_the_server() {
 async fn a_panic_in_the_drain_is_its_error() {
     let folder = tempfile::tempdir().unwrap();
     let mut app = started(&folder).await;
-    let mut stage = app.stage.stage();
+    let stop = app.stop.clone();
     app.tasks.spawn(async move {
-        stage.drained().await;
+        stop.cancelled().await;
         panic!("a fault in the drain")
     });
     assert!(matches!(app.drain(PATIENCE).await, Err(ServeError::Task(_))));

@@ -3,7 +3,6 @@
 //! answer slowly or not at all.
 
 use super::*;
-use crate::serve::stage::StageControl;
 use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
@@ -17,16 +16,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const START: Timestamp = Timestamp::from_millis(1_000_000);
 const TARPIT: Duration = Duration::from_secs(10);
-const TOPIC: &str = r#"{"v":1,"name":"orders","key1":"one","key2":"two","createdAt":0,"updatedAt":0,"settings":{"subscriptions":{"a":{"endpoint":{"url":"https://a.example/"},"contentMode":"structured"}}}}"#;
+const TOPIC: &str = r#"{
+    "v": 1, "name": "orders", "key1": "one", "key2": "two", "createdAt": 0, "updatedAt": 0,
+    "settings": { "subscriptions": { "a": {
+        "endpoint": { "url": "https://a.example/" }, "contentMode": "structured"
+    } } }
+}"#;
 const EVENT: &str = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
 
 struct World {
     clock: ManualClock,
     local: Local<ManualClock>,
     address: SocketAddr,
-    /// How many sleep in the store and the server.
+    /// Number of sleepers in the store and the server.
     at_rest: usize,
-    _control: StageControl,
     _folder: tempfile::TempDir,
 }
 
@@ -43,15 +46,15 @@ impl World {
         };
         put("topics/orders.json", TOPIC.into()).await;
         put(PRESSURE_KEY, state.render()).await;
-        let (listener, control) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), StageControl::new());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = posthaste_publish::router(Arc::new(publish(&local, &clock)));
         let front =
             Front { router, admin_key: Secret::new("the-admin-key"), limits: ConnectionLimits::default() };
         // The server's own waits are on another clock: those of the acknowledgements are counted.
-        tokio::spawn(serve(listener, front, ManualClock::new(START), control.stage()));
+        tokio::spawn(serve(listener, front, ManualClock::new(START), CancellationToken::new()));
         let at_rest = clock.sleepers();
-        Self { clock, local, address, at_rest, _control: control, _folder: folder }
+        Self { clock, local, address, at_rest, _folder: folder }
     }
 
     /// A client that has sent its request.
@@ -123,19 +126,18 @@ const LARGE_BYTES: usize = 32 << 20;
 struct Small {
     clock: ManualClock,
     address: SocketAddr,
-    _control: StageControl,
 }
 
 impl Small {
     async fn start() -> Self {
-        let (listener, control) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), StageControl::new());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, clock) = (listener.local_addr().unwrap(), ManualClock::new(START));
         let large = || async { vec![b'x'; LARGE_BYTES] };
         let router = Router::new().route("/large", get(large)).route("/small", get(|| async { "small" }));
         let limits = ConnectionLimits { requests_max: 1, ..ConnectionLimits::default() };
         let front = Front { router, admin_key: Secret::new("the-admin-key"), limits };
-        tokio::spawn(serve(listener, front, clock.clone(), control.stage()));
-        Self { clock, address, _control: control }
+        tokio::spawn(serve(listener, front, clock.clone(), CancellationToken::new()));
+        Self { clock, address }
     }
 
     async fn ask(&self, path: &str) -> TcpStream {
@@ -145,7 +147,7 @@ impl Small {
         client
     }
 
-    /// A client of which the answer has begun.
+    /// A client whose answer has begun.
     async fn slow(&self) -> TcpStream {
         let (mut slow, mut begin) = (self.ask("/large").await, [0; 12]);
         slow.read_exact(&mut begin).await.unwrap();

@@ -1,12 +1,11 @@
 //! The poller over the embedded queue, on a clock that is moved by hand.
 
 use super::*;
-use crate::serve::stage::StageControl;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use posthaste_core::model::Timestamp;
 use posthaste_local::{Local, LocalOptions, LocalQueue};
-use posthaste_ports::{OutgoingMessage, PortError, QueueCounts, QueueSender, Successor};
+use posthaste_ports::{OutgoingMessage, PortError, QueueCounts, QueueSender, Receipt, Successor};
 use posthaste_testkit::{ManualClock, SeededEntropy};
 use tokio::sync::mpsc;
 
@@ -19,7 +18,7 @@ const SETTINGS: PollSettings = PollSettings {
     invocations_max: 100,
 };
 
-/// Tells the bodies of every batch; panics at "panic", and fails every "fail".
+/// Reports the bodies of every batch. It panics at "panic" and fails every "fail".
 struct Told(Mutex<mpsc::UnboundedSender<Vec<String>>>);
 
 impl Handler for Told {
@@ -34,7 +33,7 @@ impl Handler for Told {
 
 struct World {
     clock: ManualClock,
-    control: StageControl,
+    stop: CancellationToken,
     queue: LocalQueue<ManualClock>,
     batches: mpsc::UnboundedReceiver<Vec<String>>,
     poller: tokio::task::JoinHandle<()>,
@@ -51,20 +50,20 @@ impl World {
         let message =
             |body: &&'static str| OutgoingMessage { body: Bytes::from(*body), group: None, delay_secs: 0 };
         queue.send_batch(bodies.iter().map(message).collect()).await.unwrap();
-        let control = StageControl::new();
+        let stop = CancellationToken::new();
         let (tell, batches) = mpsc::unbounded_channel();
         let handler = Arc::new(Told(Mutex::new(tell)));
-        let poller = tokio::spawn(poll(queue.clone(), handler, clock.clone(), settings, control.stage()));
-        Self { clock, control, queue, batches, poller, _folder: folder }
+        let poller = tokio::spawn(poll(queue.clone(), handler, clock.clone(), settings, stop.clone()));
+        Self { clock, stop, queue, batches, poller, _folder: folder }
     }
 
     async fn next_batch(&mut self) -> Vec<String> {
         self.batches.recv().await.unwrap()
     }
 
-    /// Ends the poller and answers how many messages are left.
+    /// Ends the poller and returns the number of messages that are left.
     async fn end(mut self) -> u64 {
-        self.control.drain();
+        self.stop.cancel();
         while !self.poller.is_finished() {
             self.clock.advance(RECEIVE_WAIT);
             tokio::task::yield_now().await;
@@ -137,10 +136,9 @@ impl QueueReceiver for Broken {
 
 #[tokio::test]
 async fn a_panic_of_the_loop_itself_ends_the_poller_with_it() {
-    let control = StageControl::new();
     let handler = Arc::new(Told(Mutex::new(mpsc::unbounded_channel().0)));
     let settings = PollSettings { loops: 2, ..SETTINGS };
     let clock = ManualClock::new(Timestamp::EPOCH);
-    let ended = tokio::spawn(poll(Broken, handler, clock, settings, control.stage())).await;
+    let ended = tokio::spawn(poll(Broken, handler, clock, settings, CancellationToken::new())).await;
     assert!(ended.unwrap_err().is_panic());
 }
