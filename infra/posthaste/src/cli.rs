@@ -1,9 +1,8 @@
-//! The command line: what may be written, and its documentation. Nothing is done here.
+//! The command line and its documentation. No command is run here.
 
 mod dead_letters;
 mod global;
 mod publish;
-mod replay;
 mod serve;
 mod topics;
 
@@ -12,14 +11,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::Resettable;
-use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-pub use dead_letters::{DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs};
+pub use dead_letters::{DeadLettersCommand, DeadLettersListArgs, ReplayArgs, ReplaysCommand};
 pub use global::{AdminKey, DATA_DIR_DEFAULT, Global};
 pub use publish::{PaceArgs, PublishArgs, Rate, Tier};
-pub use replay::{ReplayArgs, ReplaysArgs, ReplaysCommand};
 pub use serve::ServeArgs;
-pub use topics::{SubscriptionArgs, SubscriptionsArgs, SubscriptionsCommand, TopicsArgs, TopicsCommand};
+pub use topics::{SubscriptionArgs, SubscriptionsCommand, TopicArg, TopicsCommand};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -38,7 +36,7 @@ Exit codes:
 #[derive(Debug, Parser)]
 #[command(name = "posthaste", version, after_help = EXIT_CODES, propagate_version = true)]
 pub struct Cli {
-    /// What every command understands.
+    /// The options of every command.
     #[command(flatten)]
     pub global: Global,
     /// The command.
@@ -47,8 +45,8 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Reads a command line, the program's name included. A variable of the environment that is set to
-    /// nothing counts as not set: compose files and service units leave such behind.
+    /// Reads a command line, the program's name included. An empty variable of the environment counts as not
+    /// set: compose files and service units leave such variables behind.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let matches = without_empty_variables(Self::command()).try_get_matches_from(arguments)?;
         let mut cli = Self::from_arg_matches(&matches)?;
@@ -73,63 +71,60 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Read all that a data folder holds, while no server runs on it, and say what is damaged. Nothing is
     /// changed.
-    Check(CheckArgs),
+    Check {
+        /// The data folder [default: that of --data-dir].
+        #[arg(value_name = "DATA")]
+        data: Option<PathBuf>,
+    },
     /// See it work: a server, subscribers and events of its own, on this machine, in a few seconds.
     Demo,
     /// Create or replace the topics and subscriptions that a YAML file declares. Others stay as they are.
-    Apply(ApplyArgs),
+    Apply {
+        /// The YAML file, or - for standard input. May be given more than once; all files are checked before
+        /// anything is sent.
+        #[arg(short, long = "file", required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        #[command(flatten)]
+        admin: AdminKey,
+    },
     /// Publish the events of a file to a topic: as one request, or with --rate at a pace that obeys back
     /// pressure.
     Publish(PublishArgs),
     /// List topics, or show or delete one.
-    Topics(TopicsArgs),
+    Topics {
+        // `list` when left out.
+        #[command(subcommand)]
+        command: Option<TopicsCommand>,
+        #[command(flatten)]
+        admin: AdminKey,
+    },
     /// List a topic's subscriptions, show one, or act on it: pause, resume, force, rotate its secret, delete
     /// it and the like.
-    Subscriptions(SubscriptionsArgs),
+    Subscriptions {
+        #[command(subcommand)]
+        command: SubscriptionsCommand,
+        #[command(flatten)]
+        admin: AdminKey,
+    },
     /// List dead letters, show one, or deliver them again.
-    DeadLetters(DeadLettersArgs),
+    DeadLetters {
+        #[command(subcommand)]
+        command: DeadLettersCommand,
+        #[command(flatten)]
+        admin: AdminKey,
+    },
     /// List replays of dead letters, show one, or cancel it.
-    Replays(ReplaysArgs),
+    Replays {
+        // `list` when left out.
+        #[command(subcommand)]
+        command: Option<ReplaysCommand>,
+        #[command(flatten)]
+        admin: AdminKey,
+    },
     /// Show the links and subscriptions that are not well, and those whose events are held.
-    Links(LinksArgs),
+    Links(AdminKey),
     /// Show what the monitor measures and whether producers are held or refused.
-    Pressure(PressureArgs),
-}
-
-/// `check`.
-#[derive(Debug, Args)]
-pub struct CheckArgs {
-    /// The data folder [default: that of --data-dir].
-    #[arg(value_name = "DATA")]
-    pub data: Option<PathBuf>,
-}
-
-/// `apply`.
-#[derive(Debug, Args)]
-pub struct ApplyArgs {
-    /// The YAML file, or - for standard input. May be given more than once; all files are checked before
-    /// anything is sent.
-    #[arg(short, long = "file", required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// The admin key.
-    #[command(flatten)]
-    pub admin: AdminKey,
-}
-
-/// `links`.
-#[derive(Debug, Args)]
-pub struct LinksArgs {
-    /// The admin key.
-    #[command(flatten)]
-    pub admin: AdminKey,
-}
-
-/// `pressure`.
-#[derive(Debug, Args)]
-pub struct PressureArgs {
-    /// The admin key.
-    #[command(flatten)]
-    pub admin: AdminKey,
+    Pressure(AdminKey),
 }
 
 #[cfg(test)]

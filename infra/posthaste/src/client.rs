@@ -3,27 +3,28 @@
 //! operator's tool.
 
 mod problem;
-mod tls;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::model::Secret;
 use posthaste_core::pressure::TARPIT_LIMIT;
 use serde::de::DeserializeOwned;
-use ureq::http::{HeaderMap, Method, Request, Response, header};
+use ureq::http::{self, HeaderMap, Method, Request, Response, header};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{AsSendBody, Body};
 use url::{Host, Url};
 
 pub use problem::Refusal;
 
-/// How long a connection may take to be made.
+/// Longest time until a connection is made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long one request may take …
+/// Longest time of one request …
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(150);
 
-/// … and one that publishes: back pressure may hold its acknowledgement for as long as any settings allow,
-/// and whoever leaves before has published nothing.
+/// … and of one that publishes. Back pressure may hold its acknowledgement for as long as any settings allow,
+/// and a client that leaves before has published nothing.
 pub const PUBLISH_TIMEOUT: Duration = TARPIT_LIMIT.saturating_add(Duration::from_mins(1));
 
 /// Most connections that are kept for later: as many as `publish --rate` has requests at once.
@@ -55,29 +56,27 @@ pub struct Call<'a> {
 /// An answer of success.
 #[derive(Debug)]
 pub struct Answer {
-    /// Its status, 200 to 299.
+    /// The status, 200 to 299.
     pub status: u16,
-    /// Its headers.
     pub headers: HeaderMap,
-    /// Its body.
     pub body: Vec<u8>,
 }
 
-/// Why a call has no answer of success.
+/// Error of a call without an answer of success.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The server's address is not one.
     #[error("{url:?} is not the address of a server, such as http://127.0.0.1:8080")]
     Address {
-        /// What was written.
+        /// The text that was given.
         url: String,
     },
     /// There was no answer.
     #[error("failed to reach {url}")]
     Unreachable {
-        /// Where the server should be.
+        /// The server's address.
         url: Url,
-        /// Why not.
+        /// The reason.
         #[source]
         source: Box<ureq::Error>,
     },
@@ -87,9 +86,9 @@ pub enum ClientError {
     /// The server's answer is not what its API says.
     #[error("failed to read the answer of {url}")]
     Answer {
-        /// What was asked.
+        /// The address of the request.
         url: Url,
-        /// What is wrong with it.
+        /// The fault in the answer.
         #[source]
         source: serde_json::Error,
     },
@@ -115,7 +114,7 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Shows a key.
+    /// Adds a key.
     pub fn key(mut self, key: &'a Secret) -> Self {
         self.key = Some(key);
         self
@@ -127,19 +126,19 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// May take so long, from the connection to the last byte of the answer.
+    /// Sets the longest time, from the connection to the last byte of the answer.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How long it may take.
+    /// The longest time it may take.
     #[cfg(test)]
     pub(crate) fn longest(&self) -> Duration {
         self.timeout
     }
 
-    /// Carries a body.
+    /// Adds a body.
     pub fn body(mut self, content_type: &'a str, bytes: Vec<u8>) -> Self {
         self.body = Some((content_type, bytes));
         self
@@ -162,16 +161,16 @@ impl Client {
             .max_idle_connections_per_host(IDLE_CONNECTIONS_MAX)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .user_agent(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
-        let config = if base.scheme() == "https" { config.tls_config(tls::config()) } else { config };
+        let config = if base.scheme() == "https" { config.tls_config(tls()) } else { config };
         Ok(Self { base, agent: config.build().into() })
     }
 
-    /// Where the server is.
+    /// The server's address.
     pub fn base(&self) -> &Url {
         &self.base
     }
 
-    /// Whether the server is on this machine, by its address alone: nothing is resolved but `localhost`.
+    /// True if the server is on this machine, by its address alone: only `localhost` is resolved.
     pub fn is_on_this_machine(&self) -> bool {
         match self.base.host() {
             Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -181,7 +180,7 @@ impl Client {
         }
     }
 
-    /// Sends a request and answers its success.
+    /// Sends a request and returns its success.
     pub fn send(&self, call: Call<'_>) -> Result<Answer, ClientError> {
         let url = self.url(&call);
         let unreachable = |source: ureq::Error| ClientError::Unreachable {
@@ -197,13 +196,9 @@ impl Client {
         }
         let response = match call.body {
             Some((content_type, bytes)) => {
-                let request = request.header(header::CONTENT_TYPE, content_type).body(bytes);
-                request.map_err(ureq::Error::Http).and_then(|request| self.run(request, call.timeout))
+                self.run(request.header(header::CONTENT_TYPE, content_type).body(bytes), call.timeout)
             }
-            None => request
-                .body(())
-                .map_err(ureq::Error::Http)
-                .and_then(|request| self.run(request, call.timeout)),
+            None => self.run(request.body(()), call.timeout),
         };
         let (head, body) = response.map_err(unreachable)?.into_parts();
         let body = body.into_with_config().limit(ANSWER_BYTES_MAX).read_to_vec().map_err(unreachable)?;
@@ -213,7 +208,7 @@ impl Client {
         Err(ClientError::Refused(Box::new(Refusal::read(head.status.as_u16(), &head.headers, &body))))
     }
 
-    /// Sends a request and answers the JSON of its success, as what it should be.
+    /// Sends a request and returns the JSON of its success, as the type that is expected.
     pub fn json<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ClientError> {
         let url = self.url(&call);
         let answer = self.send(call)?;
@@ -222,10 +217,10 @@ impl Client {
 
     fn run(
         &self,
-        request: Request<impl AsSendBody>,
+        request: http::Result<Request<impl AsSendBody>>,
         timeout: Duration,
     ) -> Result<Response<Body>, ureq::Error> {
-        let request = self.agent.configure_request(request).timeout_global(Some(timeout)).build();
+        let request = self.agent.configure_request(request?).timeout_global(Some(timeout)).build();
         self.agent.run(request)
     }
 
@@ -240,6 +235,17 @@ impl Client {
         }
         url
     }
+}
+
+/// TLS towards a server behind https: the machine's own certificates, and ring. A machine without certificates
+/// gets an empty list, so that every handshake fails with its reason.
+fn tls() -> TlsConfig {
+    let found = rustls_native_certs::load_native_certs();
+    let certificates: Vec<_> = found.certs.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
+    TlsConfig::builder()
+        .root_certs(RootCerts::new_with_certs(&certificates))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build()
 }
 
 #[cfg(test)]
@@ -260,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_request_takes_as_long_as_it_was_given() {
-        // Somebody who listens and says nothing.
+        // A server that listens and says nothing.
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let client = Client::new(&format!("http://{}", silent.local_addr().unwrap())).unwrap();
         let call = Call::new(Method::GET, &["health"]).timeout(Duration::from_millis(1));

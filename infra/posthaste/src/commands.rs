@@ -1,4 +1,4 @@
-//! The operator's commands: each loads what it needs, calls the server, and answers what to show.
+//! The operator's commands: each loads what it needs, calls the server, and returns what to show.
 
 pub(crate) mod apply;
 pub(crate) mod check;

@@ -1,6 +1,6 @@
 //! `demo`: the README's first command. A server, subscribers and real sample events on this machine: every
-//! attempt as it happens, a summary, and a dead letter. It drives the server as anybody would, over its HTTP
-//! API.
+//! attempt as it happens, a summary, and a dead letter. The demo uses the server over its HTTP API, as any
+//! program would.
 
 mod folder;
 mod plan;
@@ -39,7 +39,7 @@ use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 use crate::serve::{App, ServeSettings, log};
 
-/// The folder that is used where none is named.
+/// The data folder, if no other is named.
 const DATA_DIR: &str = "./posthaste-data/demo";
 
 /// Log filter beside the story: only errors.
@@ -48,7 +48,7 @@ const LOG_FILTER: &str = "error";
 /// Longest time of the story, which takes about six seconds.
 const STORY_MAX: Duration = Duration::from_mins(1);
 
-/// Time between two looks for dead letters.
+/// Time between two requests for dead letters.
 const LOOK_PERIOD: Duration = Duration::from_millis(200);
 
 /// Longest time of the server's drain.
@@ -63,10 +63,10 @@ pub enum DemoError {
     /// The subscribers cannot be started.
     #[error("failed to start the demo's subscribers")]
     Start(#[source] io::Error),
-    /// The declaration is not accepted: a fault of the program.
+    /// The declaration is not accepted, which is a fault of the program.
     #[error("failed to declare the demo's topics")]
     Declaration(#[source] serde_json::Error),
-    /// Something did not end as it should.
+    /// A delivery did not end as planned.
     #[error("the demo did not end as it should:\n  {}", .0.join("\n  "))]
     Faults(Vec<String>),
 }
@@ -83,7 +83,7 @@ struct Demo {
     data_dir: PathBuf,
 }
 
-/// Runs the demo and answers its summary.
+/// Runs the demo and returns its summary.
 pub fn run(global: &Global) -> Result<Reply, CommandError> {
     let data_dir = global.data_dir.clone().unwrap_or_else(|| PathBuf::from(DATA_DIR));
     folder::prepare(&data_dir).map_err(DemoError::Folder)?;
@@ -141,7 +141,7 @@ impl Demo {
         let url_of = |name: &str| self.subscribers.get(name).map(|it| it.url.clone()).unwrap_or_default();
         let file = plan::declaration(url_of).map_err(DemoError::Declaration)?;
         let mut applied = Applied::default();
-        put(&self.session.client, &self.session.key, &file, &mut applied)?;
+        put(&self.session, &file, &mut applied)?;
         for secret in &applied.secrets {
             let Ok(signing) = SigningSecret::parse(&secret.value) else { continue };
             let name = secret.of.split_once('/').map_or("", |(_, subscription)| subscription);
@@ -153,14 +153,12 @@ impl Demo {
     }
 
     fn publish(&self) -> Result<(), CommandError> {
-        let Session { client, key } = &self.session;
         for sample in &SAMPLES {
-            let keys: TopicKeysView =
-                client.json(Call::new(Method::GET, &["topics", sample.topic, "keys"]).key(key))?;
+            let keys: TopicKeysView = self.session.ask(Method::GET, &["topics", sample.topic, "keys"])?;
             let key = Secret::new(keys.key1.expose());
             let path = ["topics", sample.topic, "events"];
             let call = Call::new(Method::POST, &path).key(&key);
-            client.send(call.body(sample.content_type, sample.bytes.as_bytes().to_vec()))?;
+            self.session.client.send(call.body(sample.content_type, sample.bytes.as_bytes().to_vec()))?;
             self.printer.published(sample);
         }
         Ok(())
@@ -199,8 +197,7 @@ impl Demo {
 
     fn dead_letters(&self, role: &Role) -> Result<Vec<DeadLetter>, ClientError> {
         let path = ["topics", role.topic, "subscriptions", role.subscription, "dead-letters"];
-        let page: DeadLetterPage =
-            self.session.client.json(Call::new(Method::GET, &path).key(&self.session.key))?;
+        let page: DeadLetterPage = self.session.ask(Method::GET, &path)?;
         let mut dead = Vec::new();
         for object in page.dead_letters {
             for event in self.events_in(&object.key)? {
@@ -216,7 +213,7 @@ impl Demo {
 
     fn events_in(&self, key: &str) -> Result<Vec<Box<RawValue>>, ClientError> {
         let path: Vec<&str> = std::iter::once("dead-letters").chain(key.split('/')).collect();
-        self.session.client.json(Call::new(Method::GET, &path).key(&self.session.key))
+        self.session.ask(Method::GET, &path)
     }
 
     fn end(self, story: &Story) -> Result<Reply, CommandError> {

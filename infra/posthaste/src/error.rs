@@ -1,76 +1,68 @@
 //! Errors of commands: what failed, what to do about it, and the exit code that tells scripts.
 
 use std::error::Error;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
+use std::iter;
 
 use serde_json::{Value, json};
 
 use crate::client::{ClientError, Refusal};
 use crate::output::Reply;
 
-/// An error of one area of the program, with what users get beside its text.
+/// An error of one area of the program, with what users get beside its text. Where it says nothing itself, the
+/// server's refusal among its causes does, or the reason for no answer.
 pub trait Failure: Error + Send + Sync + 'static {
-    /// The server's refusal, or why there is no answer, if that is the cause.
-    fn client(&self) -> Option<&ClientError> {
-        None
-    }
-
     /// The exit code, as `--help` documents it.
-    fn exit_code(&self) -> u8 {
-        self.client().map_or(1, client_exit_code)
+    fn exit_code(&self) -> Option<u8> {
+        None
     }
 
     /// Advice on what to do.
     fn hint(&self) -> Option<String> {
-        self.client().and_then(client_hint)
-    }
-
-    /// What was done before the failure, to be shown too.
-    fn done(&self) -> Option<&Reply> {
         None
     }
 }
 
 /// Error of a command.
 #[derive(Debug)]
-pub struct CommandError(Box<dyn Failure>);
+pub struct CommandError {
+    failure: Box<dyn Failure>,
+    done: Option<Reply>,
+}
 
 impl<F: Failure> From<F> for CommandError {
     fn from(failure: F) -> Self {
-        Self(Box::new(failure))
-    }
-}
-
-impl Failure for ClientError {
-    fn client(&self) -> Option<&ClientError> {
-        Some(self)
+        Self { failure: Box::new(failure), done: None }
     }
 }
 
 impl CommandError {
+    /// The same, with what was done before the failure. It is shown too.
+    pub fn after(self, done: Reply) -> Self {
+        Self { done: Some(done), ..self }
+    }
+
     /// The exit code, as `--help` documents it.
     pub fn exit_code(&self) -> u8 {
-        self.0.exit_code()
+        self.failure.exit_code().or_else(|| self.client()?.exit_code()).unwrap_or(1)
     }
 
     /// What was done before the failure.
     pub fn done(&self) -> Option<&Reply> {
-        self.0.done()
+        self.done.as_ref()
     }
 
     /// The whole story for people: what failed, why, and what to do.
     pub fn report(&self) -> String {
-        let mut text = format!("error: {self}");
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
+        let mut text = format!("error: {}", self.failure);
+        for error in self.chain().skip(1) {
             let because = error.to_string();
             // Some errors contain their cause's text.
             if !text.ends_with(&because) {
                 let _ = write!(text, "\n  because: {because}");
             }
-            cause = error.source();
         }
-        if let Some(hint) = self.0.hint() {
+        if let Some(hint) = self.failure.hint().or_else(|| self.client()?.hint()) {
             let _ = write!(text, "\n  try: {hint}");
         }
         text
@@ -79,7 +71,7 @@ impl CommandError {
     /// The same for programs.
     pub fn json(&self) -> Value {
         let mut error = json!({ "message": self.report(), "exitCode": self.exit_code() });
-        if let Some(ClientError::Refused(refusal)) = self.0.client() {
+        if let Some(ClientError::Refused(refusal)) = self.client() {
             error["status"] = refusal.status.into();
             error["type"] = refusal.type_uri.clone().into();
             error["member"] = refusal.member.clone().into();
@@ -90,21 +82,37 @@ impl CommandError {
         }
         json!({ "error": error })
     }
-}
 
-impl fmt::Display for CommandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+    /// The server's refusal, or the reason for no answer, if that is the cause.
+    fn client(&self) -> Option<&ClientError> {
+        self.chain().find_map(|error| error.downcast_ref())
+    }
+
+    /// The failure and its causes.
+    fn chain(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
+        let failure: &(dyn Error + 'static) = &*self.failure;
+        iter::successors(Some(failure), |error| (**error).source())
     }
 }
 
-/// The exit code for an answer, or for none.
-fn client_exit_code(error: &ClientError) -> u8 {
-    match error {
-        ClientError::Address { .. } => 2,
-        ClientError::Unreachable { .. } => 7,
-        ClientError::Refused(refusal) => refused_exit_code(refusal),
-        ClientError::Answer { .. } => 1,
+impl Failure for ClientError {
+    fn exit_code(&self) -> Option<u8> {
+        Some(match self {
+            Self::Address { .. } => 2,
+            Self::Unreachable { .. } => 7,
+            Self::Refused(refusal) => refused_exit_code(refusal),
+            Self::Answer { .. } => 1,
+        })
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unreachable { .. } => Some(
+                "is `posthaste serve` running there? --url or POSTHASTE_URL says where to look".to_owned(),
+            ),
+            Self::Refused(refusal) => refused_hint(refusal),
+            Self::Address { .. } | Self::Answer { .. } => None,
+        }
     }
 }
 
@@ -116,16 +124,6 @@ fn refused_exit_code(refusal: &Refusal) -> u8 {
         400..=499 => 3,
         502..=504 => 7,
         _ => 1,
-    }
-}
-
-fn client_hint(error: &ClientError) -> Option<String> {
-    match error {
-        ClientError::Unreachable { .. } => {
-            Some("is `posthaste serve` running there? --url or POSTHASTE_URL says where to look".to_owned())
-        }
-        ClientError::Refused(refusal) => refused_hint(refusal),
-        ClientError::Address { .. } | ClientError::Answer { .. } => None,
     }
 }
 
@@ -202,10 +200,20 @@ mod tests {
     fn a_refusal_by_back_pressure_says_what_is_short_and_what_ends_it() {
         let headers =
             [("retry-after".parse().unwrap(), HeaderValue::from_static("30"))].into_iter().collect();
-        let body = br#"{"type":"urn:posthaste:problem:back-pressure","title":"Back pressure: events are not taken at the moment","status":503,"detail":"database-disk is at medium: 96 % of the disk with the data folder is used; space must be freed on it","resource":"database-disk","level":"medium"}"#;
-        let error: CommandError = ClientError::Refused(Box::new(Refusal::read(503, &headers, body))).into();
+        let body = json!({
+            "type": "urn:posthaste:problem:back-pressure",
+            "title": "Back pressure: events are not taken at the moment",
+            "status": 503,
+            "detail": "database-disk is at medium: 96 % of the disk with the data folder is used; space must be \
+                freed on it",
+            "resource": "database-disk",
+            "level": "medium",
+        });
+        let refusal = Refusal::read(503, &headers, body.to_string().as_bytes());
+        let error = CommandError::from(ClientError::Refused(Box::new(refusal)));
         let expected = "error: Back pressure: events are not taken at the moment (503)\n  reason: \
-            database-disk is at medium: 96 % of the disk with the data folder is used; space must be freed on it\n  try: again after 30 s; `posthaste pressure` shows what is scarce";
+            database-disk is at medium: 96 % of the disk with the data folder is used; space must be freed on \
+            it\n  try: again after 30 s; `posthaste pressure` shows what is scarce";
         assert_eq!((error.report().as_str(), error.exit_code()), (expected, 6));
         let json = &error.json()["error"];
         assert_eq!(

@@ -6,7 +6,6 @@ pub mod commands;
 pub mod demo;
 pub mod error;
 pub mod output;
-mod run;
 pub mod serve;
 mod signals;
 pub mod yaml;
@@ -15,22 +14,46 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use crate::cli::Cli;
+use crate::cli::{AdminKey, Cli, Command};
+use crate::commands::{
+    Session, apply, check, data_dir, dead_letters, links, pressure, publish, replays, subscriptions, topics,
+};
 use crate::error::CommandError;
 use crate::output::{Reply, Style};
 
-/// Runs one command line, the program's name included, and answers how it ended.
+/// Runs one command line, the program's name included, and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::read(arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are "errors" of clap as well; it knows which stream and exit code they take.
+            // Help and version are "errors" of clap as well. It knows their stream and exit code.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
     let style = Style::of_stdout(cli.global.json);
-    finish(run::run(cli), style)
+    finish(execute(cli), style)
+}
+
+/// Runs a command to its end.
+fn execute(Cli { global, command }: Cli) -> Result<Reply, CommandError> {
+    let open = |admin: AdminKey| Session::open(&global, admin.key);
+    match command {
+        Command::Serve(arguments) => serve::run(&global, &arguments).map(|()| Reply::silent()),
+        Command::Check { data } => check::run(&data.unwrap_or_else(|| data_dir(&global))),
+        Command::Demo => demo::run(&global),
+        Command::Apply { files, admin } => {
+            let files = apply::check_files(&files)?;
+            apply::run(&open(admin)?, &files)
+        }
+        Command::Publish(arguments) => publish::run(&global, arguments),
+        Command::Topics { command, admin } => topics::run(&open(admin)?, command),
+        Command::Subscriptions { command, admin } => subscriptions::run(&open(admin)?, &command),
+        Command::DeadLetters { command, admin } => dead_letters::run(&open(admin)?, &command),
+        Command::Replays { command, admin } => replays::run(&open(admin)?, command),
+        Command::Links(admin) => links::run(&open(admin)?),
+        Command::Pressure(admin) => pressure::run(&open(admin)?),
+    }
 }
 
 fn finish(outcome: Result<Reply, CommandError>, style: Style) -> ExitCode {
@@ -42,7 +65,7 @@ fn finish(outcome: Result<Reply, CommandError>, style: Style) -> ExitCode {
         show(done, style);
     }
     let text = if style == Style::Json { error.json().to_string() } else { error.report() };
-    // Nothing is left to tell it to when standard error is closed; the exit code says it too.
+    // With standard error closed, only the exit code is left to say it.
     let _ = writeln!(io::stderr(), "{text}");
     ExitCode::from(error.exit_code())
 }

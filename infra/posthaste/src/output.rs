@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 
 use comfy_table::{ContentArrangement, Table, presets};
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 /// The style of replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ enum Part {
 }
 
 impl Reply {
-    /// A reply that is `json`, and so far says nothing to people.
+    /// A reply that is `json`, still without text for people.
     pub fn new(json: Value) -> Self {
         Self { json, parts: Vec::new() }
     }
@@ -52,13 +53,7 @@ impl Reply {
         Self::new(json).line(text)
     }
 
-    /// A reply that is a JSON text, shown with its members and numbers as they are written, in lines of its
-    /// own.
-    pub fn json_text(text: &str) -> Self {
-        Self { json: Value::Null, parts: vec![Part::Line(indent(text))] }
-    }
-
-    /// An empty reply.
+    /// A reply without JSON: in every style, only its lines are shown.
     pub fn silent() -> Self {
         Self::new(Value::Null)
     }
@@ -116,8 +111,8 @@ pub fn columns(header: &[&str], rows: &[Vec<String>], style: Style) -> String {
     text
 }
 
-/// A JSON text with a line for every member and item. Nothing but white space between them is changed:
-/// members stay in their order, and numbers as they are written.
+/// A JSON text with a line for every member and item. Only the white space between them changes: members keep
+/// their order, and numbers their form.
 pub fn indent(json: &str) -> String {
     let mut text = String::with_capacity(json.len() * 2);
     let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
@@ -160,6 +155,11 @@ pub fn indent(json: &str) -> String {
     text
 }
 
+/// A value that the API writes as one word, in that word.
+pub fn word(value: &impl Serialize) -> String {
+    json!(value).as_str().unwrap_or_default().to_owned()
+}
+
 fn new_line(text: &mut String, depth: usize) {
     text.push('\n');
     text.extend(std::iter::repeat_n("  ", depth));
@@ -173,7 +173,6 @@ fn pretty(json: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn reply() -> Reply {
         let rows = vec![["orders".to_owned(), "2".to_owned()], ["ops\u{1b}[2J".to_owned(), "10".to_owned()]];

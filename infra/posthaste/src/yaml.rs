@@ -15,29 +15,14 @@ use locate::locate;
 
 pub use locate::Place;
 
-/// Error of a YAML file; `R` is what its rules say.
+/// Error of a YAML file: it is not the expected YAML, or its content breaks a rule.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError<R> {
-    /// The text is not the expected YAML: its form, an unknown member, a wrong type.
-    #[error("{}", At { path, place })]
-    Yaml {
-        path: PathBuf,
-        /// Place in the file.
-        place: Option<Place>,
-        /// The error there.
-        #[source]
-        source: Box<YamlError>,
-    },
-    /// The content breaks a rule.
-    #[error("{}", At { path, place })]
-    Refused {
-        path: PathBuf,
-        /// Place of the member at fault, if it is in the file.
-        place: Option<Place>,
-        /// The rule.
-        #[source]
-        source: R,
-    },
+#[error("{}", with_place(path, *place))]
+pub struct FileError {
+    path: PathBuf,
+    /// Place in the file, if the member at fault is in it.
+    place: Option<Place>,
+    source: Box<dyn Error + Send + Sync>,
 }
 
 /// Error of a YAML text, without the place, which [`FileError`] shows in the form that editors understand.
@@ -47,31 +32,36 @@ pub struct YamlError(serde_saphyr::Error);
 /// A formatter that leaves places out.
 struct Placeless;
 
-/// A file, and a place in it: `topics.yaml:3:7`.
-struct At<'a> {
-    path: &'a Path,
-    place: &'a Option<Place>,
-}
-
 /// Reads the text of a file.
-pub fn parse<T: DeserializeOwned, R>(path: &Path, text: &[u8]) -> Result<T, FileError<R>> {
+pub fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, FileError> {
     // No snippets in errors: the line at fault may hold a secret.
     let options = serde_saphyr::options! { with_snippet: false };
     serde_saphyr::from_slice_with_options(text, options).map_err(|error| {
         let place = error.location().map(|at| Place { line: at.line(), column: at.column() });
-        FileError::Yaml { path: path.to_owned(), place, source: Box::new(YamlError(error)) }
+        FileError { path: path.to_owned(), place, source: Box::new(YamlError(error)) }
     })
 }
 
 /// Error of a file whose `member`, as a path such as `topics.a.retry`, breaks a rule.
-pub fn refused<R>(path: &Path, text: &[u8], member: Option<&str>, source: R) -> FileError<R> {
+pub fn refused(
+    path: &Path,
+    text: &[u8],
+    member: Option<&str>,
+    rule: impl Error + Send + Sync + 'static,
+) -> FileError {
     let place = member.and_then(|member| locate(text, member));
-    FileError::Refused { path: path.to_owned(), place, source }
+    FileError { path: path.to_owned(), place, source: Box::new(rule) }
 }
 
-impl<R: Error + Send + Sync + 'static> Failure for FileError<R> {
-    fn exit_code(&self) -> u8 {
-        3
+/// A file, and a place in it: `topics.yaml:3:7`.
+fn with_place(path: &Path, place: Option<Place>) -> String {
+    let place = place.map(|Place { line, column }| format!(":{line}:{column}")).unwrap_or_default();
+    format!("{}{place}", path.display())
+}
+
+impl Failure for FileError {
+    fn exit_code(&self) -> Option<u8> {
+        Some(3)
     }
 }
 
@@ -87,15 +77,5 @@ impl fmt::Display for YamlError {
 impl Localizer for Placeless {
     fn attach_location<'a>(&self, base: Cow<'a, str>, _: Location) -> Cow<'a, str> {
         base
-    }
-}
-
-impl fmt::Display for At<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.path.display())?;
-        match self.place {
-            Some(Place { line, column }) => write!(f, ":{line}:{column}"),
-            None => Ok(()),
-        }
     }
 }

@@ -1,22 +1,8 @@
-//! The command line of dead letters.
+//! The command line of dead letters and their replays.
 
 use clap::{Args, Subcommand};
 
-use super::global::AdminKey;
-use super::replay::ReplayArgs;
-
 /// `dead-letters`.
-#[derive(Debug, Args)]
-pub struct DeadLettersArgs {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: DeadLettersCommand,
-    /// The admin key.
-    #[command(flatten)]
-    pub admin: AdminKey,
-}
-
-/// What can be done with dead letters.
 #[derive(Debug, Subcommand)]
 pub enum DeadLettersCommand {
     /// List a subscription's dead letters.
@@ -49,4 +35,59 @@ pub struct DeadLettersListArgs {
     /// At most so many.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
+}
+
+/// `dead-letters replay`. An option that is left out restricts nothing.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// The topic.
+    pub topic: String,
+    /// The subscription.
+    pub subscription: String,
+    /// Only those written at or after this time, such as 2026-11-21T10:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Only those written before this time.
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
+    /// Only events with this reason, such as `MaxDeliveryAttemptsExceeded`.
+    #[arg(long)]
+    pub reason: Option<String>,
+    /// Only events of this type. May be given more than once.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub types: Vec<String>,
+    /// Only this object, by its key as `list` shows it. May be given more than once. (--key is the admin
+    /// key.)
+    #[arg(long = "object", value_name = "OBJECT")]
+    pub objects: Vec<String>,
+    /// Also what was accepted for an earlier subscription of this name that was deleted and created again.
+    #[arg(long)]
+    pub include_former: bool,
+    /// Only count what would be delivered.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Events per second, 1 to 1000 [default: 100].
+    #[arg(long, value_name = "N")]
+    pub rate: Option<u32>,
+    /// Wait until everything is queued, and fail if it was cancelled or something could not be queued. What
+    /// the endpoint answers is not waited for.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub wait: bool,
+}
+
+/// `replays`.
+#[derive(Debug, Subcommand)]
+pub enum ReplaysCommand {
+    /// List the replays of the last 30 days, the oldest first.
+    List,
+    /// Show how far a replay has come.
+    Show {
+        /// The replay's id.
+        id: String,
+    },
+    /// Cancel a replay. What is queued already, up to a minute's worth, is delivered all the same.
+    Cancel {
+        /// The replay's id.
+        id: String,
+    },
 }

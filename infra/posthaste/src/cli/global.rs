@@ -1,4 +1,4 @@
-//! The command line that commands share.
+//! Options that commands share.
 
 use std::path::PathBuf;
 

@@ -121,7 +121,7 @@ impl fmt::Display for Tier {
     }
 }
 
-/// Why something on the command line is not what it should be.
+/// Error of an argument that `publish` does not take.
 #[derive(Debug, thiserror::Error)]
 enum ArgumentError {
     #[error("expected auto, or a whole number of events per second from 1 on")]

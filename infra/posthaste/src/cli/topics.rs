@@ -6,46 +6,24 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use posthaste_core::api::KeyName;
 
-use super::global::AdminKey;
-
 /// `topics`.
-#[derive(Debug, Args)]
-pub struct TopicsArgs {
-    /// What to do; `list` when left out.
-    #[command(subcommand)]
-    pub command: Option<TopicsCommand>,
-    /// The admin key.
-    #[command(flatten)]
-    pub admin: AdminKey,
-}
-
-/// What can be done with topics.
 #[derive(Debug, Subcommand)]
 pub enum TopicsCommand {
     /// List all topics.
     List,
     /// Show a topic and its subscriptions.
-    Show {
-        /// The topic.
-        topic: String,
-    },
+    Show(TopicArg),
     /// Delete a topic and its subscriptions. Events that still wait are dead-lettered.
-    Delete {
-        /// The topic.
-        topic: String,
-    },
+    Delete(TopicArg),
     /// Show a topic's publish keys: key1 and key2, and those of other tiers that were made.
-    Keys {
-        /// The topic.
-        topic: String,
-    },
+    Keys(TopicArg),
     /// Make a publish key of a topic, or make it anew; the others stay valid. Producers with an internal key
     /// may publish where back pressure refuses others, those with a bulk key are refused first.
     RegenerateKey {
         /// The topic.
         topic: String,
         /// The key.
-        // Not `key`: an argument is known by its field's name, and that one is the admin key's.
+        // Not `key`: clap names an argument after its field, and the admin key has that name.
         #[arg(value_name = "KEY", value_parser = key_names())]
         name: String,
     },
@@ -54,21 +32,17 @@ pub enum TopicsCommand {
         /// The topic.
         topic: String,
         /// The key. There is no topic without key1 and key2.
-        // Not `key`: an argument is known by its field's name, and that one is the admin key's.
+        // Not `key`: clap names an argument after its field, and the admin key has that name.
         #[arg(value_name = "KEY", value_parser = key_names())]
         name: String,
     },
 }
 
-/// `subscriptions`.
+/// A topic on the command line.
 #[derive(Debug, Args)]
-pub struct SubscriptionsArgs {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: SubscriptionsCommand,
-    /// The admin key.
-    #[command(flatten)]
-    pub admin: AdminKey,
+pub struct TopicArg {
+    /// The topic.
+    pub topic: String,
 }
 
 /// A subscription on the command line.
@@ -80,27 +54,17 @@ pub struct SubscriptionArgs {
     pub name: String,
 }
 
-/// What can be done with subscriptions.
+/// `subscriptions`.
 #[derive(Debug, Subcommand)]
 pub enum SubscriptionsCommand {
     /// List a topic's subscriptions.
-    List {
-        /// The topic.
-        topic: String,
-    },
+    List(TopicArg),
     /// Show a subscription, its secrets masked.
-    Show {
-        /// The topic.
-        topic: String,
-        /// The subscription.
-        name: String,
-    },
+    Show(SubscriptionArgs),
     /// Send one event to the endpoint at once, and show the request and its answer. Nothing is tried again.
     Test {
-        /// The topic.
-        topic: String,
-        /// The subscription.
-        name: String,
+        #[command(flatten)]
+        of: SubscriptionArgs,
         /// A file with an event in the schema that the subscription receives, or - for standard input
         /// [default: a sample].
         #[arg(short, long, value_name = "FILE")]
@@ -108,10 +72,8 @@ pub enum SubscriptionsCommand {
     },
     /// Make a new signing secret and print it, this once. The old ones go on signing for the overlap.
     RotateSecret {
-        /// The topic.
-        topic: String,
-        /// The subscription.
-        name: String,
+        #[command(flatten)]
+        of: SubscriptionArgs,
         /// How long the old secrets of the same kind go on signing, such as PT12H; PT0S ends them at once
         /// [default: P1D, at most P7D].
         #[arg(long, value_name = "DURATION")]
@@ -121,12 +83,7 @@ pub enum SubscriptionsCommand {
         kind: Option<String>,
     },
     /// Delete a subscription. Events that still wait for it are dead-lettered.
-    Delete {
-        /// The topic.
-        topic: String,
-        /// The subscription.
-        name: String,
-    },
+    Delete(SubscriptionArgs),
     /// Ask a subscription's endpoint again whether it wants events, and print what came of it.
     Validate(SubscriptionArgs),
     /// Let the events of an active subscription wait. They expire as others do.

@@ -8,19 +8,19 @@ use serde_json::Value;
 use ureq::http::HeaderMap;
 use ureq::http::header::RETRY_AFTER;
 
-/// How much of an answer that is no problem+json is shown, in characters.
+/// Most characters that are shown of an answer that is no problem+json.
 const DETAIL_CHARS_MAX: usize = 300;
 
-/// What the server said instead of yes.
+/// A refusal of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The status.
     pub status: u16,
     /// The kind of problem, a URI; `about:blank` where the status says it all.
     pub type_uri: String,
-    /// What this kind is.
+    /// The meaning of this kind.
     pub title: String,
-    /// What went wrong this time.
+    /// The reason, this time.
     pub detail: Option<String>,
     /// The member at fault.
     pub member: Option<String>,
@@ -28,16 +28,16 @@ pub struct Refusal {
     pub index: Option<u64>,
     /// The resource under pressure.
     pub resource: Option<String>,
-    /// Its level.
+    /// The level of that resource.
     pub level: Option<String>,
-    /// `Retry-After`, as it was written.
+    /// The text of `Retry-After`.
     pub retry_after: Option<String>,
-    /// `Posthaste-Pressure`, as it was written.
+    /// The text of `Posthaste-Pressure`.
     pub pressure: Option<String>,
 }
 
 impl Refusal {
-    /// Reads an answer. One that is not problem+json, from a proxy for example, is kept as far as it is text.
+    /// Reads an answer. Of one that is not problem+json, from a proxy for example, the text is kept.
     pub fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
         let problem: Value = serde_json::from_slice(body).unwrap_or_default();
         let text = |member: &str| problem.get(member).and_then(Value::as_str).map(str::to_owned);
@@ -60,12 +60,12 @@ impl Refusal {
         }
     }
 
-    /// Whether producers are being slowed or refused.
+    /// True if the reason is back pressure: producers are being slowed or refused.
     pub fn is_back_pressure(&self) -> bool {
         self.type_uri == ProblemKind::BackPressure.type_uri() || self.status == 429
     }
 
-    /// Whether it is the tarpit's: come again after the delay that another answer would have been held for.
+    /// True if the tarpit refused: the client has to wait for as long as another answer would have been held.
     /// The server counts it as delayed, and every other refusal for back pressure as refused.
     pub fn is_delay(&self) -> bool {
         self.status == 429
@@ -93,11 +93,15 @@ impl fmt::Display for Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_problem_says_what_and_which_member() {
-        let body = br#"{"type":"urn:posthaste:problem:bad-event","title":"An event is not as its schema says","status":400,"detail":"expected a text","member":"type","index":2}"#;
-        let refusal = Refusal::read(400, &HeaderMap::new(), body);
+        let body = json!({
+            "type": "urn:posthaste:problem:bad-event", "title": "An event is not as its schema says",
+            "status": 400, "detail": "expected a text", "member": "type", "index": 2,
+        });
+        let refusal = Refusal::read(400, &HeaderMap::new(), body.to_string().as_bytes());
         let expected = "An event is not as its schema says (400)\n  event: 2 (the first is 0)\n  member: \
             type\n  reason: expected a text";
         assert_eq!(refusal.to_string(), expected);

@@ -6,39 +6,29 @@ mod file;
 
 use std::path::PathBuf;
 
-use posthaste_core::api::TopicKeysView;
-use posthaste_core::model::{Secret, TopicName};
+use posthaste_core::model::TopicName;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
 use super::session::Session;
 use super::{source, subscriptions};
-use crate::client::{Call, Client, ClientError};
+use crate::client::ClientError;
 use crate::error::{CommandError, Failure};
-use crate::output::Reply;
+use crate::output::{Reply, word};
 
 pub use changes::Applied;
 use changes::AppliedEntity;
 pub(crate) use file::check;
 pub use file::{ApplyError, Checked};
 
-/// Topics were applied up to one that the server refused, or that did not reach it.
+/// Error after some topics were applied: the server refused the next one, or it did not reach the server.
 #[derive(Debug, thiserror::Error)]
 #[error("not everything was applied")]
 struct PartlyApplied {
-    done: Reply,
     source: ClientError,
 }
 
-impl Failure for PartlyApplied {
-    fn client(&self) -> Option<&ClientError> {
-        Some(&self.source)
-    }
-
-    fn done(&self) -> Option<&Reply> {
-        Some(&self.done)
-    }
-}
+impl Failure for PartlyApplied {}
 
 /// Reads and checks files, each by itself and all together.
 pub fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
@@ -56,12 +46,12 @@ pub fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
 pub(crate) fn run(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
     let mut applied = Applied::default();
     for file in files {
-        if let Err(source) = put(&session.client, &session.key, file, &mut applied) {
+        if let Err(source) = put(session, file, &mut applied) {
             if applied.entities.is_empty() {
                 return Err(source.into());
             }
             // New secrets are shown only once, so they must not be lost with the error.
-            return Err(PartlyApplied { done: reply(&applied), source }.into());
+            return Err(CommandError::from(PartlyApplied { source }).after(reply(&applied)));
         }
     }
     Ok(reply(&applied))
@@ -69,27 +59,25 @@ pub(crate) fn run(session: &Session, files: &[Checked]) -> Result<Reply, Command
 
 /// Puts a checked file's topics, one request each, and adds the results to `applied`, up to the first
 /// failure.
-pub fn put(client: &Client, key: &Secret, file: &Checked, applied: &mut Applied) -> Result<(), ClientError> {
+pub fn put(session: &Session, file: &Checked, applied: &mut Applied) -> Result<(), ClientError> {
+    let client = &session.client;
     for (name, settings) in &file.contents.topics {
-        let before = current(client, key, name)?;
+        let before = current(session, name)?;
         let body = serde_json::to_vec(settings)
             .map_err(|source| ClientError::Answer { url: client.base().clone(), source })?;
         let path = ["topics", name.as_str()];
-        let after: Value =
-            client.json(Call::new(Method::PUT, &path).key(key).body("application/json", body))?;
+        let after: Value = client.json(session.call(Method::PUT, &path).body("application/json", body))?;
         applied.add(name, settings, before.as_ref(), &after);
         if before.is_none() {
-            let path = ["topics", name.as_str(), "keys"];
-            let keys: TopicKeysView = client.json(Call::new(Method::GET, &path).key(key))?;
-            applied.add_keys(name, &keys);
+            applied.add_keys(name, &session.ask(Method::GET, &["topics", name.as_str(), "keys"])?);
         }
     }
     Ok(())
 }
 
 /// The topic as the server shows it now; `None` if it does not exist.
-fn current(client: &Client, key: &Secret, name: &TopicName) -> Result<Option<Value>, ClientError> {
-    match client.json(Call::new(Method::GET, &["topics", name.as_str()]).key(key)) {
+fn current(session: &Session, name: &TopicName) -> Result<Option<Value>, ClientError> {
+    match session.ask(Method::GET, &["topics", name.as_str()]) {
         Ok(topic) => Ok(Some(topic)),
         Err(ClientError::Refused(refusal)) if refusal.status == 404 => Ok(None),
         Err(error) => Err(error),
@@ -100,7 +88,7 @@ fn reply(applied: &Applied) -> Reply {
     let row = |entity: &AppliedEntity| {
         let subscription = entity.subscription.clone().unwrap_or_default();
         let state = entity.status.as_ref().map(subscriptions::state).unwrap_or_default();
-        [entity.topic.clone(), subscription, entity.change.to_string(), state]
+        [entity.topic.clone(), subscription, word(&entity.change), state]
     };
     let json = json!({ "applied": applied.entities, "new": applied.secrets });
     let mut reply = Reply::new(json)

@@ -9,21 +9,19 @@ use serde_json::json;
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
-/// A data folder cannot be checked.
+/// Error of a data folder that cannot be checked.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to check the data folder")]
 struct CheckError {
     source: OpenError,
 }
 
-/// A data folder is damaged.
+/// Error of a data folder that is damaged.
 #[derive(Debug, thiserror::Error)]
 #[error("{damages} damages in the data folder {}", folder.display())]
 struct Damaged {
     folder: PathBuf,
     damages: u64,
-    /// The report, to be shown too.
-    done: Reply,
 }
 
 impl Failure for CheckError {}
@@ -34,10 +32,6 @@ impl Failure for Damaged {
             "restore the folder from a backup; a server that starts on it sends nothing that is damaged";
         Some(hint.to_owned())
     }
-
-    fn done(&self) -> Option<&Reply> {
-        Some(&self.done)
-    }
 }
 
 pub(crate) fn run(data_dir: &Path) -> Result<Reply, CommandError> {
@@ -47,10 +41,11 @@ pub(crate) fn run(data_dir: &Path) -> Result<Reply, CommandError> {
     if report.damages == 0 {
         return Ok(done);
     }
-    Err(Damaged { folder: data_dir.to_owned(), damages: report.damages, done }.into())
+    let damaged = Damaged { folder: data_dir.to_owned(), damages: report.damages };
+    Err(CommandError::from(damaged).after(done))
 }
 
-/// Keeps the engine's panics on damaged pages off standard error: they are caught and in the report.
+/// Keeps the engine's panics on damaged pages off standard error. The check catches them and reports them.
 fn without_panics<T>(work: impl FnOnce() -> T) -> T {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));

@@ -8,11 +8,11 @@ use ureq::http::Method;
 use super::replays;
 use super::session::Session;
 use crate::cli::{DeadLettersCommand, DeadLettersListArgs};
-use crate::client::{Call, ClientError};
+use crate::client::ClientError;
 use crate::error::CommandError;
-use crate::output::Reply;
+use crate::output::{Reply, indent};
 
-/// Most objects that are asked for at once.
+/// Most objects in one page.
 const PAGE_MAX: usize = 100;
 
 pub(crate) fn run(session: &Session, command: &DeadLettersCommand) -> Result<Reply, CommandError> {
@@ -36,8 +36,8 @@ fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<Vec<DeadLe
     let mut objects: Vec<DeadLetterObject> = Vec::new();
     let mut cursor = None;
     loop {
-        let call = Call::new(Method::GET, &path)
-            .key(&session.key)
+        let call = session
+            .call(Method::GET, &path)
             .query("from", arguments.from.as_ref())
             .query("to", arguments.to.as_ref())
             .query("reason", arguments.reason.as_ref())
@@ -55,10 +55,11 @@ fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<Vec<DeadLe
 
 fn show(session: &Session, object: &str) -> Result<Reply, CommandError> {
     let path: Vec<&str> = std::iter::once("dead-letters").chain(object.split('/')).collect();
-    let answer = session.client.send(Call::new(Method::GET, &path).key(&session.key))?;
+    let answer = session.client.send(session.call(Method::GET, &path))?;
     let text = String::from_utf8_lossy(&answer.body);
     if serde_json::from_slice::<&RawValue>(&answer.body).is_ok() {
-        return Ok(Reply::json_text(&text));
+        // The members and numbers stay as they are written.
+        return Ok(Reply::silent().line(indent(&text)));
     }
     // A message that could not be read is kept byte for byte, and need not be JSON.
     Ok(Reply::new(json!({ "bytes": answer.body.len(), "text": text })).line(text))

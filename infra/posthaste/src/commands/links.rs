@@ -5,11 +5,9 @@ use serde_json::json;
 use ureq::http::Method;
 
 use super::session::Session;
-use crate::client::Call;
 use crate::error::CommandError;
-use crate::output::Reply;
+use crate::output::{Reply, word};
 
-/// Columns of the list.
 const HEADER: [&str; 9] = [
     "link",
     "subscription",
@@ -23,8 +21,7 @@ const HEADER: [&str; 9] = [
 ];
 
 pub(crate) fn run(session: &Session) -> Result<Reply, CommandError> {
-    let view: LinksView = session.client.json(Call::new(Method::GET, &["links"]).key(&session.key))?;
-    Ok(reply(&view))
+    Ok(reply(&session.ask(Method::GET, &["links"])?))
 }
 
 fn reply(view: &LinksView) -> Reply {
@@ -46,7 +43,7 @@ fn row(view: &LinkView) -> [String; 9] {
     [
         view.link.clone().unwrap_or_else(|| nowhere(view.state).to_owned()),
         whose(view),
-        state(view.state).to_owned(),
+        word(&view.state),
         time(view.since),
         time(view.failing_since),
         view.failures.map(|failures| failures.to_string()).unwrap_or_default(),
@@ -65,21 +62,6 @@ fn whose(view: &LinkView) -> String {
     match (view.scope, &view.topic, &view.subscription) {
         (LinkScope::Subscription, Some(topic), Some(name)) => format!("{topic}/{name}"),
         _ => "all on it".to_owned(),
-    }
-}
-
-/// A state in the words of the API.
-fn state(state: LinkState) -> &'static str {
-    match state {
-        LinkState::Glitch => "glitch",
-        LinkState::RetryAfter => "retryAfter",
-        LinkState::Retry => "retry",
-        LinkState::Recovering => "recovering",
-        LinkState::Paused => "paused",
-        LinkState::Pending => "pending",
-        LinkState::Failed => "failed",
-        LinkState::Releasing => "releasing",
-        LinkState::Unknown => "unknown",
     }
 }
 

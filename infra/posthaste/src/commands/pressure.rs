@@ -8,9 +8,8 @@ use serde_json::json;
 use ureq::http::Method;
 
 use super::session::Session;
-use crate::client::Call;
 use crate::error::CommandError;
-use crate::output::Reply;
+use crate::output::{Reply, word};
 
 const HEADER: [&str; 10] = [
     "resource",
@@ -26,7 +25,7 @@ const HEADER: [&str; 10] = [
 ];
 
 pub(crate) fn run(session: &Session) -> Result<Reply, CommandError> {
-    let view: PressureView = session.client.json(Call::new(Method::GET, &["pressure"]).key(&session.key))?;
+    let view: PressureView = session.ask(Method::GET, &["pressure"])?;
     let rows = view.resources.iter().map(row).collect();
     Ok(Reply::new(json!(view)).line(headline(&view)).table(HEADER, rows))
 }
@@ -118,8 +117,7 @@ fn history(resource: &PressureResource) -> String {
 
 /// Further actions, in the words of the API.
 fn besides(resource: &PressureResource) -> String {
-    let names = resource.measures.iter().filter_map(|measure| json!(measure).as_str().map(str::to_owned));
-    names.collect::<Vec<_>>().join(", ")
+    resource.measures.iter().map(word).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

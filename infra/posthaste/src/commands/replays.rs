@@ -9,32 +9,26 @@ use ureq::http::Method;
 
 use super::session::Session;
 use crate::cli::{ReplayArgs, ReplaysCommand};
-use crate::client::{Call, ClientError};
+use crate::client::ClientError;
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
-/// Time between two looks of `--wait`. A replay makes progress once a minute.
+/// Time between two requests of `--wait`. A replay makes progress once a minute.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 const HEADER: [&str; 7] = ["replay", "topic", "subscription", "state", "found", "queued", "not-queued"];
 
-/// A replay that was waited for did not bring everything on its way.
+/// Error of a replay that `--wait` waited for, and that did not queue everything.
 #[derive(Debug, thiserror::Error)]
 #[error("the replay {id} is {state:?}, and {failed} could not be queued")]
 struct NotReplayed {
     id: String,
-    /// How many events or objects could not be queued.
+    /// Number of events or objects that could not be queued.
     failed: u64,
     state: ReplayState,
-    /// The state of the run, to be shown too.
-    done: Reply,
 }
 
-impl Failure for NotReplayed {
-    fn done(&self) -> Option<&Reply> {
-        Some(&self.done)
-    }
-}
+impl Failure for NotReplayed {}
 
 pub(crate) fn run(session: &Session, command: Option<ReplaysCommand>) -> Result<Reply, CommandError> {
     match command.unwrap_or(ReplaysCommand::List) {
@@ -49,7 +43,7 @@ pub(super) fn begin(session: &Session, arguments: &ReplayArgs) -> Result<Reply, 
     let path =
         ["topics", &arguments.topic, "subscriptions", &arguments.subscription, "dead-letters", "replay"];
     let body = request(arguments).to_string().into_bytes();
-    let call = Call::new(Method::POST, &path).key(&session.key).body("application/json", body);
+    let call = session.call(Method::POST, &path).body("application/json", body);
     if arguments.dry_run {
         return Ok(previewed(&session.client.json(call)?));
     }
@@ -63,47 +57,37 @@ pub(super) fn begin(session: &Session, arguments: &ReplayArgs) -> Result<Reply, 
         replay = ask(session, Method::GET, &replay.id)?;
     }
     let ended = waited(&replay);
-    if replay.state == ReplayState::Done && replay.failed == 0 {
+    let ReplayView { id, failed, state, .. } = replay;
+    if state == ReplayState::Done && failed == 0 {
         return Ok(ended);
     }
-    Err(NotReplayed { id: replay.id, failed: replay.failed, state: replay.state, done: ended }.into())
+    Err(CommandError::from(NotReplayed { id, failed, state }).after(ended))
 }
 
+/// The body of the request. Options that were not given are left out.
 fn request(arguments: &ReplayArgs) -> Value {
-    let members = [
-        ("from", arguments.from.as_ref().map(|from| json!(from))),
-        ("to", arguments.to.as_ref().map(|to| json!(to))),
-        ("reason", arguments.reason.as_ref().map(|reason| json!(reason))),
-        ("types", Some(json!(arguments.types))),
-        ("keys", Some(json!(arguments.objects))),
-        ("includeFormer", Some(json!(arguments.include_former))),
-        ("dryRun", Some(json!(arguments.dry_run))),
-        ("ratePerSecond", arguments.rate.map(|rate| json!(rate))),
-    ];
-    members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    let ReplayArgs { from, to, reason, types, objects, include_former, dry_run, rate, .. } = arguments;
+    let mut body = json!({
+        "from": from, "to": to, "reason": reason, "types": types, "keys": objects,
+        "includeFormer": include_former, "dryRun": dry_run, "ratePerSecond": rate,
+    });
+    if let Some(members) = body.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    body
 }
 
 fn ask(session: &Session, method: Method, id: &str) -> Result<ReplayView, ClientError> {
-    session.client.json(Call::new(method, &["replays", id]).key(&session.key))
+    session.ask(method, &["replays", id])
 }
 
 fn list(session: &Session) -> Result<Reply, CommandError> {
-    let mut replays: Vec<ReplayView> = Vec::new();
-    let mut cursor = None;
-    loop {
-        let call = Call::new(Method::GET, &["replays"]).key(&session.key).query("cursor", cursor);
-        let page: ReplayPage = session.client.json(call)?;
-        replays.extend(page.replays);
-        cursor = page.cursor;
-        if cursor.is_none() {
-            break;
-        }
-    }
+    let replays = session.list(&["replays"], |page: ReplayPage| (page.replays, page.cursor))?;
     let rows = replays.iter().map(row).collect();
     Ok(Reply::new(json!({ "replays": replays })).table(HEADER, rows))
 }
 
-/// The end of a replay that was waited for, and its meaning.
+/// The end of a replay that `--wait` waited for, and its meaning.
 fn waited(replay: &ReplayView) -> Reply {
     shown(replay).line("Waited until everything was queued, not until it was delivered.")
 }
@@ -174,9 +158,9 @@ mod tests {
 
     fn replay(queued: u64) -> ReplayView {
         let view = json!({
-            "id": "x", "topic": "orders", "subscription": "billing", "state": "Done", "objects": 1, "found": 20,
-            "replayed": queued, "failed": 0, "createdAt": "2026-11-21T10:15:00Z", "updatedAt": "2026-11-21T10:15:00Z",
-            "request": {},
+            "id": "x", "topic": "orders", "subscription": "billing", "state": "Done", "request": {},
+            "objects": 1, "found": 20, "replayed": queued, "failed": 0,
+            "createdAt": "2026-11-21T10:15:00Z", "updatedAt": "2026-11-21T10:15:00Z",
         });
         serde_json::from_value(view).unwrap()
     }

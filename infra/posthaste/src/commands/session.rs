@@ -4,9 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use posthaste_core::model::Secret;
+use serde::de::DeserializeOwned;
+use ureq::http::Method;
 
 use crate::cli::{DATA_DIR_DEFAULT, Global};
-use crate::client::Client;
+use crate::client::{Call, Client, ClientError};
 use crate::error::{CommandError, Failure};
 
 /// The name of the file in the data folder that holds the admin key.
@@ -25,23 +27,23 @@ pub(super) enum KeyError {
     /// No key was given, and the one of the folder here is not sent to another machine.
     #[error("no key was given, and the one in {} is for a server on this machine", folder.display())]
     OfAnother {
-        /// The folder whose key it is.
+        /// The folder with the key.
         folder: PathBuf,
     },
     /// No key was given and none was found.
     #[error("no key was given, and there is none in {}", path.display())]
     None {
-        /// The file that was looked for.
+        /// The file that was expected.
         path: PathBuf,
-        /// Why it could not be read.
+        /// The reason why it cannot be read.
         #[source]
         source: io::Error,
     },
 }
 
 impl Session {
-    /// A session with the key that was given or, failing that, the data folder's. The key of a folder that no
-    /// option or variable names goes only to a server on this machine: elsewhere it would be given away.
+    /// A session with the key that was given, or else the data folder's. The key of a folder that no option or
+    /// variable names goes only to a server on this machine: elsewhere it would be given away.
     pub fn open(global: &Global, key: Option<String>) -> Result<Self, CommandError> {
         let client = Client::new(&global.url)?;
         let key = match key.filter(|key| !key.is_empty()) {
@@ -53,11 +55,37 @@ impl Session {
         };
         Ok(Self { client, key })
     }
+
+    /// A request with the key.
+    pub fn call<'a>(&'a self, method: Method, path: &[&'a str]) -> Call<'a> {
+        Call::new(method, path).key(&self.key)
+    }
+
+    /// Sends a request without a body, and returns the JSON of its success.
+    pub fn ask<T: DeserializeOwned>(&self, method: Method, path: &[&str]) -> Result<T, ClientError> {
+        self.client.json(self.call(method, path))
+    }
+
+    /// The items of a list that comes in pages. `open` takes a page apart, into its items and the cursor of the
+    /// next page.
+    pub(super) fn list<P: DeserializeOwned, T>(
+        &self,
+        path: &[&str],
+        open: impl Fn(P) -> (Vec<T>, Option<String>),
+    ) -> Result<Vec<T>, ClientError> {
+        let (mut all, mut cursor) = (Vec::new(), None);
+        loop {
+            let (items, next) = open(self.client.json(self.call(Method::GET, path).query("cursor", cursor))?);
+            all.extend(items);
+            let Some(next) = next else { return Ok(all) };
+            cursor = Some(next);
+        }
+    }
 }
 
 impl Failure for KeyError {
-    fn exit_code(&self) -> u8 {
-        5
+    fn exit_code(&self) -> Option<u8> {
+        Some(5)
     }
 
     fn hint(&self) -> Option<String> {
@@ -65,7 +93,7 @@ impl Failure for KeyError {
     }
 }
 
-/// The data folder that is meant.
+/// The data folder that is named, or the default.
 pub fn data_dir(global: &Global) -> PathBuf {
     global.data_dir.clone().unwrap_or_else(|| PathBuf::from(DATA_DIR_DEFAULT))
 }

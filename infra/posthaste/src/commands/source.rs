@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Failure;
 
-/// Most bytes of an input file. Larger than what any request may carry, so that the server gives the exact
-/// reason.
+/// Most bytes of an input file. No request may carry as much, so that the server gives the exact reason.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// An input file cannot be read.

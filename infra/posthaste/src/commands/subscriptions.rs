@@ -1,63 +1,65 @@
 //! `subscriptions`: list, show, delete, test, and what is done to one: validate, pause, resume, enable,
 //! disable, force, rotate-secret.
 
-mod rotate;
-
-use posthaste_core::api::{ForcedView, StatusState, StatusView, SubscriptionPage, SubscriptionSettings};
-use serde_json::{Value, json};
+use posthaste_core::api::{
+    ForcedView, IsoTimestamp, RotatedSecret, SigningSettings, StatusState, StatusView, SubscriptionPage,
+    SubscriptionSettings,
+};
+use serde::Serialize;
+use serde_json::json;
 use ureq::http::Method;
 
 use super::session::Session;
 use super::{links, test_event};
-use crate::cli::{SubscriptionArgs, SubscriptionsCommand};
-use crate::client::Call;
+use crate::cli::{SubscriptionArgs, SubscriptionsCommand, TopicArg};
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
 /// Columns of a list of subscriptions.
 pub(super) const HEADER: [&str; 5] = ["subscription", "endpoint", "event types", "state", "reason"];
 
-/// The actions that ask the endpoint, where it must consent.
+/// Actions that ask the endpoint, if it has to consent.
 const ASKING: [&str; 3] = ["validate", "resume", "enable"];
 
-/// The endpoint was asked, and the subscription is not active.
+/// Options of `rotate-secret`. The server checks them, because it knows the limits.
+#[derive(Debug, Serialize)]
+struct RotateRequest<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overlap: &'a Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: &'a Option<String>,
+}
+
+/// Error of an action that asked the endpoint, after which the subscription is not active.
 #[derive(Debug, thiserror::Error)]
 #[error("the endpoint did not consent to events: {reason}")]
 struct NotConsented {
-    /// Why not, as the subscription's status says it.
+    /// The reason that the subscription's status gives.
     reason: String,
-    /// The state, to be shown too.
-    done: Reply,
 }
 
 impl Failure for NotConsented {
-    fn exit_code(&self) -> u8 {
-        3
-    }
-
-    fn done(&self) -> Option<&Reply> {
-        Some(&self.done)
+    fn exit_code(&self) -> Option<u8> {
+        Some(3)
     }
 }
 
 pub(crate) fn run(session: &Session, command: &SubscriptionsCommand) -> Result<Reply, CommandError> {
     match command {
-        SubscriptionsCommand::List { topic } => list(session, topic),
-        SubscriptionsCommand::Show { topic, name } => {
-            let call = Call::new(Method::GET, &["topics", topic, "subscriptions", name]).key(&session.key);
-            // Too many members for a table; and JSON can be written back.
-            Ok(Reply::verbatim(session.client.json::<Value>(call)?))
+        SubscriptionsCommand::List(TopicArg { topic }) => list(session, topic),
+        SubscriptionsCommand::Show(SubscriptionArgs { topic, name }) => {
+            // A subscription has too many members for a table, and its JSON can be put back.
+            Ok(Reply::verbatim(session.ask(Method::GET, &["topics", topic, "subscriptions", name])?))
         }
-        SubscriptionsCommand::Test { topic, name, file } => {
-            test_event::run(session, topic, name, file.as_deref())
+        SubscriptionsCommand::Test { of, file } => test_event::run(session, of, file.as_deref()),
+        SubscriptionsCommand::RotateSecret { of: SubscriptionArgs { topic, name }, overlap, kind } => {
+            let path = ["topics", topic, "subscriptions", name, "rotate-secret"];
+            let body = json!(RotateRequest { overlap, kind }).to_string().into_bytes();
+            let call = session.call(Method::POST, &path).body("application/json", body);
+            Ok(rotated(&session.client.json(call)?))
         }
-        SubscriptionsCommand::RotateSecret { topic, name, overlap, kind } => {
-            let asked = rotate::RotateRequest { overlap: overlap.as_deref(), kind: kind.as_deref() };
-            rotate::run(session, topic, name, &asked)
-        }
-        SubscriptionsCommand::Delete { topic, name } => {
-            let call = Call::new(Method::DELETE, &["topics", topic, "subscriptions", name]).key(&session.key);
-            session.client.send(call)?;
+        SubscriptionsCommand::Delete(SubscriptionArgs { topic, name }) => {
+            session.client.send(session.call(Method::DELETE, &["topics", topic, "subscriptions", name]))?;
             let json = json!({ "deleted": { "topic": topic, "subscription": name } });
             Ok(Reply::new(json).line(format!("deleted the subscription {name} of {topic}")))
         }
@@ -70,18 +72,17 @@ pub(crate) fn run(session: &Session, command: &SubscriptionsCommand) -> Result<R
     }
 }
 
-/// Acts on a subscription, and shows its state then.
+/// Acts on a subscription, and shows its new state.
 fn act(session: &Session, of: &SubscriptionArgs, action: &str) -> Result<Reply, CommandError> {
     let SubscriptionArgs { topic, name } = of;
     let path = ["topics", topic, "subscriptions", name, action];
-    let shown: SubscriptionSettings =
-        session.client.json(Call::new(Method::POST, &path).key(&session.key))?;
+    let shown: SubscriptionSettings = session.ask(Method::POST, &path)?;
     let state = shown.status.as_ref().map(state).unwrap_or_default();
     let json = json!({ "topic": topic, "subscription": name, "status": shown.status });
     let reply = Reply::new(json).line(format!("{topic}/{name} is {state}"));
     match shown.status {
         Some(StatusView { state: StatusState::Failed, reason, .. }) if ASKING.contains(&action) => {
-            Err(NotConsented { reason: reason.unwrap_or_default(), done: reply }.into())
+            Err(CommandError::from(NotConsented { reason: reason.unwrap_or_default() }).after(reply))
         }
         _ => Ok(reply),
     }
@@ -90,13 +91,12 @@ fn act(session: &Session, of: &SubscriptionArgs, action: &str) -> Result<Reply, 
 /// Ends a subscription's holds, and shows them.
 fn force(session: &Session, of: &SubscriptionArgs) -> Result<Reply, CommandError> {
     let SubscriptionArgs { topic, name } = of;
-    let path = ["topics", topic, "subscriptions", name, "force"];
-    let forced: ForcedView = session.client.json(Call::new(Method::POST, &path).key(&session.key))?;
+    let forced: ForcedView = session.ask(Method::POST, &["topics", topic, "subscriptions", name, "force"])?;
     let reply = Reply::new(json!(forced)).line(format!("{topic}/{name}: {}", forced.detail));
     Ok(if forced.forced.is_empty() { reply } else { links::table(reply, &forced.forced) })
 }
 
-/// A state and its reason, as people read them.
+/// A state and its reason, for people.
 pub(super) fn state(status: &StatusView) -> String {
     match &status.reason {
         Some(reason) => format!("{:?}: {reason}", status.state),
@@ -114,20 +114,55 @@ pub(super) fn row(name: &str, settings: &SubscriptionSettings) -> [String; 5] {
 }
 
 fn list(session: &Session, topic: &str) -> Result<Reply, CommandError> {
-    let mut subscriptions = Vec::new();
-    let mut cursor = None;
-    loop {
-        let path = ["topics", topic, "subscriptions"];
-        let call = Call::new(Method::GET, &path).key(&session.key).query("cursor", cursor);
-        let page: SubscriptionPage = session.client.json(call)?;
-        subscriptions.extend(page.subscriptions);
-        cursor = page.cursor;
-        if cursor.is_none() {
-            break;
-        }
-    }
+    let open = |page: SubscriptionPage| (page.subscriptions, page.cursor);
+    let subscriptions = session.list(&["topics", topic, "subscriptions"], open)?;
     let name =
         |settings: &SubscriptionSettings| settings.name.as_ref().map(ToString::to_string).unwrap_or_default();
     let rows = subscriptions.iter().map(|settings| row(&name(settings), settings)).collect();
     Ok(Reply::new(json!({ "subscriptions": subscriptions })).table(HEADER, rows))
+}
+
+/// The new secret, the key that receivers verify with, and the time until which the older secrets sign.
+fn rotated(rotated: &RotatedSecret) -> Reply {
+    let mut reply = Reply::new(json!(rotated)).line(rotated.secret.expose());
+    if let Some(public_key) = &rotated.public_key {
+        reply = reply.line(format!("receivers verify with {public_key}"));
+    }
+    reply = reply.line("It signs first from now on, and is not shown again.");
+    match older(&rotated.signing) {
+        rows if rows.is_empty() => reply,
+        rows => reply.table(["older secret", "signs until"], rows),
+    }
+}
+
+/// The secrets behind the first one, by their place, and the time until which they sign.
+fn older(signing: &SigningSettings) -> Vec<[String; 2]> {
+    let until = |time: Option<IsoTimestamp>| time.map_or("for good".to_owned(), |time| time.0.to_string());
+    let row = |(place, (_, time)): (usize, (_, _))| [(place + 1).to_string(), until(time)];
+    signing.timed().enumerate().skip(1).map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Style;
+
+    #[test]
+    fn the_new_secret_is_printed_first_and_the_old_ones_with_their_end() {
+        let rotated: RotatedSecret = serde_json::from_value(json!({
+            "secret": "whsk_abc", "kind": "v1a", "publicKey": "whpk_def",
+            "signing": {
+                "secrets": ["(masked)", "(masked)", "(masked)"],
+                "expiresAt": [null, null, "2026-11-22T10:00:00.000Z"],
+            },
+        }))
+        .unwrap();
+        let expected = "whsk_abc\n\
+            receivers verify with whpk_def\n\
+            It signs first from now on, and is not shown again.\n\
+            OLDER SECRET  SIGNS UNTIL\n\
+            2             for good\n\
+            3             2026-11-22T10:00:00.000Z\n";
+        assert_eq!(super::rotated(&rotated).render(Style::Plain), expected);
+    }
 }

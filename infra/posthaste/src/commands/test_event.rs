@@ -9,41 +9,34 @@ use ureq::http::Method;
 
 use super::session::Session;
 use super::source;
-use crate::client::Call;
+use crate::cli::SubscriptionArgs;
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
-/// The endpoint did not take a test event.
+/// Error of a test event that the endpoint did not take.
 #[derive(Debug, thiserror::Error)]
 #[error("the endpoint did not take the event: {outcome}")]
 struct NotTaken {
     /// Outcome, as a dead letter would name it.
     outcome: String,
-    /// The attempt, to be shown too.
-    done: Reply,
 }
 
-impl Failure for NotTaken {
-    fn done(&self) -> Option<&Reply> {
-        Some(&self.done)
-    }
-}
+impl Failure for NotTaken {}
 
 pub(super) fn run(
     session: &Session,
-    topic: &str,
-    name: &str,
+    SubscriptionArgs { topic, name }: &SubscriptionArgs,
     file: Option<&Path>,
 ) -> Result<Reply, CommandError> {
     let path = ["topics", topic, "subscriptions", name, "test"];
     let event = file.map(source::read).transpose()?.unwrap_or_default();
-    let call = Call::new(Method::POST, &path).key(&session.key).body("application/json", event);
+    let call = session.call(Method::POST, &path).body("application/json", event);
     let attempt: TestAttempt = session.client.json(call)?;
     let reply = shown(&attempt);
     if attempt.delivered {
         return Ok(reply);
     }
-    Err(NotTaken { outcome: attempt.outcome, done: reply }.into())
+    Err(CommandError::from(NotTaken { outcome: attempt.outcome }).after(reply))
 }
 
 fn shown(attempt: &TestAttempt) -> Reply {
@@ -53,22 +46,17 @@ fn shown(attempt: &TestAttempt) -> Reply {
         &request.headers,
     );
     reply = reply.line(format!("\n{}\n", clean(&request.body)));
-    let (took_ms, failure) = (attempt.took_ms, attempt.failure.as_deref());
-    reply = match (&attempt.response, failure) {
-        (Some(response), _) => {
-            let line = format!("answered {} in {took_ms} ms", response.status);
-            headers(reply.line(line), &response.headers).line(format!("\n{}", clean(&response.body)))
-        }
+    let TestAttempt { took_ms, outcome, .. } = attempt;
+    if let Some(response) = &attempt.response {
+        let line = format!("answered {} in {took_ms} ms", response.status);
+        reply = headers(reply.line(line), &response.headers).line(format!("\n{}", clean(&response.body)));
+    }
+    match (&attempt.response, &attempt.failure) {
+        (Some(_), Some(failure)) => reply.line(format!("{outcome}: {failure}")),
         (None, Some(failure)) => {
-            return reply
-                .line(format!("not answered after {took_ms} ms: {failure}"))
-                .line(attempt.outcome.clone());
+            reply.line(format!("not answered after {took_ms} ms: {failure}")).line(outcome)
         }
-        (None, None) => reply,
-    };
-    match failure {
-        Some(failure) => reply.line(format!("{}: {failure}", attempt.outcome)),
-        None => reply.line(attempt.outcome.clone()),
+        (_, None) => reply.line(outcome),
     }
 }
 

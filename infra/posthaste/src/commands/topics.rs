@@ -7,53 +7,45 @@ use ureq::http::Method;
 
 use super::session::Session;
 use super::subscriptions;
-use crate::cli::TopicsCommand;
-use crate::client::{Call, ClientError};
+use crate::cli::{TopicArg, TopicsCommand};
+use crate::client::ClientError;
 use crate::error::CommandError;
 use crate::output::Reply;
 
 pub(crate) fn run(session: &Session, command: Option<TopicsCommand>) -> Result<Reply, CommandError> {
     match command.unwrap_or(TopicsCommand::List) {
         TopicsCommand::List => list(session),
-        TopicsCommand::Show { topic } => show(session, &topic),
-        TopicsCommand::Delete { topic } => delete(session, &topic),
-        TopicsCommand::Keys { topic } => keys(session, &topic),
-        TopicsCommand::RegenerateKey { topic, name } => regenerate_key(session, &topic, &name),
+        TopicsCommand::Show(TopicArg { topic }) => show(session, &topic),
+        TopicsCommand::Delete(TopicArg { topic }) => delete(session, &topic),
+        TopicsCommand::Keys(TopicArg { topic }) => {
+            Ok(shown_keys(&session.ask(Method::GET, &["topics", &topic, "keys"])?))
+        }
+        TopicsCommand::RegenerateKey { topic, name } => {
+            let path = ["topics", &topic, "keys", &name, "regenerate"];
+            Ok(shown_keys(&session.ask(Method::POST, &path)?))
+        }
         TopicsCommand::DeleteKey { topic, name } => delete_key(session, &topic, &name),
     }
 }
 
 fn list(session: &Session) -> Result<Reply, CommandError> {
-    let mut topics: Vec<TopicSummary> = Vec::new();
-    let mut cursor = None;
-    loop {
-        let call = Call::new(Method::GET, &["topics"]).key(&session.key).query("cursor", cursor);
-        let page: TopicPage = session.client.json(call)?;
-        topics.extend(page.topics);
-        cursor = page.cursor;
-        if cursor.is_none() {
-            break;
-        }
-    }
-    let rows = topics.iter().map(|topic| {
-        let ttl = topic.default_time_to_live.map(|ttl| format_duration(ttl.0)).unwrap_or_default();
-        let schema = format!("{:?}", topic.input_schema);
+    let topics = session.list(&["topics"], |page: TopicPage| (page.topics, page.cursor))?;
+    let row = |topic: &TopicSummary| {
         [
             topic.name.to_string(),
-            schema,
+            format!("{:?}", topic.input_schema),
             topic.subscription_count.to_string(),
-            ttl,
+            topic.default_time_to_live.map(|ttl| format_duration(ttl.0)).unwrap_or_default(),
             topic.updated_at.0.to_string(),
         ]
-    });
+    };
+    let rows = topics.iter().map(row).collect();
     let header = ["topic", "schema", "subscriptions", "time to live", "updated"];
-    let rows = rows.collect();
     Ok(Reply::new(json!({ "topics": topics })).table(header, rows))
 }
 
 fn show(session: &Session, topic: &str) -> Result<Reply, CommandError> {
-    let call = Call::new(Method::GET, &["topics", topic]).key(&session.key);
-    let answer = session.client.send(call)?;
+    let answer = session.client.send(session.call(Method::GET, &["topics", topic]))?;
     let unreadable = |source| ClientError::Answer { url: session.client.base().clone(), source };
     let view: TopicSettings = serde_json::from_slice(&answer.body).map_err(unreadable)?;
     let json = serde_json::from_slice(&answer.body).map_err(unreadable)?;
@@ -68,23 +60,12 @@ fn show(session: &Session, topic: &str) -> Result<Reply, CommandError> {
 }
 
 fn delete(session: &Session, topic: &str) -> Result<Reply, CommandError> {
-    session.client.send(Call::new(Method::DELETE, &["topics", topic]).key(&session.key))?;
+    session.client.send(session.call(Method::DELETE, &["topics", topic]))?;
     Ok(Reply::new(json!({ "deleted": { "topic": topic } })).line(format!("deleted the topic {topic}")))
 }
 
-fn keys(session: &Session, topic: &str) -> Result<Reply, CommandError> {
-    let call = Call::new(Method::GET, &["topics", topic, "keys"]).key(&session.key);
-    Ok(shown_keys(&session.client.json(call)?))
-}
-
-fn regenerate_key(session: &Session, topic: &str, key: &str) -> Result<Reply, CommandError> {
-    let path = ["topics", topic, "keys", key, "regenerate"];
-    let call = Call::new(Method::POST, &path).key(&session.key);
-    Ok(shown_keys(&session.client.json(call)?))
-}
-
 fn delete_key(session: &Session, topic: &str, key: &str) -> Result<Reply, CommandError> {
-    session.client.send(Call::new(Method::DELETE, &["topics", topic, "keys", key]).key(&session.key))?;
+    session.client.send(session.call(Method::DELETE, &["topics", topic, "keys", key]))?;
     let json = json!({ "deleted": { "topic": topic, "key": key } });
     Ok(Reply::new(json).line(format!("took {key} away from the topic {topic}")))
 }

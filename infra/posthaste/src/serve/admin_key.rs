@@ -1,4 +1,4 @@
-//! The admin key: made on the first start, kept in the data folder for its owner alone, read back ever after.
+//! The admin key. The first start makes it, in the data folder and for its owner alone; later starts read it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -12,54 +12,48 @@ use posthaste_ports::Entropy;
 
 use crate::commands::ADMIN_KEY_FILE;
 
-/// Random bytes in a key that is made here.
+/// Random bytes in a new key.
 const KEY_BYTES: usize = 32;
 
 /// Error of a server without an admin key.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminKeyError {
-    /// The file cannot be read.
-    #[error("failed to read {}", path.display())]
-    Read {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    /// The file cannot be written.
-    #[error("failed to write {}", path.display())]
-    Write {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    /// The file is open to others and cannot be narrowed.
-    #[error("failed to take others' rights away from {}", path.display())]
-    Narrow {
+    /// The file cannot be read or written, or is open to others and cannot be narrowed.
+    #[error("failed to {action} {}", path.display())]
+    File {
+        action: &'static str,
         path: PathBuf,
         #[source]
         source: io::Error,
     },
     /// The content is no key.
-    #[error("{} holds no key: expected one line of {ADMIN_KEY_CHARS_MIN} or more visible ASCII characters", path.display())]
+    #[error(
+        "{} holds no key: expected one line of {ADMIN_KEY_CHARS_MIN} or more visible ASCII characters",
+        path.display()
+    )]
     NotAKey { path: PathBuf },
 }
 
 /// Reads the key of a data folder, or makes it. The caller holds the folder's lock.
 pub fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, AdminKeyError> {
     let path = data_dir.join(ADMIN_KEY_FILE);
+    let failed = |action| {
+        let path = path.clone();
+        move |source| AdminKeyError::File { action, path, source }
+    };
     match fs::read_to_string(&path) {
         Ok(text) => {
-            private::narrow(&path).map_err(|source| AdminKeyError::Narrow { path: path.clone(), source })?;
+            private::narrow(&path).map_err(failed("take others' rights away from"))?;
             parse(&text).ok_or(AdminKeyError::NotAKey { path })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut bytes = [0; KEY_BYTES];
             entropy.fill(&mut bytes);
             let key = URL_SAFE_NO_PAD.encode(bytes);
-            write(&path, &key).map_err(|source| AdminKeyError::Write { path, source })?;
+            write(&path, &key).map_err(failed("write"))?;
             Ok(Secret::new(key))
         }
-        Err(source) => Err(AdminKeyError::Read { path, source }),
+        Err(error) => Err(failed("read")(error)),
     }
 }
 

@@ -1,20 +1,20 @@
-//! `serve --config`: the files of `apply`, put to the server itself through the same code and the same HTTP
-//! API.
+//! `serve --config`: the files of `apply`, put to the server itself through the same code and HTTP API.
 
 use posthaste_core::model::Secret;
 use tokio::task::spawn_blocking;
 
 use super::error::ServeError;
 use crate::client::Client;
-use crate::commands::{Applied, Checked, put};
+use crate::commands::{Applied, Checked, Session, put};
+use crate::output::word;
 
 /// Applies checked files to the server that runs at `url`.
 pub(super) async fn apply(url: &str, key: Secret, files: Vec<Checked>) -> Result<(), ServeError> {
     let url = url.to_owned();
     let put_all = move || {
-        let client = Client::new(&url)?;
+        let session = Session { client: Client::new(&url)?, key };
         let mut applied = Applied::default();
-        files.iter().try_for_each(|file| put(&client, &key, file, &mut applied))?;
+        files.iter().try_for_each(|file| put(&session, file, &mut applied))?;
         Ok(applied)
     };
     let applied = spawn_blocking(put_all).await.map_err(ServeError::Task)?.map_err(ServeError::Config)?;
@@ -22,12 +22,11 @@ pub(super) async fn apply(url: &str, key: Secret, files: Vec<Checked>) -> Result
         let subscription = entity.subscription.as_deref().unwrap_or_default();
         let state = entity.status.as_ref().map(|status| format!("{:?}", status.state)).unwrap_or_default();
         tracing::info!(
-            topic = entity.topic, subscription, change = %entity.change, state, "configuration applied"
+            topic = entity.topic, subscription, change = %word(&entity.change), state, "configuration applied"
         );
     }
     if !applied.secrets.is_empty() {
-        // Secrets are never logged. Keys can be asked for; a signing secret that is needed is written in the
-        // file.
+        // Secrets are never logged. Keys can be asked for, and a file can hold its own signing secrets.
         tracing::info!(
             "keys were made: `posthaste topics keys TOPIC` shows them; signing secrets that are not in the \
                 file stay unseen"

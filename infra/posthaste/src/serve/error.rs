@@ -48,10 +48,10 @@ pub enum ServeError {
     /// A configuration file was refused.
     #[error("failed to apply the configuration")]
     Config(#[source] ClientError),
-    /// A task of the program's own failed.
+    /// A task of the program failed.
     #[error("failed inside")]
     Task(#[source] tokio::task::JoinError),
-    /// A task that runs for as long as the server does has ended.
+    /// A task that should run as long as the server has ended.
     #[error("failed inside: a part of the server ended by itself")]
     Ended,
     /// The thread that writes the store has ended.
@@ -62,11 +62,4 @@ pub enum ServeError {
     DeadLetters(#[source] PortError),
 }
 
-impl Failure for ServeError {
-    fn client(&self) -> Option<&ClientError> {
-        match self {
-            Self::Config(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+impl Failure for ServeError {}

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use posthaste_core::api::LinkSettings;
-use posthaste_core::circuit::{HealthSettings, HealthSettingsError};
+use posthaste_core::circuit::HealthSettings;
 
 use crate::commands::read_input;
 use crate::error::CommandError;
@@ -18,7 +18,7 @@ pub(super) fn read(file: Option<&Path>) -> Result<HealthSettings, CommandError> 
     }
 }
 
-fn check(path: &Path, text: &[u8]) -> Result<HealthSettings, FileError<HealthSettingsError>> {
+fn check(path: &Path, text: &[u8]) -> Result<HealthSettings, FileError> {
     // An empty file changes nothing.
     let written: Option<LinkSettings> = parse(path, text)?;
     let applied = written.unwrap_or_default().applied();

@@ -1,7 +1,6 @@
 //! The metrics of the process, as Prometheus text. The functions name them.
 
 mod exposition;
-mod recorder;
 mod series;
 
 use std::sync::OnceLock;
@@ -15,7 +14,7 @@ pub use series::{SERIES_MAX, Series};
 /// One recorder per process, whatever runs in it.
 static SERIES: OnceLock<Series> = OnceLock::new();
 
-/// Installs the recorder, the first time, and answers its series.
+/// Installs the recorder, the first time, and returns its series.
 pub fn install() -> Result<Series, BuildError> {
     if let Some(series) = SERIES.get() {
         return Ok(series.clone());
@@ -24,11 +23,11 @@ pub fn install() -> Result<Series, BuildError> {
     if metrics::set_global_recorder(series.clone()).is_ok() {
         return Ok(SERIES.get_or_init(|| series).clone());
     }
-    // Another recorder was first, such as that of another test: it is the one that counts.
+    // Another recorder was first, such as that of another test. Only the first one gets measurements.
     Ok(SERIES.get().cloned().unwrap_or(series))
 }
 
-/// The text of all series. Those of topics that are not in the state store any more are forgotten; while it
+/// The text of all series. Series of topics that are no longer in the state store are forgotten; while the store
 /// does not answer, none are.
 pub async fn text(series: &Series, state: &impl ObjectStore) -> String {
     let topics = topic_names(state).await;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use posthaste_core::pressure::{ExchangeError, ExchangeSettings, PressureSettings};
+use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
 
 use crate::commands::read_input;
 use crate::error::CommandError;
@@ -17,15 +17,10 @@ pub(super) fn read(profile: PressureSettings, file: Option<&Path>) -> Result<Pre
     }
 }
 
-fn check(
-    path: &Path,
-    text: &[u8],
-    settings: PressureSettings,
-) -> Result<PressureSettings, FileError<ExchangeError>> {
+fn check(path: &Path, text: &[u8], settings: PressureSettings) -> Result<PressureSettings, FileError> {
     let changes: ExchangeSettings = parse(path, text)?;
-    changes
-        .apply_to(settings)
-        .map_err(|error| refused(path, text, error.key().map(str::to_owned).as_deref(), error))
+    let changed = changes.apply_to(settings);
+    changed.map_err(|error| refused(path, text, error.key().map(str::to_owned).as_deref(), error))
 }
 
 #[cfg(test)]

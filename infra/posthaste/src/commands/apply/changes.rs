@@ -1,7 +1,5 @@
 //! The effect of applying a file, by comparing the server's views before and after.
 
-use std::fmt;
-
 use posthaste_core::api::{StatusView, TopicKeysView, TopicSettings};
 use posthaste_core::model::TopicName;
 use serde::{Deserialize, Serialize};
@@ -26,7 +24,6 @@ pub struct AppliedEntity {
     /// The subscription, or nothing for the topic itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscription: Option<String>,
-    /// Its change.
     pub change: Change,
     /// A subscription's state, with its reason.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,16 +50,6 @@ pub struct Applied {
     pub secrets: Vec<NewSecret>,
 }
 
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Created => "created",
-            Self::Changed => "changed",
-            Self::Unchanged => "unchanged",
-        })
-    }
-}
-
 impl Applied {
     /// Adds a topic: what was written, the server's view before (if it was there), and its answer.
     pub(super) fn add(
@@ -87,13 +74,11 @@ impl Applied {
                 status: after.get("status").and_then(|status| StatusView::deserialize(status).ok()),
             });
             let of = format!("{topic}/{subscription}");
-            for secret in secrets_of(after) {
-                let is_own = own.iter().any(|own| own.expose() == secret);
-                self.add_secret(
-                    &of,
-                    "signing secret",
-                    Some(secret).filter(|secret| secret.starts_with("whsec_") && !is_own),
-                );
+            let is_new = |secret: &&str| {
+                secret.starts_with("whsec_") && !own.iter().any(|own| own.expose() == *secret)
+            };
+            for secret in secrets_of(after).filter(is_new) {
+                self.add_secret(&of, "signing secret", secret);
             }
         }
     }
@@ -101,16 +86,12 @@ impl Applied {
     /// Adds the keys of a topic that is new.
     pub(super) fn add_keys(&mut self, name: &TopicName, keys: &TopicKeysView) {
         for key in [&keys.key1, &keys.key2] {
-            self.add_secret(name.as_str(), "publish key", Some(key.expose()));
+            self.add_secret(name.as_str(), "publish key", key.expose());
         }
     }
 
-    fn add_secret(&mut self, of: &str, kind: &'static str, value: Option<&str>) {
-        self.secrets.extend(value.map(|value| NewSecret {
-            of: of.to_owned(),
-            kind,
-            value: value.to_owned(),
-        }));
+    fn add_secret(&mut self, of: &str, kind: &'static str, value: &str) {
+        self.secrets.push(NewSecret { of: of.to_owned(), kind, value: value.to_owned() });
     }
 }
 
@@ -130,8 +111,8 @@ fn topic_alone(topic: &Value) -> Value {
     topic
 }
 
-/// A subscription as it is shown: its settings, with the masks that name its secrets, and of its status the
-/// state with its reason. When it was asked, and when it consented, is no change.
+/// A subscription as it is shown: its settings, with the masks that name its secrets, and its state with the
+/// reason. The times at which it was asked and consented are left out: they are no change.
 fn shown(subscription: &Value) -> Value {
     let mut subscription = subscription.clone();
     if let Some(status) = subscription.get_mut("status").and_then(Value::as_object_mut) {
@@ -142,10 +123,7 @@ fn shown(subscription: &Value) -> Value {
 
 fn subscription_of<'a>(topic: &'a Value, name: &str) -> Option<&'a Value> {
     let subscriptions = topic.get("subscriptions")?.as_object()?;
-    subscriptions
-        .iter()
-        .find(|(other, _)| other.eq_ignore_ascii_case(name))
-        .map(|(_, subscription)| subscription)
+    subscriptions.iter().find_map(|(other, settings)| other.eq_ignore_ascii_case(name).then_some(settings))
 }
 
 fn secrets_of(subscription: &Value) -> impl Iterator<Item = &str> {

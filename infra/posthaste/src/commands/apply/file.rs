@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use posthaste_core::api::{ApplyFile, SecretText, SettingsError, TopicSettings, compile_topic};
+use posthaste_core::api::{ApplyFile, SecretText, TopicSettings, compile_topic};
 use posthaste_core::model::{Secret, TopicKeys, TopicName};
 
 use crate::error::Failure;
@@ -15,7 +15,6 @@ const PLACEHOLDER: &str = "whsec_cG9zdGhhc3RlLXBsYWNlaG9sZGVyLXNlY3JldA==";
 /// A file that passed every check that can be made without the server.
 #[derive(Debug)]
 pub struct Checked {
-    /// Path of the file.
     pub path: PathBuf,
     /// Declared topics.
     pub contents: ApplyFile,
@@ -26,8 +25,8 @@ pub struct Checked {
 pub enum ApplyError {
     /// The file is not the expected YAML, or breaks a rule.
     #[error(transparent)]
-    File(#[from] FileError<SettingsError>),
-    /// A topic is declared in two places, and which of them is meant cannot be told.
+    File(#[from] FileError),
+    /// A topic is declared in two places, so that it is unknown which one is meant.
     #[error("the topic {topic} is declared twice, in {} and in {}", first.display(), second.display())]
     Twice {
         topic: TopicName,
@@ -39,8 +38,8 @@ pub enum ApplyError {
 }
 
 impl Failure for ApplyError {
-    fn exit_code(&self) -> u8 {
-        3
+    fn exit_code(&self) -> Option<u8> {
+        Some(3)
     }
 }
 
@@ -64,18 +63,15 @@ pub(crate) fn check(path: &Path, text: &[u8]) -> Result<Checked, ApplyError> {
 
 /// The first topic of `next` that one of `files` declares too.
 pub(super) fn declared_twice(files: &[Checked], next: &Checked) -> Option<ApplyError> {
-    for name in next.contents.topics.keys() {
+    next.contents.topics.keys().find_map(|name| {
         let same = |other: &TopicName| other.folded() == name.folded();
-        if let Some(first) = files.iter().find(|file| file.contents.topics.keys().any(same)) {
-            let (first, second) = (first.path.clone(), next.path.clone());
-            return Some(ApplyError::Twice { topic: name.clone(), first, second });
-        }
-    }
-    None
+        let first = files.iter().find(|file| file.contents.topics.keys().any(same))?;
+        let (first, second) = (first.path.clone(), next.path.clone());
+        Some(ApplyError::Twice { topic: name.clone(), first, second })
+    })
 }
 
-/// The settings with a placeholder for every secret that is masked: only the server knows whether there is
-/// one to keep.
+/// The settings with a placeholder for every masked secret: only the server knows if it has one to keep.
 fn unmasked(settings: &TopicSettings) -> TopicSettings {
     let mut settings = settings.clone();
     for subscription in settings.subscriptions.values_mut() {

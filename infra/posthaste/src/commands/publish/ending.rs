@@ -8,12 +8,11 @@ use super::batches::Batch;
 use super::events::EventsError;
 use crate::client::ClientError;
 use crate::error::Failure;
-use crate::output::Reply;
 
 /// The end of a run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ending {
-    /// Every event was acknowledged. This is no error, and never shown as one.
+    /// Every event was acknowledged. It is no error, and never shown as one.
     #[error("every event was acknowledged")]
     Done,
     /// The server refused a request, and would again.
@@ -51,7 +50,7 @@ pub(super) enum Ending {
     Panicked,
 }
 
-/// Events were published up to one that was not.
+/// Error of a run in which not every event was published.
 #[derive(Debug, thiserror::Error)]
 #[error("not every event was published")]
 pub(super) struct Unfinished {
@@ -59,11 +58,9 @@ pub(super) struct Unfinished {
     pub(super) ending: Ending,
     /// Advice on how to go on.
     pub(super) resume: String,
-    /// The state of the run, to be shown too.
-    pub(super) done: Reply,
 }
 
-/// The content type of one event, for requests of many.
+/// Error of a content type of one event, given for requests of many.
 #[derive(Debug, thiserror::Error)]
 #[error("--content-type {found} is that of one event, and with --rate a request carries many")]
 pub(super) struct ManyOfOne {
@@ -71,34 +68,26 @@ pub(super) struct ManyOfOne {
 }
 
 impl Failure for Unfinished {
-    fn client(&self) -> Option<&ClientError> {
-        self.ending.client()
-    }
-
-    fn exit_code(&self) -> u8 {
-        match &self.ending {
+    fn exit_code(&self) -> Option<u8> {
+        Some(match &self.ending {
             Ending::Interrupted { exit_code } => *exit_code,
             Ending::GaveUp { source: ClientError::Refused(refusal), .. } if refusal.is_back_pressure() => 6,
             Ending::GaveUp { .. } => 7,
-            Ending::Refused { source: source @ ClientError::Refused(_), .. } => source.exit_code(),
+            Ending::Refused { source, .. } => return source.exit_code(),
             // A file that cannot be read says nothing about what is in it.
             Ending::Input(error) if !matches!(error, EventsError::Read { .. }) => 3,
             _ => 1,
-        }
+        })
     }
 
     fn hint(&self) -> Option<String> {
         Some(self.resume.clone())
     }
-
-    fn done(&self) -> Option<&Reply> {
-        Some(&self.done)
-    }
 }
 
 impl Failure for ManyOfOne {
-    fn exit_code(&self) -> u8 {
-        2
+    fn exit_code(&self) -> Option<u8> {
+        Some(2)
     }
 }
 
@@ -121,25 +110,13 @@ impl Ending {
         }
         Self::Refused { place, source: error }
     }
-
-    /// A run without progress.
-    pub(super) fn gave_up(length: Duration, source: ClientError) -> Self {
-        Self::GaveUp { length, source }
-    }
-
-    /// The server's answer, or the reason for none.
-    pub(super) fn client(&self) -> Option<&ClientError> {
-        match self {
-            Self::Refused { source, .. } | Self::GaveUp { source, .. } => Some(source),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::client::Refusal;
+    use crate::error::CommandError;
     use serde_json::json;
     use std::io;
     use ureq::http::HeaderMap;
@@ -152,7 +129,7 @@ mod tests {
     #[test]
     fn a_run_that_ended_early_says_by_its_exit_code_whose_turn_it_is() {
         let check = |ending, expected| {
-            let error = Unfinished { ending, resume: String::new(), done: Reply::silent() };
+            let error = CommandError::from(Unfinished { ending, resume: String::new() });
             assert_eq!(error.exit_code(), expected, "{error:?}");
         };
         let length = Duration::from_mins(15);

@@ -59,7 +59,7 @@ pub(super) fn run(global: &Global, arguments: PublishArgs, rate: Rate) -> Result
         }
         Some(pipe) => resume_pipe(next, pipe.taken(), &again),
     };
-    Err(Unfinished { ending, resume, done }.into())
+    Err(CommandError::from(Unfinished { ending, resume }).after(done))
 }
 
 /// The events that cannot be read from the pipe again, and how to go on with the same events from elsewhere.

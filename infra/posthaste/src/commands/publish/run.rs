@@ -247,7 +247,7 @@ impl Run {
             self.ending = self.broken.take().map(Ending::Input).or(closed).or(Some(Ending::Done));
         } else if self.gives_up_at().is_some_and(|at| at <= now) {
             let length = self.patience();
-            self.ending = self.trouble.take().map(|error| Ending::gave_up(length, error));
+            self.ending = self.trouble.take().map(|source| Ending::GaveUp { length, source });
         }
     }
 

@@ -1,4 +1,4 @@
-//! The place where a topic's events are taken, and the key to it.
+//! The place that takes a topic's events, and the key to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,21 +63,17 @@ impl Target {
 }
 
 fn ask(session: &Session, topic: &str, key: Option<Secret>) -> Result<(Client, bool, Secret), ClientError> {
-    let view: TopicSettings = session.client.json(get(session, &["topics", topic]))?;
+    let view: TopicSettings = session.ask(Method::GET, &["topics", topic])?;
     let key = if let Some(key) = key {
         key
     } else {
-        let keys: TopicKeysView = session.client.json(get(session, &["topics", topic, "keys"]))?;
+        let keys: TopicKeysView = session.ask(Method::GET, &["topics", topic, "keys"])?;
         Secret::new(keys.key1.expose())
     };
     Ok(match view.endpoint {
         Some(endpoint) => (Client::new(&endpoint)?, true, key),
         None => (session.client.clone(), false, key),
     })
-}
-
-fn get<'a>(session: &'a Session, path: &[&'a str]) -> Call<'a> {
-    Call::new(Method::GET, path).key(&session.key)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use posthaste_ports::Clock;
 use tokio::sync::Notify;
 
@@ -21,8 +21,8 @@ const REQUESTS_MAX: usize = 4096;
 /// Places beyond those of ordinary requests: for health checks, metrics, and requests with the admin key.
 pub const OPERATORS_MAX: usize = 64;
 
-/// A connection counts as silent when it has not sent the head of a request for so long. A burst of
-/// connections that speak at once is not cut short, however busy this machine is.
+/// Time after which a connection without the head of a request counts as silent. It is long enough for a burst
+/// of connections that all send a request, however busy this machine is.
 const SILENT_AFTER: Duration = Duration::from_secs(1);
 
 /// Longest wait for the head of a connection's first request.
@@ -62,7 +62,7 @@ impl Places {
         let from = (!self.is_trusted(address)).then(|| network(address));
         let max = self.limits.requests_max.saturating_add(OPERATORS_MAX);
         loop {
-            let admitted = self.table().admit(from, max);
+            let admitted = self.table.lock().admit(from, max);
             if let Some((id, signals, cut)) = admitted {
                 cut.into_iter().for_each(Cut::count);
                 return Place { places: Arc::clone(self), id, signals };
@@ -71,23 +71,18 @@ impl Places {
         }
     }
 
-    /// Closes a connection because there are no file descriptors left. False if there was none to close.
+    /// Closes a connection because there are no file descriptors left. Returns false if there is none to close.
     pub(super) fn make_room(&self) -> bool {
-        let cut = self.table().make_room();
+        let cut = self.table.lock().make_room();
         cut.inspect(|cut| cut.count()).is_some()
     }
 
     fn is_trusted(&self, address: IpAddr) -> bool {
         self.limits.trusted_proxies.iter().any(|proxies| proxies.contains(&address.to_canonical()))
     }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        // No code panics while it holds the lock.
-        self.table.lock()
-    }
 }
 
-/// The address that counts: with IPv6 a whole /64, which is what one subscriber has.
+/// The network of one subscriber: an IPv4 address, or a whole /64 of IPv6.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -112,11 +107,11 @@ impl Place {
         }
     }
 
-    /// Completes when the first request has not come in time.
+    /// Completes if the first request has not come in time.
     async fn silence<C: Clock>(&self, clock: &C) {
         let timers = async {
             clock.sleep(SILENT_AFTER).await;
-            let cut = self.places.table().turn_silent(self.id);
+            let cut = self.places.table.lock().turn_silent(self.id);
             cut.into_iter().for_each(Cut::count);
             clock.sleep(FIRST_HEAD_TIMEOUT.saturating_sub(SILENT_AFTER)).await;
         };
@@ -127,19 +122,19 @@ impl Place {
         }
     }
 
-    /// A request that is being answered until what is returned is dropped; nothing where all places for
-    /// requests are taken. Those of operators always have one.
+    /// Marks a request as being answered, until the result is dropped. `None` if all places for requests are
+    /// taken. Requests of operators always have a place.
     pub(super) fn begin(self: &Arc<Self>, is_operators: bool) -> Option<Answering> {
         let (has_place, cut) =
-            self.places.table().begin(self.id, is_operators, self.places.limits.requests_max);
+            self.places.table.lock().begin(self.id, is_operators, self.places.limits.requests_max);
         cut.into_iter().for_each(Cut::count);
         has_place.then(|| Answering(Arc::clone(self)))
     }
 
-    /// An answer that its client does not read, until what is returned is dropped: it may be closed for
-    /// another connection.
+    /// Marks an answer as not read by its client, until the result is dropped. The connection may be closed for
+    /// another one.
     pub(super) fn stall(self: &Arc<Self>) -> Stalled {
-        self.places.table().set_stalled(self.id, true);
+        self.places.table.lock().set_stalled(self.id, true);
         self.places.freed.notify_one();
         Stalled(Arc::clone(self))
     }
@@ -152,7 +147,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.table().leave(self.id);
+        self.places.table.lock().leave(self.id);
         self.places.freed.notify_one();
     }
 }
@@ -163,7 +158,7 @@ pub(super) struct Answering(Arc<Place>);
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.places.table().end(self.0.id);
+        self.0.places.table.lock().end(self.0.id);
         self.0.places.freed.notify_one();
     }
 }
@@ -174,7 +169,7 @@ pub(super) struct Stalled(Arc<Place>);
 
 impl Drop for Stalled {
     fn drop(&mut self) {
-        self.0.places.table().set_stalled(self.0.id, false);
+        self.0.places.table.lock().set_stalled(self.0.id, false);
     }
 }
 

@@ -6,20 +6,26 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
-use metrics_exporter_prometheus::{BuildError, PrometheusHandle, PrometheusRecorder};
-use parking_lot::{Mutex, MutexGuard};
+use metrics_exporter_prometheus::{
+    BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
+};
+use parking_lot::Mutex;
 
 use super::exposition;
-use super::recorder::recorder;
 
 /// Most series at once; a histogram is one. At about a kilobyte of text each that is a scrape of 20 MB.
 pub const SERIES_MAX: usize = 20_000;
 
-/// The label that says of which topic a series is.
+/// The label with the topic of a series.
 const TOPIC: &str = "topic";
 
-/// Counts measurements that had no place because there were too many series.
+/// Metric: measurements without a place, because there were too many series.
 const REFUSED: &str = "MetricSeriesRefusedCount";
+
+/// Upper bounds of the histograms whose names end in `InMs`, in milliseconds: from a memory copy to the
+/// longest attempt.
+const MILLISECONDS_BUCKETS: [f64; 14] =
+    [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 5_000.0, 10_000.0, 30_000.0, 60_000.0];
 
 /// All series of the process; clones share them.
 #[derive(Clone)]
@@ -47,14 +53,14 @@ struct Part {
 }
 
 impl Series {
-    /// An empty set for at most so many series.
+    /// An empty set for at most `series_max` series.
     pub(super) fn new(series_max: usize) -> Result<Self, BuildError> {
         let state = State { others: Part::new()?, topics: BTreeMap::new(), count: 0 };
         Ok(Self(Arc::new(Shared { series_max, state: Mutex::new(state) })))
     }
 
-    /// The text of all series. The series of a topic that `is_there` denies are forgotten once they were
-    /// shown a last time, because what a deletion ends is counted after it.
+    /// The text of all series. The series of a topic that `is_there` denies are shown a last time and then
+    /// forgotten, because the events that a deletion ends are counted after it.
     pub fn render(&self, is_there: impl Fn(&str) -> bool) -> String {
         exposition::merge(self.to_show(is_there).iter().map(PrometheusHandle::render))
     }
@@ -62,7 +68,7 @@ impl Series {
     /// Forgets the series of deleted topics. The others are shown without the lock, because every measurement
     /// waits for it.
     fn to_show(&self, is_there: impl Fn(&str) -> bool) -> Vec<PrometheusHandle> {
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         state.topics.retain(|topic, part| part.is_touched || is_there(topic));
         state.count =
             state.others.keys.len() + state.topics.values().map(|part| part.keys.len()).sum::<usize>();
@@ -77,7 +83,7 @@ impl Series {
 
     /// Keeps histograms small. Call it from time to time.
     pub fn run_upkeep(&self) {
-        let state = self.lock();
+        let state = self.0.state.lock();
         let parts = std::iter::once(&state.others).chain(state.topics.values());
         let handles: Vec<_> = parts.map(|part| part.recorder.handle()).collect();
         drop(state);
@@ -88,7 +94,7 @@ impl Series {
     fn register<T>(&self, key: &Key, register: impl FnOnce(&PrometheusRecorder) -> T) -> Option<T> {
         let topic = key.labels().find(|label| label.key() == TOPIC).map(metrics::Label::value);
         let topic = topic.map(str::to_ascii_lowercase);
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         let State { others, topics, count } = &mut *state;
         let part = topic.as_ref().map_or(Some(&*others), |topic| topics.get(topic));
         if !part.is_some_and(|part| part.keys.contains(key)) {
@@ -111,10 +117,6 @@ impl Series {
         }
         Some(register(&part.recorder))
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock()
-    }
 }
 
 /// Metadata that the exporter's interface needs and its code does not read.
@@ -122,7 +124,9 @@ const METADATA: Metadata<'static> = Metadata::new(module_path!(), metrics::Level
 
 impl Part {
     fn new() -> Result<Self, BuildError> {
-        Ok(Self { recorder: recorder()?, keys: HashSet::new(), is_touched: false })
+        let milliseconds = Matcher::Suffix("InMs".to_owned());
+        let builder = PrometheusBuilder::new().set_buckets_for_metric(milliseconds, &MILLISECONDS_BUCKETS)?;
+        Ok(Self { recorder: builder.build_recorder(), keys: HashSet::new(), is_touched: false })
     }
 }
 

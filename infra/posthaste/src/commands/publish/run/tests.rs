@@ -253,7 +253,7 @@ fn a_bad_event_stops_it_there_and_the_point_to_go_on_from_is_its_batch() {
     assert_eq!(sim.run.counts().events, published);
     let ending = sim.run.into_ending().unwrap();
     assert_eq!(ending.to_string(), "event 307 (the first is 0), which begins in line 308, was refused");
-    let Some(ClientError::Refused(refusal)) = ending.client() else { panic!("{ending}") };
+    let Ending::Refused { source: ClientError::Refused(refusal), .. } = &ending else { panic!("{ending}") };
     assert_eq!(refusal.index, Some(307));
 }
 
