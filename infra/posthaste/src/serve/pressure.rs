@@ -26,7 +26,7 @@ fn check(path: &Path, text: &[u8], settings: PressureSettings) -> Result<Pressur
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_core::pressure::{Resource, Thresholds};
+    use posthaste_core::pressure::{Resource, ThresholdSettings};
     use posthaste_settings::table::PRESSURE_PROFILE;
     use std::time::Duration;
 
@@ -76,12 +76,10 @@ mod tests {
     fn the_documents_own_sets_can_be_given_as_files() {
         for (profile, page) in PAGES {
             let settings = check(Path::new("page.json"), page.as_bytes(), of_profile(profile)).unwrap();
-            let buckets = if profile == "exchange-2013" {
-                Thresholds::new(1750, 2000, 2500)
-            } else {
-                Thresholds::new(80, 120, 200)
-            };
-            assert_eq!(settings.thresholds[&Resource::VersionBuckets], buckets.into());
+            let [normal, medium, high] =
+                if profile == "exchange-2013" { [1750, 2000, 2500] } else { [80, 120, 200] }.map(Some);
+            let buckets = ThresholdSettings { normal, medium, high };
+            assert_eq!(settings.thresholds[&Resource::VersionBuckets], buckets);
         }
     }
 
