@@ -27,6 +27,7 @@ pub use self::custom::Made;
 pub use self::envelope::Envelope;
 pub use self::error::{EventError, Expected, PublishInputError};
 pub use self::event::Event;
+pub(crate) use self::object::ObjectWriter;
 pub use self::request::{Input, PublishRequest, parse_request};
 pub use self::set_aside::{SetAside, put_back, set_aside, value_behind};
 pub use self::splice::{with_members, without_members};

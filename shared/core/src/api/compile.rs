@@ -3,12 +3,9 @@
 mod delivery_headers;
 mod endpoint;
 mod filter;
-mod lifetime;
-mod mapping;
 mod policy;
 mod problem;
 mod schemas;
-mod signing;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,11 +15,12 @@ use self::delivery_headers::delivery_headers;
 #[cfg(test)]
 pub(crate) use self::filter::filter as compile_filter;
 use self::filter::filter;
-use self::policy::{batching, dead_letter_policy, retry_policy};
+use self::policy::{batching, dead_letter_policy, idle, lifetime, retry_policy};
 pub use self::problem::{FilterProblem, Problem, SettingsError};
 use self::problem::{count_in, duration_from, duration_in, error};
-use self::signing::signing;
-use super::settings::{SubscriptionSettings, TopicSettings};
+use self::schemas::{content_mode, delivery_schema, input_mapping};
+use super::{IsoTimestamp, SecretText, SigningSettings, SubscriptionSettings, TopicSettings};
+use crate::attempt::SigningSecret;
 use crate::filter::FilterSet;
 use crate::model::{
     ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, Created, EndpointUrl, SUBSCRIPTIONS_PER_TOPIC_MAX, Schema,
@@ -38,13 +36,11 @@ pub fn compile_topic(
     if settings.name.as_ref().is_some_and(|written| written != name) {
         return Err(error("name", Problem::Name(name.to_string())));
     }
-    let least = Duration::from_secs(1);
     if let Some(ttl) = settings.default_time_to_live {
-        duration_from("defaultTimeToLive", ttl.0, least)?;
+        duration_from("defaultTimeToLive", ttl.0, Duration::from_secs(1))?;
     }
-    let idle = lifetime::idle(settings.auto_delete_on_idle)?;
-    let count = settings.subscriptions.len();
-    count_in("subscriptions", count, 0, SUBSCRIPTIONS_PER_TOPIC_MAX)?;
+    let idle = idle(settings.auto_delete_on_idle)?;
+    count_in("subscriptions", settings.subscriptions.len(), 0, SUBSCRIPTIONS_PER_TOPIC_MAX)?;
     let mut subscriptions = BTreeMap::new();
     for (subscription_name, written) in &settings.subscriptions {
         let within = |e: SettingsError| SettingsError {
@@ -55,7 +51,7 @@ pub fn compile_topic(
             compile_subscription(name, settings.input_schema, subscription_name, written).map_err(within)?;
         compiled.lifetime.topic_idle = idle;
         if subscriptions.insert(subscription_name.folded(), Arc::new(compiled)).is_some() {
-            return Err(error(&format!("subscriptions.{subscription_name}"), Problem::Duplicate));
+            return Err(error(format!("subscriptions.{subscription_name}"), Problem::Duplicate));
         }
     }
     Ok(Topic {
@@ -63,7 +59,7 @@ pub fn compile_topic(
         created_at: Timestamp::EPOCH,
         creation: None,
         input_schema: settings.input_schema,
-        input_mapping: mapping::input_mapping(settings.input_schema, settings.input_mapping.as_ref())?,
+        input_mapping: input_mapping(settings.input_schema, settings.input_mapping.as_ref())?,
         default_time_to_live: settings.default_time_to_live.map(|ttl| ttl.0),
         auto_delete_on_idle: idle,
         notices_topic: settings.notices_topic.clone(),
@@ -87,10 +83,10 @@ pub fn compile_subscription(
         EndpointUrl::parse(&settings.endpoint.url).map_err(|e| error("endpoint.url", Problem::Url(e)))?;
     let timeout = settings.endpoint.timeout.map_or(ATTEMPT_TIMEOUT_DEFAULT, |written| written.0);
     duration_in("endpoint.timeout", timeout, Duration::from_secs(1), ATTEMPT_TIMEOUT_MAX)?;
-    let delivery_schema = schemas::delivery_schema(input_schema, settings.delivery_schema)?;
+    let delivery_schema = delivery_schema(input_schema, settings.delivery_schema)?;
     let (status, pending_until) = endpoint::status(settings.status.as_ref());
     let batching = batching(settings.batching)?;
-    let content_mode = schemas::content_mode(settings.content_mode, delivery_schema, batching)?;
+    let content_mode = content_mode(settings.content_mode, delivery_schema, batching)?;
     Ok(Subscription {
         topic: topic.clone(),
         name: name.clone(),
@@ -106,213 +102,28 @@ pub fn compile_subscription(
         dead_letter: dead_letter_policy(&settings.dead_letter)?,
         delivery_headers: delivery_headers(&settings.delivery_headers, batching)?,
         signing: signing(&settings.signing)?,
-        lifetime: lifetime::of(settings)?,
+        lifetime: lifetime(settings)?,
         status,
         pending_until,
         rate: endpoint::rate(&settings.endpoint, settings.status.as_ref())?,
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::attempt::{Batching, RetryPolicy};
-    use crate::model::{Secret, Status};
-    use serde_json::json;
-
-    fn compile(settings: serde_json::Value) -> Result<Subscription, SettingsError> {
-        let settings: SubscriptionSettings = serde_json::from_value(settings).unwrap();
-        let topic = TopicName::parse("orders").unwrap();
-        let name = SubscriptionName::parse("billing").unwrap();
-        compile_subscription(&topic, Schema::CloudEvents, &name, &settings)
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
-    fn with(member: &str, value: serde_json::Value) -> serde_json::Value {
-        json!({ "endpoint": { "url": "https://billing.example.com/hooks" }, member: value })
-    }
-
-    fn check(member: &str, value: serde_json::Value, message: &str) {
-        assert_eq!(compile(with(member, value)).unwrap_err().to_string(), message);
-    }
-
-    #[test]
-    fn a_subscription_needs_no_more_than_an_endpoint() {
-        let subscription = compile(json!({ "endpoint": { "url": "https://a.example/" } })).unwrap();
-        assert_eq!(subscription.retry, RetryPolicy::default());
-        assert_eq!(subscription.batching, Batching::default());
-        assert_eq!(subscription.timeout, Duration::from_secs(30));
-        assert_eq!(subscription.dead_letter.delay, Duration::from_mins(5));
-        assert_eq!(subscription.status, Status::Active);
-    }
-
-    #[test]
-    fn the_member_at_fault_is_named() {
-        check(
-            "endpoint",
-            json!({ "url": "ftp://a.example" }),
-            "endpoint.url: the scheme is \"ftp\", expected https",
-        );
-        check(
-            "endpoint",
-            json!({ "url": "https://a.example", "fallbackUrl": "ftp://b.example" }),
-            "endpoint.fallbackUrl: the scheme is \"ftp\", expected https",
-        );
-        check(
-            "endpoint",
-            json!({ "url": "https://a.example", "fallbackUrl": "https://A.example:443/" }),
-            "endpoint.fallbackUrl: is on the scheme, host and port of endpoint.url, and would be left alone \
-                with it",
-        );
-        check(
-            "endpoint",
-            json!({ "url": "https://a.example", "timeout": "PT61S" }),
-            "endpoint.timeout: PT1M1S is outside PT1S..=PT1M",
-        );
-        check(
-            "deliverySchema",
-            json!("EventGrid"),
-            "deliverySchema: events accepted as CloudEvents cannot be sent as EventGrid",
-        );
-        check("name", json!("other"), "name: differs from the name in the path, \"billing\"");
-        check(
-            "retryPolicy",
-            json!({ "maxDeliveryAttempts": 31 }),
-            "retryPolicy.maxDeliveryAttempts: 31 is outside 1..=30",
-        );
-        check(
-            "retryPolicy",
-            json!({ "eventTimeToLiveInMinutes": 0 }),
-            "retryPolicy.eventTimeToLiveInMinutes: 0 is outside 1..=1440",
-        );
-        check("retryPolicy", json!({ "schedule": [] }), "retryPolicy.schedule: 0 items, expected 1..=30");
-        check(
-            "retryPolicy",
-            json!({ "schedule": ["PT1S", "P2D"] }),
-            "retryPolicy.schedule[1]: P2D is outside PT0S..=P1D",
-        );
-        check(
-            "retryPolicy",
-            json!({ "waitFloors": { "x": "PT1S" } }),
-            "retryPolicy.waitFloors.x: expected an HTTP status, 100 to 599, or \"default\"",
-        );
-        check(
-            "retryPolicy",
-            json!({ "permanentStatuses": [204] }),
-            "retryPolicy.permanentStatuses[0]: 204 is outside 300..=599",
-        );
-        check(
-            "batching",
-            json!({ "maxEventsPerBatch": 5001 }),
-            "batching.maxEventsPerBatch: 5001 is outside 1..=5000",
-        );
-        check(
-            "batching",
-            json!({ "preferredBatchSizeInKilobytes": 0 }),
-            "batching.preferredBatchSizeInKilobytes: 0 is outside 1..=1024",
-        );
-        check(
-            "batching",
-            json!({ "partialAcknowledgement": true }),
-            "batching.partialAcknowledgement: needs batching: set maxEventsPerBatch or \
-                preferredBatchSizeInKilobytes",
-        );
-        check(
-            "batching",
-            json!({ "maxEventsPerBatch": 1001, "partialAcknowledgement": true }),
-            "batching.maxEventsPerBatch: 1001 is outside 1..=1000, the most with partialAcknowledgement",
-        );
-        check(
-            "deadLetter",
-            json!({ "giveUpAfter": "PT0S" }),
-            "deadLetter.giveUpAfter: PT0S is outside PT5M..=P14D",
-        );
-        check("autoDeleteOnIdle", json!("PT4M"), "autoDeleteOnIdle: PT4M is less than PT5M");
-        check("deadLetter", json!({ "delay": "PT16M" }), "deadLetter.delay: PT16M is outside PT0S..=PT15M");
-        check(
-            "signing",
-            json!({ "secrets": ["x"] }),
-            "signing.secrets[0]: a signing secret starts with whsec_ or whsk_",
-        );
-        check(
-            "signing",
-            json!({ "secrets": ["(masked)"] }),
-            "signing.secrets[0]: a masked secret keeps the one that is there, and there is none",
-        );
-    }
-
-    #[test]
-    fn either_batching_member_turns_it_on_and_none_does_not() {
-        let batching = |value| compile(with("batching", value)).unwrap().batching;
-        assert_eq!(batching(json!({})), Batching::default());
-        let by_count =
-            Batching { enabled: true, events_max: 7, bytes_preferred: 65_536, ..Batching::default() };
-        assert_eq!(batching(json!({ "maxEventsPerBatch": 7 })), by_count);
-        let by_size = Batching { enabled: true, events_max: 1, bytes_preferred: 4096, ..Batching::default() };
-        assert_eq!(batching(json!({ "preferredBatchSizeInKilobytes": 4 })), by_size);
-    }
-
-    #[test]
-    fn a_header_that_cannot_be_added_is_named() {
-        let check = |headers: serde_json::Value, message: &str| check("deliveryHeaders", headers, message);
-        check(json!([{ "name": "x" }]), "deliveryHeaders[0]: expected either value or fromEvent");
-        check(
-            json!([{ "name": "x", "value": "a", "fromEvent": "/id" }]),
-            "deliveryHeaders[0]: expected either value or fromEvent",
-        );
-        check(
-            json!([{ "name": "x", "value": "a" }, { "name": "Host", "value": "a" }]),
-            "deliveryHeaders[1].name: the header is reserved: posthaste or HTTP itself sets it",
-        );
-        check(
-            json!([{ "name": "x", "value": "a\r\nb: c" }]),
-            "deliveryHeaders[0].value: expected printable ASCII without a space at either end",
-        );
-        check(
-            json!([{ "name": "x", "fromEvent": "data.id" }]),
-            "deliveryHeaders[0].fromEvent: a JSON pointer starts with a slash, such as /data/id",
-        );
-        check(
-            json!([{ "name": "x", "fromEvent": "/id", "isSecret": true }]),
-            "deliveryHeaders[0].isSecret: a value of the event is no secret",
-        );
-        check(
-            json!([{ "name": "X-A", "value": "a" }, { "name": "x-a", "value": "b" }]),
-            "deliveryHeaders[1].name: there is another header of this name",
-        );
-        check(
-            json!([{ "name": "x", "value": "(masked)", "isSecret": true }]),
-            "deliveryHeaders[0].value: a masked secret keeps the one that is there, and there is none",
-        );
-        let eleven: Vec<_> = (0..11).map(|n| json!({ "name": format!("x-{n}"), "value": "a" })).collect();
-        check(json!(eleven), "deliveryHeaders: 11 items, expected 0..=10");
-    }
-
-    #[test]
-    fn a_batch_of_several_events_has_no_value_of_an_event() {
-        let with = |events: u32| {
-            let mut settings = with("deliveryHeaders", json!([{ "name": "x", "fromEvent": "/id" }]));
-            settings["batching"] = json!({ "maxEventsPerBatch": events });
-            compile(settings).map(|subscription| subscription.delivery_headers.len()).map_err(|e| e.member)
-        };
-        assert_eq!(with(1), Ok(1));
-        assert_eq!(with(2), Err("deliveryHeaders[0].fromEvent".to_owned()));
-    }
-
-    #[test]
-    fn wait_floors_are_laid_over_the_defaults() {
-        let floors = json!({ "waitFloors": { "503": "PT1S", "default": "PT0S" } });
-        let floors = compile(with("retryPolicy", floors)).unwrap().retry.wait_floors;
-        let seconds = |status| floors.after(Some(status)).as_secs();
-        assert_eq!((seconds(503), seconds(408), seconds(500)), (1, 120, 0));
-    }
-
-    #[test]
-    fn a_topic_s_error_names_the_subscription() {
-        let settings = json!({ "subscriptions": { "billing": { "endpoint": { "url": "x" } } } });
-        let settings: TopicSettings = serde_json::from_value(settings).unwrap();
-        let keys = TopicKeys::new(Secret::new("a"), Secret::new("b"));
-        let error = compile_topic(&TopicName::parse("orders").unwrap(), &settings, keys).unwrap_err();
-        assert_eq!(error.member, "subscriptions.billing.endpoint.url");
-    }
+/// Checks the secrets. Those that have ended are kept: an attempt's own time decides, not the time of this
+/// look.
+fn signing(settings: &SigningSettings) -> Result<Vec<SigningSecret>, SettingsError> {
+    let count = settings.secrets.as_ref().map_or(0, Vec::len);
+    count_in("signing.secrets", count, 0, settings.secrets_max())?;
+    let parse = |(index, (text, end)): (usize, (SecretText, Option<IsoTimestamp>))| {
+        let member = format!("signing.secrets[{index}]");
+        if text.is_masked() {
+            return Err(error(member, Problem::NothingMasked));
+        }
+        let secret = SigningSecret::parse(text.expose()).map_err(|e| error(member, Problem::Secret(e)))?;
+        Ok(secret.until(end.map(|end| end.0)))
+    };
+    settings.timed().enumerate().map(parse).collect()
 }
+
+#[cfg(test)]
+mod tests;

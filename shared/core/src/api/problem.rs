@@ -2,6 +2,7 @@
 //! these. What went wrong inside is logged where it is handled; it never stands here.
 //! <https://www.rfc-editor.org/rfc/rfc9457>
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -69,61 +70,54 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// The URI that names this kind, or `about:blank`.
-    pub const fn type_uri(self) -> &'static str {
-        match self {
-            Self::BadEvent => "urn:posthaste:problem:bad-event",
-            Self::BadSettings => "urn:posthaste:problem:bad-settings",
-            Self::LoopDetected => "urn:posthaste:problem:loop-detected",
-            Self::Unauthorized => "urn:posthaste:problem:unauthorized",
-            Self::UnknownTopic => "urn:posthaste:problem:unknown-topic",
-            Self::UnknownSubscription => "urn:posthaste:problem:unknown-subscription",
-            Self::Conflict => "urn:posthaste:problem:conflict",
-            Self::Incompatible => "urn:posthaste:problem:incompatible",
-            Self::WrongState => "urn:posthaste:problem:wrong-state",
-            Self::IdempotencyKeyInUse => "urn:posthaste:problem:idempotency-key-in-use",
-            Self::IdempotencyKeyReused => "urn:posthaste:problem:idempotency-key-reused",
-            Self::PreconditionFailed => "urn:posthaste:problem:precondition-failed",
-            Self::TooLarge => "urn:posthaste:problem:too-large",
-            Self::AnswerTooLarge => "urn:posthaste:problem:answer-too-large",
-            Self::BackPressure => "urn:posthaste:problem:back-pressure",
-            Self::Unavailable => "urn:posthaste:problem:unavailable",
-            Self::StorageFull => "urn:posthaste:problem:storage-full",
+    pub fn type_uri(self) -> Cow<'static, str> {
+        match self.name_and_title() {
+            Some((name, _)) => format!("urn:posthaste:problem:{name}").into(),
+            None => "about:blank".into(),
+        }
+    }
+
+    /// The title, the same every time the problem occurs. With `about:blank` it is the status's own phrase.
+    pub fn title(self) -> &'static str {
+        match self.name_and_title() {
+            Some((_, title)) => title,
+            None => self.status().canonical_reason().unwrap_or_default(),
+        }
+    }
+
+    /// The name and the title; `None` for a kind that says no more than its status.
+    const fn name_and_title(self) -> Option<(&'static str, &'static str)> {
+        Some(match self {
+            Self::BadEvent => ("bad-event", "An event is not as its schema says"),
+            Self::BadSettings => ("bad-settings", "A setting cannot be accepted"),
+            Self::LoopDetected => ("loop-detected", "The endpoints form a loop"),
+            Self::Unauthorized => ("unauthorized", "The key is missing or wrong"),
+            Self::UnknownTopic => ("unknown-topic", "There is no such topic"),
+            Self::UnknownSubscription => ("unknown-subscription", "There is no such subscription"),
+            Self::Conflict => ("conflict", "It was changed at the same moment"),
+            Self::Incompatible => ("incompatible", "What is there already does not go with this"),
+            Self::WrongState => ("wrong-state", "The state of the subscription does not allow this"),
+            Self::IdempotencyKeyInUse => {
+                ("idempotency-key-in-use", "A request with this idempotency key is still being published")
+            }
+            Self::IdempotencyKeyReused => {
+                ("idempotency-key-reused", "The idempotency key was used for another request")
+            }
+            Self::PreconditionFailed => ("precondition-failed", "It is not the version that was asked for"),
+            Self::TooLarge => ("too-large", "The request is too large"),
+            Self::AnswerTooLarge => {
+                ("answer-too-large", "What was asked for is too large to be answered here")
+            }
+            Self::BackPressure => ("back-pressure", "Back pressure: events are not taken at the moment"),
+            Self::Unavailable => ("unavailable", "The store does not answer"),
+            Self::StorageFull => ("storage-full", "No room is left on the device"),
             Self::BadRequest
             | Self::NotFound
             | Self::MethodNotAllowed
             | Self::UriTooLong
             | Self::UnsupportedMediaType
-            | Self::Internal => "about:blank",
-        }
-    }
-
-    /// What it is, the same every time it occurs. With `about:blank` it is the status's own phrase.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::BadEvent => "An event is not as its schema says",
-            Self::BadSettings => "A setting cannot be accepted",
-            Self::BadRequest => "Bad Request",
-            Self::LoopDetected => "The endpoints form a loop",
-            Self::Unauthorized => "The key is missing or wrong",
-            Self::UnknownTopic => "There is no such topic",
-            Self::UnknownSubscription => "There is no such subscription",
-            Self::NotFound => "Not Found",
-            Self::MethodNotAllowed => "Method Not Allowed",
-            Self::Conflict => "It was changed at the same moment",
-            Self::Incompatible => "What is there already does not go with this",
-            Self::WrongState => "The state of the subscription does not allow this",
-            Self::IdempotencyKeyInUse => "A request with this idempotency key is still being published",
-            Self::IdempotencyKeyReused => "The idempotency key was used for another request",
-            Self::PreconditionFailed => "It is not the version that was asked for",
-            Self::TooLarge => "The request is too large",
-            Self::AnswerTooLarge => "What was asked for is too large to be answered here",
-            Self::UriTooLong => "URI Too Long",
-            Self::UnsupportedMediaType => "Unsupported Media Type",
-            Self::Internal => "Internal Server Error",
-            Self::BackPressure => "Back pressure: events are not taken at the moment",
-            Self::Unavailable => "The store does not answer",
-            Self::StorageFull => "No room is left on the device",
-        }
+            | Self::Internal => return None,
+        })
     }
 
     /// The status it usually has.
@@ -179,7 +173,7 @@ pub struct ProblemBody<'a> {
     /// The kind of problem: a URN `urn:posthaste:problem:…`, or `about:blank` where the status says it all.
     #[serde(rename = "type")]
     #[schema(example = "urn:posthaste:problem:bad-settings")]
-    type_uri: &'a str,
+    type_uri: Cow<'a, str>,
     /// What this kind is.
     title: &'a str,
     /// The status of the answer.

@@ -12,6 +12,7 @@ pub use self::filter::{AdvancedFilterSettings, FilterSettings};
 use super::{
     DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, SecretText, SigningSettings,
 };
+pub use crate::model::Status as StatusState;
 use crate::model::{ContentMode, Schema, SubscriptionName, TopicName};
 
 /// A file of topics and their subscriptions, as `posthaste apply -f` reads it.
@@ -265,20 +266,4 @@ pub struct HandshakeView {
     /// subscription asks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<IsoTimestamp>,
-}
-
-/// The state of a subscription.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-pub enum StatusState {
-    /// Events are delivered.
-    #[default]
-    Active,
-    /// The endpoint has not agreed yet: events wait.
-    Pending,
-    /// An operator paused it: events wait.
-    Paused,
-    /// The endpoint did not agree: new events pass by.
-    Failed,
-    /// The endpoint answered 410, or an operator disabled it: new events pass by, waiting ones are dead-lettered.
-    Disabled,
 }

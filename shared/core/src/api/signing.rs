@@ -14,17 +14,19 @@ use self::settings::Timed;
 use super::{IsoDuration, IsoTimestamp, SecretText};
 use crate::attempt::SignatureKind;
 use crate::model::time::format_duration;
-use crate::model::{ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX, Timestamp};
+use crate::model::{ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX, SIGNING_SECRETS_MAX, Timestamp};
 
 /// How a secret is rotated.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RotateSecret {
-    /// How long the present secrets of the same kind go on signing, PT0S to P7D. P1D when left out. PT0S ends them at
-    /// once, for a secret that has leaked: receivers that do not know the new one yet refuse what comes.
+    /// How long the present secrets of the same kind go on signing, PT0S to P7D. P1D when left out. PT0S ends
+    /// them at once, for a secret that has leaked: receivers that do not know the new one yet refuse what
+    /// comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<IsoDuration>,
-    /// Which kind of secret to make. The kind of the first present one when left out, `v1` where there is none.
+    /// Which kind of secret to make. The kind of the first present one when left out, `v1` where there is
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<SignatureKind>,
 }
@@ -72,9 +74,9 @@ impl SigningSettings {
         asked.or_else(|| first.map(|first| SignatureKind::of(first.expose()))).unwrap_or(SignatureKind::V1)
     }
 
-    /// The settings after a rotation at `now`: `made` signs first, and what is there of its kind ends after the
-    /// overlap, or when it was to end before. Secrets of the other kind stay as they are: a receiver that verifies
-    /// them has not been asked to change.
+    /// The settings after a rotation at `now`: `made` signs first, and what is there of its kind ends after
+    /// the overlap, or when it was to end before. Secrets of the other kind stay as they are: a receiver that
+    /// verifies them has not been asked to change.
     pub fn rotated(
         &self,
         made: SecretText,
@@ -92,7 +94,9 @@ impl SigningSettings {
             (secret, time)
         };
         let next = Self::of(std::iter::once((made, None)).chain(self.timed().map(age))).live(now);
-        if next.timed().count() > next.secrets_max() || (self.is_rotating() && next.is_above_written_max()) {
+        // A second rotation beside the first does not get the room that the first one got.
+        let max = if self.is_rotating() { SIGNING_SECRETS_MAX } else { next.secrets_max() };
+        if next.timed().count() > max {
             return Err(self.full(kind));
         }
         Ok(next)

@@ -1,8 +1,6 @@
 //! What users are shown: settings with their secrets masked, and the answers that are no settings. What is shown of
 //! a topic or subscription is accepted when it is written back.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -37,21 +35,9 @@ impl StatusView {
 impl TopicSettings {
     /// The topic as it may be shown: with its name, and every secret of its subscriptions masked.
     pub fn shown(&self, name: &TopicName, now: Timestamp) -> Self {
-        let subscriptions: BTreeMap<_, _> = self
-            .subscriptions
-            .iter()
-            .map(|(name, settings)| (name.clone(), settings.shown(name, now)))
-            .collect();
-        Self {
-            name: Some(name.clone()),
-            endpoint: self.endpoint.clone(),
-            input_schema: self.input_schema,
-            input_mapping: self.input_mapping.clone(),
-            default_time_to_live: self.default_time_to_live,
-            auto_delete_on_idle: self.auto_delete_on_idle,
-            notices_topic: self.notices_topic.clone(),
-            subscriptions,
-        }
+        let subscriptions = self.subscriptions.iter();
+        let shown = subscriptions.map(|(name, settings)| (name.clone(), settings.shown(name, now)));
+        Self { name: Some(name.clone()), subscriptions: shown.collect(), ..self.clone() }
     }
 }
 

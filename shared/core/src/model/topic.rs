@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use crate::attempt::{Batching, DeliveryHeader, Rate, RetryPolicy, SigningSecret};
 use crate::filter::{Filter, FilterSet};
 use crate::model::endpoint::EndpointUrl;
@@ -101,10 +104,12 @@ pub struct DeadLetterPolicy {
     pub give_up_after: Option<Duration>,
 }
 
-/// Whether a subscription's events are delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The state of a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = StatusState)]
 pub enum Status {
-    /// They are.
+    /// Events are delivered.
+    #[default]
     Active,
     /// The endpoint has not agreed yet: events wait, without an attempt.
     Pending,

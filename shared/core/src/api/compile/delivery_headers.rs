@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::problem::{Problem, SettingsError, count_in, error};
-use crate::api::{DeliveryHeaderSettings, SecretText};
+use crate::api::DeliveryHeaderSettings;
 use crate::attempt::{Batching, DeliveryHeader, DeliveryHeaderError};
 use crate::model::DELIVERY_HEADERS_MAX;
 
@@ -20,7 +20,7 @@ pub(super) fn delivery_headers(
         let member = format!("deliveryHeaders[{index}]");
         let header = delivery_header(&member, written, batching)?;
         if !names.insert(header.name().clone()) {
-            return Err(error(&format!("{member}.name"), Problem::HeaderTwice));
+            return Err(error(format!("{member}.name"), Problem::HeaderTwice));
         }
         headers.push(header);
     }
@@ -38,27 +38,22 @@ fn delivery_header(
             DeliveryHeaderError::ValueLength(_) | DeliveryHeaderError::Value => "value",
             DeliveryHeaderError::Pointer(_) => "fromEvent",
         };
-        error(&format!("{member}.{part}"), Problem::Header(e))
+        error(format!("{member}.{part}"), Problem::Header(e))
     };
     match (&written.value, &written.from_event) {
         (Some(value), None) if value.is_masked() => {
-            Err(error(&format!("{member}.value"), Problem::NothingMasked))
+            Err(error(format!("{member}.value"), Problem::NothingMasked))
         }
-        (Some(value), None) => fixed(written, value).map_err(at_fault),
+        (Some(value), None) => {
+            DeliveryHeader::fixed(&written.name, value.expose(), written.is_secret).map_err(at_fault)
+        }
         (None, Some(_)) if written.is_secret => {
-            Err(error(&format!("{member}.isSecret"), Problem::SecretFromEvent))
+            Err(error(format!("{member}.isSecret"), Problem::SecretFromEvent))
         }
         (None, Some(_)) if batching.request().items_max > 1 => {
-            Err(error(&format!("{member}.fromEvent"), Problem::BatchedFromEvent))
+            Err(error(format!("{member}.fromEvent"), Problem::BatchedFromEvent))
         }
         (None, Some(pointer)) => DeliveryHeader::from_event(&written.name, pointer).map_err(at_fault),
         (Some(_), Some(_)) | (None, None) => Err(error(member, Problem::OneValue)),
     }
-}
-
-fn fixed(
-    written: &DeliveryHeaderSettings,
-    value: &SecretText,
-) -> Result<DeliveryHeader, DeliveryHeaderError> {
-    DeliveryHeader::fixed(&written.name, value.expose(), written.is_secret)
 }

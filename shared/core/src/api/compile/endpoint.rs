@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::problem::{Problem, SettingsError, error};
-use crate::api::{ConsentView, EndpointSettings, StatusState, StatusView, SubscriptionSettings, Validation};
+use crate::api::{ConsentView, EndpointSettings, StatusView, SubscriptionSettings, Validation};
 use crate::attempt::Rate;
 use crate::model::{EndpointUrl, Link, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN, Status, Timestamp};
 
@@ -30,10 +30,8 @@ pub(super) fn fallback(
 pub(crate) fn own_rate(settings: &EndpointSettings) -> Result<Option<Rate>, SettingsError> {
     let Some(written) = settings.max_requests_per_second else { return Ok(None) };
     let is_in_range = (REQUESTS_PER_SECOND_MIN..=REQUESTS_PER_SECOND_MAX).contains(&written);
-    match Rate::per_second(written).filter(|_| is_in_range) {
-        Some(rate) => Ok(Some(rate)),
-        None => Err(error("endpoint.maxRequestsPerSecond", Problem::RequestsPerSecond)),
-    }
+    let rate = Rate::per_second(written).filter(|_| is_in_range);
+    rate.map(Some).ok_or_else(|| error("endpoint.maxRequestsPerSecond", Problem::RequestsPerSecond))
 }
 
 /// The bound that is obeyed: the lesser of its own and what its endpoint allowed.
@@ -49,15 +47,8 @@ pub(super) fn rate(
 
 /// Whether events are delivered, and until when the endpoint may still consent.
 pub(super) fn status(view: Option<&StatusView>) -> (Status, Option<Timestamp>) {
-    let status = match view.map(|view| view.state) {
-        Some(StatusState::Active) | None => Status::Active,
-        Some(StatusState::Pending) => Status::Pending,
-        Some(StatusState::Paused) => Status::Paused,
-        Some(StatusState::Failed) => Status::Failed,
-        Some(StatusState::Disabled) => Status::Disabled,
-    };
     let handshake = view.and_then(|view| view.handshake.as_ref());
-    (status, handshake.map(|handshake| handshake.expires_at.0))
+    (view.map(|view| view.state).unwrap_or_default(), handshake.map(|handshake| handshake.expires_at.0))
 }
 
 impl SubscriptionSettings {

@@ -22,7 +22,7 @@ pub(crate) fn filter(settings: &FilterSettings, schema: Schema) -> Result<Filter
     let mut values = 0;
     let condition = |(index, written): (usize, &AdvancedFilterSettings)| {
         let fault = |(member, problem): (String, FilterProblem)| {
-            error(&format!("filter.advancedFilters[{index}].{member}"), Problem::Filter(problem))
+            error(format!("filter.advancedFilters[{index}].{member}"), Problem::Filter(problem))
         };
         condition(written, schema, &mut values).map_err(fault)
     };

@@ -1,31 +1,31 @@
-//! Retries, batching and dead letters: from settings to the rules' values.
+//! Retries, batching, dead letters and lifetimes: from settings to the rules' values.
 
 use std::time::Duration;
 
-use super::problem::{Problem, SettingsError, count_in, duration_in, error, number_in};
-use crate::api::settings::{BatchingSettings, DeadLetterSettings, RetryPolicySettings};
+use super::problem::{Problem, SettingsError, count_in, duration_from, duration_in, error, number_in};
+use crate::api::IsoDuration;
+use crate::api::settings::{BatchingSettings, DeadLetterSettings, RetryPolicySettings, SubscriptionSettings};
 use crate::attempt::{Batching, RetryPolicy, WaitFloors};
 use crate::model::{
-    ACKNOWLEDGED_EVENTS_MAX, DEAD_LETTER_DELAY_DEFAULT, DEAD_LETTER_DELAY_MAX, DEAD_LETTER_GIVE_UP_MIN,
-    DELIVERY_ATTEMPTS_MAX, DeadLetterPolicy, EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX,
-    PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX, SCHEDULE_STEP_MAX, SCHEDULE_STEPS_MAX,
-    SQS_RETENTION,
+    ACKNOWLEDGED_EVENTS_MAX, AUTO_DELETE_ON_IDLE_MIN, DEAD_LETTER_DELAY_DEFAULT, DEAD_LETTER_DELAY_MAX,
+    DEAD_LETTER_GIVE_UP_MIN, DELIVERY_ATTEMPTS_MAX, DeadLetterPolicy, EVENT_TIME_TO_LIVE_MINUTES_MAX,
+    EVENTS_PER_BATCH_MAX, Lifetime, PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX,
+    SCHEDULE_STEP_MAX, SCHEDULE_STEPS_MAX, SQS_RETENTION,
 };
 
 pub(super) fn retry_policy(settings: &RetryPolicySettings) -> Result<RetryPolicy, SettingsError> {
     let default = RetryPolicy::default();
     let attempts_max = settings.max_delivery_attempts.unwrap_or(DELIVERY_ATTEMPTS_MAX);
-    number_in("retryPolicy.maxDeliveryAttempts", attempts_max.into(), 1, DELIVERY_ATTEMPTS_MAX.into())?;
+    number_in("retryPolicy.maxDeliveryAttempts", attempts_max, 1, DELIVERY_ATTEMPTS_MAX)?;
     let minutes = settings.event_time_to_live_in_minutes.unwrap_or(EVENT_TIME_TO_LIVE_MINUTES_MAX);
-    let minutes_max = EVENT_TIME_TO_LIVE_MINUTES_MAX.into();
-    number_in("retryPolicy.eventTimeToLiveInMinutes", minutes.into(), 1, minutes_max)?;
+    number_in("retryPolicy.eventTimeToLiveInMinutes", minutes, 1, EVENT_TIME_TO_LIVE_MINUTES_MAX)?;
     let schedule = match &settings.schedule {
         None => default.schedule,
         Some(steps) => {
             count_in("retryPolicy.schedule", steps.len(), 1, SCHEDULE_STEPS_MAX)?;
             for (index, step) in steps.iter().enumerate() {
                 let member = format!("retryPolicy.schedule[{index}]");
-                duration_in(&member, step.0, Duration::ZERO, SCHEDULE_STEP_MAX)?;
+                duration_in(member, step.0, Duration::ZERO, SCHEDULE_STEP_MAX)?;
             }
             steps.iter().map(|step| step.0).collect()
         }
@@ -34,7 +34,7 @@ pub(super) fn retry_policy(settings: &RetryPolicySettings) -> Result<RetryPolicy
         None => default.permanent_statuses,
         Some(statuses) => {
             for (index, status) in statuses.iter().enumerate() {
-                number_in(&format!("retryPolicy.permanentStatuses[{index}]"), (*status).into(), 300, 599)?;
+                number_in(format!("retryPolicy.permanentStatuses[{index}]"), *status, 300, 599)?;
             }
             statuses.iter().copied().collect()
         }
@@ -53,13 +53,13 @@ fn wait_floors(settings: &RetryPolicySettings) -> Result<WaitFloors, SettingsErr
     let mut floors = WaitFloors::default();
     for (status, floor) in &settings.wait_floors {
         let member = format!("retryPolicy.waitFloors.{status}");
-        duration_in(&member, floor.0, Duration::ZERO, SCHEDULE_STEP_MAX)?;
+        duration_in(&*member, floor.0, Duration::ZERO, SCHEDULE_STEP_MAX)?;
         if status == "default" {
             floors.default = floor.0;
             continue;
         }
         let number = status.parse().ok().filter(|number| (100..600).contains(number));
-        let number: u16 = number.ok_or_else(|| error(&member, Problem::NotAStatus))?;
+        let number: u16 = number.ok_or_else(|| error(member, Problem::NotAStatus))?;
         floors.by_status.insert(number, floor.0);
     }
     Ok(floors)
@@ -68,10 +68,9 @@ fn wait_floors(settings: &RetryPolicySettings) -> Result<WaitFloors, SettingsErr
 pub(super) fn batching(settings: Option<BatchingSettings>) -> Result<Batching, SettingsError> {
     let Some(settings) = settings else { return Ok(Batching::default()) };
     let events = settings.max_events_per_batch.unwrap_or(1);
-    number_in("batching.maxEventsPerBatch", events.into(), 1, EVENTS_PER_BATCH_MAX.into())?;
+    number_in("batching.maxEventsPerBatch", events, 1, EVENTS_PER_BATCH_MAX)?;
     let kilobytes = settings.preferred_batch_size_in_kilobytes.unwrap_or(PREFERRED_BATCH_KILOBYTES_DEFAULT);
-    let kilobytes_max = PREFERRED_BATCH_KILOBYTES_MAX.into();
-    number_in("batching.preferredBatchSizeInKilobytes", kilobytes.into(), 1, kilobytes_max)?;
+    number_in("batching.preferredBatchSizeInKilobytes", kilobytes, 1, PREFERRED_BATCH_KILOBYTES_MAX)?;
     let enabled = settings.max_events_per_batch.or(settings.preferred_batch_size_in_kilobytes).is_some();
     let partial_acknowledgement = settings.partial_acknowledgement.unwrap_or(false);
     if partial_acknowledgement && !enabled {
@@ -101,4 +100,39 @@ pub(super) fn dead_letter_policy(settings: &DeadLetterSettings) -> Result<DeadLe
         delay,
         give_up_after,
     })
+}
+
+/// The time without activity after which a topic or subscription is deleted.
+pub(super) fn idle(written: Option<IsoDuration>) -> Result<Option<Duration>, SettingsError> {
+    let Some(IsoDuration(idle)) = written else { return Ok(None) };
+    duration_from("autoDeleteOnIdle", idle, AUTO_DELETE_ON_IDLE_MIN)?;
+    Ok(Some(idle))
+}
+
+/// The end of a subscription, without the idle time of its topic. Whether a time is in the future is for
+/// whoever knows the time.
+pub(super) fn lifetime(settings: &SubscriptionSettings) -> Result<Lifetime, SettingsError> {
+    let ends_at = settings.expiration_time_utc.map(|written| written.0);
+    Ok(Lifetime { idle: idle(settings.auto_delete_on_idle)?, topic_idle: None, ends_at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, is_accepted: bool) {
+        let written = IsoDuration::try_from(text.to_owned()).unwrap();
+        let compiled = idle(Some(written)).map_err(|error| error.member);
+        let expected = if is_accepted { Ok(Some(written.0)) } else { Err("autoDeleteOnIdle".to_owned()) };
+        assert_eq!(compiled, expected, "{text}");
+    }
+
+    #[test]
+    fn five_minutes_is_the_least_idle_time() {
+        assert_eq!(idle(None), Ok(None));
+        check("PT5M", true);
+        check("P365D", true);
+        check("PT4M59S", false);
+        check("PT0S", false);
+    }
 }

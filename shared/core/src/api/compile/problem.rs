@@ -180,38 +180,46 @@ pub enum FilterProblem {
 }
 
 /// Checks a number against its range.
-pub(super) fn number_in(member: &str, value: u64, min: u64, max: u64) -> Result<(), SettingsError> {
-    if (min..=max).contains(&value) {
-        Ok(())
-    } else {
-        Err(error(member, Problem::OutOfRange { value, min, max }))
-    }
+pub(super) fn number_in<N: Into<u64>>(
+    member: impl Into<String>,
+    value: N,
+    min: N,
+    max: N,
+) -> Result<(), SettingsError> {
+    let (value, min, max) = (value.into(), min.into(), max.into());
+    require((min..=max).contains(&value), member, Problem::OutOfRange { value, min, max })
 }
 
 /// Checks a number of items against its range.
-pub(super) fn count_in(member: &str, count: usize, min: usize, max: usize) -> Result<(), SettingsError> {
-    if (min..=max).contains(&count) { Ok(()) } else { Err(error(member, Problem::Count { count, min, max })) }
+pub(super) fn count_in(
+    member: impl Into<String>,
+    count: usize,
+    min: usize,
+    max: usize,
+) -> Result<(), SettingsError> {
+    require((min..=max).contains(&count), member, Problem::Count { count, min, max })
 }
 
 /// Checks a length of time against its range.
 pub(super) fn duration_in(
-    member: &str,
+    member: impl Into<String>,
     value: Duration,
     min: Duration,
     max: Duration,
 ) -> Result<(), SettingsError> {
-    if (min..=max).contains(&value) {
-        return Ok(());
-    }
-    Err(error(member, Problem::DurationOutOfRange { value, min, max }))
+    require((min..=max).contains(&value), member, Problem::DurationOutOfRange { value, min, max })
 }
 
 /// Checks a length of time against its least.
 pub(super) fn duration_from(member: &str, value: Duration, min: Duration) -> Result<(), SettingsError> {
-    if value < min { Err(error(member, Problem::DurationTooShort { value, min })) } else { Ok(()) }
+    require(value >= min, member, Problem::DurationTooShort { value, min })
+}
+
+fn require(holds: bool, member: impl Into<String>, problem: Problem) -> Result<(), SettingsError> {
+    if holds { Ok(()) } else { Err(error(member, problem)) }
 }
 
 /// The error of a member.
-pub(super) fn error(member: &str, problem: Problem) -> SettingsError {
-    SettingsError { member: member.to_owned(), problem }
+pub(super) fn error(member: impl Into<String>, problem: Problem) -> SettingsError {
+    SettingsError { member: member.into(), problem }
 }

@@ -1,8 +1,10 @@
-//! Which schema a subscription's events are sent in, and how.
+//! Schemas: which one a subscription's events are sent in, and how; which topic has an input mapping, and
+//! what a field of it may be.
 
 use super::problem::{Problem, SettingsError, error};
+use crate::api::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
 use crate::attempt::Batching;
-use crate::model::{ContentMode, Schema};
+use crate::model::{ContentMode, InputMapping, MAPPED_VALUE_BYTES_MAX, Mapped, Schema, SourceField};
 
 /// The schema of a subscription's requests: what it asks for, if the topic's events can be sent in that.
 pub(super) fn delivery_schema(input: Schema, wanted: Option<Schema>) -> Result<Schema, SettingsError> {
@@ -25,9 +27,115 @@ pub(super) fn content_mode(
     Ok(wanted)
 }
 
+/// Checks a topic's mapping.
+pub(super) fn input_mapping(
+    schema: Schema,
+    settings: Option<&InputMappingSettings>,
+) -> Result<InputMapping, SettingsError> {
+    let Some(settings) = settings else { return Ok(InputMapping::default()) };
+    if schema != Schema::Custom {
+        return Err(error("inputMapping", Problem::Unmapped(schema)));
+    }
+    Ok(InputMapping {
+        id: field("id", settings.id.as_ref())?,
+        topic: field("topic", settings.topic.as_ref())?,
+        event_time: field("eventTime", settings.event_time.as_ref())?,
+        event_type: mapped("eventType", settings.event_type.as_ref(), false)?,
+        subject: mapped("subject", settings.subject.as_ref(), true)?,
+        data_version: mapped("dataVersion", settings.data_version.as_ref(), true)?,
+    })
+}
+
+fn field(name: &str, settings: Option<&JsonFieldSettings>) -> Result<Option<SourceField>, SettingsError> {
+    settings.map(|field| source(name, &field.source_field)).transpose()
+}
+
+fn mapped(
+    name: &str,
+    settings: Option<&JsonFieldWithDefaultSettings>,
+    may_be_empty: bool,
+) -> Result<Mapped, SettingsError> {
+    let Some(JsonFieldWithDefaultSettings { source_field, default_value }) = settings else {
+        return Ok(Mapped::default());
+    };
+    if source_field.is_none() && default_value.is_none() {
+        return Err(error(format!("inputMapping.{name}"), Problem::NothingMapped));
+    }
+    let is_refused =
+        |value: &String| value.len() > MAPPED_VALUE_BYTES_MAX || value.is_empty() && !may_be_empty;
+    if default_value.as_ref().is_some_and(is_refused) {
+        return Err(error(
+            format!("inputMapping.{name}.defaultValue"),
+            Problem::DefaultValue { may_be_empty },
+        ));
+    }
+    let source = source_field.as_ref().map(|text| source(name, text)).transpose()?;
+    Ok(Mapped { source, default: default_value.as_deref().map(Box::from) })
+}
+
+fn source(name: &str, text: &str) -> Result<SourceField, SettingsError> {
+    SourceField::parse(text)
+        .map_err(|e| error(format!("inputMapping.{name}.sourceField"), Problem::SourceField(e)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    fn compile(schema: Schema, settings: serde_json::Value) -> Result<InputMapping, String> {
+        let settings: InputMappingSettings = serde_json::from_value(settings).unwrap();
+        input_mapping(schema, Some(&settings)).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_mapping_is_read_as_event_grid_writes_it() {
+        let mapping = compile(
+            Schema::Custom,
+            json!({
+                "id": { "sourceField": "order.id" },
+                "eventType": { "sourceField": "myEventTypeField", "defaultValue": "Created" },
+                "subject": { "defaultValue": "DefaultSubject" },
+                "dataVersion": { "defaultValue": "" },
+            }),
+        );
+        let source = |text| SourceField::parse(text).ok();
+        let expected = InputMapping {
+            id: source("order.id"),
+            event_type: Mapped { source: source("myEventTypeField"), default: Some("Created".into()) },
+            subject: Mapped { source: None, default: Some("DefaultSubject".into()) },
+            data_version: Mapped { source: None, default: Some("".into()) },
+            ..InputMapping::default()
+        };
+        assert_eq!(mapping, Ok(expected));
+        assert_eq!(input_mapping(Schema::CloudEvents, None), Ok(InputMapping::default()));
+    }
+
+    #[test]
+    fn the_member_at_fault_is_named() {
+        let check = |settings, expected: &str| {
+            assert_eq!(compile(Schema::Custom, settings), Err(expected.to_owned()));
+        };
+        check(
+            json!({ "id": { "sourceField": "" } }),
+            "inputMapping.id.sourceField: expected the name of a member of at most 256 bytes and 10 levels, \
+                such as order.id",
+        );
+        check(json!({ "subject": {} }), "inputMapping.subject: expected sourceField, defaultValue or both");
+        check(
+            json!({ "eventType": { "defaultValue": "" } }),
+            "inputMapping.eventType.defaultValue: expected 1 to 1024 bytes",
+        );
+        check(
+            json!({ "subject": { "defaultValue": "x".repeat(1025) } }),
+            "inputMapping.subject.defaultValue: expected at most 1024 bytes",
+        );
+        assert_eq!(
+            compile(Schema::EventGrid, json!({})),
+            Err("inputMapping: a topic of EventGrid events maps nothing, only one of Custom events does"
+                .to_owned())
+        );
+    }
 
     #[test]
     fn a_pair_without_a_conversion_is_refused_by_both_names() {

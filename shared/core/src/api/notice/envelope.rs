@@ -1,8 +1,9 @@
 //! What all notices have in common: their attributes, in each schema.
 
+use bytes::Bytes;
 use serde::Serialize;
 
-use crate::events::{self, Event, EventError};
+use crate::events::{self, Event, EventError, ObjectWriter};
 use crate::model::{Schema, SubscriptionName, Timestamp, TopicName};
 
 /// The version of the data of notices.
@@ -19,33 +20,6 @@ pub(super) struct Envelope<'a> {
     pub(super) traceparent: Option<&'a str>,
 }
 
-#[derive(Serialize)]
-struct CloudEvent<'a, D> {
-    specversion: &'static str,
-    id: &'a str,
-    source: &'a str,
-    r#type: &'static str,
-    subject: &'a str,
-    time: String,
-    datacontenttype: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    traceparent: Option<&'a str>,
-    data: &'a D,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct EventGridEvent<'a, D> {
-    id: &'a str,
-    topic: &'a str,
-    subject: &'a str,
-    event_type: &'static str,
-    event_time: String,
-    data_version: &'static str,
-    metadata_version: &'static str,
-    data: &'a D,
-}
-
 /// The path of a subscription, which is both `source` and `subject` of a notice about it.
 pub(super) fn path(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("/topics/{topic}/subscriptions/{subscription}")
@@ -54,33 +28,35 @@ pub(super) fn path(topic: &TopicName, subscription: &SubscriptionName) -> String
 impl Envelope<'_> {
     /// The notice with this data.
     pub(super) fn around(&self, data: &impl Serialize, schema: Schema) -> Result<Event, EventError> {
-        let text = match schema {
-            Schema::CloudEvents => serde_json::to_string(&CloudEvent {
-                specversion: "1.0",
-                id: &self.id,
-                source: &self.source,
-                r#type: self.event_type,
-                subject: &self.subject,
-                time: self.at.to_string(),
-                datacontenttype: "application/json",
-                traceparent: self.traceparent,
-                data,
-            }),
-            Schema::EventGrid => serde_json::to_string(&EventGridEvent {
-                id: &self.id,
-                topic: &self.source,
-                subject: &self.subject,
-                event_type: self.event_type,
-                event_time: self.at.to_event_grid(),
-                data_version: DATA_VERSION,
-                metadata_version: "1",
-                data,
-            }),
-            Schema::Custom => serde_json::to_string(data),
+        // Writing text that was read as JSON cannot fail; if it did, the empty text would be no event.
+        let data = serde_json::to_vec(data).unwrap_or_default();
+        let json = match schema {
+            Schema::CloudEvents => self.cloud_event(&data),
+            Schema::EventGrid => self.event_grid_event(&data),
+            Schema::Custom => Bytes::from(data),
         };
         let custom = (schema == Schema::Custom).then(|| self.mapped());
-        // Writing text that was read as JSON cannot fail; if it did, the empty text would be no event.
-        Event::made(schema, &text.unwrap_or_default(), custom)
+        Event::made(schema, &String::from_utf8_lossy(&json), custom)
+    }
+
+    fn cloud_event(&self, data: &[u8]) -> Bytes {
+        let mut event = ObjectWriter::with_capacity(data.len());
+        event.text("specversion", "1.0").text("id", &self.id).text("source", &self.source);
+        event.text("type", self.event_type).text("subject", &self.subject).text("time", &self.at.to_string());
+        event.text("datacontenttype", "application/json");
+        if let Some(traceparent) = self.traceparent {
+            event.text("traceparent", traceparent);
+        }
+        event.raw("data", data);
+        event.finish()
+    }
+
+    fn event_grid_event(&self, data: &[u8]) -> Bytes {
+        let mut event = ObjectWriter::with_capacity(data.len());
+        event.text("id", &self.id).text("topic", &self.source).text("subject", &self.subject);
+        event.text("eventType", self.event_type).text("eventTime", &self.at.to_event_grid());
+        event.text("dataVersion", DATA_VERSION).text("metadataVersion", "1").raw("data", data);
+        event.finish()
     }
 
     /// What an input mapping would make of a notice: on a topic of custom events it is its data, and this

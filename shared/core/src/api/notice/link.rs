@@ -1,7 +1,5 @@
 //! The notice about a link, or a subscription on it, that is down or up again.
 
-use serde::Serialize;
-
 use super::envelope::Envelope;
 use crate::api::LinkView;
 use crate::circuit::{Condition, StateChange, Target};
@@ -28,13 +26,6 @@ pub struct LinkChanged<'a> {
     pub news: StateChange,
 }
 
-/// The members of `GET /links`, so that a program reads both alike.
-#[derive(Serialize)]
-struct Data {
-    #[serde(flatten)]
-    link: LinkView,
-}
-
 impl LinkChanged<'_> {
     pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
         let (event_type, word) = match self.news {
@@ -51,7 +42,8 @@ impl LinkChanged<'_> {
             at: since,
             traceparent: None,
         };
-        envelope.around(&Data { link: LinkView::of(self.target, self.condition) }, schema)
+        // The members are those of `GET /links`, so that a program reads both alike.
+        envelope.around(&LinkView::of(self.target, self.condition), schema)
     }
 }
 
