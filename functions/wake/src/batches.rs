@@ -12,151 +12,136 @@ use posthaste_core::release::{Quota, Released};
 use posthaste_ports::Ports;
 use posthaste_services::catch_panic::catch_panic;
 
-use crate::budget::Budget;
-use crate::objects::{Objects, Opened, ReleaseError, Sent};
+use crate::objects::{self, Opened, ReleaseError, Sent};
+use crate::run::Run;
 
 /// An object and how many of its messages are sent now: the first ones.
 type Share = (Opened, usize);
 
-/// Releases objects in batches.
-pub(crate) struct Batches<'a, P: Ports> {
-    objects: &'a Objects<'a, P>,
-    clock: &'a P::Clock,
+/// Releases deliveries of these objects, in order and as far as the quota goes. Keys of objects that are done
+/// with, or are tried again in the next run, leave; one that holds more than fits stays in front.
+pub(crate) async fn release<P: Ports>(
+    run: Run<'_, P>,
+    keys: &mut VecDeque<String>,
+    quota: Quota,
+) -> Released {
+    let mut released = Released::default();
+    // One object shows how many more are likely to fit.
+    let mut at_once = 1;
+    while quota.is_open(&released) && !keys.is_empty() && run.may_begin() {
+        let max = quota.after(&released).max.deliveries;
+        let shares = open(run, keys, at_once, max, &mut released).await;
+        let (objects, messages) = (shares.len(), shares.iter().map(|(_, count)| count).sum());
+        released.add(send(run, shares, keys).await);
+        at_once = quota.after(&released).objects_to_read(objects, messages);
+    }
+    released
 }
 
-impl<'a, P: Ports> Batches<'a, P> {
-    pub(crate) fn new(objects: &'a Objects<'a, P>, clock: &'a P::Clock) -> Self {
-        Self { objects, clock }
-    }
-
-    /// Releases deliveries of these objects, in order and as far as the quota goes. Keys of objects that are
-    /// done with, or are tried again in the next run, leave; one that holds more than fits stays in front.
-    pub(crate) async fn release(
-        &self,
-        keys: &mut VecDeque<String>,
-        quota: Quota,
-        budget: Budget<'_>,
-    ) -> Released {
-        let mut released = Released::default();
-        // One object shows how many more are likely to fit.
-        let mut at_once = 1;
-        while quota.is_open(&released) && !keys.is_empty() && budget.may_begin(self.clock) {
-            let max = quota.after(&released).max.deliveries;
-            let shares = self.open(keys, at_once, max, &mut released).await;
-            let (objects, messages) = (shares.len(), shares.iter().map(|(_, count)| count).sum());
-            released.add(self.send(shares, keys, budget).await);
-            at_once = quota.after(&released).objects_to_read(objects, messages);
+/// Releases the deliveries of these objects that have expired, and nothing else. Keys of objects in which
+/// something is left stay, in order. Answers also the last key up to which everything was looked at, and the
+/// queue took what was to go.
+pub(crate) async fn release_expired<P: Ports>(
+    run: Run<'_, P>,
+    keys: &mut VecDeque<String>,
+    now: Timestamp,
+    at_once: usize,
+) -> (Released, Option<String>) {
+    let (mut released, mut left, mut last) = (Released::default(), VecDeque::new(), None);
+    while !keys.is_empty() && !released.is_refused && run.may_begin() {
+        let some: Vec<_> = keys.drain(..at_once.clamp(1, keys.len())).collect();
+        let last_of_some = some.last().cloned();
+        let shares = open_expired(run, some, now, &mut left, &mut released).await;
+        released.add(send(run, shares, &mut left).await);
+        if !released.is_refused {
+            last = last_of_some;
         }
-        released
     }
+    left.append(keys);
+    left.make_contiguous().sort_unstable();
+    *keys = left;
+    (released, last)
+}
 
-    /// Releases the deliveries of these objects that have expired, and nothing else. Keys of objects in which
-    /// something is left stay, in order. Answers also the last key up to which everything was looked at, and
-    /// the queue took what was to go.
-    pub(crate) async fn release_expired(
-        &self,
-        keys: &mut VecDeque<String>,
-        now: Timestamp,
-        at_once: usize,
-        budget: Budget<'_>,
-    ) -> (Released, Option<String>) {
-        let (mut released, mut left, mut last) = (Released::default(), VecDeque::new(), None);
-        while !keys.is_empty() && !released.is_refused && budget.may_begin(self.clock) {
-            let some: Vec<_> = keys.drain(..at_once.clamp(1, keys.len())).collect();
-            let last_of_some = some.last().cloned();
-            let shares = self.open_expired(some, now, &mut left, &mut released).await;
-            released.add(self.send(shares, &mut left, budget).await);
-            if !released.is_refused {
-                last = last_of_some;
-            }
+/// Reads the next objects side by side. Objects that do not fit go back in front.
+async fn open<P: Ports>(
+    run: Run<'_, P>,
+    keys: &mut VecDeque<String>,
+    at_once: usize,
+    max: usize,
+    released: &mut Released,
+) -> Vec<Share> {
+    let some = keys.drain(..at_once.min(keys.len())).collect();
+    let (mut shares, mut room, mut unread) = (Vec::new(), max, Vec::new());
+    for object in read(run, some, released).await {
+        if room == 0 {
+            unread.push(object.key);
+            continue;
         }
-        left.append(keys);
-        left.make_contiguous().sort_unstable();
-        *keys = left;
-        (released, last)
+        let count = object.messages.len().min(room);
+        room -= count;
+        shares.push((object, count));
     }
+    unread.into_iter().rev().for_each(|key| keys.push_front(key));
+    shares
+}
 
-    /// Reads the next objects side by side. What does not fit goes back in front.
-    async fn open(
-        &self,
-        keys: &mut VecDeque<String>,
-        at_once: usize,
-        max: usize,
-        released: &mut Released,
-    ) -> Vec<Share> {
-        let some = keys.drain(..at_once.min(keys.len())).collect();
-        let (mut shares, mut room, mut unread) = (Vec::new(), max, Vec::new());
-        for object in self.read(some, released).await {
-            if room == 0 {
-                unread.push(object.key);
-                continue;
-            }
-            let count = object.messages.len().min(room);
-            room -= count;
-            shares.push((object, count));
+/// Reads objects side by side. Objects in which nothing has expired go to `left`.
+async fn open_expired<P: Ports>(
+    run: Run<'_, P>,
+    some: Vec<String>,
+    now: Timestamp,
+    left: &mut VecDeque<String>,
+    released: &mut Released,
+) -> Vec<Share> {
+    let mut shares = Vec::new();
+    for Opened { key, messages, etag } in read(run, some, released).await {
+        match expired_first(messages, now) {
+            (_, 0) => left.push_back(key),
+            (messages, count) => shares.push((Opened { key, messages, etag }, count)),
         }
-        unread.into_iter().rev().for_each(|key| keys.push_front(key));
-        shares
     }
+    shares
+}
 
-    /// Reads objects side by side. Those in which nothing has expired go to `left`.
-    async fn open_expired(
-        &self,
-        some: Vec<String>,
-        now: Timestamp,
-        left: &mut VecDeque<String>,
-        released: &mut Released,
-    ) -> Vec<Share> {
-        let mut shares = Vec::new();
-        for Opened { key, messages, etag } in self.read(some, released).await {
-            match expired_first(messages, now) {
-                (_, 0) => left.push_back(key),
-                (messages, count) => shares.push((Opened { key, messages, etag }, count)),
-            }
-        }
-        shares
-    }
+/// Reads objects side by side. Leaves out objects that are gone, and objects that cannot be read, which it
+/// counts.
+async fn read<P: Ports>(run: Run<'_, P>, keys: Vec<String>, released: &mut Released) -> Vec<Opened> {
+    let opened = join_all(keys.iter().map(|key| catch_panic(objects::open(run.ports, key)))).await;
+    let mut read = |(key, opened): (String, Result<_, _>)| {
+        opened.map_err(ReleaseError::Panicked).flatten().unwrap_or_else(|error| {
+            fail(released, &key, &error);
+            None
+        })
+    };
+    keys.into_iter().zip(opened).filter_map(&mut read).collect()
+}
 
-    /// Reads objects side by side. Those that are not there any more are left out, as those that cannot be
-    /// read, which are counted.
-    async fn read(&self, keys: Vec<String>, released: &mut Released) -> Vec<Opened> {
-        let opened = join_all(keys.iter().map(|key| catch_panic(self.objects.open(key)))).await;
-        let opened = keys.into_iter().zip(opened);
-        let mut read = |(key, opened): (String, Result<_, _>)| {
-            opened.map_err(ReleaseError::Panicked).flatten().unwrap_or_else(|error| {
-                fail(released, &key, &error);
-                None
-            })
-        };
-        opened.filter_map(&mut read).collect()
+/// Sends the shares together, then closes each object. Keys of objects that hold more go back in front.
+async fn send<P: Ports>(run: Run<'_, P>, shares: Vec<Share>, keys: &mut VecDeque<String>) -> Released {
+    let messages: Vec<Bytes> =
+        shares.iter().flat_map(|(object, count)| object.messages[..*count].iter().cloned()).collect();
+    let Sent { is_sent, first } = objects::send(run, &messages).await;
+    let mut rest = is_sent.as_slice();
+    let mut closing = Vec::new();
+    for (object, count) in shares {
+        let (own, others) = rest.split_at(count.min(rest.len()));
+        rest = others;
+        let (key, has_more) = (object.key.clone(), count < object.messages.len());
+        let close = objects::close(run.ports, object, own, first.clone());
+        closing.push(async move { (key, has_more, catch_panic(close).await) });
     }
-
-    /// Sends the shares together, then closes each object. Keys of objects that hold more go back in front.
-    async fn send(&self, shares: Vec<Share>, keys: &mut VecDeque<String>, budget: Budget<'_>) -> Released {
-        let messages: Vec<Bytes> =
-            shares.iter().flat_map(|(object, count)| object.messages[..*count].iter().cloned()).collect();
-        let Sent { is_sent, first } = self.objects.send(&messages, budget).await;
-        let mut rest = is_sent.as_slice();
-        let mut closing = Vec::new();
-        for (object, count) in shares {
-            let (own, others) = rest.split_at(count.min(rest.len()));
-            rest = others;
-            let (key, has_more) = (object.key.clone(), count < object.messages.len());
-            let close = self.objects.close(object, own, first.clone());
-            closing.push(async move { (key, has_more, catch_panic(close).await) });
+    let sent = is_sent.iter().filter(|is_sent| **is_sent).count();
+    let mut released = Released { sent, objects: closing.len(), ..Released::default() };
+    // Without a filter only the last one can have more than fits.
+    for (key, has_more, closed) in join_all(closing).await {
+        match closed.map_err(ReleaseError::Panicked).flatten() {
+            Ok(()) if has_more => keys.push_front(key),
+            Ok(()) => {}
+            Err(error) => fail(&mut released, &key, &error),
         }
-        let sent = is_sent.iter().filter(|is_sent| **is_sent).count();
-        let mut released = Released { sent, objects: closing.len(), ..Released::default() };
-        // Without a filter only the last one can have more than fits.
-        for (key, has_more, closed) in join_all(closing).await {
-            match closed.map_err(ReleaseError::Panicked).flatten() {
-                Ok(()) if has_more => keys.push_front(key),
-                Ok(()) => {}
-                Err(error) => fail(&mut released, &key, &error),
-            }
-        }
-        released
     }
+    released
 }
 
 /// Counts an object that stays until the next run.
@@ -175,7 +160,6 @@ mod tests {
 
     use super::*;
     use crate::testing::Kit;
-    use crate::waits::WaitNotes;
 
     const MINUTE: Duration = Duration::from_mins(1);
 
@@ -186,11 +170,9 @@ mod tests {
         deliveries: usize,
         objects: usize,
     ) -> (Released, Vec<String>) {
-        let waits = WaitNotes::new(&kit.ports, &kit.activity);
-        let all = Objects::new(&kit.ports, &waits);
         let mut left = VecDeque::from(keys.to_vec());
         let quota = Quota { max: Amount { deliveries, objects }, at_once: 8 };
-        let released = Batches::new(&all, &kit.clock).release(&mut left, quota, kit.budget()).await;
+        let released = super::release(kit.run(), &mut left, quota).await;
         (released, left.into())
     }
 
@@ -240,11 +222,8 @@ mod tests {
     async fn what_has_not_expired_stays_and_the_last_key_that_was_looked_at_is_known() {
         let kit = Kit::new();
         let keys = park(&kit, 5);
-        let waits = WaitNotes::new(&kit.ports, &kit.activity);
-        let objects = Objects::new(&kit.ports, &waits);
         let mut left = VecDeque::from(keys.clone());
-        let batches = Batches::new(&objects, &kit.clock);
-        let (released, last) = batches.release_expired(&mut left, kit.clock.now(), 2, kit.budget()).await;
+        let (released, last) = release_expired(kit.run(), &mut left, kit.clock.now(), 2).await;
         assert_eq!((released, last.as_ref()), (Released::default(), keys.last()));
         assert_eq!(Vec::from(left), keys);
     }

@@ -1,13 +1,12 @@
 #![doc = include_str!("../README.md")]
 
 mod batches;
-mod budget;
 mod jobs;
 mod lease;
-mod listing;
 mod objects;
 mod ports;
 mod report;
+mod run;
 #[cfg(test)]
 mod testing;
 mod waits;
@@ -21,21 +20,21 @@ use posthaste_core::release::ParkedWalk;
 use posthaste_core::release::outage::awake_since;
 use posthaste_core::stored::{Checkpoint, SetBackScan};
 use posthaste_ports::{Clock, PortError, Ports};
-use posthaste_services::{Activity, timeout_at};
+use posthaste_services::timeout_at;
 
-use budget::Budget;
-use jobs::clean_up::CleanUp;
-use jobs::disabled_notices::DisabledNotices;
-use jobs::link_notices::LinkNotices;
-use jobs::release::Release;
-use jobs::replays::Replays;
+use jobs::clean_up::clean_up;
+use jobs::disabled_notices::send_disabled_notices;
+use jobs::link_notices::send_link_notices;
+use jobs::release::release;
+use jobs::replays::replay_all;
 use jobs::set_back::SetBack;
 use jobs::temporary::{Temporary, TemporaryRun};
 use lease::Lease;
 pub use ports::WakePorts;
 pub use report::{WakeError, WakeReport};
+use run::Run;
 
-/// How long a run may go on that is given no deadline; the next one comes a minute after it began.
+/// Longest time of a run without a deadline of its own; the next one comes a minute after it began.
 const RUN_MAX: Duration = Duration::from_secs(55);
 
 /// The function.
@@ -43,23 +42,17 @@ pub struct Wake<P: Ports> {
     ports: WakePorts<P>,
     deletes_payloads: bool,
     notices_topic: Option<TopicName>,
-    activity: Activity,
     is_stopped: AtomicBool,
 }
 
 impl<P: Ports> Wake<P> {
     /// Wires the function up.
     pub fn new(ports: WakePorts<P>) -> Self {
-        Self {
-            ports,
-            deletes_payloads: true,
-            notices_topic: None,
-            activity: Activity::default(),
-            is_stopped: AtomicBool::new(false),
-        }
+        Self { ports, deletes_payloads: true, notices_topic: None, is_stopped: AtomicBool::new(false) }
     }
 
-    /// Releases no held delivery any more: the rest waits for the next process. For a process that is to end.
+    /// Stops the release of held deliveries, for a process that is about to end. The rest waits for the next
+    /// process.
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
@@ -70,8 +63,8 @@ impl<P: Ports> Wake<P> {
         Self { deletes_payloads: false, ..self }
     }
 
-    /// The same, notifying the subscribers of this topic of links that are down or up again, beside those
-    /// whom topics name.
+    /// The same, with notices of links that are down or up again to the subscribers of this topic too, besides
+    /// the topics that topics name.
     #[must_use]
     pub fn telling(self, notices_topic: Option<TopicName>) -> Self {
         Self { notices_topic, ..self }
@@ -85,15 +78,15 @@ impl<P: Ports> Wake<P> {
     /// Runs once, and ends before `deadline`, a time of [`Clock::monotonic`].
     pub async fn run_until(&self, deadline: Duration) -> Result<WakeReport, WakeError> {
         let WakePorts { state, clock, entropy, .. } = &self.ports;
-        let budget = Budget::until(deadline, &self.is_stopped);
+        let run = Run::until(deadline, &self.ports, &self.is_stopped);
         let began = clock.now();
-        let taken = timeout_at(clock, budget.work, Box::pin(Lease::take(state, clock, entropy))).await;
+        let taken = run.in_time(Lease::take(state, clock, entropy)).await;
         let Some(lease) = taken.ok_or(WakeError::OutOfTime)?.map_err(WakeError::Lease)? else {
             return Ok(WakeReport { was_busy: true, ..WakeReport::default() });
         };
-        let (checkpoint, report, ended) = self.run_jobs(&lease.checkpoint, began, budget).await;
+        let (checkpoint, report, ended) = self.run_jobs(run, &lease.checkpoint, began).await;
         // If this hangs the lease lapses by itself.
-        let _ = timeout_at(clock, budget.deadline, Box::pin(lease.give_back(state, checkpoint))).await;
+        let _ = timeout_at(clock, deadline, Box::pin(lease.give_back(state, checkpoint))).await;
         report.log();
         ended.ok_or(WakeError::OutOfTime)?.map_err(WakeError::List).map(|()| report)
     }
@@ -101,43 +94,39 @@ impl<P: Ports> Wake<P> {
     /// Runs all jobs from this checkpoint; answers the next one.
     async fn run_jobs(
         &self,
+        run: Run<'_, P>,
         last: &Checkpoint,
         began: Timestamp,
-        budget: Budget<'_>,
     ) -> (Checkpoint, WakeReport, Option<Result<(), PortError>>) {
-        let scan = SetBackScan::resume(last, began);
-        let set_back = Box::pin(SetBack::new(&self.ports).run(scan, budget)).await;
+        let set_back = Box::pin(SetBack::run(run, SetBackScan::resume(last, began))).await;
         let mut report = WakeReport { pulled_in: set_back.moved, ..WakeReport::default() };
         let awake_since = awake_since(last.began_at, last.awake_since, began);
         let walk = ParkedWalk::resume(last, began);
-        let temporary = Temporary::new(&self.ports, walk.begins_after(), awake_since);
-        let release = Release { ports: &self.ports, activity: &self.activity };
-        let release = Box::pin(release.run(last, walk, budget, &mut report));
-        let others = Box::pin(self.run_others(&temporary, last, budget));
-        let link_notices = LinkNotices::new(&self.ports, self.notices_topic.as_ref());
-        let disabled_notices = DisabledNotices::new(&self.ports);
-        let notices = join(Box::pin(link_notices.run(budget)), Box::pin(disabled_notices.run(budget)));
-        let ((next, ended), swept, _) = join3(release, others, notices).await;
-        report.deleted_topics = swept.swept.topics;
-        report.deleted_subscriptions = swept.swept.subscriptions;
+        let temporary = Temporary::new(run, walk.begins_after(), awake_since);
+        let release = Box::pin(release(run, last, walk, &mut report));
+        let others = Box::pin(self.run_others(run, &temporary, last));
+        let link_notices = Box::pin(send_link_notices(run, self.notices_topic.as_ref()));
+        let notices = join(link_notices, Box::pin(send_disabled_notices(run)));
+        let ((next, ended), TemporaryRun { swept_to, swept }, _) = join3(release, others, notices).await;
+        report.deleted_topics = swept.topics;
+        report.deleted_subscriptions = swept.subscriptions;
         let look = set_back.scan;
-        let checkpoint =
-            Checkpoint { look, awake_since, began_at: Some(began), swept_to: swept.swept_to, ..next };
+        let checkpoint = Checkpoint { look, awake_since, began_at: Some(began), swept_to, ..next };
         (checkpoint, report, ended)
     }
 
     /// Runs the jobs that go one after the other.
     async fn run_others(
         &self,
+        run: Run<'_, P>,
         temporary: &Temporary<'_, P>,
         last: &Checkpoint,
-        budget: Budget<'_>,
     ) -> TemporaryRun {
-        let swept = temporary.run(last.swept_to.clone(), budget).await;
-        // Last: what is replayed has waited already, and goes on in the next run.
-        Replays::new(&self.ports).run(budget).await;
+        let swept = temporary.run(last.swept_to.clone()).await;
+        // Last: replayed events have waited already, and go on in the next run.
+        replay_all(run).await;
         if self.deletes_payloads {
-            CleanUp::new(&self.ports).run(budget).await;
+            clean_up(run).await;
         }
         swept
     }

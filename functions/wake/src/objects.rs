@@ -1,5 +1,5 @@
 //! Objects of parked and held deliveries: opened, their messages sent, and closed. An object is deleted only
-//! when every one of its messages was sent, so a crash or a failed send makes copies and loses nothing.
+//! when all of its messages were sent, so a crash or a failed send makes copies and loses nothing.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use posthaste_services::catch_panic::Panicked;
 use posthaste_services::send_all::{BATCHES_AT_ONCE_MAX, send_all};
 use posthaste_services::timeout_at;
 
-use crate::budget::Budget;
 use crate::ports::WakePorts;
-use crate::waits::WaitNotes;
+use crate::run::Run;
+use crate::waits;
 
 /// Objects released at once.
 pub(crate) const RELEASES_AT_ONCE: usize = 8;
 
-/// Messages that are sent between two looks at the clock: as many as are under way at once.
+/// Messages that are sent between two looks at the clock: as many as are on their way at once.
 const WAVE: Pack = Pack {
     items_max: SQS_BATCH_ENTRIES_MAX * BATCHES_AT_ONCE_MAX,
     bytes_preferred: SQS_MESSAGE_BYTES_MAX * BATCHES_AT_ONCE_MAX,
@@ -33,7 +33,7 @@ const WAVE: Pack = Pack {
 pub(crate) enum ReleaseError {
     #[error("failed to read or delete the object")]
     Store(#[source] PortError),
-    /// The object holds what was sent as well, which goes once more in the next run, and must not before.
+    /// The object still holds what was sent. The next run sends that again; this one must not.
     #[error("failed to shorten the object")]
     Shorten(#[source] PortError),
     #[error("failed to understand the object")]
@@ -64,101 +64,87 @@ pub(crate) struct Opened {
 /// The result of sending messages.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
-    /// Of each message, in order, whether it was sent.
+    /// True for each message, in order, that was sent.
     pub(crate) is_sent: Vec<bool>,
-    /// The first error; where something was not sent and there is none, there was no time.
+    /// The first error. If something was not sent and there is no error, there was no time.
     pub(crate) first: Option<Arc<PortError>>,
 }
 
-/// Opens, sends and closes objects.
-pub(crate) struct Objects<'a, P: Ports> {
-    queue: &'a P::Queue,
-    store: &'a P::Store,
-    clock: &'a P::Clock,
-    waits: &'a WaitNotes<'a, P>,
+/// Releases an object; answers how many messages were sent.
+pub(crate) async fn release<P: Ports>(run: Run<'_, P>, key: &str) -> Result<usize, ReleaseError> {
+    let Some(opened) = open(run.ports, key).await? else { return Ok(0) };
+    let sent = send(run, &opened.messages).await;
+    close(run.ports, opened, &sent.is_sent, sent.first).await.map(|()| sent.is_sent.len())
 }
 
-impl<'a, P: Ports> Objects<'a, P> {
-    pub(crate) fn new(ports: &'a WakePorts<P>, waits: &'a WaitNotes<'a, P>) -> Self {
-        Self { queue: &ports.deliveries, store: &ports.state, clock: &ports.clock, waits }
-    }
+/// Reads an object; `None` if it is gone.
+pub(crate) async fn open<P: Ports>(ports: &WakePorts<P>, key: &str) -> Result<Option<Opened>, ReleaseError> {
+    Box::pin(waits::note_late(ports, key)).await;
+    let Some(object) = ports.state.get(key).await.map_err(ReleaseError::Store)? else { return Ok(None) };
+    let messages = parse_parked(&object.bytes).map_err(ReleaseError::Object)?;
+    Ok(Some(Opened { key: key.to_owned(), etag: object.etag, messages }))
+}
 
-    /// Releases an object; answers how many messages were sent.
-    pub(crate) async fn release(&self, key: &str, budget: Budget<'_>) -> Result<usize, ReleaseError> {
-        let Some(opened) = self.open(key).await? else { return Ok(0) };
-        let Sent { is_sent, first } = self.send(&opened.messages, budget).await;
-        self.close(opened, &is_sent, first).await.map(|()| is_sent.len())
-    }
-
-    /// Reads an object; `None` if it is not there any more.
-    pub(crate) async fn open(&self, key: &str) -> Result<Option<Opened>, ReleaseError> {
-        Box::pin(self.waits.note_late(key)).await;
-        let Some(object) = self.store.get(key).await.map_err(ReleaseError::Store)? else { return Ok(None) };
-        let messages = parse_parked(&object.bytes).map_err(ReleaseError::Object)?;
-        Ok(Some(Opened { key: key.to_owned(), etag: object.etag, messages }))
-    }
-
-    /// Sends while there is time. A wave that is given up counts as not sent, although some of it may have
-    /// been: at least once.
-    pub(crate) async fn send(&self, messages: &[Bytes], budget: Budget<'_>) -> Sent {
-        let mut all = Sent::default();
-        for wave in WAVE.cut(messages.iter().map(Bytes::len)) {
-            let wave = &messages[wave];
-            let end = all.is_sent.len() + wave.len();
-            if budget.has_time(self.clock) {
-                let now = self.clock.now();
-                let requeued = wave.iter().map(|message| requeued(message, now));
-                let outgoing = requeued.map(|(body, group)| OutgoingMessage { body, group, delay_secs: 0 });
-                let sent = send_all(self.queue, outgoing.collect());
-                let sent = timeout_at(self.clock, budget.send, Box::pin(sent)).await;
-                for sent in sent.into_iter().flatten() {
-                    all.is_sent.push(sent.is_ok());
-                    all.first = all.first.or_else(|| sent.err().map(Arc::new));
-                }
+/// Sends while there is time. A wave that is given up counts as not sent, although some of it may have been:
+/// at least once.
+pub(crate) async fn send<P: Ports>(run: Run<'_, P>, messages: &[Bytes]) -> Sent {
+    let WakePorts { deliveries, clock, .. } = run.ports;
+    let mut all = Sent::default();
+    for wave in WAVE.cut(messages.iter().map(Bytes::len)) {
+        let wave = &messages[wave];
+        let end = all.is_sent.len() + wave.len();
+        if run.has_time() {
+            let now = clock.now();
+            let requeued = wave.iter().map(|message| requeued(message, now));
+            let outgoing = requeued.map(|(body, group)| OutgoingMessage { body, group, delay_secs: 0 });
+            let sent = send_all(deliveries, outgoing.collect());
+            for sent in timeout_at(clock, run.send, Box::pin(sent)).await.into_iter().flatten() {
+                all.is_sent.push(sent.is_ok());
+                all.first = all.first.or_else(|| sent.err().map(Arc::new));
             }
-            all.is_sent.resize(end, false);
         }
-        all
+        all.is_sent.resize(end, false);
     }
+    all
+}
 
-    /// Deletes an object all of whose messages were sent. Of another it keeps those that were not: the first
-    /// ones were tried, as `is_sent` says, and the others are left for later.
-    pub(crate) async fn close(
-        &self,
-        opened: Opened,
-        is_sent: &[bool],
-        first: Option<Arc<PortError>>,
-    ) -> Result<(), ReleaseError> {
-        let Opened { key, etag, messages } = opened;
-        let all = messages.len();
-        let is_unsent = |(index, _): &(usize, Bytes)| is_sent.get(*index) != Some(&true);
-        let unsent: Vec<_> =
-            messages.into_iter().enumerate().filter(is_unsent).map(|(_, message)| message).collect();
-        if unsent.is_empty() {
-            return self.store.delete(&key).await.map_err(ReleaseError::Store);
-        }
-        let kept = if unsent.len() < all { self.shorten(&key, &unsent, etag).await } else { Ok(()) };
-        // That the queue refuses matters more: it ends the run's releases.
-        refusal(is_sent, first).map_or(kept.map_err(ReleaseError::Shorten), Err)
+/// Deletes an object all of whose messages were sent. In any other object it keeps the messages that were
+/// not: `is_sent` tells of the first ones, and the others were left for later.
+pub(crate) async fn close<P: Ports>(
+    ports: &WakePorts<P>,
+    opened: Opened,
+    is_sent: &[bool],
+    first: Option<Arc<PortError>>,
+) -> Result<(), ReleaseError> {
+    let Opened { key, etag, messages } = opened;
+    let all = messages.len();
+    let is_unsent = |(index, _): &(usize, Bytes)| is_sent.get(*index) != Some(&true);
+    let unsent: Vec<_> =
+        messages.into_iter().enumerate().filter(is_unsent).map(|(_, message)| message).collect();
+    if unsent.is_empty() {
+        return ports.state.delete(&key).await.map_err(ReleaseError::Store);
     }
+    let kept = if unsent.len() < all { shorten(&ports.state, &key, &unsent, etag).await } else { Ok(()) };
+    // A refusal of the queue matters more: it ends the run's releases.
+    refusal(is_sent, first).map_or(kept.map_err(ReleaseError::Shorten), Err)
+}
 
-    /// Leaves in the object what was not sent, so that the next run does not send the rest once more. If that
-    /// fails it does: at least once.
-    async fn shorten(&self, key: &str, unsent: &[Bytes], etag: ETag) -> Result<(), PortError> {
-        let kept = self.store.put(key, render_parked(unsent), PutCondition::IfMatch(etag)).await;
-        if let Err(error) = &kept {
-            let error = error as &dyn Error;
-            tracing::warn!(%key, error, "object not shortened, its messages are sent again");
-        }
-        kept.map(drop)
+/// Leaves in the object what was not sent, so that the next run does not send the rest again. If that fails
+/// it does: at least once.
+async fn shorten(store: &impl ObjectStore, key: &str, unsent: &[Bytes], etag: ETag) -> Result<(), PortError> {
+    let kept = store.put(key, render_parked(unsent), PutCondition::IfMatch(etag)).await;
+    if let Err(error) = &kept {
+        let error = error as &dyn Error;
+        tracing::warn!(%key, error, "object not shortened, its messages are sent again");
     }
+    kept.map(drop)
 }
 
 impl ReleaseError {
-    /// Tells whether the object will be no better in a minute. It is then tried again with what was written
-    /// late: if the next lists began at it, they would walk for days past everything that was released since.
+    /// Tells whether the object will be no better in a minute. The daily scan of the list's start tries it
+    /// again: if the next lists began at it, they would walk for days past everything that was released since.
     pub(crate) fn is_lasting(&self) -> bool {
-        // A newer program can read what is merely newer.
+        // A newer program can read a newer object.
         match self {
             Self::Object(error) => !matches!(error, FormatError::Newer(_)),
             Self::Store(error) => error.kind == ErrorKind::Damaged,
@@ -192,8 +178,7 @@ mod tests {
     /// many are left.
     async fn release(kit: &Kit, deliveries: usize) -> (Result<usize, ReleaseError>, usize, usize) {
         let key = kit.park(Duration::ZERO, "x", deliveries);
-        let waits = WaitNotes::new(&kit.ports, &kit.activity);
-        let released = Objects::new(&kit.ports, &waits).release(&key, kit.budget()).await;
+        let released = super::release(kit.run(), &key).await;
         (released, kit.queue.take_bodies().len(), kit.left(&key).await.len())
     }
 
@@ -218,9 +203,9 @@ mod tests {
     async fn without_time_nothing_is_sent_and_the_object_stays_as_it_is() {
         let kit = Kit::new();
         let key = kit.park(Duration::ZERO, "x", 3);
-        let (waits, budget) = (WaitNotes::new(&kit.ports, &kit.activity), kit.budget());
+        let run = kit.run();
         kit.clock.advance(Duration::from_secs(42));
-        let error = Objects::new(&kit.ports, &waits).release(&key, budget).await.unwrap_err();
+        let error = super::release(run, &key).await.unwrap_err();
         assert!(matches!(error, ReleaseError::OutOfTime { unsent: 3, messages: 3 }), "{error}");
         assert_eq!((kit.queue.take_bodies().len(), kit.left(&key).await.len()), (0, 3));
     }
@@ -228,11 +213,9 @@ mod tests {
     #[tokio::test]
     async fn an_object_that_is_gone_sends_nothing_and_one_that_cannot_be_read_stays() {
         let kit = Kit::new();
-        let waits = WaitNotes::new(&kit.ports, &kit.activity);
-        let objects = Objects::new(&kit.ports, &waits);
-        assert!(objects.open("parked/x").await.unwrap().is_none());
+        assert!(open(&kit.ports, "parked/x").await.unwrap().is_none());
         kit.store.write("parked/x", "{");
-        let error = objects.open("parked/x").await.unwrap_err();
+        let error = open(&kit.ports, "parked/x").await.unwrap_err();
         assert!(error.is_lasting() && !error.is_refusal());
     }
 }

@@ -1,7 +1,7 @@
 //! The adapters and services that wake runs on.
 
 use posthaste_ports::Ports;
-use posthaste_services::{FanOut, LinkHealth, Notifier, PressureReader, Registry};
+use posthaste_services::{Activity, FanOut, LinkHealth, Notifier, PressureReader, Registry};
 
 /// The adapters and services of one wake.
 pub struct WakePorts<P: Ports> {
@@ -17,6 +17,8 @@ pub struct WakePorts<P: Ports> {
     pub pressure: PressureReader<P::Store, P::Clock>,
     /// Links and subscriptions that are not well.
     pub links: LinkHealth<P::Store, P::Clock>,
+    /// The last use of subscriptions.
+    pub activity: Activity,
     /// Time.
     pub clock: P::Clock,
     /// Chance.
@@ -24,7 +26,7 @@ pub struct WakePorts<P: Ports> {
 }
 
 /// The notifier on these ports.
-pub(crate) type PortsNotifier<'a, P> =
+type PortsNotifier<'a, P> =
     Notifier<'a, <P as Ports>::Queue, <P as Ports>::Store, <P as Ports>::Clock, <P as Ports>::Entropy>;
 
 impl<P: Ports> WakePorts<P> {

@@ -1,6 +1,6 @@
 //! wake's ports in memory, for the unit tests of its parts.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,8 +14,8 @@ use posthaste_testkit::endpoint::MemoryEndpoint;
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{Fault, Faulty, ManualClock, Operation, Plan, SeededEntropy};
 
-use crate::budget::Budget;
 use crate::ports::WakePorts;
+use crate::run::Run;
 
 type Store = Faulty<MemoryStore>;
 pub(crate) type TestPorts =
@@ -30,7 +30,6 @@ pub(crate) struct Kit {
     pub(crate) store: MemoryStore,
     pub(crate) queue: MemoryQueue,
     pub(crate) ports: WakePorts<TestPorts>,
-    pub(crate) activity: Activity,
     is_stopped: AtomicBool,
 }
 
@@ -51,11 +50,11 @@ impl Kit {
             registry: Registry::new(faulty.clone(), clock.clone(), Duration::ZERO),
             pressure: PressureReader::new(faulty.clone(), clock.clone(), Duration::ZERO),
             links: LinkHealth::new(faulty, clock.clone(), HealthSettings::default()),
+            activity: Activity::default(),
             clock: clock.clone(),
             entropy: SeededEntropy::new(1),
         };
-        let (activity, is_stopped) = (Activity::default(), AtomicBool::new(false));
-        Self { clock, store, queue, ports, activity, is_stopped }
+        Self { clock, store, queue, ports, is_stopped: AtomicBool::new(false) }
     }
 
     /// A kit whose queue refuses these sends, counted from 0.
@@ -67,9 +66,14 @@ impl Kit {
         Self::with(&Plan::none(), &plan)
     }
 
-    /// The budget of a run that begins now.
-    pub(crate) fn budget(&self) -> Budget<'_> {
-        Budget::until(self.clock.monotonic() + Duration::from_secs(55), &self.is_stopped)
+    /// A run that begins now.
+    pub(crate) fn run(&self) -> Run<'_, TestPorts> {
+        Run::until(self.clock.monotonic() + Duration::from_secs(55), &self.ports, &self.is_stopped)
+    }
+
+    /// Tells runs that the process is about to end.
+    pub(crate) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
     }
 
     /// Parks so many deliveries for `orders.billing` in one object, due this long from now.

@@ -224,6 +224,7 @@ pub fn wake(environment: &WakeEnvironment, clients: &Clients) -> AwsWake {
         registry: Registry::new(state.clone(), SystemClock, WAKE_TOPIC_MAX_AGE),
         links: links(&state, &environment.links),
         pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE),
+        activity: Activity::default(),
         clock: SystemClock,
         entropy: SystemEntropy,
     })

@@ -7,7 +7,7 @@ use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::{FileStore, Local};
 use posthaste_ports::QueueName;
-use posthaste_services::{DrainMeter, LinkHealth, PressureReader, Registry};
+use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry};
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy, TestPorts};
 use posthaste_wake::{Wake, WakePorts};
@@ -78,6 +78,7 @@ impl Wiring {
             registry: self.registry(topic_max_age),
             pressure: PressureReader::new(self.state(), self.clock.clone(), Duration::ZERO),
             links,
+            activity: Activity::default(),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
         })

@@ -2,9 +2,17 @@
 
 use std::error::Error;
 
-/// Logs a job that failed, or was given up when its time was over.
-pub(super) fn log<E: Error + 'static>(job: &'static str, ended: Option<Result<(), E>>) {
-    match ended {
+use posthaste_ports::Ports;
+
+use crate::run::Run;
+
+/// Works to the end, or until the run's time is over. Logs a job that failed or had no time.
+pub(super) async fn work<P: Ports, E: Error + 'static>(
+    run: Run<'_, P>,
+    job: &'static str,
+    work: impl Future<Output = Result<(), E>>,
+) {
+    match run.in_time(work).await {
         Some(Ok(())) => {}
         Some(Err(error)) => {
             tracing::error!(job, error = &error as &dyn Error, "failed, the next run goes on");

@@ -11,26 +11,18 @@ use posthaste_core::stored::layout;
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{Clock, ObjectStore, Ports};
 
-use crate::batches::Batches;
-use crate::budget::Budget;
+use crate::batches;
 use crate::objects::RELEASES_AT_ONCE;
 use crate::ports::WakePorts;
-use requests::{Request, Requests};
+use crate::run::Run;
+use requests::Request;
 
-/// Most deliveries that are forced in one run: a part of what a run can send, the rest is for what is held.
+/// Most deliveries that are forced in one run: a part of what a run can send. The rest is for held ones.
 const FORCED_MAX: usize = 2_000;
 
-/// Releases what is forced.
+/// Releases what is forced, in one run.
 pub(crate) struct Forced<'a, P: Ports> {
-    batches: &'a Batches<'a, P>,
-    requests: Requests<'a, P>,
-    store: &'a P::Store,
-    clock: &'a P::Clock,
-}
-
-/// One run.
-#[derive(Debug, Default)]
-pub(crate) struct ForcedRun {
+    run: Run<'a, P>,
     /// Deliveries that were sent.
     pub(crate) sent: usize,
     walk: ForcedWalk,
@@ -38,56 +30,58 @@ pub(crate) struct ForcedRun {
 }
 
 impl<'a, P: Ports> Forced<'a, P> {
-    pub(crate) fn new(ports: &'a WakePorts<P>, batches: &'a Batches<'a, P>) -> Self {
-        let WakePorts { state: store, registry, clock, .. } = ports;
-        Self { batches, requests: Requests { store, registry, clock }, store, clock }
+    pub(crate) fn new(run: Run<'a, P>) -> Self {
+        Self { run, sent: 0, walk: ForcedWalk::default(), requests: Vec::new() }
     }
 
     /// Reads the requests. Where they cannot be read nothing is forced in this run. Where parked deliveries
     /// were moved to an earlier minute the walk begins again.
-    pub(crate) async fn begin(&self, has_moved: bool) -> ForcedRun {
-        let mut requests = self.requests.all().await.unwrap_or_else(|error| {
+    pub(crate) async fn begin(&mut self, has_moved: bool) {
+        self.requests = requests::all(self.run.ports).await.unwrap_or_else(|error| {
             let error = &error as &dyn Error;
             tracing::error!(error, "requests not read, the next run forces deliveries");
             Vec::new()
         });
         if has_moved {
-            for request in &mut requests {
-                request.object.after = None;
-            }
+            self.requests.iter_mut().for_each(|request| request.object.after = None);
         }
-        let walk = ForcedWalk::begin(requests.iter().map(Request::folder).collect());
-        ForcedRun { sent: 0, walk, requests }
+        self.walk = ForcedWalk::begin(self.requests.iter().map(Request::folder).collect());
     }
 
-    /// Releases up to so many deliveries of the forced subscriptions.
-    pub(crate) async fn release(&self, run: &mut ForcedRun, max: Amount, budget: Budget<'_>) -> Released {
-        let quota = Quota { max, at_once: RELEASES_AT_ONCE }.at_most(FORCED_MAX.saturating_sub(run.sent));
+    /// Tells whether there may be more to send in this run.
+    pub(crate) fn is_open(&self) -> bool {
+        self.walk.is_open()
+    }
+
+    /// Releases deliveries of the forced subscriptions, up to this amount.
+    pub(crate) async fn release(&mut self, max: Amount) -> Released {
+        let quota = Quota { max, at_once: RELEASES_AT_ONCE }.at_most(FORCED_MAX.saturating_sub(self.sent));
         let mut released = Released::default();
-        while run.is_open() && !quota.after(&released).max.is_nothing() && budget.may_begin(self.clock) {
-            let Some(first) = run.walk.keys.front().cloned() else {
-                self.turn_page(&mut run.walk).await;
+        while self.is_open() && !quota.after(&released).max.is_nothing() && self.run.may_begin() {
+            let Some(first) = self.walk.keys.front().cloned() else {
+                self.turn_page().await;
                 continue;
             };
             let rest = quota.after(&released);
-            released.add(self.batches.release(&mut run.walk.keys, rest, budget).await);
+            released.add(batches::release(self.run, &mut self.walk.keys, rest).await);
             if released.is_refused {
-                run.walk.refuse(first);
+                self.walk.refuse(first);
             }
         }
-        run.sent += released.sent;
-        if run.sent >= FORCED_MAX {
-            run.walk.stop();
+        self.sent += released.sent;
+        if self.sent >= FORCED_MAX {
+            self.walk.stop();
         }
         released
     }
 
     /// Deletes the requests, or writes down how far the walk came.
-    pub(crate) async fn end(&self, run: ForcedRun) {
-        let ended = if run.walk.is_through() {
-            self.requests.end(&run.requests).await
+    pub(crate) async fn end(&mut self) {
+        let (ports, requests) = (self.run.ports, std::mem::take(&mut self.requests));
+        let ended = if self.walk.is_through() {
+            requests::end(ports, &requests).await
         } else {
-            self.requests.save(run.requests, run.walk.reached()).await
+            requests::save(ports, requests, self.walk.reached()).await
         };
         if let Err(error) = ended {
             let error = &error as &dyn Error;
@@ -95,26 +89,20 @@ impl<'a, P: Ports> Forced<'a, P> {
         }
     }
 
-    async fn turn_page(&self, walk: &mut ForcedWalk) {
-        let Some(after) = walk.turn_page() else { return };
-        match self.store.list(layout::PARKED, after.as_deref(), LIST_PAGE_MAX).await {
+    async fn turn_page(&mut self) {
+        let WakePorts { state, clock, .. } = self.run.ports;
+        let Some(after) = self.walk.turn_page() else { return };
+        match state.list(layout::PARKED, after.as_deref(), LIST_PAGE_MAX).await {
             Ok(page) => {
                 let keys = page.objects.into_iter().map(|object| object.key).collect();
-                walk.add_page(keys, page.next_after, self.clock.now());
+                self.walk.add_page(keys, page.next_after, clock.now());
             }
             Err(error) => {
                 let error = &error as &dyn Error;
                 tracing::error!(error, "parked deliveries not listed, the next run forces them");
-                walk.stop();
+                self.walk.stop();
             }
         }
-    }
-}
-
-impl ForcedRun {
-    /// Tells whether there may be more to send in this run.
-    pub(crate) fn is_open(&self) -> bool {
-        self.walk.is_open()
     }
 }
 
@@ -125,23 +113,17 @@ mod tests {
     use posthaste_core::stored::ForceRequest;
 
     use super::*;
-    use crate::objects::Objects;
     use crate::testing::{Kit, PAGE};
-    use crate::waits::WaitNotes;
 
     const REQUEST: &str = "forcing/orders.billing";
     const HOUR: Duration = Duration::from_hours(1);
 
     /// Releases up to so many in one run; answers how many were sent.
     async fn run(kit: &Kit, max: usize) -> usize {
-        let waits = WaitNotes::new(&kit.ports, &kit.activity);
-        let objects = Objects::new(&kit.ports, &waits);
-        let batches = Batches::new(&objects, &kit.clock);
-        let forced = Forced::new(&kit.ports, &batches);
-        let mut run = forced.begin(false).await;
-        let max = Amount { deliveries: max, ..Amount::ALL };
-        let released = forced.release(&mut run, max, kit.budget()).await;
-        forced.end(run).await;
+        let mut forced = Forced::new(kit.run());
+        forced.begin(false).await;
+        let released = forced.release(Amount { deliveries: max, ..Amount::ALL }).await;
+        forced.end().await;
         released.sent
     }
 

@@ -1,43 +1,30 @@
-//! Parked deliveries whose minute has come, oldest first, from where something may still lie. Pressure of the
-//! queue slows their release and never stops it.
-
-mod due_pages;
+//! Parked deliveries whose minute has come, oldest first, from the minute in which one may still be left.
+//! Pressure of the queue slows their release and never stops it.
 
 use std::collections::VecDeque;
 use std::error::Error;
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
+use posthaste_core::release::parked::is_due;
 use posthaste_core::release::speed::speed;
 use posthaste_core::release::{ParkedWalk, Quota, Released, RunAccount, Speed, Waiting};
-use posthaste_ports::{Clock, PortError, Ports};
+use posthaste_core::stored::layout;
+use posthaste_ports::{Clock, ListPage, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic;
-use posthaste_services::{PressureReader, timeout_at};
 
-use crate::batches::Batches;
-use crate::budget::Budget;
-use crate::objects::{Objects, RELEASES_AT_ONCE, ReleaseError};
-use crate::ports::WakePorts;
-use due_pages::{DuePage, DuePages, Part};
+use crate::batches;
+use crate::objects::{self, RELEASES_AT_ONCE, ReleaseError};
+use crate::run::Run;
 
 /// Most objects that a run looks at under pressure for what has expired; the next run goes on after them.
 const EXPIRED_OBJECTS_MAX: usize = 1000;
 
-/// Releases parked deliveries.
+/// Releases parked deliveries, in one run.
 pub(crate) struct Parked<'a, P: Ports> {
-    objects: &'a Objects<'a, P>,
-    batches: &'a Batches<'a, P>,
+    run: Run<'a, P>,
     account: &'a Mutex<RunAccount>,
-    pages: DuePages<'a, P>,
-    pressure: &'a PressureReader<P::Store, P::Clock>,
-    clock: &'a P::Clock,
-}
-
-/// One run, and its result.
-#[derive(Debug)]
-pub(crate) struct ParkedRun<'a> {
-    budget: Budget<'a>,
-    /// How far it came.
+    /// How far the run came.
     pub(crate) walk: ParkedWalk,
     /// Objects whose deliveries were all sent.
     pub(crate) objects: usize,
@@ -45,55 +32,56 @@ pub(crate) struct ParkedRun<'a> {
     pub(crate) sent: usize,
     /// Objects that are tried again in the next run.
     pub(crate) left: usize,
-    /// True if pressure slowed it.
+    /// True if pressure slowed the release.
     pub(crate) was_slowed: bool,
 }
 
+/// A part of the list: the objects between two keys.
+#[derive(Debug, Clone, Default)]
+struct Part {
+    after: Option<String>,
+    before: Option<String>,
+}
+
+/// The keys of a page that are due.
+#[derive(Debug)]
+struct DuePage {
+    due: Vec<String>,
+    /// The key after which more may be due.
+    next_after: Option<String>,
+}
+
 impl<'a, P: Ports> Parked<'a, P> {
-    pub(crate) fn new(
-        ports: &'a WakePorts<P>,
-        objects: &'a Objects<'a, P>,
-        batches: &'a Batches<'a, P>,
-        account: &'a Mutex<RunAccount>,
-    ) -> Self {
-        let WakePorts { state, pressure, clock, .. } = ports;
-        Self { objects, batches, account, pages: DuePages { store: state, clock }, pressure, clock }
+    pub(crate) fn new(run: Run<'a, P>, walk: ParkedWalk, account: &'a Mutex<RunAccount>) -> Self {
+        Self { run, account, walk, objects: 0, sent: 0, left: 0, was_slowed: false }
     }
 
-    /// Releases what is due, at first at this speed; once a day from the start of the list as well. Answers
-    /// `None` beside the run where there was not time enough.
-    pub(crate) async fn run(
-        &self,
-        walk: ParkedWalk,
-        speed: Speed,
-        budget: Budget<'a>,
-    ) -> (ParkedRun<'a>, Option<Result<(), PortError>>) {
-        let mut run = ParkedRun { budget, walk, objects: 0, sent: 0, left: 0, was_slowed: false };
-        let ended = timeout_at(self.clock, budget.work, Box::pin(self.release(&mut run, speed))).await;
-        (run, ended)
+    /// Releases what is due, at first at this speed; once a day also from the start of the list. Answers
+    /// `None` where there was not enough time.
+    pub(crate) async fn run(&mut self, speed: Speed) -> Option<Result<(), PortError>> {
+        self.run.in_time(self.release(speed)).await
     }
 
-    async fn release(&self, run: &mut ParkedRun<'_>, speed: Speed) -> Result<(), PortError> {
-        let after = run.walk.begins_after();
-        let part = Part { after: after.clone(), before: None };
-        if !self.release_part(part, speed, run).await? {
+    async fn release(&mut self, speed: Speed) -> Result<(), PortError> {
+        let after = self.walk.begins_after();
+        if !self.release_part(Part { after: after.clone(), before: None }, speed).await? {
             return Ok(());
         }
-        run.walk.complete();
+        self.walk.complete();
         if after.is_none() {
-            run.walk.end_scan();
-        } else if run.walk.is_scan_due() {
-            self.scan(Part { after: None, before: after }, run).await;
+            self.walk.end_scan();
+        } else if self.walk.is_scan_due() {
+            self.scan(Part { after: None, before: after }).await;
         }
         Ok(())
     }
 
     /// Releases what lies before the list's beginning. That may fail, where it has to walk past very much
-    /// that was deleted; nothing that was written in time depends on it.
-    async fn scan(&self, part: Part, run: &mut ParkedRun<'_>) {
-        run.walk.begin_scan();
-        match self.release_part(part, self.speed().await, run).await {
-            Ok(true) => run.walk.end_scan(),
+    /// that was deleted; no delivery that was parked on time depends on it.
+    async fn scan(&mut self, part: Part) {
+        self.walk.begin_scan();
+        match self.release_part(part, self.speed().await).await {
+            Ok(true) => self.walk.end_scan(),
             Ok(false) => {}
             Err(error) => {
                 let error = &error as &dyn Error;
@@ -102,25 +90,20 @@ impl<'a, P: Ports> Parked<'a, P> {
         }
     }
 
-    /// Releases what is due in a part of the list; whether it came to its end.
-    async fn release_part(
-        &self,
-        mut part: Part,
-        mut speed: Speed,
-        run: &mut ParkedRun<'_>,
-    ) -> Result<bool, PortError> {
+    /// Releases what is due in a part of the list. Answers whether it came to the part's end.
+    async fn release_part(&mut self, mut part: Part, mut speed: Speed) -> Result<bool, PortError> {
         loop {
-            let page = self.pages.next(&part, run.budget).await?;
+            let page = due_page(self.run, &part).await?;
             let is_through = match speed {
                 Speed::Full => {
-                    run.walk.expired_to = None;
-                    self.release_page(&page.due, run).await
+                    self.walk.expired_to = None;
+                    self.release_page(&page.due).await
                 }
-                Speed::Slow | Speed::OneObject => self.release_slowly(&page.due, speed, run).await,
+                Speed::Slow | Speed::OneObject => self.release_slowly(&page.due, speed).await,
             };
             if !is_through {
                 if speed != Speed::Full {
-                    self.release_expired(page, part, run).await?;
+                    self.release_expired(page, part).await?;
                 }
                 return Ok(false);
             }
@@ -132,92 +115,99 @@ impl<'a, P: Ports> Parked<'a, P> {
         }
     }
 
-    /// Releases a page as fast as there is time; whether there was time for all of it.
-    async fn release_page(&self, due: &[String], run: &mut ParkedRun<'_>) -> bool {
+    /// Releases a page as fast as there is time. Answers whether there was time for all of it.
+    async fn release_page(&mut self, due: &[String]) -> bool {
+        let run = self.run;
         for some in due.chunks(RELEASES_AT_ONCE) {
-            if !run.budget.has_time(self.clock) {
-                run.walk.retry(some);
+            if !run.has_time() {
+                self.walk.retry(some);
                 return false;
             }
-            let releases = some.iter().map(|key| catch_panic(self.objects.release(key, run.budget)));
+            let releases = some.iter().map(|key| catch_panic(objects::release(run, key)));
             for (ended, key) in join_all(releases).await.into_iter().zip(some) {
                 let ended = ended.map_err(ReleaseError::Panicked).flatten();
                 if let Err(error) = &ended {
                     tracing::error!(%key, error = error as &dyn Error, "parked deliveries not ended");
                 }
-                run.objects += usize::from(ended.is_ok());
-                run.left += usize::from(ended.is_err());
+                self.objects += usize::from(ended.is_ok());
+                self.left += usize::from(ended.is_err());
                 if ended.as_ref().is_err_and(|error| !error.is_lasting()) {
-                    run.walk.retry(std::slice::from_ref(key));
+                    self.walk.retry(std::slice::from_ref(key));
                 }
-                run.sent += ended.unwrap_or_default();
+                self.sent += ended.unwrap_or_default();
             }
-            run.walk.tried(some);
+            self.walk.tried(some);
         }
         true
     }
 
-    /// Releases of a page what may go under pressure; whether that was all of it.
-    async fn release_slowly(&self, due: &[String], speed: Speed, run: &mut ParkedRun<'_>) -> bool {
-        run.was_slowed = true;
+    /// Releases as much of a page as may go under pressure. Answers whether that was all of it.
+    async fn release_slowly(&mut self, due: &[String], speed: Speed) -> bool {
+        self.was_slowed = true;
         let mut keys = VecDeque::from(due.to_vec());
         let max = self.account.lock().left(Waiting::Parked, speed);
         let quota = Quota { max, at_once: RELEASES_AT_ONCE };
-        let released = self.batches.release(&mut keys, quota, run.budget).await;
+        let released = batches::release(self.run, &mut keys, quota).await;
         self.account.lock().add(Waiting::Parked, released.amount());
-        run.add(released);
-        run.objects += due.len() - keys.len() - released.left;
-        run.walk.tried(due);
+        self.add(released);
+        self.objects += due.len() - keys.len() - released.left;
+        self.walk.tried(due);
         let is_through = keys.is_empty() && released.left == 0;
         if !is_through {
-            run.walk.retry(due);
+            self.walk.retry(due);
         }
         is_through
     }
 
     /// Releases what has expired of this page and the following ones, in half of the time, from where the
     /// last run ended.
-    async fn release_expired(
-        &self,
-        mut page: DuePage,
-        mut part: Part,
-        run: &mut ParkedRun<'_>,
-    ) -> Result<(), PortError> {
-        let half = run.budget.half(self.clock);
-        let from = run.walk.expired_to.clone();
+    async fn release_expired(&mut self, mut page: DuePage, mut part: Part) -> Result<(), PortError> {
+        let half = self.run.half();
+        let from = self.walk.expired_to.clone();
         let mut looked_at = 0;
         loop {
             let is_new = |key: &String| from.as_ref().is_none_or(|from| key > from);
             let mut keys: VecDeque<_> = page.due.into_iter().filter(is_new).collect();
             keys.truncate(EXPIRED_OBJECTS_MAX - looked_at);
             looked_at += keys.len();
-            let now = self.clock.now();
-            let (released, last) = self.batches.release_expired(&mut keys, now, RELEASES_AT_ONCE, half).await;
-            run.add(released);
-            // Should the next page not be listed, the next run goes on here.
-            run.walk.expired_to = last.or(run.walk.expired_to.take());
-            if released.is_refused || !half.may_begin(self.clock) || looked_at >= EXPIRED_OBJECTS_MAX {
+            let now = half.ports.clock.now();
+            let (released, last) = batches::release_expired(half, &mut keys, now, RELEASES_AT_ONCE).await;
+            self.add(released);
+            // If the next page is not listed, the next run goes on here.
+            self.walk.expired_to = last.or(self.walk.expired_to.take());
+            if released.is_refused || !half.may_begin() || looked_at >= EXPIRED_OBJECTS_MAX {
                 return Ok(());
             }
             let Some(after) = page.next_after else {
-                run.walk.expired_to = None;
+                self.walk.expired_to = None;
                 return Ok(());
             };
             part.after = from.clone().max(Some(after));
-            page = self.pages.next(&part, half).await?;
+            page = due_page(half, &part).await?;
         }
     }
 
     async fn speed(&self) -> Speed {
-        speed(self.pressure.state().await.as_deref())
+        speed(self.run.ports.pressure.state().await.as_deref())
     }
-}
 
-impl ParkedRun<'_> {
     fn add(&mut self, released: Released) {
         self.sent += released.sent;
         self.left += released.left;
     }
+}
+
+/// The first page of a part, as far as it is due.
+async fn due_page<P: Ports>(run: Run<'_, P>, part: &Part) -> Result<DuePage, PortError> {
+    let ListPage { objects, next_after } = run.list(layout::PARKED, part.after.as_deref()).await?;
+    let now = run.ports.clock.now();
+    let is_in_part = |key: &str| part.before.as_deref().is_none_or(|before| key < before);
+    let listed = objects.len();
+    let keys = objects.into_iter().map(|object| object.key);
+    let due: Vec<_> = keys.take_while(|key| is_due(key, now) && is_in_part(key)).collect();
+    // A page may be short and yet not the last.
+    let next_after = next_after.filter(|_| due.len() == listed);
+    Ok(DuePage { due, next_after })
 }
 
 #[cfg(test)]
@@ -228,23 +218,18 @@ mod tests {
 
     use super::*;
     use crate::testing::Kit;
-    use crate::waits::WaitNotes;
 
     const MINUTE: Duration = Duration::from_mins(1);
 
     /// The result of a run from a checkpoint, and the minutes between its start and the minute from which the
     /// next begins.
     async fn run(kit: &Kit, checkpoint: &Checkpoint, speed: Speed) -> ([usize; 3], Option<u64>) {
-        let (waits, account) = (WaitNotes::new(&kit.ports, &kit.activity), Mutex::default());
-        let objects = Objects::new(&kit.ports, &waits);
-        let batches = Batches::new(&objects, &kit.clock);
-        let parked = Parked::new(&kit.ports, &objects, &batches, &account);
-        let walk = ParkedWalk::resume(checkpoint, kit.clock.now());
-        let (run, ended) = parked.run(walk, speed, kit.budget()).await;
-        ended.unwrap().unwrap();
-        let open_from = run.walk.checkpoint().open_from_minute;
+        let (walk, account) = (ParkedWalk::resume(checkpoint, kit.clock.now()), Mutex::default());
+        let mut parked = Parked::new(kit.run(), walk, &account);
+        parked.run(speed).await.unwrap().unwrap();
+        let open_from = parked.walk.checkpoint().open_from_minute;
         let back = open_from.map(|minute| kit.clock.now().minute() - minute);
-        ([run.objects, run.sent, run.left], back)
+        ([parked.objects, parked.sent, parked.left], back)
     }
 
     #[tokio::test]

@@ -2,7 +2,6 @@
 //! Rules of what may be asked for, and when which event may be sent, are in
 //! [`posthaste_core::release::replay`].
 
-mod error;
 mod pick;
 mod records;
 mod sender;
@@ -13,19 +12,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::model::{Status, Subscription, Timestamp, Topic};
+use posthaste_core::model::{Status, Timestamp, Topic};
 use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{Clock, ObjectMeta, ObjectStore, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic;
-use posthaste_services::{Registry, timeout_at};
 
 use super::ended;
-use crate::budget::Budget;
 use crate::ports::WakePorts;
-use error::ReplayError;
-use records::Records;
-use sender::Sender;
-use walk::{Receiver, Walks};
+use crate::run::Run;
+use records::{Job, ReplayError};
+use walk::{Receiver, resume};
 
 /// Most replays that are looked at in one run.
 const REPLAYS_MAX: usize = 100;
@@ -33,93 +29,73 @@ const REPLAYS_MAX: usize = 100;
 /// Time after which a marker without a record is deleted: its record may still come.
 const MARKER_LEFT_AFTER: Duration = Duration::from_hours(1);
 
-/// Works on replays.
-pub(crate) struct Replays<'a, P: Ports> {
-    walks: Walks<'a, P>,
-    registry: &'a Registry<P::Store, P::Clock>,
-    store: &'a P::Store,
-    clock: &'a P::Clock,
+/// Works on every replay that has not ended, while there is time.
+pub(crate) async fn replay_all<P: Ports>(run: Run<'_, P>) {
+    ended::work(run, "replays", replay_open(run)).await;
 }
 
-impl<'a, P: Ports> Replays<'a, P> {
-    pub(crate) fn new(ports: &'a WakePorts<P>) -> Self {
-        let WakePorts { deliveries: queue, state: store, dead_letters, registry, pressure, clock, .. } =
-            ports;
-        let sender = Sender { queue, store, clock };
-        let walks = Walks { records: Records { store, clock }, sender, dead_letters, pressure, clock };
-        Self { walks, registry, store, clock }
-    }
-
-    /// Works on every replay that has not ended, while there is time.
-    pub(crate) async fn run(&self, budget: Budget<'_>) {
-        let ended = timeout_at(self.clock, budget.work, Box::pin(self.replay_all(budget))).await;
-        ended::log("replays", ended);
-    }
-
-    async fn replay_all(&self, budget: Budget<'_>) -> Result<(), PortError> {
-        let mut open = self.store.list(layout::REPLAYING, None, REPLAYS_MAX).await?.objects;
-        rotate(&mut open, self.clock.now());
-        for marker in open {
-            if !budget.has_time(self.clock) {
-                break;
-            }
-            let id = marker.key.strip_prefix(layout::REPLAYING).unwrap_or_default();
-            let replayed = catch_panic(Box::pin(self.replay(id, &marker, budget))).await;
-            if let Err(error) = replayed.map_err(ReplayError::Panicked).flatten() {
-                tracing::error!(replay = id, error = &error as &dyn Error, "a replay does not get on");
-            }
+async fn replay_open<P: Ports>(run: Run<'_, P>) -> Result<(), PortError> {
+    let mut open = run.ports.state.list(layout::REPLAYING, None, REPLAYS_MAX).await?.objects;
+    rotate(&mut open, run.ports.clock.now());
+    for marker in open {
+        if !run.has_time() {
+            break;
         }
-        Ok(())
-    }
-
-    /// Works on one replay: looks whether it may go on, and how it ends.
-    async fn replay(&self, id: &str, marker: &ObjectMeta, budget: Budget<'_>) -> Result<(), ReplayError> {
-        let Some(mut job) = self.walks.records.load(id).await? else {
-            // The marker is written first, so its record may be on its way.
-            let is_left = self.clock.now().since(marker.modified_at) >= MARKER_LEFT_AFTER;
-            return if is_left { self.close(id).await } else { Ok(()) };
-        };
-        if job.record.has_ended() {
-            return self.close(id).await;
+        let id = marker.key.strip_prefix(layout::REPLAYING).unwrap_or_default();
+        let replayed = catch_panic(Box::pin(replay(run, id, &marker))).await;
+        if let Err(error) = replayed.map_err(ReplayError::Panicked).flatten() {
+            tracing::error!(replay = id, error = &error as &dyn Error, "a replay does not get on");
         }
-        let Some((topic, subscription)) = self.receiver(&job.record).await? else {
-            let reason = Some(ReplayReason::SubscriptionDeleted);
-            self.walks.records.turn(&mut job, ReplayState::Cancelled, reason).await?;
-            return self.close(id).await;
-        };
-        if subscription.status != Status::Active {
-            let reason = Some(ReplayReason::SubscriptionNotActive);
-            return self.walks.records.turn(&mut job, ReplayState::Waiting, reason).await;
-        }
-        let receiver = Receiver { topic: &topic, subscription: &subscription };
-        self.walks.resume(&mut job, receiver, budget).await?;
-        if job.record.has_ended() { self.close(id).await } else { Ok(()) }
     }
+    Ok(())
+}
 
-    /// The subscription that asked for a replay, and its topic. A damaged record of the topic does not say
-    /// that it is gone.
-    async fn receiver(
-        &self,
-        record: &ReplayRecord,
-    ) -> Result<Option<(Arc<Topic>, Arc<Subscription>)>, ReplayError> {
-        let own = |topic: Option<Arc<Topic>>| {
-            let topic = topic?;
-            let subscription = topic.subscription(&record.subscription)?.clone();
-            record.is_for(&subscription.created).then_some((topic, subscription))
-        };
-        let asked_after = self.clock.monotonic();
-        let known = self.registry.topic(&record.topic).await.map_err(ReplayError::Registry)?;
-        if let Some(known) = own(known) {
-            return Ok(Some(known));
-        }
-        let found = self.registry.topic_asked_after(&record.topic, asked_after).await;
-        Ok(own(found.map_err(ReplayError::Registry)?))
+/// Works on one replay: looks whether it may go on, and how it ends.
+async fn replay<P: Ports>(run: Run<'_, P>, id: &str, marker: &ObjectMeta) -> Result<(), ReplayError> {
+    let ports = run.ports;
+    let Some(mut job) = Job::load(&ports.state, id).await? else {
+        // The marker is written first, so its record may be on its way.
+        let is_left = ports.clock.now().since(marker.modified_at) >= MARKER_LEFT_AFTER;
+        return if is_left { close(&ports.state, id).await } else { Ok(()) };
+    };
+    if job.record.has_ended() {
+        return close(&ports.state, id).await;
     }
+    let Some(receiver) = receiver(ports, &job.record).await? else {
+        job.turn(ports, ReplayState::Cancelled, Some(ReplayReason::SubscriptionDeleted)).await?;
+        return close(&ports.state, id).await;
+    };
+    if receiver.subscription.status != Status::Active {
+        return job.turn(ports, ReplayState::Waiting, Some(ReplayReason::SubscriptionNotActive)).await;
+    }
+    resume(run, &mut job, &receiver).await?;
+    if job.record.has_ended() { close(&ports.state, id).await } else { Ok(()) }
+}
 
-    /// Deletes the marker: this replay need not be looked at again.
-    async fn close(&self, id: &str) -> Result<(), ReplayError> {
-        self.store.delete(&layout::replaying(id)).await.map_err(ReplayError::Store)
+/// The subscription that asked for a replay, and its topic. A damaged record of the topic does not say that
+/// they are gone.
+async fn receiver<P: Ports>(
+    ports: &WakePorts<P>,
+    record: &ReplayRecord,
+) -> Result<Option<Receiver>, ReplayError> {
+    let WakePorts { registry, clock, .. } = ports;
+    let own = |topic: Option<Arc<Topic>>| {
+        let topic = topic?;
+        let subscription = topic.subscription(&record.subscription)?.clone();
+        record.is_for(&subscription.created).then_some(Receiver { topic, subscription })
+    };
+    let asked_after = clock.monotonic();
+    let known = registry.topic(&record.topic).await.map_err(ReplayError::Registry)?;
+    if let Some(known) = own(known) {
+        return Ok(Some(known));
     }
+    let found = registry.topic_asked_after(&record.topic, asked_after).await;
+    Ok(own(found.map_err(ReplayError::Registry)?))
+}
+
+/// Deletes the marker: no run has to look at this replay again.
+async fn close(store: &impl ObjectStore, id: &str) -> Result<(), ReplayError> {
+    store.delete(&layout::replaying(id)).await.map_err(ReplayError::Store)
 }
 
 /// Puts another replay first every minute, so that one that takes all the time leaves some to the others.

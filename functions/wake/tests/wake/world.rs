@@ -8,7 +8,7 @@ use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_ports::{Bundle, Clock, ObjectStore, PutCondition};
-use posthaste_services::{LinkHealth, PressureReader, Registry};
+use posthaste_services::{Activity, LinkHealth, PressureReader, Registry};
 use posthaste_testkit::endpoint::MemoryEndpoint;
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{Faulty, ManualClock, Plan, SeededEntropy};
@@ -115,6 +115,7 @@ fn wake(
         registry: Registry::new(store.clone(), clock.clone(), Duration::ZERO),
         links: LinkHealth::new(store.clone(), clock.clone(), HealthSettings::default()),
         pressure: PressureReader::new(store, clock.clone(), Duration::ZERO),
+        activity: Activity::default(),
         clock: clock.clone(),
         entropy: SeededEntropy::new(seed),
     })

@@ -166,6 +166,7 @@ impl<'a> Adapters<'a> {
             registry: self.registry.clone(),
             pressure: self.pressure.clone(),
             links: self.links.clone(),
+            activity: Activity::default(),
             clock: SystemClock,
             entropy: SystemEntropy,
         })

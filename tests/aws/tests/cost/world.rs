@@ -138,6 +138,7 @@ impl World {
                 registry: Registry::new(state(), clock.clone(), Duration::ZERO),
                 pressure: pressure(),
                 links: links(),
+                activity: Activity::default(),
                 clock: clock.clone(),
                 entropy: SeededEntropy::new(3),
             }),

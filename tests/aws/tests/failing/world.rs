@@ -14,7 +14,7 @@ use posthaste_ports::{
     Bundle, Clock, ErrorKind, ObjectStore, OutgoingMessage, PutCondition, QueueName, QueueReceiver,
     QueueSender, ReceiveRequest,
 };
-use posthaste_services::{DrainMeter, LinkHealth, PressureReader, Registry};
+use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry};
 use posthaste_simulation::{ScriptedEndpoint, event, start};
 use posthaste_system::{SystemClock, SystemEntropy};
 use posthaste_testkit::{ManualClock, records};
@@ -136,6 +136,7 @@ impl World {
             registry: emulated.registry(),
             pressure: PressureReader::new(emulated.state(), SystemClock, Duration::ZERO),
             links: emulated.links(),
+            activity: Activity::default(),
             clock: SystemClock,
             entropy: SystemEntropy,
         });

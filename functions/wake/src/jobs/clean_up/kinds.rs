@@ -1,4 +1,4 @@
-//! The kinds of objects that go by themselves, and when each does.
+//! The kinds of objects that are deleted when they are old, and how old that is.
 
 use std::time::Duration;
 
@@ -20,20 +20,20 @@ pub(super) struct Kind {
     /// How long they are kept.
     kept: Duration,
     age: Age,
-    /// True, by its content, of one that was listed as old and is of no use any more.
+    /// Tells from the content of an object that was listed as old whether it is of no use any more.
     pub(super) is_over: Option<fn(&[u8], Timestamp) -> bool>,
 }
 
 /// Source of an object's age.
 enum Age {
-    /// The key, so that they are listed in the order of their age: this is the first key of one from that
-    /// time.
+    /// The key, so that objects are listed in the order of their age. The function gives the first key of an
+    /// object from that time.
     InKey(fn(Timestamp) -> String),
-    /// When it was written.
+    /// The time at which the object was written.
     Written,
 }
 
-/// All of them; within a minute, the shortest work comes first.
+/// All kinds; within a minute, the shortest work comes first.
 pub(super) const KINDS: [Kind; 4] = [
     Kind {
         name: "replays",
@@ -48,7 +48,7 @@ pub(super) const KINDS: [Kind; 4] = [
         name: "notes of late answers",
         prefix: layout::LATE,
         minute: 0,
-        // They are few, for they are notes of what hardly ever happens.
+        // There are few of them: an endpoint hardly ever answers late.
         pages_max: 100,
         kept: LATE_NOTE_KEPT,
         age: Age::Written,
@@ -73,13 +73,13 @@ pub(super) const KINDS: [Kind; 4] = [
         pages_max: 1000,
         kept: IDEMPOTENCY_KEPT.saturating_add(IDEMPOTENCY_SWEPT_AFTER),
         age: Age::Written,
-        // What cannot be read is over; another may have been claimed again since it was listed.
+        // A key that cannot be read is over; any other may have been claimed again since it was listed.
         is_over: Some(|bytes, now| IdempotencyRecord::parse(bytes).is_none_or(|key| key.is_forgotten(now))),
     },
 ];
 
 impl Kind {
-    /// Distinguishes the old objects from the others.
+    /// Tells old objects from the others.
     pub(super) fn is_old(&self, now: Timestamp) -> impl Fn(&ObjectMeta) -> bool + Send + Sync + use<> {
         let kept_ms = u64::try_from(self.kept.as_millis()).unwrap_or(u64::MAX);
         let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(kept_ms));
@@ -93,7 +93,7 @@ impl Kind {
         }
     }
 
-    /// Tells whether what comes after an object that is kept is kept too.
+    /// Tells whether all objects after one that is kept are kept too.
     pub(super) fn is_in_order(&self) -> bool {
         matches!(self.age, Age::InKey(_))
     }

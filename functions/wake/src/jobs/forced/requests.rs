@@ -8,7 +8,9 @@ use posthaste_core::model::Topic;
 use posthaste_core::release::ForcedFolder;
 use posthaste_core::stored::{ForceRequest, layout};
 use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
-use posthaste_services::{Registry, RegistryError};
+use posthaste_services::RegistryError;
+
+use crate::ports::WakePorts;
 
 /// Most requests that are looked at in one run.
 const REQUESTS_MAX: usize = 100;
@@ -21,86 +23,77 @@ pub(super) struct Request {
     pub(super) object: ForceRequest,
 }
 
-/// Reads and writes requests.
-pub(super) struct Requests<'a, P: Ports> {
-    pub(super) store: &'a P::Store,
-    pub(super) registry: &'a Registry<P::Store, P::Clock>,
-    pub(super) clock: &'a P::Clock,
-}
-
 impl Request {
     fn name(&self) -> &str {
         self.key.trim_start_matches(layout::FORCING)
     }
 
-    /// The subscription that it asks for.
+    /// The subscription that the request asks for.
     pub(super) fn folder(&self) -> ForcedFolder {
         ForcedFolder { name: self.name().to_owned(), after: self.object.after.clone() }
     }
 }
 
-impl<P: Ports> Requests<'_, P> {
-    /// The requests, without those for another creation of their subscription, which are deleted.
-    pub(super) async fn all(&self) -> Result<Vec<Request>, PortError> {
-        let mut requests = Vec::new();
-        for listed in self.store.list(layout::FORCING, None, REQUESTS_MAX).await?.objects {
-            let Some(found) = self.store.get(&listed.key).await? else { continue };
-            let object = ForceRequest::parse(&found.bytes);
-            let request = Request { key: listed.key, etag: found.etag, object };
-            match self.is_of_another(&request).await {
-                Ok(false) => requests.push(request),
-                Ok(true) => self.end(&[request]).await?,
-                Err(error) => {
-                    let error = &error as &dyn Error;
-                    let key = &request.key;
-                    tracing::error!(%key, error, "not forced, the next run looks again for whom it is");
-                }
+/// Reads the requests. Deletes those for another creation of their subscription.
+pub(super) async fn all<P: Ports>(ports: &WakePorts<P>) -> Result<Vec<Request>, PortError> {
+    let mut requests = Vec::new();
+    for listed in ports.state.list(layout::FORCING, None, REQUESTS_MAX).await?.objects {
+        let Some(found) = ports.state.get(&listed.key).await? else { continue };
+        let object = ForceRequest::parse(&found.bytes);
+        let request = Request { key: listed.key, etag: found.etag, object };
+        match is_of_another(ports, &request).await {
+            Ok(false) => requests.push(request),
+            Ok(true) => end(ports, &[request]).await?,
+            Err(error) => {
+                let (key, error) = (&request.key, &error as &dyn Error);
+                tracing::error!(%key, error, "not forced, the next run looks again for whom it is");
             }
         }
-        Ok(requests)
     }
+    Ok(requests)
+}
 
-    /// Tells whether the subscription that was forced is another one than is there now: what is parked for
-    /// this one waits for its own minute. What waits for one that is gone may go. Before a request is deleted
-    /// the store is read past every cache.
-    async fn is_of_another(&self, request: &Request) -> Result<bool, RegistryError> {
-        let Some((topic, subscription)) = layout::folder_owner(request.name()) else { return Ok(false) };
-        let Some(identity) = request.object.identity else { return Ok(false) };
-        let now = self.clock.now();
-        let is_other = |found: Option<Arc<Topic>>| {
-            let created = found?.subscription(&subscription).map(|subscription| subscription.created);
-            created.map(|created| !created.accepted(Some(identity), now))
-        };
-        let asked_after = self.clock.monotonic();
-        if !self.registry.topic(&topic).await.ok().and_then(is_other).unwrap_or_default() {
-            return Ok(false);
-        }
-        Ok(is_other(self.registry.topic_asked_after(&topic, asked_after).await?).unwrap_or_default())
+/// Tells whether the subscription that was forced is another one than is there now: its parked deliveries
+/// wait for their own minute. Deliveries for a subscription that is gone may go. Before a request is deleted
+/// the store is read past every cache.
+async fn is_of_another<P: Ports>(ports: &WakePorts<P>, request: &Request) -> Result<bool, RegistryError> {
+    let WakePorts { registry, clock, .. } = ports;
+    let Some((topic, subscription)) = layout::folder_owner(request.name()) else { return Ok(false) };
+    let Some(identity) = request.object.identity else { return Ok(false) };
+    let now = clock.now();
+    let is_other = |found: Option<Arc<Topic>>| {
+        let created = found?.subscription(&subscription).map(|subscription| subscription.created);
+        created.map(|created| !created.accepted(Some(identity), now))
+    };
+    let asked_after = clock.monotonic();
+    if !registry.topic(&topic).await.ok().and_then(is_other).unwrap_or_default() {
+        return Ok(false);
     }
+    Ok(is_other(registry.topic_asked_after(&topic, asked_after).await?).unwrap_or_default())
+}
 
-    /// Deletes the requests whose walk has ended, but not one that was written again meanwhile.
-    pub(super) async fn end(&self, requests: &[Request]) -> Result<(), PortError> {
-        for Request { key, etag, .. } in requests {
-            if self.store.get(key).await?.is_some_and(|object| object.etag == *etag) {
-                self.store.delete(key).await?;
-            }
+/// Deletes the requests whose walk has ended, but not one that was written again meanwhile.
+pub(super) async fn end<P: Ports>(ports: &WakePorts<P>, requests: &[Request]) -> Result<(), PortError> {
+    for Request { key, etag, .. } in requests {
+        if ports.state.get(key).await?.is_some_and(|object| object.etag == *etag) {
+            ports.state.delete(key).await?;
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Writes down how far the walk came. For a request that was written again meanwhile it begins again.
-    pub(super) async fn save(
-        &self,
-        requests: Vec<Request>,
-        reached: Option<String>,
-    ) -> Result<(), PortError> {
-        for Request { key, etag, object } in requests {
-            let object = ForceRequest { after: reached.clone().max(object.after), ..object };
-            match self.store.put(&key, object.render(), PutCondition::IfMatch(etag)).await {
-                Err(error) if error.kind != ErrorKind::PreconditionFailed => return Err(error),
-                Ok(_) | Err(_) => {}
-            }
+/// Writes down how far the walk came. For a request that was written again meanwhile it begins again.
+pub(super) async fn save<P: Ports>(
+    ports: &WakePorts<P>,
+    requests: Vec<Request>,
+    reached: Option<String>,
+) -> Result<(), PortError> {
+    for Request { key, etag, object } in requests {
+        let object = ForceRequest { after: reached.clone().max(object.after), ..object };
+        match ports.state.put(&key, object.render(), PutCondition::IfMatch(etag)).await {
+            Err(error) if error.kind != ErrorKind::PreconditionFailed => return Err(error),
+            Ok(_) | Err(_) => {}
         }
-        Ok(())
     }
+    Ok(())
 }

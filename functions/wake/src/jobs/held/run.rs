@@ -1,31 +1,29 @@
-//! One run through what is held: how far it came, what went, and what the queue and each link still have room
-//! for.
+//! One run through what is held: how far it came, what it sent, and how much room the queue and each link
+//! still have.
 
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 use posthaste_core::pressure::PressureState;
 use posthaste_core::release::{Amount, HeldFolder, LinkShares, Released, Room, RunAccount, Speed, Waiting};
+use posthaste_ports::Ports;
 
-use crate::budget::Budget;
-use crate::jobs::forced::ForcedRun;
+use crate::jobs::forced::Forced;
+use crate::run::Run;
 
 /// One run, and its result.
-#[derive(Debug)]
-pub(crate) struct HeldRun<'a> {
+pub(crate) struct HeldRun<'a, P: Ports> {
+    pub(super) run: Run<'a, P>,
     /// The key after which the next run looks at folders; `None` for all of them.
     pub(crate) held_to: Option<String>,
     /// Held deliveries that were sent.
     pub(crate) sent: usize,
-    /// Parked deliveries that were sent before their minute.
-    pub(crate) forced_sent: usize,
     /// Objects that are tried again in the next run.
     pub(crate) left: usize,
+    /// The walk through what is forced.
+    pub(crate) forced: Forced<'a, P>,
     /// The folders that have a turn in the next pass.
     pub(super) folders: VecDeque<HeldFolder>,
-    /// The walk through what is forced.
-    pub(super) forced: ForcedRun,
-    pub(super) budget: Budget<'a>,
     /// The speed of this pass.
     pub(super) speed: Speed,
     /// Deliveries by link.
@@ -35,25 +33,24 @@ pub(crate) struct HeldRun<'a> {
     account: &'a Mutex<RunAccount>,
 }
 
-impl<'a> HeldRun<'a> {
+impl<'a, P: Ports> HeldRun<'a, P> {
     /// A run that looks at folders after this key.
-    pub(super) fn new(held_to: Option<String>, account: &'a Mutex<RunAccount>, budget: Budget<'a>) -> Self {
+    pub(super) fn new(run: Run<'a, P>, held_to: Option<String>, account: &'a Mutex<RunAccount>) -> Self {
         Self {
+            run,
             held_to,
             sent: 0,
-            forced_sent: 0,
             left: 0,
+            forced: Forced::new(run),
+            folders: VecDeque::new(),
             speed: Speed::Full,
             links: LinkShares::default(),
             room: Room::default(),
-            folders: VecDeque::new(),
-            forced: ForcedRun::default(),
             account,
-            budget,
         }
     }
 
-    /// Counts what was released because it may.
+    /// Counts what was released within the amount of this run.
     pub(super) fn add(&mut self, released: Released) {
         self.account.lock().add(Waiting::Held, released.amount());
         self.add_expired(released);
@@ -65,23 +62,17 @@ impl<'a> HeldRun<'a> {
         self.room.take(released.sent);
     }
 
-    /// Tells whether what has expired goes in the turns of its folder. Under pressure it has gone before
-    /// them.
-    pub(super) fn releases_expired_in_turns(&self) -> bool {
-        self.speed == Speed::Full
-    }
-
     /// Tells whether something may be left to release.
     pub(super) fn has_more(&self) -> bool {
         !self.folders.is_empty() || self.forced.is_open()
     }
 
-    /// How much the run may still release at this speed.
+    /// The amount that the run may still release at this speed.
     pub(super) fn left_in_run(&self) -> Amount {
         self.account.lock().left(Waiting::Held, self.speed)
     }
 
-    /// How much the next pass may release, at this speed and by this state of the pressure.
+    /// The amount that the next pass may release, at this speed and by this state of the pressure.
     pub(super) fn room_in_pass(&mut self, speed: Speed, state: Option<&PressureState>) -> Amount {
         self.speed = speed;
         self.room.for_pass(self.left_in_run(), speed, state)

@@ -9,12 +9,13 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use posthaste_core::circuit::Target;
 use posthaste_core::model::{EndpointUrl, Link, Topic, TopicName};
 use posthaste_core::stored::layout;
-use posthaste_ports::{PortError, Ports};
-use posthaste_services::{Registry, RegistryError, objects};
+use posthaste_ports::{ObjectStore, PortError, Ports};
+use posthaste_services::{RegistryError, objects};
 
 use super::state_change::{Addressed, TargetChange};
+use crate::ports::WakePorts;
 
-/// Topics that are read at once. One read takes S3 some 20 ms, so that ten thousand are read in seconds.
+/// Topics that are read at once. S3 takes some 20 ms for a read, so that ten thousand are read in seconds.
 const READS_AT_ONCE: usize = 32;
 
 /// Why the addressees are not known.
@@ -24,14 +25,6 @@ pub(super) enum AddressError {
     Topics(#[from] PortError),
     #[error("failed to read the topics")]
     Topic(#[from] RegistryError),
-}
-
-/// Finds the addressees.
-pub(super) struct Addressees<'a, P: Ports> {
-    pub(super) registry: &'a Registry<P::Store, P::Clock>,
-    pub(super) store: &'a P::Store,
-    /// The topic that is notified of every change.
-    pub(super) notices_topic: Option<&'a TopicName>,
 }
 
 /// A topic's part in a change.
@@ -53,66 +46,71 @@ struct Places<'a> {
     topics: BTreeMap<String, Vec<usize>>,
 }
 
-impl<P: Ports> Addressees<'_, P> {
-    /// The addressees of these changes. All topics are looked at only where a link is among them, whose
-    /// subscriptions may be on any.
-    pub(super) async fn of(&self, changes: Vec<TargetChange>) -> Result<Vec<Addressed>, AddressError> {
-        let concerns = self.concerns(&Places::of(&changes)).await?;
-        let addressed = |change: TargetChange| {
-            let is_gone = matches!(change.target, Target::Subscription { .. });
-            let to = self.notices_topic.iter().map(|name| (name.folded(), (*name).clone()));
-            Addressed { to: to.collect(), change, is_gone }
-        };
-        let mut addressed: Vec<_> = changes.into_iter().map(addressed).collect();
-        for Concern { change, own, notices_topic } in concerns {
-            let Some(it) = addressed.get_mut(change) else { continue };
-            it.is_gone = false;
-            it.change.target = own.unwrap_or_else(|| it.change.target.clone());
-            it.to.extend(notices_topic.map(|name| (name.folded(), name)));
-        }
-        addressed.iter_mut().filter(|it| it.is_gone).for_each(|it| it.to.clear());
-        Ok(addressed)
+/// These changes with their addressees; the topic `notices_topic` is notified of every change. All topics are
+/// looked at only where a link is among the changes, whose subscriptions may be on any topic.
+pub(super) async fn addressed<P: Ports>(
+    ports: &WakePorts<P>,
+    notices_topic: Option<&TopicName>,
+    changes: Vec<TargetChange>,
+) -> Result<Vec<Addressed>, AddressError> {
+    let concerns = concerns(ports, &Places::of(&changes)).await?;
+    let addressed = |change: TargetChange| {
+        let is_gone = matches!(change.target, Target::Subscription { .. });
+        let to = notices_topic.iter().map(|name| (name.folded(), (*name).clone()));
+        Addressed { to: to.collect(), change, is_gone }
+    };
+    let mut addressed: Vec<_> = changes.into_iter().map(addressed).collect();
+    for Concern { change, own, notices_topic } in concerns {
+        let Some(it) = addressed.get_mut(change) else { continue };
+        it.is_gone = false;
+        it.change.target = own.unwrap_or_else(|| it.change.target.clone());
+        it.to.extend(notices_topic.map(|name| (name.folded(), name)));
     }
+    addressed.iter_mut().filter(|it| it.is_gone).for_each(|it| it.to.clear());
+    Ok(addressed)
+}
 
-    async fn concerns(&self, places: &Places<'_>) -> Result<Vec<Concern>, AddressError> {
-        let names = if places.links.is_empty() {
-            places.topics.keys().cloned().collect()
-        } else {
-            self.all_topics().await?
-        };
-        let mut reads =
-            stream::iter(names).map(|name| self.read(name, places)).buffer_unordered(READS_AT_ONCE);
-        let mut concerns = Vec::new();
-        while let Some(found) = reads.next().await {
-            concerns.extend(found?);
-        }
-        Ok(concerns)
+async fn concerns<P: Ports>(ports: &WakePorts<P>, places: &Places<'_>) -> Result<Vec<Concern>, AddressError> {
+    let names = if places.links.is_empty() {
+        places.topics.keys().cloned().collect()
+    } else {
+        all_topics(&ports.state).await?
+    };
+    let mut reads = stream::iter(names).map(|name| read(ports, name, places)).buffer_unordered(READS_AT_ONCE);
+    let mut concerns = Vec::new();
+    while let Some(found) = reads.next().await {
+        concerns.extend(found?);
     }
+    Ok(concerns)
+}
 
-    /// The concerns of one topic.
-    async fn read(&self, name: String, places: &Places<'_>) -> Result<Vec<Concern>, RegistryError> {
-        let Ok(name) = TopicName::parse(&name) else { return Ok(Vec::new()) };
-        match self.registry.topic(&name).await {
-            // Waiting does not mend it, and what becomes of its subscriptions is not known.
-            Err(RegistryError::Record(error)) => {
-                let error = &error as &dyn Error;
-                tracing::error!(topic = %name, error, "the topic's record says nothing of notices");
-                Ok(places.unread(&name))
-            }
-            Ok(found) => Ok(found.map(|topic| places.concerns(&topic)).unwrap_or_default()),
-            Err(error) => Err(error),
+/// The concerns of one topic.
+async fn read<P: Ports>(
+    ports: &WakePorts<P>,
+    name: String,
+    places: &Places<'_>,
+) -> Result<Vec<Concern>, RegistryError> {
+    let Ok(name) = TopicName::parse(&name) else { return Ok(Vec::new()) };
+    match ports.registry.topic(&name).await {
+        // Waiting does not mend the record, and whether its subscriptions are there is not known.
+        Err(RegistryError::Record(error)) => {
+            let error = &error as &dyn Error;
+            tracing::error!(topic = %name, error, "the topic's record says nothing of notices");
+            Ok(places.unread(&name))
         }
+        Ok(found) => Ok(found.map(|topic| places.concerns(&topic)).unwrap_or_default()),
+        Err(error) => Err(error),
     }
+}
 
-    /// The folded names of all topics.
-    async fn all_topics(&self) -> Result<BTreeSet<String>, PortError> {
-        let (mut names, mut topics) = (BTreeSet::new(), pin!(objects(self.store, layout::TOPICS, None)));
-        while let Some(topic) = topics.try_next().await? {
-            let name = topic.key.strip_prefix(layout::TOPICS).and_then(|key| key.strip_suffix(".json"));
-            names.extend(name.map(str::to_owned));
-        }
-        Ok(names)
+/// The folded names of all topics.
+async fn all_topics(store: &impl ObjectStore) -> Result<BTreeSet<String>, PortError> {
+    let (mut names, mut topics) = (BTreeSet::new(), pin!(objects(store, layout::TOPICS, None)));
+    while let Some(topic) = topics.try_next().await? {
+        let name = topic.key.strip_prefix(layout::TOPICS).and_then(|key| key.strip_suffix(".json"));
+        names.extend(name.map(str::to_owned));
     }
+    Ok(names)
 }
 
 impl<'a> Places<'a> {
@@ -142,7 +140,7 @@ impl<'a> Places<'a> {
         links.chain(own).map(concern).collect()
     }
 
-    /// The same of a topic that cannot be read: its subscriptions may be there.
+    /// The concerns of a topic that cannot be read: its subscriptions may be there.
     fn unread(&self, topic: &TopicName) -> Vec<Concern> {
         self.own(topic).map(|(change, _)| Concern { change, own: None, notices_topic: None }).collect()
     }

@@ -1,5 +1,5 @@
-//! A change of a link's or a subscription's state, the topics that are notified of it, and the mark that they
-//! were. Pure.
+//! A change of a link's or a subscription's state, the topics that are notified of it, and the mark that it
+//! was sent. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use posthaste_core::circuit::{
 };
 use posthaste_core::model::{Timestamp, TopicName};
 
-/// Notices that are sent, each change counted for each of its addressees, before the changes are marked: what
-/// a crash repeats at most, and what is done in the time in which nothing new is begun.
+/// Notices that are sent before the changes are marked; each change counts once for each of its addressees. A
+/// crash repeats no more than these, and these are sent in the time in which nothing new begins.
 const NOTIFIED_PER_MARK: usize = 1000;
 
 /// A change that is to be sent.
 #[derive(Debug)]
 pub(super) struct TargetChange {
-    /// The part that it is in.
+    /// The part of the known links that the target is in.
     pub(super) index: usize,
     pub(super) target: Target,
     condition: Condition,
@@ -29,7 +29,7 @@ pub(super) struct Addressed {
     pub(super) change: TargetChange,
     /// By folded name, so that none is notified twice.
     pub(super) to: BTreeMap<String, TopicName>,
-    /// True if it is of a subscription that is not there any more: no topic is notified, and it is forgotten.
+    /// True if the subscription of the change is gone: no topic is notified, and the condition is forgotten.
     pub(super) is_gone: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn changes(
     shard.conditions().filter_map(change).collect()
 }
 
-/// How many of these, at least one, are sent before they are marked.
+/// The number of these changes, at least one, that are sent before they are marked.
 pub(super) fn together(changes: &[Addressed]) -> usize {
     let notices = changes.iter().scan(0, |sum, it| {
         *sum += it.to.len();
@@ -57,8 +57,8 @@ pub(super) fn together(changes: &[Addressed]) -> usize {
 }
 
 impl Addressed {
-    /// Marks that it was sent; the condition of a subscription that is not there any more is forgotten.
-    /// Tells whether anything changed.
+    /// Marks the change as sent; forgets the condition of a subscription that is gone. Tells whether anything
+    /// changed.
     pub(super) fn mark(&self, shard: &mut Shard) -> bool {
         if self.is_gone {
             return shard.forget([&self.change.target]);
@@ -79,8 +79,8 @@ impl TargetChange {
         Notice::Link(LinkChanged { target: &self.target, condition: &self.condition, news: self.news })
     }
 
-    /// The condition that is there by now, marked. A notice that it is down is for the spell in which it was
-    /// sent; after one that it is up, the next change is sent again whatever it is.
+    /// The present condition, marked. A notice that a target is down counts for the outage in which it was
+    /// sent; after a notice that a target is up, the next change is sent, whatever it is.
     fn marked(&self, now: &Condition) -> Option<Condition> {
         let is_meant = self.news == StateChange::Up || now.failing_since == self.condition.failing_since;
         is_meant.then(|| notified(now, self.news))

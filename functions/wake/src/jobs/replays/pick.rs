@@ -12,9 +12,9 @@ use posthaste_ports::{ErrorKind, PortError};
 /// A part of an object's events, in order.
 #[derive(Debug, Default)]
 pub(super) struct Picked {
-    /// Those that were asked for.
+    /// Events that were asked for.
     pub(super) events: Vec<Sendable>,
-    /// Those that cannot be sent again, by their place, with the reason.
+    /// Events that cannot be sent again, by their place, with the reason.
     broken: Vec<(usize, String)>,
     /// The place after the last that was looked at.
     end: usize,
@@ -51,7 +51,8 @@ pub(super) fn pick(
 }
 
 impl Picked {
-    /// Notes what was sent: everything before the first event that must be tried again. Answers why it must.
+    /// Notes what was sent: everything before the first event that must be tried again. Answers the error of
+    /// that event.
     pub(super) fn note(
         self,
         key: &str,

@@ -1,12 +1,36 @@
-//! The record of a replay while it is worked on: loaded once, and written after every few objects, on
+//! The record of a replay while a run works on it: loaded once, and written after every few objects, on
 //! condition that it was not written elsewhere. A crash sends some events again, under the same keys, and
-//! passes over none.
+//! skips none.
 
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::stored::{ReplayRecord, layout};
-use posthaste_ports::{Clock, ETag, ObjectStore, Ports, PutCondition};
+use posthaste_core::release::ReplayRequestError;
+use posthaste_core::stored::{FormatError, ReplayRecord, layout};
+use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Ports, PutCondition};
+use posthaste_services::RegistryError;
+use posthaste_services::catch_panic::Panicked;
 
-use super::error::ReplayError;
+use crate::ports::WakePorts;
+
+/// Why a replay did not get on. The next run tries again.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReplayError {
+    #[error("failed to read or write the replay's record")]
+    Store(#[source] PortError),
+    #[error("failed to understand the replay's record")]
+    Record(#[source] FormatError),
+    #[error("failed to carry out what the replay asks for")]
+    Request(#[source] ReplayRequestError),
+    #[error("failed to look the subscription up")]
+    Registry(#[source] RegistryError),
+    #[error("failed to list the dead letters")]
+    List(#[source] PortError),
+    #[error("failed to read a dead-letter object")]
+    Read(#[source] PortError),
+    #[error("failed to queue some of the events")]
+    Send(#[source] PortError),
+    #[error("failed in the middle")]
+    Panicked(#[source] Panicked),
+}
 
 /// A record and the version it has.
 #[derive(Debug)]
@@ -15,47 +39,42 @@ pub(super) struct Job {
     etag: ETag,
 }
 
-/// Loads and saves records.
-pub(super) struct Records<'a, P: Ports> {
-    pub(super) store: &'a P::Store,
-    pub(super) clock: &'a P::Clock,
-}
-
-impl<P: Ports> Records<'_, P> {
-    pub(super) async fn load(&self, id: &str) -> Result<Option<Job>, ReplayError> {
-        let object = self.store.get(&layout::replay(id)).await.map_err(ReplayError::Store)?;
+impl Job {
+    pub(super) async fn load(store: &impl ObjectStore, id: &str) -> Result<Option<Self>, ReplayError> {
+        let object = store.get(&layout::replay(id)).await.map_err(ReplayError::Store)?;
         let Some(object) = object else { return Ok(None) };
         let record = ReplayRecord::parse(&object.bytes).map_err(ReplayError::Record)?;
-        Ok(Some(Job { record, etag: object.etag }))
+        Ok(Some(Self { record, etag: object.etag }))
     }
 
-    /// Writes how far it has come. It fails when the replay was cancelled meanwhile, and what was sent since
-    /// is sent.
-    pub(super) async fn save(&self, job: &mut Job) -> Result<(), ReplayError> {
-        job.record.updated_at = self.clock.now();
-        let condition = PutCondition::IfMatch(job.etag.clone());
-        let put = self.store.put(&layout::replay(&job.record.id), job.record.render(), condition).await;
-        job.etag = put.map_err(ReplayError::Store)?;
+    /// Writes how far the replay has come. That fails when the replay was cancelled meanwhile; what was sent
+    /// since stays sent.
+    pub(super) async fn save<P: Ports>(&mut self, ports: &WakePorts<P>) -> Result<(), ReplayError> {
+        self.record.updated_at = ports.clock.now();
+        let condition = PutCondition::IfMatch(self.etag.clone());
+        let put = ports.state.put(&layout::replay(&self.record.id), self.record.render(), condition).await;
+        self.etag = put.map_err(ReplayError::Store)?;
         Ok(())
     }
 
-    /// Writes that it is in another state, if it is.
-    pub(super) async fn turn(
-        &self,
-        job: &mut Job,
+    /// Writes that the replay is in another state, if it is.
+    pub(super) async fn turn<P: Ports>(
+        &mut self,
+        ports: &WakePorts<P>,
         state: ReplayState,
         reason: Option<ReplayReason>,
     ) -> Result<(), ReplayError> {
-        if (job.record.state, job.record.reason) == (state, reason) {
+        let record = &mut self.record;
+        if (record.state, record.reason) == (state, reason) {
             return Ok(());
         }
-        let progress = &job.record.progress;
+        let progress = &record.progress;
         tracing::info!(
-            replay = job.record.id, topic = %job.record.topic, subscription = %job.record.subscription,
+            replay = record.id, topic = %record.topic, subscription = %record.subscription,
             ?state, ?reason, found = progress.found, queued = progress.queued, failed = progress.failed,
             "a replay turned"
         );
-        (job.record.state, job.record.reason) = (state, reason);
-        self.save(job).await
+        (record.state, record.reason) = (state, reason);
+        self.save(ports).await
     }
 }

@@ -1,8 +1,8 @@
 //! The sweep of one topic.
 //!
-//! A subscription that is idle by its notes stays as long as an event waits for it in the object store. A
-//! record is changed under the condition that no other worker changed it since it was read, and after a
-//! second look at what is to go: an entity that is used or written meanwhile stays.
+//! A subscription that is idle by its notes stays as long as an event waits for it in the object store. The
+//! sweep changes a record after a second look at what is to go, and on condition that no other worker changed
+//! it since it was read: an entity that is used or written meanwhile stays.
 
 use std::pin::pin;
 
@@ -51,12 +51,13 @@ pub(super) struct TopicSweep<'a, P: Ports> {
     pub(super) store: &'a P::Store,
     pub(super) clock: &'a P::Clock,
     pub(super) waiting: Waiting<'a, P>,
-    /// When the last outage ended.
+    /// The end of the last outage.
     pub(super) awake_since: Option<Timestamp>,
 }
 
 impl<P: Ports> TopicSweep<'_, P> {
-    /// Deletes what of a topic is to go by now, or tidies up after a topic that is gone.
+    /// Deletes the topic, or subscriptions of it, if they are to go by now. Tidies up after a topic that is
+    /// gone.
     pub(super) async fn sweep(&self, topic: &TopicName) -> Result<Swept, SweepError> {
         let Some((record, etag)) = self.read(topic).await? else { return self.forget(topic).await };
         let now = self.clock.now();
@@ -88,8 +89,8 @@ impl<P: Ports> TopicSweep<'_, P> {
         Ok(Some((record, object.etag)))
     }
 
-    /// Removes the object of a topic whose deletion was cut short. It is marked once more, because from now
-    /// on a new topic may be written in its place: the condition lets one of the two win.
+    /// Removes the object of a topic whose deletion was cut short. The object is marked once more, because
+    /// from now on a new topic may be written in its place: the condition lets one of the two win.
     async fn finish(&self, record: TopicRecord, etag: ETag, now: Timestamp) -> Result<Swept, SweepError> {
         match delete_topic(self.store, record, etag, now).await {
             Err(error) if error.kind != ErrorKind::PreconditionFailed => Err(SweepError::Store(error)),
@@ -138,7 +139,7 @@ impl<P: Ports> TopicSweep<'_, P> {
         Ok(!waits)
     }
 
-    /// When something last happened, if that was noted.
+    /// The time at which something last happened, if that was noted.
     async fn last(&self, key: &str) -> Result<Option<Timestamp>, SweepError> {
         noted(self.store, key).await.map_err(SweepError::Activity)
     }
@@ -173,8 +174,8 @@ impl<P: Ports> TopicSweep<'_, P> {
         Ok(Swept { topics: 0, subscriptions: names.len() })
     }
 
-    /// Tidies up after a topic that is gone, or not temporary any more. One that becomes temporary in this
-    /// moment had its name put there before its record, and it is put there once more.
+    /// Tidies up after a topic that is gone, or not temporary any more. A topic that becomes temporary at this
+    /// moment had its name written before its record, so the name is written once more.
     async fn forget(&self, topic: &TopicName) -> Result<Swept, SweepError> {
         self.delete_notes(topic).await.map_err(SweepError::Store)?;
         if self.read(topic).await?.is_some_and(|(record, _)| record.is_temporary()) {

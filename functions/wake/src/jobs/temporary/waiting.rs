@@ -1,6 +1,5 @@
-//! Events that wait for a subscription in the object store. What is held lies by subscription; what is
-//! parked lies by minute, so its owners are looked for once in a run, and only where a subscription is idle
-//! by its notes.
+//! Events that wait for a subscription in the object store. Held objects lie by subscription. Parked objects
+//! lie by minute, so a run looks for their owners once, and only where a subscription is idle by its notes.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -12,8 +11,8 @@ use posthaste_core::stored::layout;
 use posthaste_ports::{ObjectStore, PortError, Ports};
 use posthaste_services::pages;
 
-/// Most pages of what is parked that a run looks at: 200,000 objects. Where there are more, every
-/// subscription counts as waited for, and goes later.
+/// Most pages of parked objects that a run looks at: 200,000 objects. Where there are more, events count as
+/// waiting for every subscription, and idle ones go later.
 const PAGES_MAX: usize = 200;
 
 /// Looks for events that wait.
@@ -27,14 +26,14 @@ pub(super) struct Waiting<'a, P: Ports> {
 /// The subscriptions for which something is parked.
 #[derive(Debug)]
 enum Owners {
-    /// Those of these folders.
+    /// The subscriptions of these folders.
     These(BTreeSet<String>),
     /// There are more objects than are looked at.
     Any,
 }
 
 impl<'a, P: Ports> Waiting<'a, P> {
-    /// Nothing is parked before this key.
+    /// A search in which no object is parked before this key.
     pub(super) fn new(store: &'a P::Store, parked_from: Option<String>) -> Self {
         Self { store, parked_from, parked: Mutex::default() }
     }

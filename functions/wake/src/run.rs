@@ -1,0 +1,115 @@
+//! One run: its ports and its time. A run ends by itself before its deadline, because a run that is killed
+//! cannot write down what it sent, and the next run would send that again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use posthaste_ports::validate::LIST_PAGE_MAX;
+use posthaste_ports::{Clock, ErrorKind, ListPage, ObjectStore, PortError, Ports};
+use posthaste_services::timeout_at;
+
+use crate::ports::WakePorts;
+
+/// Time before the deadline in which nothing new begins: a request is answered in less, or not at all.
+const BEGUN_BEFORE: Duration = Duration::from_secs(13);
+
+/// Time before the deadline at which the sends under way are given up, so that what was sent is still written
+/// down.
+const SENT_BEFORE: Duration = Duration::from_secs(8);
+
+/// Time before the deadline at which everything else is given up, so that the lease is still given back.
+const WORKED_BEFORE: Duration = Duration::from_secs(3);
+
+/// One run. Its times are times of [`Clock::monotonic`].
+pub(crate) struct Run<'a, P: Ports> {
+    pub(crate) ports: &'a WakePorts<P>,
+    /// From then on nothing new begins.
+    pub(crate) begin: Duration,
+    /// Sends end by then.
+    pub(crate) send: Duration,
+    /// All work ends by then.
+    work: Duration,
+    is_stopped: &'a AtomicBool,
+}
+
+// Not derived: that would ask for ports that can be copied.
+impl<P: Ports> Copy for Run<'_, P> {}
+
+impl<P: Ports> Clone for Run<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<'a, P: Ports> Run<'a, P> {
+    /// A run that must have ended by `deadline`. Once `is_stopped` is set it releases no held delivery.
+    pub(crate) fn until(deadline: Duration, ports: &'a WakePorts<P>, is_stopped: &'a AtomicBool) -> Self {
+        let [begin, send, work] =
+            [BEGUN_BEFORE, SENT_BEFORE, WORKED_BEFORE].map(|before| deadline.saturating_sub(before));
+        Self { ports, begin, send, work, is_stopped }
+    }
+
+    /// The same run, which begins nothing after half of the time from now, so that something else has the
+    /// other half.
+    pub(crate) fn half(self) -> Self {
+        let now = self.ports.clock.monotonic();
+        Self { begin: now + self.begin.saturating_sub(now) / 2, ..self }
+    }
+
+    /// Tells whether there is time to begin something.
+    pub(crate) fn has_time(self) -> bool {
+        self.ports.clock.monotonic() < self.begin
+    }
+
+    /// Tells whether there is time to begin something that a process which is about to end leaves to the
+    /// next.
+    pub(crate) fn may_begin(self) -> bool {
+        self.has_time() && !self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// The output of `work`, or `None` if it has not ended when all work must.
+    pub(crate) fn in_time<T>(self, work: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
+        timeout_at(&self.ports.clock, self.work, Box::pin(work))
+    }
+
+    /// A page of the objects under `prefix`, or an error if it has not come while something can begin:
+    /// nothing could be done with it then.
+    pub(crate) async fn list(self, prefix: &str, after: Option<&str>) -> Result<ListPage, PortError> {
+        let WakePorts { state, clock, .. } = self.ports;
+        let late = || Err(PortError::new("list objects before the run's end", ErrorKind::TimedOut));
+        let listed = timeout_at(clock, self.begin, Box::pin(state.list(prefix, after, LIST_PAGE_MAX)));
+        listed.await.unwrap_or_else(late)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Kit;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn nothing_is_begun_in_the_last_seconds_or_in_the_second_half_of_a_half() {
+        let check = |elapsed, expected| {
+            let kit = Kit::new();
+            let run = kit.run();
+            let half = run.half();
+            kit.clock.advance(elapsed);
+            assert_eq!((half.has_time(), run.has_time()), expected, "{elapsed:?}");
+        };
+        check(Duration::ZERO, (true, true));
+        check(20 * SECOND, (true, true));
+        check(21 * SECOND, (false, true));
+        check(41 * SECOND, (false, true));
+        check(42 * SECOND, (false, false));
+    }
+
+    #[test]
+    fn a_process_that_is_to_end_begins_only_what_cannot_wait() {
+        let kit = Kit::new();
+        assert!(kit.run().may_begin());
+        kit.stop();
+        assert_eq!((kit.run().may_begin(), kit.run().has_time()), (false, true));
+    }
+}
