@@ -23,10 +23,8 @@ mod condition;
 mod consecutive_failures;
 mod decision;
 mod failure_scope;
-mod health_signal;
 mod observe;
 mod pause;
-mod problem;
 mod settings;
 mod shard;
 mod state_change;
@@ -35,11 +33,11 @@ mod target;
 pub use condition::{Condition, Failure, Phase, ProbeLease};
 pub use consecutive_failures::{ConsecutiveFailures, InvocationResults, Successes};
 pub use decision::{CircuitDecision, PROBE_LOOK_AGAIN, Probed, decide, stricter};
-pub use failure_scope::{FailureScope, failure_scope};
-pub use health_signal::{HealthSignal, HealthSignals, health_signals};
+pub use failure_scope::{
+    FailureScope, HealthSignal, HealthSignals, failure_scope, health_signals, is_problem,
+};
 pub use observe::{Asked, Observation, observe};
 pub use pause::{Pause, brief, pause};
-pub use problem::is_problem;
 pub use settings::{HealthSettings, HealthSettingsError};
 pub use shard::{LINK_SHARDS, Shard, TARGETS_PER_SHARD_MAX, shard_index};
 pub use state_change::{RECOVERED_KNOWN_FOR, StateChange, is_over, notified, state_change};

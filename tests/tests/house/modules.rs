@@ -27,6 +27,8 @@ struct Module {
     names: BTreeMap<String, Vec<String>>,
     /// What `use` lines bring in whole.
     globs: Vec<Vec<String>>,
+    /// The names of the items that are defined here.
+    items: BTreeSet<String>,
     /// Paths that are mentioned outside of `use` lines.
     mentions: BTreeSet<Vec<String>>,
 }
@@ -69,6 +71,7 @@ impl Modules {
     fn add(&mut self, items: &[Item], file: &Path, folder: &Path, path: &[String]) {
         let mut module = Module { file: file.to_owned(), ..Module::default() };
         for item in items {
+            module.items.extend(name_of(item));
             module.visit_item(item);
         }
         self.0.insert(path.to_owned(), module);
@@ -120,6 +123,12 @@ impl Modules {
         if let Some(path) = here.names.get(name).filter(|path| handed_on > 0 && path.len() > 1) {
             let place = self.place(&module, path, handed_on - 1);
             return place.or(is_relative.then_some(Place { module, is_module: false }));
+        }
+        if handed_on > 0 && !here.items.contains(name) {
+            let mut whole = here.globs.iter().filter_map(|path| self.place(&module, path, handed_on - 1));
+            if let Some(place) = whole.find(|place| self.0[&place.module].items.contains(name)) {
+                return Some(Place { is_module: false, ..place });
+            }
         }
         is_relative.then_some(Place { module, is_module: false })
     }
@@ -180,6 +189,20 @@ impl<'ast> Visit<'ast> for Module {
         }
         visit::visit_path(self, path);
     }
+}
+
+/// The name of an item that others may ask for through a `use` of all.
+fn name_of(item: &Item) -> Option<String> {
+    let name = match item {
+        Item::Const(item) => &item.ident,
+        Item::Enum(item) => &item.ident,
+        Item::Fn(item) => &item.sig.ident,
+        Item::Struct(item) => &item.ident,
+        Item::Trait(item) => &item.ident,
+        Item::Type(item) => &item.ident,
+        _ => return None,
+    };
+    Some(name.to_string())
 }
 
 fn is_test(attributes: &[Attribute]) -> bool {

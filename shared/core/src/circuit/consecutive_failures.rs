@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::condition::Failure;
-use super::observe::Observation;
-use super::target::Target;
+use crate::circuit::{Failure, Observation, Target};
 use crate::model::Timestamp;
 
 /// Most targets that are counted. Beyond, all counts begin anew: it only takes somewhat longer to see a

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::condition::{Condition, Phase};
-use super::settings::HealthSettings;
+use crate::circuit::{Condition, HealthSettings, Phase};
 use crate::model::Timestamp;
 
 /// How soon a delivery in the queue looks again whose target is being asked: most answers come within a

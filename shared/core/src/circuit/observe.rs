@@ -3,8 +3,7 @@
 //! An observation may come late, twice, or after another worker's: whatever is read, it is applied to what
 //! stands there by then. One that no longer fits changes nothing.
 
-use super::condition::{Condition, Failure, Phase};
-use super::settings::HealthSettings;
+use crate::circuit::{Condition, Failure, HealthSettings, Phase};
 use crate::model::Timestamp;
 
 /// A pause that an endpoint asked for, by `Retry-After`.

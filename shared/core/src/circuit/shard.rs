@@ -6,12 +6,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::condition::{Condition, Phase, ProbeLease};
-use super::decision::{CircuitDecision, Probed, decide};
-use super::observe::{Observation, observe};
-use super::settings::HealthSettings;
-use super::state_change::is_over;
-use super::target::Target;
+use crate::circuit::{
+    CircuitDecision, Condition, HealthSettings, Observation, Phase, ProbeLease, Probed, Target, decide,
+    is_over, observe,
+};
 use crate::model::{Link, PAUSE_MAX, Timestamp};
 
 /// How many parts there are. A link is in the same one as its subscriptions, so that one write tells of both.

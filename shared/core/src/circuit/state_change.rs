@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::condition::{Condition, Phase};
 use super::decision::RAMP_STEPS;
-use super::settings::HealthSettings;
+use crate::circuit::{Condition, HealthSettings, Phase};
 use crate::model::Timestamp;
 
 /// So long after it recovered, a target is still known: what is held for it goes gently.

@@ -8,13 +8,7 @@ use crate::attempt::batch::refuses_content;
 use crate::attempt::decide::is_expired;
 use crate::attempt::{DeadLetterReason, Outcome, OutcomeName, SendFailure};
 use crate::events::Envelope;
-use crate::model::hops::Hops;
-use crate::model::identity::Identity;
-use crate::model::name::{SubscriptionName, TopicName};
-use crate::model::payload::Payload;
-use crate::model::schema::Schema;
-use crate::model::time::Timestamp;
-use crate::model::topic::Subscription;
+use crate::model::{Hops, Identity, Payload, Schema, Subscription, SubscriptionName, Timestamp, TopicName};
 
 /// Events of one subscription that wait for, or are in, the same attempt. Its JSON is the head of a message: all
 /// but the events, which [`stored::delivery`](crate::stored::delivery) writes beside it.

@@ -9,10 +9,7 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::model::hex;
-use crate::model::limits::CREATED_AGAIN_MARGIN;
-use crate::model::name::SubscriptionName;
-use crate::model::time::Timestamp;
+use crate::model::{CREATED_AGAIN_MARGIN, SubscriptionName, Timestamp, hex};
 
 /// Random bytes of one creation. Only the creations under one name are ever compared, so that 48 bits
 /// suffice.

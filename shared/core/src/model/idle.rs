@@ -6,8 +6,7 @@
 
 use std::time::Duration;
 
-use crate::model::limits::SQS_DELAY_SECS_MAX;
-use crate::model::time::Timestamp;
+use crate::model::{SQS_DELAY_SECS_MAX, Timestamp};
 
 /// How many notes are written in one idle time, at most, by one process.
 const NOTES_PER_IDLE_TIME: u32 = 4;

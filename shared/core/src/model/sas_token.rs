@@ -11,9 +11,7 @@ use jiff::civil::{DateTime, date};
 use sha2::Sha256;
 use url::{Url, form_urlencoded};
 
-use crate::model::name::TopicName;
-use crate::model::secret::Secret;
-use crate::model::time::Timestamp;
+use crate::model::{Secret, Timestamp, TopicName};
 
 /// How .NET writes the expiry, and JavaScript after it; Java writes no leading zeros, which the same form
 /// takes.

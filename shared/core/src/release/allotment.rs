@@ -1,12 +1,9 @@
 //! A held folder's part of a pass: what it may send is reserved before its turn begins, of the room in the
 //! pass as of what its link may have, so that the folders beside it do not send the same.
 
-use super::folder::HeldFolder;
-use super::held::Release;
-use super::link_shares::LinkShares;
-use super::speed::Amount;
 use crate::circuit::Target;
 use crate::model::{HELD_PER_OBJECT_MAX, Timestamp};
+use crate::release::{Amount, HeldFolder, LinkShares, Release};
 
 /// Most deliveries of one subscription that are released in one pass.
 pub const OF_ONE_MAX: usize = HELD_PER_OBJECT_MAX;

@@ -1,26 +1,23 @@
-//! Keys of the state bucket and of the dead-letter bucket, in one list. Each format has its own in its file.
+//! Keys of the state bucket and of the dead-letter bucket, in one list. Each format has its own in its file; objects
+//! without a form of ours, empty or kept byte for byte, have theirs here. Those have no version.
 
 pub use super::activity::{ACTIVITY, subscription_activities, subscription_activity, topic_activity};
 pub use super::dead_letter::{dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of};
 pub use super::disabled::{TELLING, telling};
 pub use super::drain_report::{DRAIN, drain};
-pub use super::held::{HELD, held, held_expiry_minute, held_folder, held_of, held_past};
 pub use super::idempotency::{IDEMPOTENCY, idempotency};
+use super::keys::{day_key, hour_key};
 pub use super::keys::{folder, folder_owner};
-pub use super::late_answer::{LATE, late, late_of};
 pub use super::links::{LINKS, links};
-pub use super::malformed::{MALFORMED, malformed};
 pub use super::parked::{
-    PARKED, parked, parked_at_minute, parked_before, parked_due_minute, parked_folder, parked_id,
-    parked_instead,
+    HELD, PARKED, held, held_expiry_minute, held_folder, held_of, held_past, parked, parked_at_minute,
+    parked_before, parked_due_minute, parked_folder, parked_id, parked_instead,
 };
-pub use super::payload::{PAYLOADS, payload, payloads_before};
 pub use super::pressure::PRESSURE_KEY;
 pub use super::rate::{RATES, rate};
 pub use super::replay::{REPLAYING, REPLAYS, replay, replay_id, replay_of, replaying};
-pub use super::temporary::{TEMPORARY, temporary, temporary_topic};
 pub use super::topic::{TOPICS, topic};
-use crate::model::{SubscriptionName, TopicName};
+use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of the marks of subscriptions whose parked deliveries are to go out at once.
 pub const FORCING: &str = "forcing/";
@@ -28,9 +25,65 @@ pub const FORCING: &str = "forcing/";
 /// The lease that keeps `wake` from running twice at once.
 pub const WAKE_LEASE: &str = "leases/wake.json";
 
+/// The prefix of the notes that an endpoint acknowledged an event after the attempt had timed out, so that the
+/// event is not sent again: `late/{topic}.{subscription}/{event}`, empty. Written by deliver, listed by deliver and
+/// deadletter. deliver deletes it when the message is settled, and wake when it is older than
+/// [`LATE_NOTE_KEPT`](crate::model::LATE_NOTE_KEPT).
+pub const LATE: &str = "late/";
+
+/// The prefix of messages that cannot be read, in the dead-letter bucket, byte for byte:
+/// `MALFORMED/{year}/{month}/{day}/{hour}/{uuid}`. Written by deadletter; read by operators.
+pub const MALFORMED: &str = "MALFORMED/";
+
+/// The prefix of the texts of events that are too large for a message, or that are kept out of it under pressure:
+/// `payloads/{day}/{uuid}`, the event's bytes as they are. Written by publish and by wake (replays); read by
+/// deliver and deadletter through [`Payload::Stored`](crate::model::Payload::Stored); deleted by wake after
+/// [`PAYLOAD_KEPT`](crate::model::PAYLOAD_KEPT).
+pub const PAYLOADS: &str = "payloads/";
+
+/// The prefix of the markers of topics that are temporary, or have temporary subscriptions, so that a run of wake
+/// need not read every topic to find them: `temporary/{topic}`, empty. Written by manage; listed and deleted by
+/// wake.
+pub const TEMPORARY: &str = "temporary/";
+
 /// That the parked deliveries of a subscription are to go out at once.
 pub fn forcing(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{FORCING}{}", folder(topic, subscription))
+}
+
+/// That an endpoint answered the event of this key late.
+pub fn late(topic: &TopicName, subscription: &SubscriptionName, event_key: &str) -> String {
+    format!("{}{event_key}", late_of(topic, subscription))
+}
+
+/// The prefix of the notes that the endpoint of a subscription answered late.
+pub fn late_of(topic: &TopicName, subscription: &SubscriptionName) -> String {
+    format!("{LATE}{}/", folder(topic, subscription))
+}
+
+/// A message kept byte for byte because it cannot be read. `id` is a UUID.
+pub fn malformed(at: Timestamp, id: &str) -> String {
+    format!("{MALFORMED}{}/{id}", hour_key(at))
+}
+
+/// A payload, under the day it was stored, so that old ones are found by their prefix. `id` is a UUID.
+pub fn payload(stored: Timestamp, id: &str) -> String {
+    format!("{PAYLOADS}{}/{id}", day_key(stored))
+}
+
+/// The greatest key a payload stored before `day` begins can have, for listing what is old.
+pub fn payloads_before(day: Timestamp) -> String {
+    format!("{PAYLOADS}{}/", day_key(day))
+}
+
+/// That a topic is temporary, or has temporary subscriptions.
+pub fn temporary(topic: &TopicName) -> String {
+    format!("{TEMPORARY}{}", topic.folded())
+}
+
+/// The topic of such a key. `None` if it is not such a key.
+pub fn temporary_topic(key: &str) -> Option<TopicName> {
+    TopicName::parse(key.strip_prefix(TEMPORARY)?).ok()
 }
 
 /// Whether a damaged object of this key may be deleted: its content is found out again, and it holds no
@@ -44,7 +97,6 @@ pub fn begins_anew(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Timestamp;
 
     fn names() -> (TopicName, SubscriptionName) {
         (TopicName::parse("Orders").unwrap(), SubscriptionName::parse("Billing").unwrap())

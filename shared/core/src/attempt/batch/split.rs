@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use crate::attempt::decide::Outcome;
-use crate::attempt::retry::RetryPolicy;
+use crate::attempt::{Outcome, RetryPolicy};
 
 /// Single events that are refused alike, the first of a batch, before the refusal is the endpoint's own: it
 /// would refuse every event.
