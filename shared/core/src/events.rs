@@ -1,7 +1,6 @@
 //! Events: requests become events in [`parse_request`], events become requests in [`output`], and are
 //! converted from one schema into another on the way.
 
-mod attributes;
 mod binary;
 mod cloud_events;
 mod convert;
@@ -32,3 +31,4 @@ pub use self::request::{Input, PublishRequest, parse_request};
 pub use self::set_aside::{SetAside, put_back, set_aside, value_behind};
 pub use self::splice::{with_members, without_members};
 pub use self::text::fits_into_a_message;
+pub(crate) use self::text::lossy_text;

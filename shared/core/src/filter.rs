@@ -11,7 +11,6 @@ mod set;
 mod test;
 #[cfg(test)]
 mod tests;
-mod text;
 mod value;
 
 pub use self::key::{Key, KeyError};

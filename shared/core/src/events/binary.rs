@@ -7,9 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use serde_json::value::RawValue;
 
-use super::cloud_events::is_attribute_name;
-use super::error::{EventError, Expected};
 use super::media_type::MediaType;
+use super::{EventError, Expected, is_attribute_name};
 
 /// What the name of every attribute's header begins with.
 const PREFIX: &str = "ce-";

@@ -6,10 +6,9 @@ use std::borrow::Cow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::attributes::Attributes;
 use super::date_time::{self, Offset};
-use super::error::{EventError, Expected};
-use super::members::{Members, Value};
+use super::members::{Attributes, Members, Value};
+use super::{EventError, Expected};
 use crate::model::Timestamp;
 
 /// Reads and checks the attributes. `data` is not looked at.
@@ -97,8 +96,8 @@ fn text(value: Value<'_>, expected: Expected) -> Result<Cow<'_, str>, Expected> 
 }
 
 fn non_empty(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
-    text(value, Expected::NonEmptyString)
-        .and_then(|text| if text.is_empty() { Err(Expected::NonEmptyString) } else { Ok(text) })
+    let text = text(value, Expected::NonEmptyString)?;
+    if text.is_empty() { Err(Expected::NonEmptyString) } else { Ok(text) }
 }
 
 fn specversion(value: Value<'_>) -> Result<bool, Expected> {

@@ -11,13 +11,10 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::cloud_events::{is_attribute_name, takes};
-use super::date_time;
-use super::envelope::Envelope;
-use super::error::{EventError, Expected};
-use super::event::Event;
+use super::cloud_events::takes;
 use super::members::{Members, Value};
-use super::object::{ObjectWriter, quoted};
+use super::object::quoted;
+use super::{Envelope, Event, EventError, Expected, ObjectWriter, date_time, is_attribute_name};
 use crate::model::Schema;
 
 /// What every converted event's data is.
@@ -104,11 +101,11 @@ fn from_event_grid(json: &Bytes) -> Result<Bytes, EventError> {
         let error = |expected| EventError::member(name, expected);
         match name {
             "id" => attributes.id = attribute(value).map_err(error)?,
-            "topic" => attributes.source = source(value).map_err(error)?,
+            "topic" => attributes.source = rewritten(value, uri_reference).map_err(error)?,
             "dataVersion" => attributes.data_version = attribute(value).map_err(error)?,
             "subject" => attributes.subject = attribute(value).map_err(error)?,
             "eventType" => attributes.event_type = attribute(value).map_err(error)?,
-            "eventTime" => attributes.time = time(value).map_err(error)?,
+            "eventTime" => attributes.time = rewritten(value, date_time::with_colon).map_err(error)?,
             "data" => data = Some(value.json()),
             _ if is_extension(name, value) => attributes.extensions.push((name, value.json())),
             _ => {}
@@ -128,24 +125,12 @@ fn is_extension(name: &str, value: Value<'_>) -> bool {
 }
 
 fn attribute(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
-    if value.is_null() {
-        return Ok(value.json().into());
-    }
-    Ok(match controls_encoded(&value.string()?) {
-        Cow::Borrowed(_) => value.json().into(),
-        Cow::Owned(encoded) => quoted(&encoded).into(),
-    })
+    if value.is_null() { Ok(value.json().into()) } else { rewritten(value, controls_encoded) }
 }
 
-fn source(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
-    Ok(match uri_reference(&value.string()?) {
-        Cow::Borrowed(_) => value.json().into(),
-        Cow::Owned(encoded) => quoted(&encoded).into(),
-    })
-}
-
-fn time(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
-    Ok(match date_time::with_colon(&value.string()?) {
+/// The JSON of a text as `rewrite` has it: as it was written, where that changes nothing.
+fn rewritten(value: Value<'_>, rewrite: fn(&str) -> Cow<'_, str>) -> Result<Cow<'_, str>, Expected> {
+    Ok(match rewrite(&value.string()?) {
         Cow::Borrowed(_) => value.json().into(),
         Cow::Owned(text) => quoted(&text).into(),
     })

@@ -4,11 +4,9 @@ use std::borrow::Cow;
 
 use sha2::{Digest, Sha256};
 
-use super::attributes::Attributes;
 use super::date_time::{self, Offset};
-use super::envelope::Envelope;
-use super::error::{EventError, Expected};
-use super::members::{Members, Value};
+use super::members::{Attributes, Members, Value};
+use super::{Envelope, EventError, Expected};
 use crate::model::{
     EVENT_TYPE_DEFAULT, InputMapping, MAPPED_VALUE_BYTES_MAX, Mapped, SourceField, Timestamp, TopicName,
 };

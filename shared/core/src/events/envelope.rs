@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use serde::Deserialize;
 
-use super::object::{ObjectWriter, quoted_len};
+use super::ObjectWriter;
+use super::object::quoted_len;
 
 /// The version of Event Grid's envelope.
 const METADATA_VERSION: &str = "1";

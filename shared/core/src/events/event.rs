@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::attributes::Attributes;
-use super::envelope::Envelope;
-use super::error::{EventError, Expected};
-use super::{cloud_events, custom, event_grid, text};
+use super::members::Attributes;
+use super::{Envelope, EventError, Expected, cloud_events, custom, event_grid, text};
 use crate::model::{Schema, Timestamp};
 
 /// An event that is valid in its schema.

@@ -6,10 +6,9 @@
 
 use std::ops::Range;
 
-use super::attributes::Attributes;
 use super::date_time::{self, Offset};
-use super::error::{EventError, Expected};
-use super::members::{Members, Value};
+use super::members::{Attributes, Members, Value};
+use super::{EventError, Expected};
 use crate::model::TopicName;
 
 /// Reads and checks the attributes of an event as it was kept.

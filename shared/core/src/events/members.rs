@@ -1,12 +1,16 @@
-//! The top-level members of an event's JSON object: names decoded, values left as the producer wrote them.
+//! The top-level members of an event's JSON object: names decoded, values left as the producer wrote them. And
+//! the attributes among them that the rules look at.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::error::{EventError, Expected};
+use super::{EventError, Expected};
+use crate::model::Timestamp;
 
 /// How many members are compared pairwise for duplicates; more are sorted, so that 100,000 members stay
 /// cheap.
@@ -14,6 +18,18 @@ const PAIRWISE_MAX: usize = 24;
 
 /// Room for the members of a usual event.
 const MEMBERS_USUAL: usize = 16;
+
+/// The attributes of an event that the rules look at, decoded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Attributes {
+    pub(super) id: Box<str>,
+    pub(super) event_type: Box<str>,
+    pub(super) source: Option<Box<str>>,
+    pub(super) subject: Option<Box<str>>,
+    pub(super) time: Option<Timestamp>,
+    pub(super) expirytime: Option<Timestamp>,
+    pub(super) traceparent: Option<Box<str>>,
+}
 
 /// The members of one object in the order written, each name once.
 pub(super) struct Members<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
@@ -34,6 +50,12 @@ impl<'a> Members<'a> {
             Some(name) => Err(EventError::member(name, Expected::Once)),
             None => Ok(members),
         }
+    }
+
+    /// The text of an event, and its members. `None` where it is not an object.
+    pub(super) fn of(event: &'a Bytes) -> Option<(&'a str, Self)> {
+        let text = std::str::from_utf8(event).ok()?;
+        Some((text, Self::read(text).ok()?))
     }
 
     /// Name and value of each.
@@ -99,7 +121,7 @@ impl<'a> Value<'a> {
     }
 }
 
-impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(MembersVisitor)
     }
@@ -116,8 +138,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
         let mut members = Vec::with_capacity(MEMBERS_USUAL);
-        while let Some(name) = map.next_key_seed(Name)? {
-            let value: &'de RawValue = map.next_value()?;
+        while let Some((Name(name), value)) = map.next_entry::<_, &'de RawValue>()? {
             members.push((name, Value(value.get())));
         }
         Ok(Members(members))
@@ -125,31 +146,8 @@ impl<'de> Visitor<'de> for MembersVisitor {
 }
 
 /// A member's name; borrowed unless it has escapes.
-struct Name;
-
-impl<'de> DeserializeSeed<'de> for Name {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Name {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a member name")
-    }
-
-    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Cow<'de, str>, E> {
-        Ok(Cow::Borrowed(name))
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Cow<'de, str>, E> {
-        Ok(Cow::Owned(name.to_owned()))
-    }
-}
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

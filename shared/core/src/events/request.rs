@@ -9,10 +9,8 @@ use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde_json::value::RawValue;
 
-use super::custom::Made;
-use super::error::{EventError, Expected, PublishInputError};
-use super::event::Event;
 use super::media_type::MediaType;
+use super::{Event, EventError, Expected, Made, PublishInputError};
 use super::{binary, cloud_events, custom, event_grid, text};
 use crate::model::{
     CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, InputMapping, JsonPointer,

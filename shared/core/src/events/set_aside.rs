@@ -18,8 +18,7 @@ pub struct SetAside {
 
 /// Takes the members of these names out of an event. `None` where it has none of them, or is no object.
 pub fn set_aside(event: &Bytes, names: &[&str]) -> Option<SetAside> {
-    let text = std::str::from_utf8(event).ok()?;
-    let members = Members::read(text).ok()?;
+    let (text, members) = Members::of(event)?;
     let (mut left, mut taken, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for (place, ((name, _), span)) in members.iter().zip(spans(text, &members)).enumerate() {
         if names.contains(&name) {
@@ -41,10 +40,10 @@ pub fn set_aside(event: &Bytes, names: &[&str]) -> Option<SetAside> {
 
 /// The inverse of [`set_aside`]. `None` where `members` are not what it set aside.
 pub fn put_back(event: &Bytes, members: &str) -> Option<Bytes> {
-    let text = std::str::from_utf8(event).ok()?;
+    let (text, present) = Members::of(event)?;
     let aside = Members::read(members).ok()?;
     let places: Vec<usize> = serde_json::from_str(aside.value(PLACES)?.json()).ok()?;
-    let mut all = spans(text, &Members::read(text).ok()?);
+    let mut all = spans(text, &present);
     let taken = spans(members, &aside);
     if places.len() + 1 != taken.len() {
         return None;
@@ -62,7 +61,7 @@ pub fn put_back(event: &Bytes, members: &str) -> Option<Bytes> {
 
 /// The JSON text of the member `name`, if it stands behind the member `first`.
 pub fn value_behind<'a>(event: &'a Bytes, first: &str, name: &str) -> Option<&'a str> {
-    let members = Members::read(std::str::from_utf8(event).ok()?).ok()?;
+    let (_, members) = Members::of(event)?;
     let mut behind = members.iter().skip_while(|(found, _)| *found != first);
     behind.find(|(found, _)| *found == name).map(|(_, value)| value.json())
 }

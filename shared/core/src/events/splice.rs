@@ -9,8 +9,7 @@ use super::members::Members;
 ///
 /// A text that is not an object (no accepted event is one) comes back as it is.
 pub fn with_members(event: &Bytes, members: &[(&str, String)]) -> Bytes {
-    let text = std::str::from_utf8(event).ok().and_then(|text| Some((text, Members::read(text).ok()?)));
-    let Some((text, present)) = text else { return event.clone() };
+    let Some((text, present)) = Members::of(event) else { return event.clone() };
     let is_new = |name: &str| !members.iter().any(|(laid, _)| *laid == name);
     let room: usize = members.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
     let mut json = BytesMut::with_capacity(event.len() + room);
@@ -36,8 +35,7 @@ pub fn with_members(event: &Bytes, members: &[(&str, String)]) -> Bytes {
 ///
 /// A text that is not an object, or has no `first`, comes back as it is.
 pub fn without_members(event: &Bytes, first: &str, members: &[&str]) -> Bytes {
-    let text = std::str::from_utf8(event).ok().and_then(|text| Some((text, Members::read(text).ok()?)));
-    let Some((text, present)) = text else { return event.clone() };
+    let Some((text, present)) = Members::of(event) else { return event.clone() };
     let all: Vec<_> = present.iter().collect();
     let Some(at) = all.iter().position(|(name, _)| *name == first) else { return event.clone() };
     let is_laid = |name: &str| members.contains(&name);

@@ -1,7 +1,9 @@
-//! What is done to an event's JSON text as a whole: its nesting is measured, and what SQS refuses is found,
-//! or escaped.
+//! JSON texts as a whole: how deep they nest, which characters SQS refuses, and a string that may be no text.
 
 use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserializer, Visitor};
 
 use crate::model::EVENT_DEPTH_MAX;
 
@@ -36,6 +38,30 @@ pub(super) fn escape_refused(json: &str) -> Cow<'_, str> {
 pub(super) fn is_shallow(json: &str) -> bool {
     let opening = json.bytes().filter(|b| b | 0x20 == b'{').count();
     opening <= EVENT_DEPTH_MAX || depth(json) <= EVENT_DEPTH_MAX
+}
+
+/// A JSON string, decoded. Half of a surrogate pair, which no text can hold, reads as U+FFFD.
+pub(crate) fn lossy_text(json: &str) -> Cow<'_, str> {
+    let inner = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default();
+    if !inner.contains('\\') {
+        return Cow::Borrowed(inner);
+    }
+    serde_json::Deserializer::from_str(json).deserialize_bytes(LossyText).unwrap_or_default().into()
+}
+
+/// Takes a JSON string as bytes, which is how `serde_json` hands out lone surrogates.
+struct LossyText;
+
+impl Visitor<'_> for LossyText {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<String, E> {
+        Ok(String::from_utf8_lossy(bytes).into_owned())
+    }
 }
 
 fn depth(json: &str) -> usize {

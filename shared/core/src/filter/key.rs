@@ -1,8 +1,6 @@
 //! The keys of advanced filters: which part of an event each means.
 //! <https://learn.microsoft.com/azure/event-grid/event-filtering#key>
 
-use std::fmt;
-
 use crate::events::{Event, is_attribute_name};
 use crate::model::{FILTER_KEY_CHARS_MAX, FILTER_KEY_PARTS_MAX, Schema};
 
@@ -50,7 +48,7 @@ pub enum KeyError {
     #[error("expected at most {FILTER_KEY_PARTS_MAX} names")]
     TooDeep,
     /// A member that events of this schema do not have.
-    #[error("an event in {0:?} has no such member; expected {known}", known = Known(*.0))]
+    #[error("an event in {0:?} has no such member; expected {known}", known = known(*.0))]
     Unknown(Schema),
     /// A name after one that is a text in every event.
     #[error("{0} has no members; only data has")]
@@ -58,18 +56,14 @@ pub enum KeyError {
 }
 
 /// The keys of a schema, as an error names them.
-struct Known(Schema);
-
-impl fmt::Display for Known {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            Schema::CloudEvents => {
-                "id, source, type, subject, specversion, another attribute's name, or data and what is in it"
-            }
-            Schema::EventGrid | Schema::Custom => {
-                "id, topic, subject, eventType, dataVersion, or data and what is in it"
-            }
-        })
+fn known(schema: Schema) -> &'static str {
+    match schema {
+        Schema::CloudEvents => {
+            "id, source, type, subject, specversion, another attribute's name, or data and what is in it"
+        }
+        Schema::EventGrid | Schema::Custom => {
+            "id, topic, subject, eventType, dataVersion, or data and what is in it"
+        }
     }
 }
 

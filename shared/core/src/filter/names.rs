@@ -7,8 +7,9 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::number::Number;
+use super::Number;
 use super::value::{Elements, Value};
+use crate::events::lossy_text;
 
 /// The names under one member, or at the root those of the event itself.
 #[derive(Debug, Default)]
@@ -78,37 +79,28 @@ impl Slot {
         if self.is_extension {
             return extension(json);
         }
-        Some(match scalar(json) {
-            Scalar::Value(value) => value,
-            Scalar::Null => return None,
-            Scalar::None if self.has_arrays && json.starts_with('[') => array(json),
-            Scalar::None => Value::Opaque,
-        })
+        match scalar(json)? {
+            Value::Opaque if self.has_arrays && json.starts_with('[') => Some(array(json)),
+            value => Some(value),
+        }
     }
 }
 
-/// A value by its first character.
-enum Scalar<'e> {
-    Value(Value<'e>),
-    Null,
-    /// An array or an object.
-    None,
-}
-
-fn scalar(json: &str) -> Scalar<'_> {
+/// The value by its first character; opaque where it is an array or an object, `None` where it is null.
+fn scalar(json: &str) -> Option<Value<'_>> {
     match json.as_bytes().first() {
-        Some(b'"') => Scalar::Value(Value::text(string(json))),
-        Some(b't') => Scalar::Value(Value::Bool(true)),
-        Some(b'f') => Scalar::Value(Value::Bool(false)),
-        Some(b'n') => Scalar::Null,
-        _ => Number::parse(json).map_or(Scalar::None, |number| Scalar::Value(Value::Number(number))),
+        Some(b'"') => Some(Value::text(lossy_text(json))),
+        Some(b't') => Some(Value::Bool(true)),
+        Some(b'f') => Some(Value::Bool(false)),
+        Some(b'n') => None,
+        _ => Some(Number::parse(json).map_or(Value::Opaque, Value::Number)),
     }
 }
 
 fn extension(json: &str) -> Option<Value<'_>> {
     match json.as_bytes().first() {
         Some(b'n') | None => None,
-        Some(b'"') => Some(Value::attribute(string(json))),
+        Some(b'"') => Some(Value::attribute(lossy_text(json))),
         Some(_) => Some(Value::attribute(Cow::Borrowed(json))),
     }
 }
@@ -116,21 +108,11 @@ fn extension(json: &str) -> Option<Value<'_>> {
 fn array(json: &str) -> Value<'_> {
     let mut elements = Elements::default();
     for element in serde_json::from_str::<Vec<&RawValue>>(json).unwrap_or_default() {
-        if let Scalar::Value(value) = scalar(element.get()) {
+        if let Some(value) = scalar(element.get()) {
             elements.push(value);
         }
     }
     elements.into_array()
-}
-
-/// A string, decoded. What no text can hold, half of a surrogate pair, reads as U+FFFD.
-fn string(json: &str) -> Cow<'_, str> {
-    let inner = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default();
-    if !inner.contains('\\') {
-        return Cow::Borrowed(inner);
-    }
-    let decoded = serde_json::Deserializer::from_str(json).deserialize_bytes(Bytes).unwrap_or_default();
-    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
 }
 
 /// The members of an object that are named, as positions among the names and their text.
@@ -176,21 +158,6 @@ impl Visitor<'_> for Position<'_> {
 
     fn visit_bytes<E>(self, written: &[u8]) -> Result<Self::Value, E> {
         Ok(self.0.children.binary_search_by(|(name, _)| name.as_bytes().cmp(written)).ok())
-    }
-}
-
-/// A string as bytes.
-struct Bytes;
-
-impl Visitor<'_> for Bytes {
-    type Value = Vec<u8>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
-        Ok(bytes.to_vec())
     }
 }
 

@@ -34,18 +34,13 @@ impl Number {
     /// Reads a number as JSON writes it; `None` if it is none.
     /// <https://www.rfc-editor.org/rfc/rfc8259#section-6>
     pub fn parse(text: &str) -> Option<Self> {
-        let (is_negative, text) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, text),
-        };
+        let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)?),
             None => (text, 0),
         };
-        let (whole, fraction) = match mantissa.split_once('.') {
-            Some((whole, fraction)) => (whole, Some(fraction)),
-            None => (mantissa, None),
-        };
+        let point = mantissa.split_once('.');
+        let (whole, fraction) = point.map_or((mantissa, None), |(whole, fraction)| (whole, Some(fraction)));
         let has_leading_zero = whole.len() > 1 && whole.starts_with('0');
         if has_leading_zero || !are_digits(whole) || !fraction.is_none_or(are_digits) {
             return None;

@@ -1,7 +1,6 @@
 //! A subscription's filter.
 
-use super::key::Key;
-use super::test::Test;
+use super::{Key, Test};
 use crate::events::Event;
 
 /// The entry of [`Filter::included_event_types`] that stands for every type, as in Event Grid.

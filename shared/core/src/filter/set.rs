@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::key::{Attribute, Place};
 use super::names::{Names, Slot};
-use super::rule::{Condition, Filter};
 use super::value::Value;
+use super::{Condition, Filter};
 use crate::events::Event;
 
 /// The filters of a topic's subscriptions, with their keys looked up beforehand.

@@ -6,9 +6,8 @@ use std::hash::{Hash, Hasher};
 
 use memchr::memmem::Finder;
 
-use super::number::Number;
-use super::text::fold;
-use super::value::Value;
+use super::Number;
+use super::value::{Value, fold};
 
 /// What a value must be.
 ///

@@ -1,17 +1,14 @@
 //! One kept CloudEvent in binary mode: `ce-*` headers and the data as the body.
 //! <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/http-protocol-binding.md#31-binary-content-mode>
 
-use std::fmt;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use serde::de::{Deserializer, Visitor};
 
-use crate::events::error::{EventError, Expected};
 use crate::events::media_type::MediaType;
 use crate::events::members::{Members, Value};
+use crate::events::{EventError, Expected, lossy_text};
 use crate::model::BINARY_HEADERS_BYTES_MAX;
 
 /// What data is when the event does not say.
@@ -87,7 +84,7 @@ pub fn binary_request(event: &Bytes) -> Result<Option<BinaryEvent>, OutputError>
             } else if is_json || !value.is_string() {
                 event.slice_ref(value.json().as_bytes())
             } else {
-                lossy_text(value)
+                Bytes::copy_from_slice(lossy_text(value.json()).as_bytes())
             }
         }
     };
@@ -133,31 +130,6 @@ fn digit(value: u8) -> char {
 
 fn decoded(value: Value<'_>) -> Result<Bytes, Expected> {
     STANDARD.decode(value.string()?.as_bytes()).map(Bytes::from).map_err(|_| Expected::Base64)
-}
-
-fn lossy_text(value: Value<'_>) -> Bytes {
-    match value.string() {
-        Ok(text) => Bytes::copy_from_slice(text.as_bytes()),
-        Err(_) => serde_json::Deserializer::from_str(value.json())
-            .deserialize_bytes(LossyText)
-            .map(Bytes::from)
-            .unwrap_or_default(),
-    }
-}
-
-/// Takes a JSON string as bytes, which is how `serde_json` hands out lone surrogates.
-struct LossyText;
-
-impl Visitor<'_> for LossyText {
-    type Value = String;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<String, E> {
-        Ok(String::from_utf8_lossy(bytes).into_owned())
-    }
 }
 
 #[cfg(test)]
