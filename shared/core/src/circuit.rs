@@ -41,7 +41,7 @@ pub use pause::{Pause, brief, pause};
 pub use settings::{HealthSettings, HealthSettingsError};
 pub use shard::{LINK_SHARDS, Shard, TARGETS_PER_SHARD_MAX, shard_index};
 pub use state_change::{RECOVERED_KNOWN_FOR, StateChange, is_over, notified, state_change};
-pub use target::{Target, TargetError};
+pub use target::Target;
 
 /// The log id of a delivery that failed on its link: names, connections, TLS (Exchange's event 4000).
 pub const LINK_FAILED: u32 = 4000;

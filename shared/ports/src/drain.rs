@@ -9,8 +9,8 @@ use crate::PortError;
 
 /// Knows how fast the delivery queue drains.
 pub trait DrainSource: Send + Sync {
-    /// What was settled lately. `visible` messages wait now; `elapsed` is the time since the last call, zero
-    /// on the first.
+    /// Reports how fast the queue drained lately. `visible` messages wait now; `elapsed` is the time since
+    /// the last call, zero on the first.
     ///
     /// `None`: nobody tells. Then nothing that was received had waited long enough to be worth telling, or
     /// nothing was received at all.

@@ -1,13 +1,12 @@
 //! Errors of ports, told apart by what a caller can do about them.
 
 use std::error::Error;
-use std::fmt;
 use std::time::Duration;
 
-/// What kind of failure a port met, by meaning.
+/// The kind of failure that a port met, by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// What was named is not there: a queue, a bucket, a stale receipt handle.
+    /// The thing that was named is not there: a queue, a bucket, a stale receipt handle.
     NotFound,
     /// A conditional put lost: somebody else wrote first.
     PreconditionFailed,
@@ -31,11 +30,12 @@ pub enum ErrorKind {
 }
 
 /// A port's failure: what was being done, its kind, and the cause.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {doing}: {kind:?}")]
 pub struct PortError {
-    /// What was being done, as it fits "failed to …".
+    /// The operation, as it fits "failed to …".
     pub doing: &'static str,
-    /// What kind of failure it was.
+    /// The kind of failure.
     pub kind: ErrorKind,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
@@ -53,17 +53,5 @@ impl PortError {
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
         Self { doing, kind, source: Some(source.into()) }
-    }
-}
-
-impl fmt::Display for PortError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "failed to {}: {:?}", self.doing, self.kind)
-    }
-}
-
-impl Error for PortError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.as_deref().map(|e| e as _)
     }
 }

@@ -16,7 +16,7 @@ pub trait Evict: Send + Sync {
     }
 }
 
-/// What was given back.
+/// The amount that was given back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Evicted {
     /// How many things were forgotten or closed.

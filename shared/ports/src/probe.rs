@@ -2,7 +2,7 @@
 
 use posthaste_core::pressure::Usage;
 
-/// What can fill up where the queue keeps its data.
+/// The resource that can fill up where the queue keeps its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Database {
     /// A disk of this machine.
@@ -11,10 +11,10 @@ pub enum Database {
     InFlight,
 }
 
-/// What a probe found. `None` is what cannot be known here, or could not be read this time.
+/// The readings of a probe. `None` if a value cannot be known here, or could not be read this time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// Where the queue keeps its data.
+    /// The resource that holds the queue's data.
     pub database: Option<Database>,
     /// The disk that holds the journal.
     pub log_disk: Option<Usage>,

@@ -17,7 +17,8 @@ pub enum QueueName {
     Deliveries,
     /// Work for `deadletter`.
     DeadLetters,
-    /// What was received more than `MAX_RECEIVE_COUNT` times; emptied by `deadletter` as `HandlerFailed`.
+    /// Messages that were received more than `MAX_RECEIVE_COUNT` times; emptied by `deadletter` as
+    /// `HandlerFailed`.
     Redrive,
 }
 
@@ -66,7 +67,7 @@ pub struct ReceivedMessage {
     pub sent_at: Timestamp,
 }
 
-/// What to receive.
+/// The limits of one receive.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceiveRequest {
     /// At most so many messages, 1..=10.
@@ -80,13 +81,13 @@ pub struct ReceiveRequest {
 /// A message that takes the place of another.
 #[derive(Debug, Clone)]
 pub struct Successor {
-    /// Where it goes.
+    /// The queue that it goes to.
     pub to: QueueName,
-    /// What it is.
+    /// The message.
     pub message: OutgoingMessage,
 }
 
-/// What a function answers for a batch of messages, as Lambda's `ReportBatchItemFailures` has it.
+/// The answer of a function to a batch of messages, as Lambda's `ReportBatchItemFailures` has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BatchResponse {
     /// The messages for which nothing durable was done: they become visible again after their timeout.

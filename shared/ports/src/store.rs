@@ -14,9 +14,9 @@ pub struct ETag(pub String);
 /// An object as it was read.
 #[derive(Debug, Clone)]
 pub struct Object {
-    /// Its bytes, whole.
+    /// The bytes, whole.
     pub bytes: Bytes,
-    /// Its version.
+    /// The version.
     pub etag: ETag,
 }
 
@@ -45,9 +45,9 @@ pub enum PutCondition {
 /// An object as a listing shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectMeta {
-    /// Its key.
+    /// The key.
     pub key: String,
-    /// Its size, in bytes.
+    /// The size, in bytes.
     pub size: u64,
     /// When it was last written.
     pub modified_at: Timestamp,

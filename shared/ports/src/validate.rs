@@ -64,7 +64,7 @@ impl Refusal {
     }
 }
 
-/// What a whole batch must keep; its entries are vetted one by one with [`message`].
+/// Checks the limits of a whole batch; [`message`] checks its entries one by one.
 pub fn batch(entries: &[OutgoingMessage]) -> Result<(), Refusal> {
     if !(1..=SQS_BATCH_ENTRIES_MAX).contains(&entries.len()) {
         return Err(Refusal::Entries(entries.len()));
@@ -73,7 +73,7 @@ pub fn batch(entries: &[OutgoingMessage]) -> Result<(), Refusal> {
     if sum > SQS_MESSAGE_BYTES_MAX { Err(Refusal::BatchBytes(sum)) } else { Ok(()) }
 }
 
-/// What one message must keep.
+/// Checks the limits of one message.
 pub fn message(message: &OutgoingMessage) -> Result<(), Refusal> {
     if message.delay_secs > SQS_DELAY_SECS_MAX {
         return Err(Refusal::Delay(message.delay_secs));
@@ -87,7 +87,7 @@ pub fn message(message: &OutgoingMessage) -> Result<(), Refusal> {
     if is_accepted_text(&message.body) { Ok(()) } else { Err(Refusal::BodyCharacters) }
 }
 
-/// What a receive must keep.
+/// Checks the limits of a receive.
 pub fn receive(request: &ReceiveRequest) -> Result<(), Refusal> {
     if !(1..=SQS_BATCH_ENTRIES_MAX).contains(&request.max) {
         return Err(Refusal::Entries(request.max));
@@ -96,19 +96,19 @@ pub fn receive(request: &ReceiveRequest) -> Result<(), Refusal> {
     if request.wait > RECEIVE_WAIT_MAX { Err(Refusal::Wait(request.wait)) } else { Ok(()) }
 }
 
-/// What a visibility timeout must keep.
+/// Checks the limit of a visibility timeout.
 pub fn visibility(length: Duration) -> Result<(), Refusal> {
     let longest = Duration::from_secs(SQS_VISIBILITY_SECS_MAX.into());
     if length > longest { Err(Refusal::Visibility(length)) } else { Ok(()) }
 }
 
-/// What an object's key must keep. NUL is refused too, because no file system takes it.
+/// Checks an object's key. NUL is refused too, because no file system takes it.
 pub fn key(key: &str) -> Result<(), Refusal> {
     let is_whole = |segment: &str| !matches!(segment, "" | "." | "..") && !segment.contains('\0');
     if key.len() <= KEY_BYTES_MAX && key.split('/').all(is_whole) { Ok(()) } else { Err(Refusal::Key) }
 }
 
-/// What a listing's page must keep.
+/// Checks the limit of a listing's page.
 pub fn page(max: usize) -> Result<(), Refusal> {
     if (1..=LIST_PAGE_MAX).contains(&max) { Ok(()) } else { Err(Refusal::Page(max)) }
 }

@@ -16,7 +16,7 @@ use posthaste_core::model::{EndpointUrl, Link};
 pub struct WebhookRequest {
     /// `POST`, or what a handshake asks for.
     pub method: Method,
-    /// Where to.
+    /// The URL that it goes to.
     pub url: EndpointUrl,
     /// All headers but `host` and `content-length`.
     pub headers: HeaderMap,
@@ -44,7 +44,7 @@ pub struct WebhookResponse {
 pub struct LateAnswer(Pin<Box<dyn Future<Output = Result<WebhookResponse, SendFailure>> + Send>>);
 
 impl LateAnswer {
-    /// Whatever brings the answer. It has no deadline of its own.
+    /// Wraps a future that brings the answer. It has no deadline of its own.
     pub fn new(answer: impl Future<Output = Result<WebhookResponse, SendFailure>> + Send + 'static) -> Self {
         Self(Box::pin(answer))
     }
@@ -64,7 +64,7 @@ impl fmt::Debug for LateAnswer {
     }
 }
 
-/// What came of a request, and how long it took.
+/// The result of a request, and how long it took.
 #[derive(Debug)]
 pub struct WebhookAnswer {
     /// The response, or why there was none.

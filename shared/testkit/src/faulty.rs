@@ -17,25 +17,25 @@ use posthaste_ports::{
     Successor, WebhookAnswer, WebhookClient, WebhookRequest,
 };
 
-/// What goes wrong with one call.
+/// The fault of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing happens; the call fails. A webhook fails as `Socket`, or as `TimedOut` for that kind.
     Before(ErrorKind),
-    /// It happens, but the answer is lost and the call fails.
+    /// The effect happens, but the answer is lost and the call fails.
     After(ErrorKind),
     /// Nothing happens and the call never ends; dropping it is how a test kills the caller here.
     HangBefore,
-    /// It happens, and the call never ends.
+    /// The effect happens, and the call never ends.
     HangAfter,
     /// Single entries of a `send_batch` fail. Other operations are left alone by this fault.
     Entries(Vec<EntryFault>),
 }
 
-/// What goes wrong with one entry of a `send_batch`.
+/// The fault of one entry of a `send_batch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryFault {
-    /// Which entry, from 0; beyond the batch it does nothing.
+    /// The entry's index, from 0. An index beyond the batch does nothing.
     pub index: usize,
     /// Whether the message is sent all the same.
     pub is_sent: bool,
@@ -46,11 +46,11 @@ pub struct EntryFault {
 /// A call about to be made, as a plan sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effect<'a> {
-    /// Its number over all ports that share the plan, from 0.
+    /// The call's number over all ports that share the plan, from 0.
     pub number: u64,
     /// The label of the decorator it goes through.
     pub port: &'static str,
-    /// Which method.
+    /// The method.
     pub operation: Operation,
     /// The object's key or the listing's prefix; empty for others.
     pub key: &'a str,

@@ -61,7 +61,7 @@ pub enum Ended {
 pub struct Call {
     /// The label of the decorator it went through.
     pub port: &'static str,
-    /// Which method.
+    /// The method.
     pub operation: Operation,
     /// The object's key, the listing's prefix, or the endpoint's URL without its query; empty for a queue.
     pub key: String,

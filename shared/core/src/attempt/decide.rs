@@ -1,4 +1,4 @@
-//! What to do with an event after an attempt, and before one. Pure: time and jitter are arguments.
+//! Decisions about an event, after an attempt and before one. Pure: time and jitter are arguments.
 
 use std::time::Duration;
 
@@ -28,14 +28,14 @@ pub enum DeadLetterReason {
     HandlerFailed,
 }
 
-/// What came of one attempt, as far as the decision needs it.
+/// The outcome of one attempt, as far as the decision needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The endpoint answered.
     Answered {
         /// The status.
         status: u16,
-        /// What `Retry-After` asked for, if it was there and readable.
+        /// The wait that `Retry-After` asked for, if it was there and readable.
         retry_after: Option<Duration>,
     },
     /// The endpoint answered with success to a batch, but said that this event failed ([`crate::attempt::partial`]).
@@ -47,7 +47,7 @@ pub enum Outcome {
     Failed(SendFailure),
 }
 
-/// What the decision knows of an event.
+/// The facts about an event that the decision needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttemptState {
     /// The attempt just made; the first is 1.
@@ -60,10 +60,10 @@ pub struct AttemptState {
     pub is_fallback: bool,
 }
 
-/// What to do with an event after an attempt.
+/// The decision about an event after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It arrived.
+    /// The event arrived.
     Delivered,
     /// Try again, not before this time.
     Retry {

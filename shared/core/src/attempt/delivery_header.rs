@@ -79,12 +79,12 @@ impl DeliveryHeader {
         Ok(Self { name: parse_name(name)?, value: Value::FromEvent(pointer) })
     }
 
-    /// Its name.
+    /// The name of the header.
     pub fn name(&self) -> &HeaderName {
         &self.name
     }
 
-    /// Its value in a request that carries `event`; `None` where the event has nothing for it.
+    /// The value in a request that carries `event`; `None` if the event has nothing for it.
     fn value(&self, event: Option<&[u8]>) -> Option<HeaderValue> {
         match &self.value {
             Value::Fixed(value) => Some(value.clone()),
@@ -113,8 +113,8 @@ fn event_value(json: &str) -> Option<HeaderValue> {
     if json.starts_with(['{', '[']) || json == "null" { None } else { fixed_value(json).ok() }
 }
 
-/// What may stand in a header and arrives unchanged: HTTP strips spaces at the ends, and few receivers agree
-/// on anything but printable ASCII.
+/// A value that arrives unchanged: HTTP strips spaces at the ends, and few receivers agree on anything but
+/// printable ASCII.
 fn fixed_value(text: &str) -> Result<HeaderValue, DeliveryHeaderError> {
     if !(1..=DELIVERY_HEADER_VALUE_BYTES_MAX).contains(&text.len()) {
         return Err(DeliveryHeaderError::ValueLength(text.len()));
@@ -126,12 +126,10 @@ fn fixed_value(text: &str) -> Result<HeaderValue, DeliveryHeaderError> {
 }
 
 fn parse_name(name: &str) -> Result<HeaderName, DeliveryHeaderError> {
-    if !(1..=DELIVERY_HEADER_NAME_BYTES_MAX).contains(&name.len()) {
-        return Err(DeliveryHeaderError::Name);
-    }
-    // A token of RFC 9110 may have other characters too, but CGI-style servers make an underscore of each of
-    // them: `webhook.signature` would stand in for `webhook-signature` there.
-    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')) {
+    // A token of RFC 9110 may have other characters too, but CGI-style servers turn each of them into an underscore:
+    // `webhook.signature` would pass for `webhook-signature` there.
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    if !is_plain || !(1..=DELIVERY_HEADER_NAME_BYTES_MAX).contains(&name.len()) {
         return Err(DeliveryHeaderError::Name);
     }
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| DeliveryHeaderError::Name)?;

@@ -1,4 +1,4 @@
-//! What came of an attempt, and the closed list of names a dead letter gives it.
+//! The outcome of an attempt, and the closed list of names that a dead letter gives it.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub enum SendFailure {
     /// Certificate or handshake.
     #[error("the TLS handshake failed")]
     Tls,
-    /// This machine has no socket or file left: our fault, and no attempt.
+    /// No socket or file is left on this machine. The fault is ours, and it does not count as an attempt.
     #[error("no resources left to connect")]
     Exhausted,
     /// The scheme, port or an address of the host is not allowed.

@@ -18,7 +18,7 @@ use crate::model::json_pointer::string;
 /// The member that makes an answer a report.
 const MEMBER: &str = "batchItemFailures";
 
-/// Which events of a batch arrived.
+/// The events of a batch that arrived.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Acknowledged {
     /// All of them.
@@ -76,7 +76,7 @@ impl<'a> AnswerBody<'a> {
 /// An event of a batch, as far as a report can name it.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchEvent<'a> {
-    /// Its text, as it was sent.
+    /// The event's text, as it was sent.
     pub text: &'a [u8],
     /// The id of its envelope, where it is a custom event.
     pub envelope_id: Option<&'a str>,
@@ -105,8 +105,8 @@ impl Acknowledged {
     }
 }
 
-/// What an answer of success acknowledges. `events` are those of the batch, in its order; they are looked
-/// into only if the report names any. Of events that share an id, all failed.
+/// Reads which events an answer of success acknowledges. `events` are those of the batch, in its order; they
+/// are parsed only if the report names any. If several events share an id that is named, all of them failed.
 pub fn acknowledged(body: AnswerBody<'_>, events: &[BatchEvent<'_>]) -> Acknowledged {
     if !body.is_plain() {
         return Acknowledged::Nothing(ReportError::Coding);

@@ -71,10 +71,10 @@ pub struct Place {
     given_at: Timestamp,
 }
 
-/// What there is to be had.
+/// The answer to a worker that asks for requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grant {
-    /// This lease, once this state is written in place of the one that was read.
+    /// A lease, valid once this state is written in place of the one that was read.
     Lease(Lease, RateState),
     /// Nothing that begins before this time.
     NothingBefore(Timestamp),
@@ -125,8 +125,8 @@ impl Rate {
         Duration::from_millis(u64::from(self.lease_max()) * 60_000 / u64::from(self.0.get()))
     }
 
-    /// What may be had at `now` by a worker in which `wanted` requests wait. `state` is what the object says,
-    /// if it is there.
+    /// Grants requests at `now` to a worker in which `wanted` requests wait. `state` is the object's content,
+    /// if there is an object.
     pub fn take(self, state: Option<RateState>, wanted: u32, now: Timestamp) -> Grant {
         let taken_until = state.map_or(Timestamp::EPOCH, |state| state.taken_until);
         let is_of_a_wrong_clock = taken_until > now + TAKEN_AHEAD_MAX;

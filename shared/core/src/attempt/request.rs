@@ -15,15 +15,15 @@ const AGENT: HeaderValue = HeaderValue::from_static(concat!("posthaste/", env!("
 /// An event on its way into a request.
 #[derive(Debug, Clone)]
 pub struct Outgoing<'a> {
-    /// What identifies it towards this subscription over all retries.
+    /// The key of the event towards this subscription, the same over all retries.
     pub key: &'a str,
-    /// Its JSON text.
+    /// The event's JSON text.
     pub json: Bytes,
-    /// Its trace context.
+    /// The event's trace context.
     pub traceparent: Option<&'a str>,
 }
 
-/// What all requests of one attempt share.
+/// The data that all requests of one attempt share.
 #[derive(Debug, Clone, Copy)]
 pub struct AttemptContext<'a> {
     /// The subscription.
@@ -38,7 +38,7 @@ pub struct AttemptContext<'a> {
     pub hops: Hops,
     /// When the attempt is made.
     pub at: Timestamp,
-    /// Who asks, for `WebHook-Request-Origin` and `Origin`: a name without a scheme.
+    /// The sender, for `WebHook-Request-Origin` and `Origin`: a name without a scheme.
     pub origin: &'a HeaderValue,
 }
 

@@ -1,4 +1,4 @@
-//! What takes a message's place once every event of it has a verdict.
+//! The deliveries and dead letters that take a message's place once each of its events has a verdict.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::model::{
     DeadLetter, DeadLetterPolicy, Delivery, Entry, LastAttempt, SQS_DELAY_SECS_MAX, Timestamp,
 };
 
-/// What became of one event of a message.
+/// The verdict over one event of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryVerdict {
-    /// It arrived.
+    /// The event arrived.
     Delivered,
     /// An attempt failed and there will be another.
     Retry {
@@ -19,16 +19,17 @@ pub enum EntryVerdict {
         /// How the attempt ended.
         last: LastAttempt,
     },
-    /// It is given up.
+    /// The event is given up.
     GiveUp {
         /// Why.
         reason: DeadLetterReason,
         /// How the attempt ended that was just made, if one was.
         last: Option<LastAttempt>,
     },
-    /// Its attempt was not begun; it goes back without delay.
+    /// The event's attempt was not begun; it goes back without delay.
     NotStarted,
-    /// It could not be tried because of us, not of the endpoint; it waits without an attempt being counted.
+    /// The event could not be tried, for a reason of ours and not of the endpoint. It waits, and no attempt
+    /// is counted.
     Postponed {
         /// The earliest next attempt.
         not_before: Timestamp,
@@ -93,7 +94,7 @@ impl EntryVerdict {
     }
 }
 
-/// What takes a message's place.
+/// The deliveries and dead letters that take a message's place.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Settlement {
     /// Deliveries that are tried again, each at its own time.
@@ -107,7 +108,7 @@ pub struct Settlement {
     pub dropped: Vec<DeadLetter>,
 }
 
-/// Where a delivery waits.
+/// The place where a delivery waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// In the queue, hidden for so many seconds.
@@ -145,7 +146,7 @@ pub fn settle(
     settlement
 }
 
-/// Where something waits that is not due before `not_before`.
+/// Chooses the place of a delivery that is not due before `not_before`.
 pub fn wait(not_before: Timestamp, now: Timestamp) -> Wait {
     let secs = not_before.since(now).as_millis().div_ceil(1000);
     u16::try_from(secs)

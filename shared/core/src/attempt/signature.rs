@@ -18,10 +18,10 @@ use self::ed25519::SigningKey;
 pub use self::error::SigningSecretError;
 use crate::model::{SIGNING_SECRET_BYTES, Secret, Timestamp};
 
-/// What stands before the base64 of a secret that both sides know.
+/// The prefix of a secret that both sides know, before its base64.
 const SYMMETRIC_PREFIX: &str = "whsec_";
 
-/// What stands before the base64 of a private key.
+/// The prefix of a private key, before its base64.
 const ASYMMETRIC_PREFIX: &str = "whsk_";
 
 /// Bytes of a secret that is made here, of either kind.
@@ -91,7 +91,7 @@ impl SigningSecret {
         &self.text
     }
 
-    /// What receivers verify with, where that is not the secret itself.
+    /// The key that receivers verify with, if it is not the secret itself.
     pub fn public_key(&self) -> Option<PublicKey> {
         match &self.key {
             Key::Symmetric(_) => None,

@@ -1,4 +1,4 @@
-//! What is noted of a target that is not well.
+//! The record of a target that is not well.
 
 use std::time::Duration;
 
@@ -11,29 +11,29 @@ use crate::model::Timestamp;
 /// minutes.
 const LEASE_AHEAD_MAX: Duration = Duration::from_mins(20);
 
-/// Where a target stands that is not well.
+/// The phase of a target that is not well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Phase {
-    /// It failed just now: it is left alone for a minute at a time.
+    /// The target failed just now. It gets no requests for a minute at a time.
     Glitch,
-    /// It has been failing for minutes: it is left alone for long, and what waits for it is held.
+    /// The target has been failing for minutes. It gets no requests for long, and its deliveries are held.
     Retry,
-    /// It answered again: what waits is let through little by little.
+    /// The target answered again. Its deliveries are let through little by little.
     Recovering,
 }
 
-/// What a target that is not well has done, and until when it is left alone.
+/// The record of a target that is not well, and the time until which it gets no requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// Where it stands.
+    /// The target's phase.
     pub phase: Phase,
     /// Since when it stands there.
     pub since: Timestamp,
     /// Since when it has been failing: the first Glitch of this spell.
     pub failing_since: Timestamp,
-    /// Which hold of its phase this is; the first is 1. A pause that was asked for is 0.
+    /// The number of this hold in its phase; the first is 1. A pause that was asked for is 0.
     pub hold: u32,
     /// When the hold ends; while it is recovering, since when it is known to answer.
     pub until: Timestamp,
@@ -60,7 +60,7 @@ pub struct Condition {
 /// How a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Its name, as a dead letter would have it.
+    /// The failure's name, as in a dead letter.
     pub outcome: OutcomeName,
     /// The status, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,14 +70,14 @@ pub struct Failure {
 /// The right to the one request that finds out whether a target is well again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeLease {
-    /// Whose it is: chosen anew for every probe.
+    /// The holder: a new name for every probe.
     pub by: String,
     /// When somebody else may have it.
     pub until: Timestamp,
 }
 
 impl Failure {
-    /// What an outcome is; `None` for a success.
+    /// The failure of an outcome; `None` for a success.
     pub fn of(outcome: Outcome) -> Option<Self> {
         outcome.name().map(|name| Self { outcome: name, status: outcome.status() })
     }

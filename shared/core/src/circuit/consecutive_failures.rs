@@ -13,7 +13,7 @@ const TARGETS_MAX: usize = 4096;
 #[derive(Debug, Default)]
 pub struct ConsecutiveFailures(HashMap<Target, Seen>);
 
-/// What was seen of a target since it first failed.
+/// The requests to a target since it first failed.
 #[derive(Debug, Default, Clone, Copy)]
 struct Seen {
     in_a_row: u32,

@@ -1,4 +1,4 @@
-//! What becomes of a delivery to a target now.
+//! The decision whether a delivery may go to a target now.
 
 use std::time::Duration;
 
@@ -16,27 +16,27 @@ pub(super) const RAMP_STEPS: u32 = 6;
 /// The treatment of a delivery, from the mildest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CircuitDecision {
-    /// It may.
+    /// The delivery may be sent.
     Open,
-    /// It may, while so many are under way at most.
+    /// The delivery may be sent while fewer than `at_once` requests are under way.
     Ramp {
         /// Requests at once, in one worker.
         at_once: u32,
         /// When there is no bound any more.
         until: Timestamp,
     },
-    /// It may as the probe, by whoever gets the lease of it.
+    /// The delivery may be sent as the probe, by the worker that gets the lease for it.
     Probe(Probed),
-    /// It waits in the queue until then.
+    /// The delivery waits in the queue.
     Delay {
         /// When to look again.
         until: Timestamp,
     },
-    /// It is held.
+    /// The delivery is held.
     Hold,
 }
 
-/// Which of the two a probe asks.
+/// The targets that a probe asks: the link, the subscription or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Probed {
     /// The link.
@@ -45,7 +45,7 @@ pub struct Probed {
     pub subscription: bool,
 }
 
-/// What becomes of a delivery of a subscription on a link: the stricter of what the two ask for.
+/// Decides for a subscription on a link: the stricter of what the two ask for.
 pub fn decide(
     link: Option<&Condition>,
     subscription: Option<&Condition>,

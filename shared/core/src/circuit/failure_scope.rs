@@ -4,7 +4,7 @@ use crate::attempt::{Outcome, OutcomeName, SendFailure};
 use crate::circuit::{HealthSettings, Successes};
 use crate::model::{Delivery, LastAttempt};
 
-/// What has failed with a request that failed.
+/// The reach of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureScope {
     /// Only its events: the endpoint answers, or its host name does not exist, so that waiting cannot help.
@@ -34,20 +34,20 @@ pub fn failure_scope(outcome: Outcome) -> Option<FailureScope> {
     }
 }
 
-/// What a request says about a target.
+/// The evidence that a request gives about a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthSignal {
-    /// It is well.
+    /// The target is well.
     Good,
-    /// It answers, but whether it does its work is not known. Enough for a probe.
+    /// The target answers, but whether it does its work is not known. Enough for a probe.
     Answers,
     /// Nothing is known. Not enough for a probe.
     Unknown,
-    /// It failed.
+    /// The target failed.
     Bad,
 }
 
-/// What a request says about both.
+/// The evidence that a request gives about the link and the subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HealthSignals {
     /// About the link.
@@ -56,7 +56,7 @@ pub struct HealthSignals {
     pub subscription: HealthSignal,
 }
 
-/// What an outcome says; `None` for what was our own fault.
+/// Reads the evidence of an outcome; `None` if the fault was our own.
 pub fn health_signals(outcome: Outcome) -> Option<HealthSignals> {
     let of = |link, subscription| Some(HealthSignals { link, subscription });
     match failure_scope(outcome) {

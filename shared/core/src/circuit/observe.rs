@@ -1,4 +1,4 @@
-//! What becomes of a target's condition after an observation: the table of [`super`].
+//! A target's condition after an observation: the table of [`super`].
 //!
 //! An observation may come late, twice, or after another worker's: whatever is read, it is applied to what
 //! stands there by then. One that no longer fits changes nothing.
@@ -19,7 +19,7 @@ pub struct Asked {
     pub probe: Option<String>,
 }
 
-/// What was seen of a target.
+/// An observation of a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Observation {
     /// A streak of failures.
@@ -31,23 +31,23 @@ pub enum Observation {
         /// When that one's request was begun: what a target has done since is news that it does not change.
         began: Timestamp,
     },
-    /// Its endpoint asked for a pause.
+    /// The endpoint asked for a pause.
     Asked(Asked),
     /// The probe of this lease failed.
     ProbeFailed {
-        /// Whose it was.
+        /// The holder of the lease.
         by: String,
         /// How.
         last: Failure,
     },
     /// The probe of this lease succeeded.
     ProbeSucceeded {
-        /// Whose it was.
+        /// The holder of the lease.
         by: String,
     },
     /// The probe of this lease was not made, or says nothing.
     ProbeGivenUp {
-        /// Whose it was.
+        /// The holder of the lease.
         by: String,
     },
     /// The probe of this lease found that the host name does not exist: waiting cannot help, so what waits is
@@ -109,8 +109,8 @@ fn is_as_good_as_a_probe(condition: &Condition, began: Timestamp, now: Timestamp
     condition.is_due(now) && began >= condition.until
 }
 
-/// What becomes of a target whose endpoint asked for a pause. The latest end wins. One pause after the other
-/// is no Glitch until so many requests have failed in a row.
+/// The condition of a target whose endpoint asked for a pause. The latest end wins. Pauses one after the
+/// other become a Glitch only after `failures_in_a_row` requests have failed.
 fn paused(
     before: Option<&Condition>,
     asked: &Asked,

@@ -1,5 +1,5 @@
-//! What an operator may change about failing endpoints, with the documents' defaults, and the rules a setting
-//! must keep.
+//! The settings that an operator may change about failing endpoints, with the documents' defaults and the
+//! range of each.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -63,7 +63,7 @@ pub enum HealthSettingsError {
     Count {
         /// The setting.
         member: &'static str,
-        /// Its value.
+        /// The value that was set.
         value: u32,
     },
     /// A length of time is out of its range.
@@ -71,7 +71,7 @@ pub enum HealthSettingsError {
     Length {
         /// The setting.
         member: &'static str,
-        /// Its value.
+        /// The value that was set.
         value: Duration,
         /// The shortest.
         min: Duration,

@@ -28,13 +28,13 @@ pub struct Shard {
     targets: BTreeMap<String, Condition>,
 }
 
-/// Which part a link is in: less than [`LINK_SHARDS`].
+/// The number of the part that a link is in: less than [`LINK_SHARDS`].
 pub fn shard_index(link: &Link) -> usize {
     usize::from(Sha256::digest(link.to_string())[0]) % LINK_SHARDS
 }
 
 impl Shard {
-    /// What is known of a target; `None` of one that is well.
+    /// The condition of a target; `None` if it is well.
     pub fn condition(&self, target: &Target) -> Option<&Condition> {
         self.targets.get(&target.to_string())
     }
@@ -42,7 +42,7 @@ impl Shard {
     /// All targets that are not well, links before their subscriptions. A text that is no target's is passed
     /// over.
     pub fn conditions(&self) -> impl Iterator<Item = (Target, &Condition)> {
-        self.targets.iter().filter_map(|(text, condition)| Some((Target::parse(text).ok()?, condition)))
+        self.targets.iter().filter_map(|(text, condition)| Some((Target::parse(text)?, condition)))
     }
 
     /// Whether nothing is known.
@@ -50,7 +50,7 @@ impl Shard {
         self.targets.is_empty()
     }
 
-    /// What becomes of a delivery to a target.
+    /// Decides whether a delivery may go to a target.
     pub fn decide(&self, target: &Target, now: Timestamp, settings: &HealthSettings) -> CircuitDecision {
         if self.targets.is_empty() {
             return CircuitDecision::Open;

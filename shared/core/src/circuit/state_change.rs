@@ -1,4 +1,4 @@
-//! What is told of a target, damped both ways, and when nothing has to be known of it any more.
+//! Notices about a target, delayed both ways, and the time after which its record is forgotten.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ const FORGOTTEN_AFTER: Duration = Duration::from_hours(48);
 /// A subscription that only paused is forgotten so long after its pause, if nothing was sent to it.
 const PAUSE_KNOWN_FOR: Duration = Duration::from_hours(1);
 
-/// What is told.
+/// The subject of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateChange {
-    /// It has been in Retry for a while.
+    /// The target has been in Retry for a while.
     Down,
-    /// It has been well for a while, after it was told down.
+    /// The target has been well for a while, after a notice that it was down.
     Up,
 }
 
-/// What there is to tell of a target now.
+/// The notice that is due about a target now, if there is one.
 pub fn state_change(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> Option<StateChange> {
     let is_due = |since| !settings.suppress_state_changes && now >= since + settings.state_change_delay;
     match condition.phase {

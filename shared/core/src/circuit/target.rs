@@ -1,10 +1,8 @@
-//! What fails as a whole: a link, or one subscription on it.
+//! Targets, which fail as a whole: a link, or one subscription on it.
 
 use std::fmt;
 
-use crate::model::{
-    EndpointUrl, EndpointUrlError, Link, NameError, Subscription, SubscriptionName, TopicName,
-};
+use crate::model::{EndpointUrl, Link, Subscription, SubscriptionName, TopicName};
 
 /// A link, or a subscription on it. Its text is the link's, and the subscription's after a blank.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,27 +11,13 @@ pub enum Target {
     Link(Link),
     /// One of them. One that moves to another link is another target.
     Subscription {
-        /// Where its endpoint is.
+        /// The link of its endpoint.
         link: Link,
-        /// Its topic, folded.
+        /// The topic's name, folded.
         topic: TopicName,
-        /// Its name, folded.
+        /// The subscription's name, folded.
         name: SubscriptionName,
     },
-}
-
-/// Why a text is not a target's.
-#[derive(Debug, thiserror::Error)]
-pub enum TargetError {
-    /// The link.
-    #[error("not a link")]
-    Link(#[source] EndpointUrlError),
-    /// The subscription is not written `topic.subscription`.
-    #[error("not a subscription")]
-    Shape,
-    /// One of the subscription's names.
-    #[error("not a subscription")]
-    Name(#[source] NameError),
 }
 
 impl Target {
@@ -55,16 +39,15 @@ impl Target {
         }
     }
 
-    /// Reads a target's text.
-    pub fn parse(text: &str) -> Result<Self, TargetError> {
-        let (link, subscription) = text.split_once(' ').map_or((text, None), |(link, it)| (link, Some(it)));
-        let link = EndpointUrl::parse(link).map_err(TargetError::Link)?.link();
-        let Some(subscription) = subscription else { return Ok(Self::Link(link)) };
-        let (topic, name) = subscription.split_once('.').ok_or(TargetError::Shape)?;
-        Ok(Self::Subscription {
-            link,
-            topic: TopicName::parse(topic).map_err(TargetError::Name)?,
-            name: SubscriptionName::parse(name).map_err(TargetError::Name)?,
+    /// Reads a target's text; `None` if it is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let link = |text| Some(EndpointUrl::parse(text).ok()?.link());
+        let Some((text, subscription)) = text.split_once(' ') else { return link(text).map(Self::Link) };
+        let (topic, name) = subscription.split_once('.')?;
+        Some(Self::Subscription {
+            link: link(text)?,
+            topic: TopicName::parse(topic).ok()?,
+            name: SubscriptionName::parse(name).ok()?,
         })
     }
 }
@@ -96,7 +79,7 @@ mod tests {
     fn what_is_no_target_is_refused() {
         for bad in ["", "a.example", "https://a.example:443 orders", "https://a.example:443 or ders.billing"]
         {
-            assert!(Target::parse(bad).is_err(), "{bad}");
+            assert_eq!(Target::parse(bad), None, "{bad}");
         }
     }
 }

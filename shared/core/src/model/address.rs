@@ -39,7 +39,7 @@ pub enum AddressRefusal {
     NoAddress,
 }
 
-/// Where webhooks may go.
+/// The addresses and ports that webhooks may go to.
 ///
 /// Public addresses are reached over `https` and an open port. Addresses of the allow-list are reached over
 /// plain `http` and any port too, but only if *every* address of the host is in the allow-list: otherwise a

@@ -49,7 +49,7 @@ pub struct Delivery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LastAttempt {
-    /// Its name in a dead letter.
+    /// The outcome's name in a dead letter.
     pub outcome: OutcomeName,
     /// The status, where there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,21 +68,22 @@ pub struct LastAttempt {
 /// One event of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What identifies this event towards this subscription over all retries; `webhook-id` is made from it.
+    /// The key of this event towards this subscription, the same over all retries; `webhook-id` is made from
+    /// it.
     pub key: String,
     /// When it expires. Fixed when it was accepted.
     pub expires_at: Timestamp,
     /// The event's W3C trace context, where it has one.
     pub traceparent: Option<String>,
-    /// What it is besides an ordinary event.
+    /// The event's marks, if it is not an ordinary one.
     pub marks: Marks,
-    /// What lies around a custom event. Every event of [`Schema::Custom`] has one, and no other.
+    /// The envelope of a custom event. Every event of [`Schema::Custom`] has one, and no other.
     pub envelope: Option<Arc<Envelope>>,
     /// The event itself.
     pub payload: Payload,
 }
 
-/// What an event is besides an ordinary one.
+/// Marks of an event that is not an ordinary one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Marks {
     /// A failure notice: if it cannot be delivered, there is no notice about it.
@@ -96,15 +97,15 @@ pub struct Marks {
 pub struct DeadLetter {
     /// Why.
     pub reason: DeadLetterReason,
-    /// What, as it stood after its last attempt.
+    /// The delivery, as it stood after its last attempt.
     pub delivery: Delivery,
     /// Since when the dead-letter bucket has refused it, and how often; `None` until it first does. Where
     /// only the notices are missing, the same of those.
     pub storage: Option<StorageTrouble>,
     /// The object that it lies in already, where only the notice about it is missing.
     pub object: Option<String>,
-    /// It was dropped, as its subscription asks, and only the notice about it is missing: it is not written
-    /// anywhere.
+    /// Whether it was dropped, as its subscription asks, and only the notice about it is missing. It is not
+    /// written to the bucket.
     pub dropped: bool,
 }
 

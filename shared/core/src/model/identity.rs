@@ -47,7 +47,7 @@ pub struct Creations {
     /// The topic's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<Creation>,
-    /// Those of the subscriptions, by their names as they are stored.
+    /// The creations of the subscriptions, by their names as they are stored.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub subscriptions: BTreeMap<SubscriptionName, Creation>,
 }

@@ -21,7 +21,7 @@ const WAIT_NOTED_AHEAD: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64
 pub struct Lifetime {
     /// Without deliveries, updates or dead-letter reads for so long it is deleted.
     pub idle: Option<Duration>,
-    /// Its topic's own: what happens here is activity there.
+    /// The topic's own idle time: activity of the subscription is activity of the topic.
     pub topic_idle: Option<Duration>,
     /// From then on it is gone.
     pub ends_at: Option<Timestamp>,

@@ -61,18 +61,11 @@ pub fn string(json: &str) -> Option<Cow<'_, str>> {
 }
 
 fn unescape(step: &str) -> Result<String, JsonPointerError> {
-    let mut tails = step.split('~');
-    let mut name = tails.next().unwrap_or_default().to_owned();
-    for tail in tails {
-        let (plain, rest) = match tail.as_bytes().first() {
-            Some(b'0') => ('~', &tail[1..]),
-            Some(b'1') => ('/', &tail[1..]),
-            Some(_) | None => return Err(JsonPointerError::Tilde),
-        };
-        name.push(plain);
-        name.push_str(rest);
+    if step.split('~').skip(1).all(|tail| tail.starts_with(['0', '1'])) {
+        Ok(step.replace("~1", "/").replace("~0", "~"))
+    } else {
+        Err(JsonPointerError::Tilde)
     }
-    Ok(name)
 }
 
 #[cfg(test)]

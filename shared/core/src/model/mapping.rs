@@ -3,8 +3,9 @@
 
 use crate::model::limits::{SOURCE_FIELD_BYTES_MAX, SOURCE_FIELD_LEVELS_MAX};
 
-/// Where the members around a custom event come from. What is not mapped is made when the event is accepted:
-/// a new id, the topic's own path, the time, [`EVENT_TYPE_DEFAULT`], and an empty subject and version.
+/// The places of Event Grid's members in a custom event. A member that is not mapped is made when the event
+/// is accepted: a new id, the topic's own path, the time, [`EVENT_TYPE_DEFAULT`], and an empty subject and
+/// version.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InputMapping {
     /// `id`.
@@ -28,9 +29,9 @@ pub const EVENT_TYPE_DEFAULT: &str = "dev.posthaste.custom";
 /// A member with a source, a constant, or both: then the constant stands for events that lack the source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Mapped {
-    /// Where in the event it is.
+    /// The place in the event.
     pub source: Option<SourceField>,
-    /// What it is where the event does not say.
+    /// The value if the event does not have the source.
     pub default: Option<Box<str>>,
 }
 

@@ -1,5 +1,5 @@
-//! Who sends: the value of `WebHook-Request-Origin` and `Origin` in every request to an endpoint, its
-//! handshake too.
+//! The origin of requests: the value of `WebHook-Request-Origin` and `Origin` in every request to an
+//! endpoint, handshakes included.
 //! <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#412-webhook-request-origin>
 
 use http::header::HeaderValue;

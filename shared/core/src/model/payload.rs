@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::hex;
 
-/// Where an event's JSON text is.
+/// The place of an event's JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload {
     /// Here, exactly as it was accepted.
@@ -16,9 +16,9 @@ pub enum Payload {
     Stored {
         /// The object's key.
         key: String,
-        /// Its size in bytes.
+        /// The size in bytes.
         bytes: usize,
-        /// What it was when it was stored; `None` in messages of a version that did not say.
+        /// The digest of the text as it was stored; `None` in messages of a version that did not have it.
         digest: Option<PayloadDigest>,
     },
 }

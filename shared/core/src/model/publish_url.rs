@@ -38,15 +38,15 @@ enum Base {
 }
 
 impl PublishUrls {
-    /// These, and the publish URLs under `base`, an absolute `https` or `http` URL.
+    /// Adds the publish URLs under `base`, an absolute `https` or `http` URL.
     #[must_use]
     pub fn under(mut self, base: Option<Url>) -> Self {
         self.0.extend(base.map(Base::Url));
         self
     }
 
-    /// These, and the publish URLs of a server that listens on this address. Where it listens on every
-    /// address of the machine, those of loopback are known and the others are not.
+    /// Adds the publish URLs of a server that listens on this address. If it listens on every address of the
+    /// machine, only those of loopback are known.
     #[must_use]
     pub fn listening_on(mut self, address: SocketAddr) -> Self {
         self.0.push(Base::Address(address));
@@ -79,13 +79,9 @@ impl Base {
 /// The host without the full stop that ends an absolute name. The parser has put names into lower case.
 fn host(url: &Url) -> Option<Host<&str>> {
     Some(match url.host()? {
-        Host::Domain(name) => Host::Domain(without_final_dot(name)),
+        Host::Domain(name) => Host::Domain(name.strip_suffix('.').unwrap_or(name)),
         address @ (Host::Ipv4(_) | Host::Ipv6(_)) => address,
     })
-}
-
-fn without_final_dot(name: &str) -> &str {
-    name.strip_suffix('.').unwrap_or(name)
 }
 
 /// Whether both have one port. Behind the default ports of both schemes there is one server.

@@ -22,7 +22,7 @@ const ISO_FORMS: [&str; 2] = ["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f"];
 
 /// A token as it was offered. Nothing of it is trusted before [`SasToken::opens`].
 pub struct SasToken<'a> {
-    /// What is signed: the token as written, up to its signature.
+    /// The text that is signed: the token as written, up to its signature.
     signed: &'a str,
     signature: Vec<u8>,
     resource: Url,
@@ -75,7 +75,7 @@ impl<'a> SasToken<'a> {
 }
 
 impl fmt::Debug for SasToken<'_> {
-    /// Whoever reads a token may use it, so neither what is signed nor the signature is shown.
+    /// Shows neither the signed text nor the signature, because anybody who reads a token may use it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[redacted]")
     }

@@ -75,7 +75,7 @@ impl fmt::Debug for KeyDigest {
 mod tests {
     use super::*;
 
-    /// What `printf %s abc | sha256sum` prints.
+    /// The output of `printf %s abc | sha256sum`.
     const OF_ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
     #[test]

@@ -18,16 +18,16 @@ use crate::pressure::Tier;
 /// A topic with its subscriptions.
 #[derive(Debug)]
 pub struct Topic {
-    /// Its name.
+    /// The topic's name.
     pub name: TopicName,
     /// When it was made: what tells it from one of its name that was deleted. [`Timestamp::EPOCH`] where only
     /// settings are known.
     pub created_at: Timestamp,
-    /// Its identity; `None` where an older program wrote its record, or only settings are known.
+    /// The topic's identity; `None` if an older program wrote its record, or only settings are known.
     pub creation: Option<Creation>,
     /// The schema of the events it accepts.
     pub input_schema: Schema,
-    /// Where custom events have what the rules look at.
+    /// The places of the members in a custom event that the rules look at.
     pub input_mapping: InputMapping,
     /// Default and cap of the time to live of its events.
     pub default_time_to_live: Option<Duration>,
@@ -37,7 +37,7 @@ pub struct Topic {
     pub notices_topic: Option<TopicName>,
     /// The keys that open it to producers.
     pub keys: TopicKeys,
-    /// Its subscriptions, by folded name.
+    /// The subscriptions, by folded name.
     pub subscriptions: BTreeMap<String, Arc<Subscription>>,
     /// The filters of all subscriptions, in the same order.
     pub filters: FilterSet,
@@ -48,14 +48,14 @@ pub struct Topic {
 pub struct Subscription {
     /// The topic it is on.
     pub topic: TopicName,
-    /// Its name.
+    /// The subscription's name.
     pub name: SubscriptionName,
-    /// Which creation of a subscription of this name it is. [`Created::UNKNOWN`] where only settings are
-    /// known.
+    /// The creation of this subscription, to tell it from others of its name. [`Created::UNKNOWN`] if only
+    /// settings are known.
     pub created: Created,
-    /// Where its events go.
+    /// The endpoint that its events go to.
     pub endpoint: EndpointUrl,
-    /// Where they go while that, or its link, is in Retry. It differs from it.
+    /// The endpoint that its events go to while the first one, or its link, is in Retry. The two differ.
     pub fallback: Option<EndpointUrl>,
     /// How long the endpoint has to answer.
     pub timeout: Duration,
@@ -63,13 +63,13 @@ pub struct Subscription {
     pub delivery_schema: Schema,
     /// How a CloudEvent lies in a request.
     pub content_mode: ContentMode,
-    /// Which events it receives.
+    /// The filter that chooses its events.
     pub filter: Arc<Filter>,
     /// When an attempt is made again.
     pub retry: RetryPolicy,
     /// How events travel together.
     pub batching: Batching,
-    /// What becomes of events that are given up.
+    /// The treatment of events that are given up.
     pub dead_letter: DeadLetterPolicy,
     /// The headers that are added to its requests.
     pub delivery_headers: Vec<DeliveryHeader>,
@@ -85,7 +85,7 @@ pub struct Subscription {
     pub rate: Option<Rate>,
 }
 
-/// What becomes of events that are given up.
+/// The treatment of events that are given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeadLetterPolicy {
     /// Whether they are kept at all.
@@ -129,7 +129,7 @@ impl Status {
 }
 
 impl Subscription {
-    /// Where its events go, in the order in which that is tried.
+    /// The endpoints that its events go to, in the order in which they are tried.
     pub fn endpoints(&self) -> impl Iterator<Item = &EndpointUrl> {
         std::iter::once(&self.endpoint).chain(&self.fallback)
     }

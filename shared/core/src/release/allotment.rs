@@ -36,9 +36,9 @@ pub struct Allotment {
 /// True if a folder has another turn in this run.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NextTurn {
-    /// It has.
+    /// The folder has another turn.
     Again,
-    /// It has not.
+    /// The folder has no other turn.
     Done,
     /// No folder has: the queue takes nothing.
     Stop,

@@ -30,7 +30,7 @@ pub struct ForcedWalk {
     reached: Option<String>,
     /// The keys of this page.
     listed: Vec<String>,
-    /// Those of them that are forced and were not released.
+    /// The keys of this page that are forced and were not released.
     pub keys: VecDeque<String>,
     /// The key after which the next page begins, if there is one.
     next_after: Option<String>,

@@ -77,13 +77,13 @@ impl ParkedWalk {
         self.reached = self.reached.max(Some(self.began.minute()));
     }
 
-    /// These objects were tried, and everything before them.
+    /// Notes that these objects were tried, and everything before them.
     pub fn tried(&mut self, keys: &[String]) {
         let last = keys.iter().rev().find_map(|key| layout::parked_due_minute(key));
         self.reached = self.reached.max(last);
     }
 
-    /// These objects must be tried again.
+    /// Notes that these objects must be tried again.
     pub fn retry(&mut self, keys: &[String]) {
         let first = keys.iter().find_map(|key| layout::parked_due_minute(key));
         self.retry_from = self.retry_from.into_iter().chain(first).min();

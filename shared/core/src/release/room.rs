@@ -12,12 +12,12 @@ pub(crate) const PASS_MAX: usize = 500;
 /// many.
 const NORMAL_DIVISOR: u64 = 2;
 
-/// What may be released of a count that is above that: where the queue is always as full, and yet under no
-/// pressure, a backlog still gets through.
+/// The number that may be released while the count is above that. So a backlog gets through even where the
+/// queue is always as full and yet under no pressure.
 const TRICKLE: usize = 50;
 
-/// What may be released until the queue was counted again. A count is some seconds old, up to a minute on
-/// AWS, so what was released since is taken off it and never added again.
+/// The number of deliveries that may be released until the queue is counted again. A count is some seconds
+/// old, up to a minute on AWS. So a release is taken off the count and never added back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Room {
     counted_at: Option<Timestamp>,

@@ -45,7 +45,7 @@ pub enum Waiting {
 pub enum Order {
     /// Side by side.
     Together,
-    /// This first; the other gets what is left.
+    /// One place first; the other gets the rest.
     First(Waiting),
 }
 
@@ -58,7 +58,7 @@ pub struct Amount {
     pub objects: usize,
 }
 
-/// What a run has released so far, without what had expired.
+/// The deliveries that a run has released so far, without those that had expired.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunAccount {
     parked: Amount,
@@ -115,7 +115,7 @@ impl Amount {
         self.deliveries == 0 || self.objects == 0
     }
 
-    /// What is left of it.
+    /// The rest of it.
     #[must_use]
     pub const fn minus(self, taken: Self) -> Self {
         Self {
@@ -142,7 +142,7 @@ impl RunAccount {
         *account = account.plus(released);
     }
 
-    /// What the run may still release of this place.
+    /// The amount that the run may still release of this place.
     pub fn left(&self, place: Waiting, speed: Speed) -> Amount {
         let released = match place {
             Waiting::Parked => self.parked,

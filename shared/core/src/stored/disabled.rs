@@ -14,7 +14,7 @@ use crate::model::{SubscriptionName, Timestamp, TopicName};
 /// The prefix of the marks of subscriptions that an operator disabled, which is to be told.
 pub const TELLING: &str = "telling/";
 
-/// That an operator disabled a subscription, which is to be told.
+/// The key of the mark that an operator disabled a subscription and its topic is to be notified.
 pub fn telling(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{TELLING}{}", folder(topic, subscription))
 }
@@ -25,7 +25,7 @@ pub fn telling(topic: &TopicName, subscription: &SubscriptionName) -> String {
 pub struct DisabledMark {
     /// The topic it is on.
     pub topic: TopicName,
-    /// Its name.
+    /// The subscription's name.
     pub subscription: SubscriptionName,
     /// Why.
     pub reason: String,
@@ -44,7 +44,7 @@ impl DisabledMark {
         render(self)
     }
 
-    /// What it asks to tell.
+    /// The notice that it asks for.
     pub fn notice(&self) -> Disabled<'_> {
         let Self { topic, subscription, reason, since } = self;
         Disabled { topic, subscription, reason, since: *since }

@@ -15,7 +15,7 @@ use crate::pressure::DrainReport;
 /// The prefix of what the processes of `deliver` tell of how fast they drain the queue.
 pub const DRAIN: &str = "drain/";
 
-/// What one process of `deliver` tells of how fast it drains the queue. `instance` is a UUID.
+/// The key of the report of one process of `deliver`. `instance` is a UUID.
 pub fn drain(instance: &str) -> String {
     format!("{DRAIN}{instance}.json")
 }

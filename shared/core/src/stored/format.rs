@@ -49,8 +49,8 @@ impl Format {
         version: impl FnOnce(&T) -> u32,
     ) -> Result<T, FormatError> {
         let value = serde_json::from_slice(bytes).map_err(|error| self.unreadable(bytes, error))?;
-        self.check(version(&value))?;
-        Ok(value)
+        let version = version(&value);
+        if version > self.newest { Err(FormatError::Newer(version)) } else { Ok(value) }
     }
 
     /// Reads a value that [`Self::render`] wrote.
@@ -61,11 +61,6 @@ impl Format {
     /// Writes a value with the newest version in front.
     pub(super) fn render(self, value: &impl Serialize) -> Bytes {
         render(&Versioned { v: self.newest, value })
-    }
-
-    /// Refuses a version that is newer than this program.
-    pub(super) fn check(self, version: u32) -> Result<(), FormatError> {
-        if version > self.newest { Err(FormatError::Newer(version)) } else { Ok(()) }
     }
 
     /// The error of bytes that are JSON of the right version, but break another rule of the format.

@@ -20,8 +20,8 @@ use crate::model::{
 /// The prefix of what is known of producers' idempotency keys.
 pub const IDEMPOTENCY: &str = "idempotency/";
 
-/// What is known of an idempotency key on this topic. `digest` is 64 hexadecimal
-/// digits made of the key and of when the topic was made.
+/// The key of the record of an idempotency key on this topic. `digest` is 64 hexadecimal digits, made of the
+/// key and of the time when the topic was created.
 pub fn idempotency(topic: &TopicName, digest: &str) -> String {
     format!("{IDEMPOTENCY}{}/{digest}", topic.folded())
 }
@@ -40,7 +40,7 @@ pub struct IdempotencyKeyError;
 #[serde(transparent)]
 pub struct RequestDigest(String);
 
-/// What is known of a key.
+/// The record of an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IdempotencyRecord {
@@ -50,8 +50,8 @@ pub struct IdempotencyRecord {
     state: State,
     /// Until when it counts.
     until: Timestamp,
-    /// Whose it is. No two requests write the same bytes, or a store that recognizes its own write by them
-    /// would let both in.
+    /// The id of the request that holds the key. No two requests write the same bytes: a store that
+    /// recognizes its own write by them would let both in.
     holder: String,
 }
 
@@ -64,7 +64,7 @@ enum State {
     Published,
 }
 
-/// What a request is to do.
+/// The decision about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
     /// Claim the key and publish.
@@ -90,8 +90,8 @@ impl IdempotencyKey {
         text.map(|text| Self(text.to_owned())).ok_or(IdempotencyKeyError)
     }
 
-    /// Where what is known of it is kept. Every topic has keys of its own, and so has one that is made anew
-    /// under the name of another.
+    /// The key of its record. Every topic has keys of its own, and so has a topic that is created again under
+    /// the name of a deleted one.
     pub fn object(&self, topic: &Topic) -> String {
         let made = Sha256::new().chain_update(topic.created_at.as_millis().to_be_bytes());
         idempotency(&topic.name, &hex::text(&made.chain_update(&self.0).finalize()))
@@ -119,13 +119,13 @@ impl IdempotencyRecord {
         Self { digest, state: State::Claimed, until: now + IDEMPOTENCY_CLAIM_LENGTH, holder }
     }
 
-    /// Its request was published.
+    /// The record once its request was published.
     #[must_use]
     pub fn published(self, now: Timestamp) -> Self {
         Self { state: State::Published, until: now + IDEMPOTENCY_KEPT, ..self }
     }
 
-    /// Its request was not, or not wholly; the key is free at once.
+    /// The record once its request failed, in whole or in part. The key is free at once.
     #[must_use]
     pub fn given_back(self) -> Self {
         Self { until: Timestamp::EPOCH, ..self }
@@ -141,8 +141,8 @@ impl IdempotencyRecord {
         render(self)
     }
 
-    /// What a request with this digest is to do about it. Workers' clocks differ a little; a time much
-    /// further off than any that is set is from a clock that was far ahead, and keeps nobody out.
+    /// Decides about a request with this digest. Workers' clocks differ a little. A time that is much further
+    /// off than any that is set comes from a clock that was far ahead, and blocks no request.
     pub fn decide(&self, digest: &RequestDigest, now: Timestamp) -> Claim {
         let longest = match self.state {
             State::Claimed => IDEMPOTENCY_CLAIM_LENGTH,

@@ -46,12 +46,12 @@ pub const PAYLOADS: &str = "payloads/";
 /// wake.
 pub const TEMPORARY: &str = "temporary/";
 
-/// That the parked deliveries of a subscription are to go out at once.
+/// The key of the mark that the parked deliveries of a subscription are to go out at once.
 pub fn forcing(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{FORCING}{}", folder(topic, subscription))
 }
 
-/// That an endpoint answered the event of this key late.
+/// The key of the note that an endpoint answered the event of this key late.
 pub fn late(topic: &TopicName, subscription: &SubscriptionName, event_key: &str) -> String {
     format!("{}{event_key}", late_of(topic, subscription))
 }
@@ -76,7 +76,7 @@ pub fn payloads_before(day: Timestamp) -> String {
     format!("{PAYLOADS}{}/", day_key(day))
 }
 
-/// That a topic is temporary, or has temporary subscriptions.
+/// The key of the marker that a topic is temporary, or has temporary subscriptions.
 pub fn temporary(topic: &TopicName) -> String {
     format!("{TEMPORARY}{}", topic.folded())
 }

@@ -12,7 +12,7 @@ use crate::circuit::Shard;
 /// The prefix of what is known of links and subscriptions that are not well.
 pub const LINKS: &str = "links/";
 
-/// What is known of the links of this part and of their subscriptions.
+/// The key of a part: links that are not well, and subscriptions on its links.
 pub fn links(shard: usize) -> String {
     format!("{LINKS}{shard:x}.json")
 }

@@ -19,7 +19,7 @@ pub enum StateError {
     /// Not the JSON of one, or written by a newer program.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// It would hold producers longer than any setting allows.
+    /// The tarpit is longer than any setting allows.
     #[error("a tarpit of {0} ms is longer than any setting allows")]
     Tarpit(u64),
 }

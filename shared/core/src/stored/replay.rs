@@ -22,7 +22,7 @@ pub const REPLAYING: &str = "replaying/";
 /// Hexadecimal digits of a UUID in a replay's id: enough for those of one second.
 const REPLAY_ID_UNIQUE_CHARS: usize = 12;
 
-/// What a replay goes by: the second in which it was asked for, so that they are listed in order, and a part
+/// The id of a replay: the second in which it was asked for, so that replays are listed in order, and a part
 /// of a UUID.
 pub fn replay_id(at: Timestamp, uuid: &str) -> String {
     let text = at.to_string();
@@ -61,7 +61,7 @@ const VERSION_2: u32 = 2;
 pub struct ReplayRecord {
     /// The version of this form.
     pub v: u32,
-    /// What it goes by.
+    /// The id.
     pub id: String,
     /// The topic.
     pub topic: TopicName,
@@ -71,13 +71,13 @@ pub struct ReplayRecord {
     /// or the subscription had no identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
-    /// What was asked for.
+    /// The request.
     pub request: ReplayRequest,
     /// When it was asked for.
     pub created_at: Timestamp,
     /// When it was last written.
     pub updated_at: Timestamp,
-    /// Where it stands.
+    /// The state.
     pub state: ReplayState,
     /// Why it waits, or was cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,7 @@ pub struct ReplayProgress {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PartOfObject {
-    /// Its key.
+    /// The object's key.
     pub key: String,
     /// How many of its events are done with.
     pub events: usize,

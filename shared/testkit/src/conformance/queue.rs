@@ -1,4 +1,4 @@
-//! What every queue adapter passes.
+//! The suite that every queue adapter passes.
 
 mod receiving;
 mod sending;
@@ -36,7 +36,7 @@ pub trait QueueHarness: Sync {
     /// The time by the queue's clock, where a test can know it exactly.
     fn now(&self) -> Option<Timestamp>;
 
-    /// What the backend behind the adapter can do.
+    /// The abilities of the backend behind the adapter.
     fn backend(&self) -> Backend;
 }
 
@@ -51,7 +51,7 @@ pub struct QueueSet<Q> {
     pub redrive: Q,
 }
 
-/// What differs between backends.
+/// The differences between backends.
 #[expect(clippy::struct_excessive_bools, reason = "each is a difference of its own")]
 #[derive(Debug, Clone, Copy)]
 pub struct Backend {

@@ -1,4 +1,4 @@
-//! What every object store adapter passes.
+//! The suite that every object store adapter passes.
 
 use std::future::Future;
 

@@ -20,7 +20,7 @@ pub struct BatchAnswer {
     pub was_refused: bool,
 }
 
-/// What follows an answer.
+/// The step that follows an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Follow {
     /// The halves of the request are sent next.
@@ -109,7 +109,7 @@ mod tests {
         BatchAnswer { was_refused: true, ..answered(status, events) }
     }
 
-    /// What follows the last of these answers.
+    /// Checks the step that follows the last of these answers.
     fn check(answers: &[BatchAnswer], expected: Follow) {
         let (mut splitting, policy) = (Splitting::default(), RetryPolicy::default());
         let follows: Vec<_> = answers.iter().map(|answer| splitting.follow(*answer, &policy)).collect();

@@ -1,4 +1,4 @@
-//! What an endpoint's answer to a handshake means. The status alone never is consent.
+//! The meaning of an endpoint's answer to a handshake. A status alone is never consent.
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::Value;
@@ -19,7 +19,7 @@ const VALIDATION_RESPONSE: &str = "validationResponse";
 /// Most characters of an endpoint's words that are kept.
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// What came of a handshake.
+/// The result of a handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// The endpoint wants the events.
@@ -27,17 +27,17 @@ pub enum Answer {
         /// The most requests a minute that it allows.
         rate: AllowedRate,
     },
-    /// It has not said so, and may still do it by calling back.
+    /// The endpoint has not consented yet. It may still do so by calling back.
     Awaited {
-        /// What it said instead.
+        /// The endpoint's words instead.
         said: String,
     },
-    /// It does not.
+    /// The endpoint does not want the events.
     Refused {
         /// Why.
         reason: String,
     },
-    /// It gave no answer, for whatever reason: its own, the network's or ours.
+    /// The endpoint gave no answer, through its own fault, the network's or ours.
     Unasked {
         /// Why.
         reason: String,
@@ -74,7 +74,7 @@ impl AllowedRate {
     }
 }
 
-/// What an answer means. `can_call_back` says whether the endpoint was told where.
+/// Judges an answer. `can_call_back` says whether the question named a callback address.
 pub fn judge(
     asked: (Validation, &HeaderValue, &SecretText),
     can_call_back: bool,
@@ -91,7 +91,7 @@ pub fn judge(
     }
 }
 
-/// What it means that there was no answer.
+/// Judges a request that got no answer.
 pub fn judge_failure(failure: SendFailure) -> Answer {
     Answer::Unasked { reason: format!("the endpoint could not be asked: {failure}") }
 }

@@ -1,4 +1,4 @@
-//! What an endpoint is asked: a request, but for its URL and its timeout.
+//! The request that asks an endpoint, without its URL and its timeout.
 
 use bytes::Bytes;
 use http::Method;
@@ -14,20 +14,20 @@ use crate::model::{Subscription, Timestamp};
 /// The type of the event that asks.
 const VALIDATION_EVENT_TYPE: &str = "Microsoft.EventGrid.SubscriptionValidationEvent";
 
-/// What an endpoint is asked about.
+/// The contents of a question to an endpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
     /// The subscription.
     pub subscription: &'a Subscription,
     /// How.
     pub validation: Validation,
-    /// Who asks, as with every delivery.
+    /// The sender, as with every delivery.
     pub origin: &'a HeaderValue,
     /// The most requests that the subscription asks for.
     pub rate: Option<Rate>,
-    /// Where the endpoint may consent later.
+    /// The URL under which the endpoint may consent later.
     pub callback: Option<&'a str>,
-    /// What Event Grid's way wants back.
+    /// The code that Event Grid's way wants back.
     pub code: &'a SecretText,
     /// The id of the request. A UUID.
     pub id: &'a str,
@@ -38,11 +38,11 @@ pub struct Ask<'a> {
 /// The request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// Its method.
+    /// The method.
     pub method: Method,
-    /// Its headers.
+    /// The headers.
     pub headers: HeaderMap,
-    /// Its body.
+    /// The body.
     pub body: Vec<Bytes>,
 }
 

@@ -14,16 +14,16 @@ use crate::model::{HANDSHAKE_WINDOW, Secret, Timestamp};
 /// died.
 const NOT_ASKED: &str = "it was not asked to the end, which validating or writing the subscription does";
 
-/// What is needed to begin a handshake.
+/// The time and the code of a handshake that begins.
 #[derive(Debug, Clone, Copy)]
 pub struct Begin<'a> {
     /// When.
     pub now: Timestamp,
-    /// What the endpoint will prove itself with: new for each handshake, and not to be guessed.
+    /// The code that the endpoint proves itself with: new for each handshake, and impossible to guess.
     pub code: &'a SecretText,
 }
 
-/// What an operator may do to a subscription.
+/// An operator's action on a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Ask the endpoint again.
@@ -43,17 +43,17 @@ pub enum Action {
 /// Why an action is not possible now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WrongState {
-    /// Its state is not one from which it leads anywhere.
+    /// The subscription's state does not allow the action.
     #[error("it is {state:?}, and only {needed} can be {done}")]
     State {
         /// The state it is in.
         state: StatusState,
         /// The states it should be in.
         needed: &'static str,
-        /// What was to be done.
+        /// The participle of the action, such as "paused".
         done: &'static str,
     },
-    /// Its endpoint is not asked.
+    /// The subscription's endpoint is not asked for consent.
     #[error("its endpoint.validation is none, so there is nothing to validate")]
     NothingToValidate,
 }

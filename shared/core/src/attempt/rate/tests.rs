@@ -165,7 +165,7 @@ struct Model {
     begun: Vec<u64>,
 }
 
-/// What one worker does next.
+/// The next step of one worker.
 #[derive(Debug, Clone)]
 enum Step {
     Read,

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::SigningSecretError;
 
-/// What stands before the base64 of a public key (Standard Webhooks).
+/// The prefix of a public key, before its base64 (Standard Webhooks).
 const PUBLIC_PREFIX: &str = "whpk_";
 
 /// Bytes of a seed, and of a public key (RFC 8032).

@@ -1,11 +1,11 @@
-//! What holds whatever happens.
+//! Rules that hold for any course of events.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::model::Link;
 
-/// What may happen at any moment.
+/// An event that may happen at any moment.
 #[derive(Debug, Clone)]
 enum Happens {
     /// A delivery comes to this worker of several; it would succeed or fail.

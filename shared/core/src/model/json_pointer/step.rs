@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The JSON of a member or item; `None` where there is none, or the text is no JSON.
@@ -10,7 +10,10 @@ pub(super) fn into<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     match json.trim_ascii_start().as_bytes().first()? {
         b'{' => deserializer.deserialize_map(Member(name)).ok()?,
-        b'[' => deserializer.deserialize_seq(Item(index(name)?)).ok()?,
+        b'[' => {
+            let items: Vec<&RawValue> = serde_json::from_str(json).ok()?;
+            items.get(index(name)?).map(|item| item.get())
+        }
         _ => None,
     }
 }
@@ -38,28 +41,6 @@ impl<'de> Visitor<'de> for Member<'_> {
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
-        }
-        Ok(found)
-    }
-}
-
-struct Item(usize);
-
-impl<'de> Visitor<'de> for Item {
-    type Value = Option<&'de str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        let mut at = 0;
-        while let Some(item) = items.next_element::<&'de RawValue>()? {
-            if at == self.0 {
-                found = Some(item.get());
-            }
-            at += 1;
         }
         Ok(found)
     }

@@ -1,4 +1,4 @@
-//! Which dead letters were asked for.
+//! The choice of dead letters that a replay sends.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::model::{
 };
 use crate::stored::{ReplayRecord, Restored, WrittenIn, layout};
 
-/// What is wrong with a request to replay.
+/// A fault in a request to replay.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ReplayRequestError {
     /// Nothing can lie between the two.
@@ -27,13 +27,13 @@ pub enum ReplayRequestError {
     /// A message kept because it cannot be read.
     #[error("what lies under {} could not be read as a message and cannot be replayed", layout::MALFORMED)]
     Malformed {
-        /// Which key, from 0.
+        /// The key's place in the request, from 0.
         index: usize,
     },
     /// An object of another subscription, or none.
     #[error("not a dead letter of this subscription: its keys begin with {prefix}")]
     Foreign {
-        /// Which key, from 0.
+        /// The key's place in the request, from 0.
         index: usize,
         /// How the subscription's own begin.
         prefix: String,
@@ -67,7 +67,7 @@ pub struct Selection {
 }
 
 impl ReplayRecord {
-    /// What is to be replayed.
+    /// The choice of what is to be replayed.
     pub fn selection(&self) -> Result<Selection, ReplayRequestError> {
         Selection::new(&self.topic, &self.subscription, &self.request, self.created_at)
     }

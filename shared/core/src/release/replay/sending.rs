@@ -16,12 +16,12 @@ use crate::model::{
 use crate::stored::delivery::render_delivery;
 use crate::stored::{Restored, layout};
 
-/// What all events of a replay share.
+/// The data that all events of a replay share.
 #[derive(Debug, Clone, Copy)]
 pub struct Replay<'a> {
-    /// Its id.
+    /// The replay's id.
     pub id: &'a str,
-    /// Who receives the events: this subscription alone, whatever its filter says.
+    /// The subscription that receives the events. No other does, whatever its filter says.
     pub subscription: &'a Subscription,
     /// Default and cap of the topic's time to live.
     pub default_time_to_live: Option<Duration>,
@@ -39,15 +39,15 @@ pub struct Sendable {
 /// A message for the delivery queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayMessage {
-    /// Its body.
+    /// The body.
     pub body: Bytes,
-    /// Its `MessageGroupId`.
+    /// The `MessageGroupId`.
     pub group: String,
     /// How long the queue hides it.
     pub delay_secs: u16,
     /// The places of its events in their object.
     pub indexes: Vec<usize>,
-    /// What must be stored before it is sent: each payload's key and text.
+    /// The key and text of each payload that must be stored before the message is sent.
     pub payloads: Vec<(String, Bytes)>,
 }
 

@@ -43,8 +43,8 @@ const EVENT_GRID: &str = r#"{
     "lastDeliveryAttemptTime": "2020-08-13T17:18:14.0465788Z" 
 }"#;
 
-/// Its last comma is the page's fault, and so is that it has no `specversion`, without which it is no
-/// CloudEvent.
+/// The page's CloudEvents letter. The last comma is the page's fault, and so is the missing `specversion`,
+/// without which it is no CloudEvent.
 const CLOUD_EVENTS: &str = r#"{
     "id": "caee971c-3ca0-4254-8f99-1395b394588e",
     "source": "mysource",
@@ -109,7 +109,7 @@ fn expected(page: &str, more: &[(&str, Value)]) -> Map<String, Value> {
     members
 }
 
-/// Where each of the page's members lies: they stand in its order.
+/// Checks that the page's members stand in the page's order.
 fn assert_in_order(page: &str, record: &Bytes) {
     let text = String::from_utf8(record.to_vec()).unwrap();
     let mut names: Vec<String> = object(page.as_bytes()).into_iter().map(|(name, _)| name).collect();
@@ -150,7 +150,8 @@ fn the_page_s_cloud_events_letter_is_written_as_it_stands_there() {
     assert_in_order(&page, &record);
 }
 
-/// What a mapping with constants for type, subject and version makes, but for the topic, which is Azure's.
+/// The envelope that a mapping with constants for type, subject and version makes, except for the topic,
+/// which is Azure's.
 fn envelope() -> Envelope {
     let page = object(CUSTOM.as_bytes());
     let text = |name: &str| page[name].as_str().unwrap().into();

@@ -18,7 +18,7 @@ pub fn dead_letters_of(topic: &TopicName, subscription: &SubscriptionName) -> St
     format!("{}/{}/", topic.as_str().to_ascii_uppercase(), subscription.as_str().to_ascii_uppercase())
 }
 
-/// Whose dead letters an object holds, by its key. `None` if it is nobody's.
+/// The subscription whose dead letters an object holds, by its key. `None` if the key names none.
 pub fn dead_letter_owner(key: &str) -> Option<(TopicName, SubscriptionName)> {
     let mut parts = key.split('/');
     let (topic, subscription) = (parts.next()?, parts.next()?);

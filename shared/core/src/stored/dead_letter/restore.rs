@@ -32,10 +32,10 @@ pub struct Restored {
 /// Why a part of a dead-letter object is no event that could be sent again.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// It does not say why it was given up.
+    /// The reason why it was given up is missing.
     #[error("not a dead letter: there is no deadLetterReason in it")]
     NotADeadLetter,
-    /// It is larger than any event that is accepted can become.
+    /// The event is larger than any accepted one can become.
     #[error("larger than {RESTORED_EVENT_BYTES_MAX} bytes")]
     TooLarge,
     /// A custom event whose envelope says too little, or too much.
@@ -80,7 +80,7 @@ fn text(raw: Option<&RawValue>) -> Option<String> {
 }
 
 impl Accepted<'_> {
-    /// What the members of this schema say.
+    /// Reads the members under their names in this schema.
     fn read(&self, schema: Schema) -> (Option<Identity>, Option<Timestamp>) {
         let (identity, time) = match schema {
             Schema::EventGrid | Schema::Custom => (self.event_grid_identity, self.event_grid_time),
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(restored.json(), &event.replace('}', r#","originalattributes":"hello"}"#));
     }
 
-    /// What becomes of a request's only event in `output`.
+    /// The text of a request's only event in `output`.
     fn published(input: Input<'_>, body: String, output: Schema) -> Bytes {
         let (topic, headers) = (TopicName::parse("orders").unwrap(), HeaderMap::new());
         let request = PublishRequest { topic: &topic, input, headers: &headers, body: &Bytes::from(body) };

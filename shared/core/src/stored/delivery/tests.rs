@@ -1,4 +1,4 @@
-//! What is written and read back: every version and its fixture.
+//! Messages are written and read back: every version and its fixture.
 
 use super::*;
 use std::sync::Arc;

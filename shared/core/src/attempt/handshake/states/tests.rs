@@ -288,8 +288,8 @@ fn any_status() -> impl Strategy<Value = StatusView> {
 }
 
 proptest! {
-    /// Whatever is done: without a consent to what it asks for now, nothing that was not active becomes
-    /// active.
+    /// No course of actions makes a subscription active without a consent to what it asks for now, unless it
+    /// was active.
     #[test]
     fn nothing_becomes_active_without_a_consent(
         status in any_status(),
