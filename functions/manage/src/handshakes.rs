@@ -93,11 +93,11 @@ impl<P: Ports> Manage<P> {
     ) -> Answer {
         let (validation, code) = (settings.endpoint.validation, &pending.code);
         let path = ["validate", topic.name.as_str(), subscription.name.as_str(), code.expose()];
-        let callback = self.public_url.as_ref().map(|base| below(base, &path));
+        let callback = self.settings.public_url.as_ref().map(|base| below(base, &path));
         let ask = Ask {
             subscription,
             validation,
-            origin: &self.origin,
+            origin: &self.settings.origin,
             rate: settings.endpoint.max_requests_per_second.and_then(Rate::per_second),
             callback: callback.as_deref(),
             code,
@@ -105,7 +105,7 @@ impl<P: Ports> Manage<P> {
             at: self.clock.now(),
         };
         let sent = self.outbound().ask(&ask, subscription.timeout.min(HANDSHAKE_TIMEOUT_MAX)).await;
-        let asked = (validation, &self.origin, code);
+        let asked = (validation, &self.settings.origin, code);
         match sent.result {
             Ok(answer) => judge(asked, callback.is_some(), answer.status, &answer.headers, &answer.body),
             Err(failure) => judge_failure(failure),

@@ -33,5 +33,5 @@ mod topic_records;
 mod topics;
 mod webhook_keys;
 
-pub use crate::manage::Manage;
+pub use crate::manage::{Manage, ManageSettings};
 pub use crate::router::router;

@@ -32,6 +32,13 @@ pub struct Manage<P: Ports> {
     pub address_policy: AddressPolicy,
     /// The URLs that no endpoint may have, because this installation publishes there.
     pub own_publish_urls: PublishUrls,
+    /// Settings of the function.
+    pub settings: ManageSettings,
+}
+
+/// Settings of the function.
+#[derive(Debug, Clone)]
+pub struct ManageSettings {
     /// The URL of the publish function, where that is another one: on AWS the two have a URL each. Shown as
     /// every topic's `endpoint`.
     pub publish_url: Option<Url>,
@@ -44,7 +51,7 @@ pub struct Manage<P: Ports> {
 impl<P: Ports> Manage<P> {
     /// The way to endpoints.
     pub(crate) fn outbound(&self) -> Outbound<'_, P::Webhook, P::Clock> {
-        Outbound { webhook: &self.webhooks, clock: &self.clock, origin: &self.origin }
+        Outbound { webhook: &self.webhooks, clock: &self.clock, origin: &self.settings.origin }
     }
 }
 

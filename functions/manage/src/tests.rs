@@ -38,7 +38,7 @@ use self::memory::{FixedClock, Memory, Numbers};
 use posthaste_ports::Bundle;
 use posthaste_testkit::memory::MemoryQueue;
 
-use crate::{Manage, router};
+use crate::{Manage, ManageSettings, router};
 
 pub(crate) const ADMIN_KEY: &str = "the-admin-key-of-tests";
 
@@ -99,9 +99,11 @@ impl Api {
             activity: Activity::default(),
             address_policy: AddressPolicy::default(),
             own_publish_urls: PublishUrls::default().under(publish_url.clone()),
-            publish_url,
-            public_url: Some("https://manage.example/base".parse().unwrap()),
-            origin: HeaderValue::from_static("posthaste.example"),
+            settings: ManageSettings {
+                publish_url,
+                public_url: Some("https://manage.example/base".parse().unwrap()),
+                origin: HeaderValue::from_static("posthaste.example"),
+            },
         };
         Self { state, dead_letters, endpoint, clock, router: router(Arc::new(manage)) }
     }

@@ -115,7 +115,7 @@ impl<P: Ports> Manage<P> {
     /// A topic as it is shown, with its publish URL if that is another function's.
     fn shown(&self, record: &TopicRecord) -> TopicSettings {
         let path = ["topics", record.name.as_str(), "events"];
-        let endpoint = self.publish_url.as_ref().map(|base| below(base, &path));
+        let endpoint = self.settings.publish_url.as_ref().map(|base| below(base, &path));
         TopicSettings { endpoint, ..record.settings.shown(&record.name, self.clock.now()) }
     }
 

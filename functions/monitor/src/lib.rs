@@ -4,4 +4,4 @@ mod change_notices;
 mod monitor;
 mod report;
 
-pub use crate::monitor::{Monitor, MonitorError, MonitorPorts};
+pub use crate::monitor::{Monitor, MonitorError, MonitorPorts, MonitorSettings};

@@ -39,6 +39,15 @@ pub struct MonitorPorts<P: Ports, R, D> {
     pub entropy: P::Entropy,
 }
 
+/// Settings of the function.
+#[derive(Debug, Clone, Default)]
+pub struct MonitorSettings {
+    /// When producers are slowed and refused.
+    pub pressure: PressureSettings,
+    /// The topic that gets a notice of every change. Without one there are no notices.
+    pub notices_topic: Option<TopicName>,
+}
+
 /// The function.
 pub struct Monitor<P: Ports, R, D> {
     ports: MonitorPorts<P, R, D>,
@@ -75,7 +84,8 @@ struct Before {
 impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
     /// Wires the function up. Settings that make no sense, or disks too small for their formulas, are
     /// refused.
-    pub fn new(ports: MonitorPorts<P, R, D>, settings: PressureSettings) -> Result<Self, SettingsError> {
+    pub fn new(ports: MonitorPorts<P, R, D>, settings: MonitorSettings) -> Result<Self, SettingsError> {
+        let MonitorSettings { pressure: settings, notices_topic } = settings;
         settings.validate()?;
         if settings.enable_resource_monitoring {
             let sample = ports.probe.sample();
@@ -92,19 +102,13 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         Ok(Self {
             ports,
             settings,
-            notices_topic: None,
+            notices_topic,
             drain,
             measured_at,
             written,
             carries_notified: false,
             misfits: BTreeSet::new(),
         })
-    }
-
-    /// Sends notices of every change to this topic. Without one there are no notices.
-    #[must_use]
-    pub fn telling(self, notices_topic: Option<TopicName>) -> Self {
-        Self { notices_topic, ..self }
     }
 
     /// How long to wait between two polls.

@@ -37,18 +37,27 @@ use run::Run;
 /// Longest time of a run without a deadline of its own; the next one comes a minute after it began.
 const RUN_MAX: Duration = Duration::from_secs(55);
 
+/// Settings of the function.
+#[derive(Debug, Clone, Default)]
+pub struct WakeSettings {
+    /// The topic whose subscribers are notified of links that are down or up again, beside those that topics
+    /// name.
+    pub notices_topic: Option<TopicName>,
+}
+
 /// The function.
 pub struct Wake<P: Ports> {
     ports: WakePorts<P>,
     deletes_payloads: bool,
-    notices_topic: Option<TopicName>,
+    settings: WakeSettings,
     is_stopped: AtomicBool,
 }
 
 impl<P: Ports> Wake<P> {
     /// Wires the function up.
     pub fn new(ports: WakePorts<P>) -> Self {
-        Self { ports, deletes_payloads: true, notices_topic: None, is_stopped: AtomicBool::new(false) }
+        let settings = WakeSettings::default();
+        Self { ports, deletes_payloads: true, settings, is_stopped: AtomicBool::new(false) }
     }
 
     /// Stops the release of held deliveries, for a process that is about to end. The rest waits for the next
@@ -63,11 +72,10 @@ impl<P: Ports> Wake<P> {
         Self { deletes_payloads: false, ..self }
     }
 
-    /// The same, with notices of links that are down or up again to the subscribers of this topic too, besides
-    /// the topics that topics name.
+    /// The same, with these settings.
     #[must_use]
-    pub fn telling(self, notices_topic: Option<TopicName>) -> Self {
-        Self { notices_topic, ..self }
+    pub fn with(self, settings: WakeSettings) -> Self {
+        Self { settings, ..self }
     }
 
     /// Runs once, for less than a minute.
@@ -105,7 +113,7 @@ impl<P: Ports> Wake<P> {
         let temporary = Temporary::new(run, walk.begins_after(), awake_since);
         let release = Box::pin(release(run, last, walk, &mut report));
         let others = Box::pin(self.run_others(run, &temporary, last));
-        let link_notices = Box::pin(send_link_notices(run, self.notices_topic.as_ref()));
+        let link_notices = Box::pin(send_link_notices(run, self.settings.notices_topic.as_ref()));
         let notices = join(link_notices, Box::pin(send_disabled_notices(run)));
         let ((next, ended), TemporaryRun { swept_to, swept }, _) = join3(release, others, notices).await;
         report.deleted_topics = swept.topics;

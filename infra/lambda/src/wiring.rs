@@ -7,12 +7,11 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use http::Response;
-use ipnet::IpNet;
 use posthaste_aws::lambda::BatchHandler;
 use posthaste_aws::{Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::{AddressPolicy, PublishUrls, REQUEST_BYTES_MAX};
+use posthaste_core::model::{PublishUrls, REQUEST_BYTES_MAX};
 use posthaste_core::pressure::SettingsError;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
@@ -20,7 +19,7 @@ use posthaste_http::ClientSettings;
 use posthaste_manage::Manage;
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Bundle, Entropy, NoMachine, QueueName};
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{Advice, BodyBudget, Publish};
 use posthaste_services::{
     Activity, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry, Reliever,
 };
@@ -98,20 +97,15 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients) -> Router {
         // Lambda gives an instance one request at a time.
         bodies: BodyBudget::new(REQUEST_BYTES_MAX),
         advice: Advice::default(),
-        settings: PublishSettings { tarpit: environment.tarpit, ..PublishSettings::default() },
+        settings: environment.settings,
     };
     posthaste_publish::router(Arc::new(publish)).fallback(not_found)
 }
 
 /// manage, as the routes of its Function URL.
 pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
-    let client = ClientSettings {
-        addresses: addresses(&environment.allow_endpoints),
-        dns_server: environment.dns_server,
-        // A handshake comes once, so that an idle connection would be of no use.
-        idle_max: 0,
-        ..ClientSettings::default()
-    };
+    // A handshake comes once, so that an idle connection would be of no use.
+    let client = ClientSettings { idle_max: 0, ..environment.client.clone() };
     let state = state(&environment.common, clients);
     let manage = Manage::<Aws> {
         links: links(&state, &environment.links),
@@ -122,11 +116,9 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients) -> Router {
         entropy: SystemEntropy,
         admin_key: environment.admin_key.clone(),
         activity: Activity::default(),
-        address_policy: addresses(&environment.allow_endpoints),
-        own_publish_urls: PublishUrls::default().under(environment.publish_url.clone()),
-        publish_url: environment.publish_url.clone(),
-        public_url: environment.public_url.clone(),
-        origin: environment.origin.clone(),
+        address_policy: environment.client.addresses.clone(),
+        own_publish_urls: PublishUrls::default().under(environment.settings.publish_url.clone()),
+        settings: environment.settings.clone(),
     };
     posthaste_manage::router(Arc::new(manage))
 }
@@ -143,12 +135,7 @@ pub fn deliver<H: BatchHandler>(
         dead_letters: Some(environment.dead_letters_queue_url.clone()),
         ..QueueUrls::default()
     };
-    let client = ClientSettings {
-        addresses: addresses(&environment.allow_endpoints),
-        dns_server: environment.dns_server,
-        idle_max: IDLE_CONNECTIONS_MAX,
-        ..ClientSettings::default()
-    };
+    let client = ClientSettings { idle_max: IDLE_CONNECTIONS_MAX, ..environment.client.clone() };
     let (state, drain) = (state(&environment.common, clients), DrainMeter::default());
     let instance = SystemEntropy.uuid().to_string();
     let queue = clients.queue(QueueName::Deliveries, urls, SystemClock);
@@ -229,7 +216,7 @@ pub fn wake(environment: &WakeEnvironment, clients: &Clients) -> AwsWake {
         entropy: SystemEntropy,
     })
     .leaving_payloads()
-    .telling(environment.notices_topic.clone())
+    .with(environment.settings.clone())
 }
 
 /// monitor, sampling for the length of an invocation.
@@ -253,8 +240,8 @@ pub fn monitor(
         registry: Registry::new(state, SystemClock, MONITOR_TOPIC_MAX_AGE),
         entropy: SystemEntropy,
     };
-    let pressure = &environment.pressure;
-    let monitor = Monitor::new(ports, pressure.clone())?.telling(environment.notices_topic.clone());
+    let pressure = &environment.settings.pressure;
+    let monitor = Monitor::new(ports, environment.settings.clone())?;
     // With nothing to sample, one look per invocation is enough.
     let interval = if pressure.enable_resource_monitoring { pressure.interval } else { MINUTE };
     Ok(Sampling::new(monitor, interval, SystemClock))
@@ -267,10 +254,6 @@ fn state(environment: &CommonEnvironment, clients: &Clients) -> S3Store {
 /// Links that are not well, as this process sees them.
 fn links(state: &S3Store, settings: &HealthSettings) -> LinkHealth<S3Store, SystemClock> {
     LinkHealth::new(state.clone(), SystemClock, settings.clone())
-}
-
-fn addresses(allowed: &[IpNet]) -> AddressPolicy {
-    AddressPolicy { allowed: allowed.to_vec(), ..AddressPolicy::default() }
 }
 
 /// The answer of publish to any other path. In `posthaste serve` manage's routes end with the same.

@@ -17,7 +17,8 @@ use std::time::Duration;
 use ipnet::{IpNet, Ipv4Net};
 use posthaste_core::api::{DeadLetterPage, TopicKeysView};
 use posthaste_core::attempt::SigningSecret;
-use posthaste_core::model::Secret;
+use posthaste_core::model::{AddressPolicy, Secret};
+use posthaste_http::ClientSettings;
 use posthaste_ports::Clock;
 use posthaste_settings::LogFormat;
 use posthaste_system::SystemClock;
@@ -89,10 +90,11 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
     folder::prepare(&data_dir).map_err(DemoError::Folder)?;
     log::start(Some(LogFormat::Pretty), LOG_FILTER);
     let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(DemoError::Start)?;
+    let addresses = AddressPolicy { allowed: vec![loopback()], ..AddressPolicy::default() };
     let settings = ServeSettings {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         data_dir: data_dir.clone(),
-        allow_endpoints: vec![loopback()],
+        client: ClientSettings { addresses, ..ClientSettings::default() },
         ..ServeSettings::default()
     };
     let app = runtime.block_on(App::start(&settings))?;
@@ -173,7 +175,7 @@ impl Demo {
                 tokio::select! {
                     Some(request) = seen.recv() => {
                         printer.attempt(&request);
-                        story.see(request);
+                        story.seen.push(request);
                     }
                     () = moment.as_mut() => return,
                 }
@@ -190,7 +192,7 @@ impl Demo {
         for role in &ROLES {
             let dead = self.dead_letters(role)?;
             is_over &= role.dead_letter_reason.is_none() || dead.len() >= role.events;
-            story.set_dead_letters(role.subscription, dead);
+            story.dead.insert(role.subscription, dead);
         }
         Ok(is_over)
     }

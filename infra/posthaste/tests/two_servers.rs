@@ -16,7 +16,7 @@ use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{AddressPolicy, KeyDigest, PublishUrls};
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, StateStore};
-use posthaste_manage::Manage;
+use posthaste_manage::{Manage, ManageSettings};
 use posthaste_ports::{Bundle, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{Activity, LinkHealth, PressureReader, Registry};
@@ -62,9 +62,11 @@ impl Deployed {
             activity: Activity::default(),
             address_policy: AddressPolicy::default(),
             own_publish_urls: PublishUrls::default().under(Some(publish_url.parse().unwrap())),
-            publish_url: Some(publish_url.parse().unwrap()),
-            public_url: None,
-            origin: HeaderValue::from_static("posthaste"),
+            settings: ManageSettings {
+                publish_url: Some(publish_url.parse().unwrap()),
+                public_url: None,
+                origin: HeaderValue::from_static("posthaste"),
+            },
         };
         let manage_url = listen(&runtime, posthaste_manage::router(Arc::new(manage)));
         let deployed = Self { manage_url, publish_url, local, runtime, folder };

@@ -3,8 +3,6 @@
 mod parse;
 mod setting;
 pub mod table;
-mod values;
 
 pub use parse::{LogFormat, PublicUrlError};
-pub use setting::{Choice, Form, Function, Refusal, ServeOption, Setting, Variable, WhenAbsent};
-pub use values::Values;
+pub use setting::{Choice, Form, Function, Refusal, ServeOption, Setting, Values, Variable, WhenAbsent};

@@ -1,4 +1,4 @@
-//! How the text of each kind of value is read.
+//! Parsers of values.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -7,7 +7,6 @@ use posthaste_core::model::KeyDigest;
 use posthaste_core::pressure::{PressureSettings, Profile};
 use posthaste_publish::Tarpit;
 use serde::de::DeserializeOwned;
-use tracing::level_filters::LevelFilter;
 use url::Url;
 
 use crate::setting::Refusal;
@@ -29,7 +28,7 @@ pub enum LogFormat {
     Pretty,
 }
 
-/// Error of a text that is not of the expected form, which the setting's row says.
+/// Error of a text that is not of the form in the setting's row.
 #[derive(Debug, thiserror::Error)]
 #[error("not of the expected form")]
 struct Unexpected;
@@ -76,13 +75,11 @@ pub(crate) fn web_url(text: &str) -> Result<Url, Refusal> {
 
 /// Endpoints can only call a URL of the web.
 pub(crate) fn public_url(text: &str) -> Result<Url, Refusal> {
-    match Url::parse(text) {
-        Ok(url) if matches!(url.scheme(), "https" | "http") && url.query().or(url.fragment()).is_none() => {
-            Ok(url)
-        }
-        Ok(_) => Err(PublicUrlError::NotOfTheWeb.into()),
-        Err(error) => Err(PublicUrlError::NotAUrl(error).into()),
+    let url = Url::parse(text).map_err(PublicUrlError::NotAUrl)?;
+    if !matches!(url.scheme(), "https" | "http") || url.query().or(url.fragment()).is_some() {
+        return Err(PublicUrlError::NotOfTheWeb.into());
     }
+    Ok(url)
 }
 
 pub(crate) fn key_digest(text: &str) -> Result<KeyDigest, Refusal> {
@@ -96,44 +93,28 @@ pub(crate) fn namespace(text: &str) -> Result<String, Refusal> {
 }
 
 pub(crate) fn tarpit(text: &str) -> Result<Tarpit, Refusal> {
-    expected(match text {
-        "advise" => Some(Tarpit::Advise),
-        "delay" => Some(Tarpit::Delay),
-        _ => None,
-    })
+    named(text, [("advise", Tarpit::Advise), ("delay", Tarpit::Delay)])
 }
 
 pub(crate) fn log_format(text: &str) -> Result<LogFormat, Refusal> {
-    expected(match text {
-        "json" => Some(LogFormat::Json),
-        "pretty" => Some(LogFormat::Pretty),
-        _ => None,
-    })
-}
-
-/// A level by its name in small letters; `LevelFilter`'s own parser also takes numbers and capitals.
-pub(crate) fn log_level(text: &str) -> Result<LevelFilter, Refusal> {
-    expected(match text {
-        "off" => Some(LevelFilter::OFF),
-        "error" => Some(LevelFilter::ERROR),
-        "warn" => Some(LevelFilter::WARN),
-        "info" => Some(LevelFilter::INFO),
-        "debug" => Some(LevelFilter::DEBUG),
-        "trace" => Some(LevelFilter::TRACE),
-        _ => None,
-    })
+    named(text, [("json", LogFormat::Json), ("pretty", LogFormat::Pretty)])
 }
 
 /// The defaults of a profile. `off` is no profile: it switches the monitoring off.
 pub(crate) fn pressure_profile(text: &str) -> Result<PressureSettings, Refusal> {
-    let (profile, enable_resource_monitoring) = match text {
-        "scaled" => (Profile::Scaled, true),
-        "exchange-2013" => (Profile::Exchange2013, true),
-        "exchange-2013-german" => (Profile::Exchange2013German, true),
-        "off" => (Profile::default(), false),
-        _ => return Err(Unexpected.into()),
-    };
+    let profiles = [
+        ("scaled", (Profile::Scaled, true)),
+        ("exchange-2013", (Profile::Exchange2013, true)),
+        ("exchange-2013-german", (Profile::Exchange2013German, true)),
+        ("off", (Profile::default(), false)),
+    ];
+    let (profile, enable_resource_monitoring) = named(text, profiles)?;
     Ok(PressureSettings { profile, enable_resource_monitoring, ..PressureSettings::default() })
+}
+
+/// The value with this name.
+fn named<T, const N: usize>(text: &str, values: [(&str, T); N]) -> Result<T, Refusal> {
+    expected(values.into_iter().find_map(|(name, value)| (name == text).then_some(value)))
 }
 
 fn expected<T>(value: Option<T>) -> Result<T, Refusal> {

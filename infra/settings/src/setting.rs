@@ -12,8 +12,18 @@ pub struct Setting<T> {
     pub option: Option<ServeOption>,
     /// Variable of the Lambda programs, if it has one.
     pub variable: Option<Variable>,
-    /// Reads one value. Numbers are also held against the bounds of their place.
+    /// Reads one value. Each host first checks a number against its bounds, and a choice against its list.
     pub parse: fn(&str) -> Result<T, Refusal>,
+}
+
+/// The values that were given, on a command line or in an environment.
+pub trait Values {
+    /// The value of a setting, or its default in this place. `None` if it has no value, or is not offered here.
+    /// A value that is refused is recorded as an error of its own.
+    fn get<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Option<T>;
+
+    /// The values of a setting that is a list, in the same way.
+    fn list<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Vec<T>;
 }
 
 /// An option of `serve`.

@@ -10,18 +10,20 @@ use http::HeaderValue;
 use ipnet::IpNet;
 use posthaste_core::api::LinkSettings;
 use posthaste_core::model::time::parse_duration;
-use posthaste_core::model::{KeyDigest, TopicName, origin};
+use posthaste_core::model::{AddressPolicy, KeyDigest, TopicName, origin};
 use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
 use posthaste_deliver::DeliverSettings;
-use posthaste_http::parse_dns_server;
-use posthaste_publish::Tarpit;
+use posthaste_http::{ClientSettings, parse_dns_server};
+use posthaste_manage::ManageSettings;
+use posthaste_monitor::MonitorSettings;
+use posthaste_publish::{PublishSettings, Tarpit};
+use posthaste_wake::WakeSettings;
 use tracing::level_filters::LevelFilter;
 use url::Url;
 
 use crate::parse::{self, LogFormat, parsed};
 use crate::setting::Function::{Deadletter, Deliver, Manage, Monitor, Publish, Wake};
-use crate::setting::{Choice, Form, Function, ServeOption, Setting, Variable};
-use crate::values::Values;
+use crate::setting::{Choice, Form, Function, ServeOption, Setting, Values, Variable};
 
 /// Looks at every setting of the table, in its order.
 pub trait Visitor {
@@ -38,10 +40,10 @@ const COUNT: Form = Form::Number(1, u16::MAX as i64);
 /// itself. <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 const LAMBDA_REQUESTS: Form = Form::Number(1, 400);
 
-/// An invocation has 1,000 requests under way at most, so that with this bound there is never one more.
+/// An invocation has at most 1,000 requests under way, so that this bound never allows one more.
 const LAMBDA_WAITING: Form = Form::Number(1, 1000);
 
-/// At most five minutes, because a key that was taken away still opens its topic until then.
+/// At most five minutes, because a deleted key still opens its topic until then.
 const MAX_AGE_SECS: Form = Form::Number(0, 300);
 
 /// The schedule starts monitor once a minute.
@@ -245,13 +247,18 @@ table! {
             .optional().parameter("PressureInterval"));
     TARPIT: Tarpit = parse::tarpit, None,
         Some(Variable::new("TARPIT", TARPITS, &[Publish]).default("advise").parameter("Tarpit"));
-    LOG_LEVEL: LevelFilter = parse::log_level, None,
+    LOG_LEVEL: LevelFilter = parsed, None,
         Some(Variable::new("LOG_LEVEL", LOG_LEVELS, &Function::ALL).default("info").parameter("LogLevel"));
     METRICS_NAMESPACE: String = parse::namespace, None,
         Some(Variable::new("METRICS_NAMESPACE", NAMESPACE, &Function::ALL).default("posthaste"));
     METRICS_BY: String = parsed, None,
         Some(Variable::new("METRICS_BY", METRICS_PER, &Function::ALL).default("stack")
             .parameter("MetricsBy"));
+}
+
+/// The settings of publish: `base`, changed by what is given.
+pub fn publish_settings(values: &mut impl Values, base: PublishSettings) -> PublishSettings {
+    PublishSettings { tarpit: values.get(&TARPIT).unwrap_or(base.tarpit), ..base }
 }
 
 /// The settings of deliver: `base`, changed by what is given.
@@ -263,6 +270,36 @@ pub fn deliver_settings(values: &mut impl Values, base: DeliverSettings) -> Deli
         requests_per_link_max: number(&REQUESTS_PER_LINK_MAX, base.requests_per_link_max),
         waiting_per_connection: number(&WAITING_PER_CONNECTION, base.waiting_per_connection),
         origin: values.get(&WEBHOOK_ORIGIN).unwrap_or(base.origin),
+        ..base
+    }
+}
+
+/// The settings of wake.
+pub fn wake_settings(values: &mut impl Values) -> WakeSettings {
+    WakeSettings { notices_topic: values.get(&NOTICES_TOPIC) }
+}
+
+/// The settings of monitor, with those of back pressure, which each host reads in its own way.
+pub fn monitor_settings(values: &mut impl Values, pressure: PressureSettings) -> MonitorSettings {
+    MonitorSettings { pressure, notices_topic: values.get(&NOTICES_TOPIC) }
+}
+
+/// The settings of manage, with this origin of requests if no other is given.
+pub fn manage_settings(values: &mut impl Values, origin: HeaderValue) -> ManageSettings {
+    ManageSettings {
+        publish_url: values.get(&PUBLISH_URL),
+        // Each host has a setting of its own for the public URL.
+        public_url: values.get(&PUBLIC_URL).or_else(|| values.get(&MANAGE_URL)),
+        origin: values.get(&WEBHOOK_ORIGIN).unwrap_or(origin),
+    }
+}
+
+/// The settings of the webhook client: `base`, changed by what is given.
+pub fn client_settings(values: &mut impl Values, base: ClientSettings) -> ClientSettings {
+    ClientSettings {
+        addresses: AddressPolicy { allowed: values.list(&ALLOW_ENDPOINTS), ..base.addresses },
+        extra_root_file: values.get(&EXTRA_CA),
+        dns_server: values.get(&DNS_SERVER),
         ..base
     }
 }

@@ -16,7 +16,7 @@ use posthaste_ports::QueueName;
 use posthaste_services::{DrainMeter, LinkHealth};
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
-use posthaste_wake::Wake;
+use posthaste_wake::{Wake, WakeSettings};
 use tempfile::TempDir;
 
 use crate::names::start;
@@ -94,7 +94,7 @@ impl World {
     /// The same, in which wake tells the subscribers of `ops` of links.
     #[must_use]
     pub fn telling_ops(self) -> Self {
-        Self { wake: self.wake.telling(TopicName::parse("ops").ok()), ..self }
+        Self { wake: self.wake.with(WakeSettings { notices_topic: TopicName::parse("ops").ok() }), ..self }
     }
 
     fn wired(

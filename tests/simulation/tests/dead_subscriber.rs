@@ -10,10 +10,10 @@ use axum::body::Body;
 use http::Request;
 use posthaste_core::api::{SecretText, TopicSettings};
 use posthaste_core::model::{SQS_DELAY_SECS_MAX, SubscriptionName, TopicName};
-use posthaste_core::pressure::{Level, PressureSettings, PressureState, Resource};
+use posthaste_core::pressure::{Level, PressureState, Resource};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_local::{LocalQueue, StateStore};
-use posthaste_monitor::{Monitor, MonitorPorts};
+use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{NoMachine, OutgoingMessage, QueueName, QueueSender};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{Activity, DrainMeter, PressureReader, Registry};
@@ -140,7 +140,7 @@ fn monitor(world: &World) -> Watch {
         registry: Registry::new(world.local.state(), world.clock.clone(), Duration::ZERO),
         entropy: SeededEntropy::new(5),
     };
-    Monitor::new(ports, PressureSettings::default()).unwrap()
+    Monitor::new(ports, MonitorSettings::default()).unwrap()
 }
 
 fn publish(world: &World) -> Neighbour {

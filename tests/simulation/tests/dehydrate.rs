@@ -15,7 +15,7 @@ use posthaste_core::pressure::{
 use posthaste_core::stored::PAYLOADS;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_local::{LocalQueue, StateStore};
-use posthaste_monitor::{Monitor, MonitorPorts};
+use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{Clock, NoMachine, ObjectStore, QueueName, QueueReceiver, ReceivedMessage};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{Activity, DrainMeter, PressureReader, Registry};
@@ -72,7 +72,8 @@ impl Host {
             registry,
             entropy: SeededEntropy::new(5),
         };
-        let monitor = Monitor::new(ports, settings()).unwrap();
+        let monitor =
+            Monitor::new(ports, MonitorSettings { pressure: settings(), notices_topic: None }).unwrap();
         Self { publish: Arc::new(publish), monitor, world }
     }
 

@@ -11,7 +11,7 @@ use posthaste_core::pressure::{Drained, Level, PressureSettings, PressureState, 
 use posthaste_core::stored::layout::drain;
 use posthaste_core::stored::{DRAIN, PRESSURE_KEY};
 use posthaste_local::{LocalQueue, StateStore};
-use posthaste_monitor::{Monitor, MonitorPorts};
+use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{Clock, DrainSource, ErrorKind, NoMachine, ObjectStore, PutCondition, QueueName};
 use posthaste_services::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, Registry};
 use posthaste_simulation::{Answer, World, event, start};
@@ -249,7 +249,8 @@ fn monitor(bucket: &Bucket) -> impl AsyncFnMut() -> PressureState {
         registry: Registry::new(bucket.store(), bucket.clock(), Duration::ZERO),
         entropy: SeededEntropy::new(1),
     };
-    let settings = PressureSettings { interval: POLL, ..PressureSettings::default() };
+    let pressure = PressureSettings { interval: POLL, ..PressureSettings::default() };
+    let settings = MonitorSettings { pressure, notices_topic: None };
     let mut monitor =
         Monitor::<TestPorts<LocalQueue<ManualClock>, Store>, _, _>::new(ports, settings).unwrap();
     async move || monitor.sample().await.unwrap()

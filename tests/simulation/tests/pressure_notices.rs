@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use posthaste_core::model::TopicName;
-use posthaste_core::pressure::PressureSettings;
 use posthaste_local::{LocalQueue, StateStore};
-use posthaste_monitor::{Monitor, MonitorPorts};
+use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{ErrorKind, Probe, QueueName, Sample};
 use posthaste_services::{DrainMeter, Registry};
 use posthaste_simulation::{Answer, World};
@@ -69,7 +68,8 @@ impl Watched {
             entropy: SeededEntropy::new(1),
         };
         let ops = TopicName::parse("ops").unwrap();
-        Monitor::new(ports, PressureSettings::default()).unwrap().telling(Some(ops))
+        let settings = MonitorSettings { notices_topic: Some(ops), ..MonitorSettings::default() };
+        Monitor::new(ports, settings).unwrap()
     }
 
     /// One poll, which may fail, and the deliveries that follow from it.

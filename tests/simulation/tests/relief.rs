@@ -13,11 +13,11 @@ use bytes::Bytes;
 use http::Request;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::AddressPolicy;
-use posthaste_core::pressure::{Level, PressureSettings, PressureState, RELIEF_EVERY, Usage};
+use posthaste_core::pressure::{Level, PressureState, RELIEF_EVERY, Usage};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup};
 use posthaste_local::{Local, LocalOptions, LocalQueue, StateStore};
-use posthaste_monitor::{Monitor, MonitorPorts};
+use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{
     Bundle, Clock, Evicted, ObjectStore, Probe, PutCondition, QueueName, QueueReceiver, ReceiveRequest,
     ReceivedMessage, Sample,
@@ -143,7 +143,7 @@ impl Process {
             client,
             publish: Arc::new(publish),
             deliver: Deliver::new(deliver, DeliverSettings::default()),
-            monitor: Monitor::new(monitor, PressureSettings::default()).unwrap(),
+            monitor: Monitor::new(monitor, MonitorSettings::default()).unwrap(),
             reliever,
             record_bytes: record.len(),
             _folder: folder,

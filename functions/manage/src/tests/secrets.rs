@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::memory::{FixedClock, Memory, Numbers};
 use super::{Answer, Api, billing};
-use crate::Manage;
+use crate::{Manage, ManageSettings};
 
 const ONE: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const TWO: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -131,9 +131,11 @@ fn debug_shows_no_admin_key() {
         activity: Activity::default(),
         address_policy: AddressPolicy::default(),
         own_publish_urls: PublishUrls::default(),
-        publish_url: None,
-        public_url: None,
-        origin: HeaderValue::from_static("posthaste"),
+        settings: ManageSettings {
+            publish_url: None,
+            public_url: None,
+            origin: HeaderValue::from_static("posthaste"),
+        },
     });
     assert!(!format!("{manage:?}").contains(super::ADMIN_KEY));
 }

@@ -139,7 +139,8 @@ impl World {
             registry: Registry::new(self.store.clone(), self.clock.clone(), Duration::ZERO),
             entropy: SeededEntropy::new(1),
         };
-        Ok(Monitor::new(ports, self.settings.clone())?.telling(self.notices_topic.clone()))
+        let (pressure, notices_topic) = (self.settings.clone(), self.notices_topic.clone());
+        Monitor::new(ports, MonitorSettings { pressure, notices_topic })
     }
 
     fn reader(&self) -> PressureReader<Store, ManualClock> {

@@ -1,13 +1,12 @@
 //! The environment of deliver.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use ipnet::IpNet;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_deliver::DeliverSettings;
+use posthaste_http::ClientSettings;
 use posthaste_settings::Values;
-use posthaste_settings::table::{self, deliver_settings};
+use posthaste_settings::table::{self, client_settings, deliver_settings};
 
 use super::common::CommonEnvironment;
 use super::read::Environment;
@@ -35,10 +34,8 @@ pub struct DeliverEnvironment {
     pub registry_max_age: Duration,
     /// Bounds of requests, and their origin.
     pub settings: DeliverSettings,
-    /// Addresses that endpoints may have although they are not public.
-    pub allow_endpoints: Vec<IpNet>,
-    /// The only name server that is asked for endpoints' names; `None` for the system's.
-    pub dns_server: Option<SocketAddr>,
+    /// Settings of the webhook client.
+    pub client: ClientSettings,
     /// When endpoints that fail get no requests, and for how long.
     pub links: HealthSettings,
 }
@@ -52,8 +49,7 @@ impl Environment for DeliverEnvironment {
             dead_letters_queue_url: variables.get(&table::DEADLETTERS_QUEUE_URL).unwrap_or_default(),
             registry_max_age: variables.registry_max_age(),
             settings: settings(&mut variables),
-            allow_endpoints: variables.list(&table::ALLOW_ENDPOINTS),
-            dns_server: variables.get(&table::DNS_SERVER),
+            client: client_settings(&mut variables, ClientSettings::default()),
             links: variables.link_settings(),
         };
         variables.finish(environment)

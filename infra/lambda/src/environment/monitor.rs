@@ -3,9 +3,10 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use posthaste_core::model::TopicName;
 use posthaste_core::pressure::{ExchangeError, PressureSettings};
-use posthaste_settings::{Values, table};
+use posthaste_monitor::MonitorSettings;
+use posthaste_settings::Values;
+use posthaste_settings::table::{self, monitor_settings};
 
 use super::common::CommonEnvironment;
 use super::read::Environment;
@@ -29,10 +30,8 @@ pub struct MonitorEnvironment {
     pub deliveries_queue_url: String,
     /// The URL of the dead-letter queue.
     pub dead_letters_queue_url: String,
-    /// When producers are slowed and refused.
-    pub pressure: PressureSettings,
-    /// Topic for notices about changes of the pressure.
-    pub notices_topic: Option<TopicName>,
+    /// Settings of the function.
+    pub settings: MonitorSettings,
 }
 
 impl Environment for MonitorEnvironment {
@@ -42,8 +41,7 @@ impl Environment for MonitorEnvironment {
             common: CommonEnvironment::read(&mut variables),
             deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
             dead_letters_queue_url: variables.get(&table::DEADLETTERS_QUEUE_URL).unwrap_or_default(),
-            pressure: pressure_settings(&mut variables),
-            notices_topic: variables.get(&table::NOTICES_TOPIC),
+            settings: settings(&mut variables),
         };
         variables.finish(environment)
     }
@@ -51,6 +49,11 @@ impl Environment for MonitorEnvironment {
     fn common(&self) -> &CommonEnvironment {
         &self.common
     }
+}
+
+fn settings(variables: &mut Variables<'_>) -> MonitorSettings {
+    let pressure = pressure_settings(variables);
+    monitor_settings(variables, pressure)
 }
 
 /// The profile, changed by the settings under Exchange's names. An interval of its own variable wins over

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use posthaste_publish::Tarpit;
-use posthaste_settings::{Values, table};
+use posthaste_publish::PublishSettings;
+use posthaste_settings::Values;
+use posthaste_settings::table::{self, publish_settings};
 
 use super::common::CommonEnvironment;
 use super::read::Environment;
@@ -18,8 +19,8 @@ pub struct PublishEnvironment {
     pub deliveries_queue_url: String,
     /// Greatest age of a cached topic.
     pub registry_max_age: Duration,
-    /// The way in which producers are slowed.
-    pub tarpit: Tarpit,
+    /// Settings of the function.
+    pub settings: PublishSettings,
 }
 
 impl Environment for PublishEnvironment {
@@ -29,7 +30,7 @@ impl Environment for PublishEnvironment {
             common: CommonEnvironment::read(&mut variables),
             deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
             registry_max_age: variables.registry_max_age(),
-            tarpit: variables.get(&table::TARPIT).unwrap_or_default(),
+            settings: publish_settings(&mut variables, PublishSettings::default()),
         };
         variables.finish(environment)
     }

@@ -95,7 +95,7 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     let publish: PublishEnvironment = read(&[]).unwrap();
     assert_eq!(publish.deliveries_queue_url, DELIVERIES);
     assert_eq!(publish.registry_max_age, Duration::from_secs(5));
-    assert_eq!(publish.tarpit, Tarpit::Advise);
+    assert_eq!(publish.settings.tarpit, Tarpit::Advise);
     let CommonEnvironment { state_bucket, telemetry, .. } = publish.common;
     assert_eq!(state_bucket, "state");
     assert_eq!(telemetry.log_level, LevelFilter::INFO);
@@ -107,7 +107,7 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     assert_eq!(deliver.dead_letters_queue_url, DEAD_LETTERS);
     assert_eq!(bounds(&deliver.settings), [256, 10, 20, 64]);
     assert_eq!(deliver.settings.origin, "posthaste");
-    assert_eq!((deliver.allow_endpoints, deliver.dns_server), (vec![], None));
+    assert_eq!((deliver.client.addresses.allowed, deliver.client.dns_server), (vec![], None));
 
     let dead_letter: DeadLetterEnvironment = read(&[]).unwrap();
     assert_eq!(dead_letter.dead_letter_bucket, "dead-letters");
@@ -122,9 +122,9 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     let manage: ManageEnvironment = read(&[]).unwrap();
     assert_eq!(manage.dead_letter_bucket, "dead-letters");
     assert!(manage.admin_key.is_of(KEY));
-    assert_eq!((manage.publish_url, manage.public_url), (None, None));
-    assert_eq!(manage.origin, "posthaste");
-    assert_eq!((manage.allow_endpoints, manage.dns_server), (vec![], None));
+    assert_eq!((manage.settings.publish_url, manage.settings.public_url), (None, None));
+    assert_eq!(manage.settings.origin, "posthaste");
+    assert_eq!((manage.client.addresses.allowed, manage.client.dns_server), (vec![], None));
 }
 
 #[test]
@@ -132,13 +132,13 @@ fn pressure_is_sampled_every_ten_seconds_and_stale_after_150() {
     let monitor: MonitorEnvironment = read(&[]).unwrap();
     assert_eq!(monitor.deliveries_queue_url, DELIVERIES);
     assert_eq!(monitor.dead_letters_queue_url, DEAD_LETTERS);
-    assert!(monitor.pressure.enable_resource_monitoring);
-    assert_eq!(monitor.pressure.profile, Profile::Scaled);
-    assert_eq!(monitor.pressure.interval, Duration::from_secs(10));
-    assert_eq!(monitor.pressure.stale_after, Some(Duration::from_secs(150)));
-    assert_eq!(monitor.notices_topic, None);
+    assert!(monitor.settings.pressure.enable_resource_monitoring);
+    assert_eq!(monitor.settings.pressure.profile, Profile::Scaled);
+    assert_eq!(monitor.settings.pressure.interval, Duration::from_secs(10));
+    assert_eq!(monitor.settings.pressure.stale_after, Some(Duration::from_secs(150)));
+    assert_eq!(monitor.settings.notices_topic, None);
     let told: MonitorEnvironment = read(&[("NOTICES_TOPIC", "ops")]).unwrap();
-    assert_eq!(told.notices_topic.unwrap().as_str(), "ops");
+    assert_eq!(told.settings.notices_topic.unwrap().as_str(), "ops");
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn every_interval_that_is_accepted_keeps_the_rules_of_back_pressure() {
     for seconds in 1..=60 {
         let monitor: MonitorEnvironment =
             read(&[("PRESSURE_INTERVAL_SECONDS", &seconds.to_string())]).unwrap();
-        assert_eq!(monitor.pressure.interval, Duration::from_secs(seconds));
-        assert_eq!(monitor.pressure.validate(), Ok(()));
+        assert_eq!(monitor.settings.pressure.interval, Duration::from_secs(seconds));
+        assert_eq!(monitor.settings.pressure.validate(), Ok(()));
     }
 }
 
@@ -155,8 +155,8 @@ fn every_interval_that_is_accepted_keeps_the_rules_of_back_pressure() {
 fn an_interval_of_its_own_variable_wins_over_the_one_in_the_settings() {
     let check = |variables: &[(&str, &str)], secs| {
         let monitor: MonitorEnvironment = read(variables).unwrap();
-        assert_eq!(monitor.pressure.interval, Duration::from_secs(secs), "{variables:?}");
-        assert_eq!(monitor.pressure.stale_after, Some(Duration::from_secs(150)));
+        assert_eq!(monitor.settings.pressure.interval, Duration::from_secs(secs), "{variables:?}");
+        assert_eq!(monitor.settings.pressure.stale_after, Some(Duration::from_secs(150)));
     };
     let settings = ("PRESSURE_SETTINGS", r#"{"ResourceMonitoringInterval": "00:00:20"}"#);
     check(&[settings], 20);
@@ -172,12 +172,12 @@ fn settings_under_exchanges_names_are_laid_over_the_profile() {
         ("PRESSURE_SETTINGS", r#"{"DrainTimeHighThreshold": 600, "SMTPMaxThrottlingDelayInterval": "PT1M"}"#),
     ])
     .unwrap();
-    assert_eq!(monitor.pressure.profile, Profile::Exchange2013);
-    assert_eq!(monitor.pressure.thresholds[&Resource::DrainTime].high, Some(600));
-    assert_eq!(monitor.pressure.tarpit.max, Duration::from_mins(1));
+    assert_eq!(monitor.settings.pressure.profile, Profile::Exchange2013);
+    assert_eq!(monitor.settings.pressure.thresholds[&Resource::DrainTime].high, Some(600));
+    assert_eq!(monitor.settings.pressure.tarpit.max, Duration::from_mins(1));
     let off: MonitorEnvironment =
         read(&[("PRESSURE_SETTINGS", r#"{"EnableResourceMonitoring": false}"#)]).unwrap();
-    assert!(!off.pressure.enable_resource_monitoring);
+    assert!(!off.settings.pressure.enable_resource_monitoring);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn settings_that_are_refused_name_the_variable_the_key_and_the_rule() {
 fn each_profile_has_its_name() {
     let check = |text, expected| {
         let monitor: MonitorEnvironment = read(&[("PRESSURE_PROFILE", text)]).unwrap();
-        let PressureSettings { enable_resource_monitoring, profile, .. } = monitor.pressure;
+        let PressureSettings { enable_resource_monitoring, profile, .. } = monitor.settings.pressure;
         assert_eq!(enable_resource_monitoring.then_some(profile), expected, "{text}");
     };
     check("scaled", Some(Profile::Scaled));
@@ -254,7 +254,11 @@ fn metrics_are_named_and_counted_by_what_is_set() {
 #[test]
 fn the_tarpit_has_two_ways() {
     let check = |text, expected| {
-        assert_eq!(read::<PublishEnvironment>(&[("TARPIT", text)]).unwrap().tarpit, expected, "{text}");
+        assert_eq!(
+            read::<PublishEnvironment>(&[("TARPIT", text)]).unwrap().settings.tarpit,
+            expected,
+            "{text}"
+        );
     };
     check("advise", Tarpit::Advise);
     check("delay", Tarpit::Delay);
@@ -275,9 +279,9 @@ fn deliver_takes_its_bounds_its_origin_and_its_networks() {
     .unwrap();
     assert_eq!(bounds(&deliver.settings), [400, 2, 5, 6]);
     assert_eq!(deliver.settings.origin, "events.example.com");
-    let networks: Vec<_> = deliver.allow_endpoints.iter().map(ToString::to_string).collect();
+    let networks: Vec<_> = deliver.client.addresses.allowed.iter().map(ToString::to_string).collect();
     assert_eq!(networks, ["127.0.0.0/8", "fd00::/8"]);
-    assert_eq!(deliver.dns_server.unwrap().to_string(), "[fd00::2]:53");
+    assert_eq!(deliver.client.dns_server.unwrap().to_string(), "[fd00::2]:53");
     assert_eq!(deliver.registry_max_age, Duration::ZERO);
 }
 
@@ -318,9 +322,9 @@ fn manage_takes_its_urls_its_origin_and_its_networks() {
         ("DNS_SERVER", "10.0.0.2:5353"),
     ])
     .unwrap();
-    assert_eq!(manage.publish_url.map(String::from), Some(url.to_owned()));
-    assert_eq!(manage.public_url.map(String::from), Some(own.to_owned()));
-    assert_eq!(manage.origin, "events.example.com");
-    assert_eq!(manage.allow_endpoints.len(), 1);
-    assert_eq!(manage.dns_server.unwrap().to_string(), "10.0.0.2:5353");
+    assert_eq!(manage.settings.publish_url.map(String::from), Some(url.to_owned()));
+    assert_eq!(manage.settings.public_url.map(String::from), Some(own.to_owned()));
+    assert_eq!(manage.settings.origin, "events.example.com");
+    assert_eq!(manage.client.addresses.allowed.len(), 1);
+    assert_eq!(manage.client.dns_server.unwrap().to_string(), "10.0.0.2:5353");
 }

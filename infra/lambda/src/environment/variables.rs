@@ -55,20 +55,19 @@ impl Values for Variables<'_> {
         let value = parse(setting, variable, &text);
         value.map_err(|error| self.problems.push(problem(variable, text, error))).ok()
     }
-}
 
-impl<'a> Variables<'a> {
-    pub(crate) fn new(read: &'a dyn Fn(&str) -> Option<String>) -> Self {
-        Self { read, problems: Vec::new() }
-    }
-
-    /// The values of a variable that is a list; none where it is not set.
-    pub(crate) fn list<T>(&mut self, setting: &Setting<T>) -> Vec<T> {
+    fn list<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Vec<T> {
         let Some(variable) = &setting.variable else { return Vec::new() };
         let Some(text) = self.text(variable) else { return Vec::new() };
         let values: Result<_, _> =
             text.split(',').map(|value| parse(setting, variable, value.trim())).collect();
         values.map_err(|error| self.problems.push(problem(variable, text, error))).unwrap_or_default()
+    }
+}
+
+impl<'a> Variables<'a> {
+    pub(crate) fn new(read: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        Self { read, problems: Vec::new() }
     }
 
     /// Records that the content of a variable is refused.

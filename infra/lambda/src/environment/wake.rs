@@ -1,8 +1,9 @@
 //! The environment of wake.
 
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::TopicName;
-use posthaste_settings::{Values, table};
+use posthaste_settings::Values;
+use posthaste_settings::table::{self, wake_settings};
+use posthaste_wake::WakeSettings;
 
 use super::common::CommonEnvironment;
 use super::read::Environment;
@@ -19,8 +20,8 @@ pub struct WakeEnvironment {
     pub deliveries_queue_url: String,
     /// When endpoints that fail get no requests, and for how long.
     pub links: HealthSettings,
-    /// Topic for notices about links that are down or up again.
-    pub notices_topic: Option<TopicName>,
+    /// Settings of the function.
+    pub settings: WakeSettings,
 }
 
 impl Environment for WakeEnvironment {
@@ -31,7 +32,7 @@ impl Environment for WakeEnvironment {
             dead_letter_bucket: variables.get(&table::DEAD_LETTER_BUCKET).unwrap_or_default(),
             deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
             links: variables.link_settings(),
-            notices_topic: variables.get(&table::NOTICES_TOPIC),
+            settings: wake_settings(&mut variables),
         };
         variables.finish(environment)
     }

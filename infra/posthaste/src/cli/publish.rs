@@ -1,6 +1,5 @@
 //! The command line of `publish`.
 
-use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use clap::{ArgMatches, Args, ValueEnum};
 use posthaste_core::model::time::parse_duration;
 use posthaste_core::model::{CUSTOM_EVENTS_PER_REQUEST_MAX, TimeError};
 use posthaste_core::stored::IdempotencyKey;
+use serde::Serialize;
 
 /// Longest name of a run, in bytes: the rest of a key is room for the number of an event.
 const RUN_BYTES_MAX: usize = 200;
@@ -54,9 +54,8 @@ pub struct PublishArgs {
 }
 
 impl PublishArgs {
-    /// Forgets an admin key of the environment where a publish key is given: --url is where to publish then,
-    /// and neither is that address asked for a topic it does not manage, nor does it get the key that
-    /// manages.
+    /// Forgets an admin key of the environment if a publish key is given. Then --url is the place to publish: it
+    /// need not manage the topic, and must not get the key that manages.
     pub(super) fn forget_ambient_admin_key(&mut self, given: &ArgMatches) {
         let is_ambient = given.value_source("admin_key") == Some(ValueSource::EnvVariable);
         if is_ambient && self.key.as_ref().is_some_and(|key| !key.is_empty()) {
@@ -65,7 +64,7 @@ impl PublishArgs {
     }
 }
 
-/// How a file is published at a pace. Without `rate` the others mean nothing, and are refused.
+/// Options of a file that is published at a pace. Without `rate` the others mean nothing, and are refused.
 #[derive(Debug, Args)]
 #[command(next_help_heading = AT_A_PACE)]
 pub struct PaceArgs {
@@ -103,22 +102,13 @@ pub enum Rate {
 }
 
 /// What a producer declares itself to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum Tier {
     /// As those with a topic's ordinary keys.
     Standard,
     /// The first to be refused.
     Bulk,
-}
-
-/// The value of the header `Posthaste-Tier`.
-impl fmt::Display for Tier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Standard => f.write_str("standard"),
-            Self::Bulk => f.write_str("bulk"),
-        }
-    }
 }
 
 /// Error of an argument that `publish` does not take.

@@ -18,22 +18,14 @@ pub struct ServeArgs(ArgMatches);
 #[derive(Default)]
 struct Options(Vec<Arg>);
 
-impl ServeArgs {
-    /// The value of an option.
-    pub fn get<T: Clone + Send + Sync + 'static>(&self, setting: &Setting<T>) -> Option<T> {
+impl Values for &ServeArgs {
+    fn get<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Option<T> {
         self.0.get_one(setting.option.as_ref()?.name).cloned()
     }
 
-    /// The values of an option that can have several.
-    pub fn all<T: Clone + Send + Sync + 'static>(&self, setting: &Setting<T>) -> Vec<T> {
+    fn list<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Vec<T> {
         let values = setting.option.as_ref().and_then(|option| self.0.get_many(option.name));
         values.into_iter().flatten().cloned().collect()
-    }
-}
-
-impl Values for &ServeArgs {
-    fn get<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Option<T> {
-        ServeArgs::get(self, setting)
     }
 }
 
@@ -110,8 +102,8 @@ struct OutOfBounds {
     greatest: i64,
 }
 
-/// A filter as it is, if it says what is logged. To `tracing` a word that is no level is the name of a
-/// target, and a mistyped level would silence everything else.
+/// The same filter, if every word in it is a level or has one. `tracing` takes any other word for the name of a
+/// target, so that a mistyped level would silence everything else.
 fn check_log_filter(text: &str) -> Result<String, LogFilterError> {
     EnvFilter::builder().parse(text)?;
     let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
@@ -123,7 +115,7 @@ fn check_log_filter(text: &str) -> Result<String, LogFilterError> {
     }
 }
 
-/// Error of a text that is no filter of the log.
+/// Error of a text that is no log filter.
 #[derive(Debug, thiserror::Error)]
 enum LogFilterError {
     #[error(transparent)]

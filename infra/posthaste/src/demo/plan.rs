@@ -1,5 +1,5 @@
-//! The demo's cast: two topics, their subscriptions, the sample events, and how each has to end. All of it is
-//! settings that any user could write; nothing in the program knows about the demo.
+//! The demo's plan: two topics, their subscriptions, the sample events, and the expected end of each. Any user
+//! could write these settings; the server knows nothing of the demo.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::subscriber::Part;
 use crate::commands::Checked;
 
-/// A subscription of the demo and what is expected of it.
+/// A subscription of the demo and its expected end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Role {
     pub topic: &'static str,
@@ -18,25 +18,25 @@ pub(super) struct Role {
     pub part: Part,
     /// Event types that it takes; all if there are none.
     pub event_types: &'static [&'static str],
-    /// Number of published events that it gets.
+    /// Number of published events for it.
     pub events: usize,
-    /// Attempts that each takes.
+    /// Attempts of each event.
     pub attempts: u32,
     /// Reason for each dead letter, if there is one.
     pub dead_letter_reason: Option<&'static str>,
 }
 
-/// A file of events and where it goes.
+/// A file of events and its topic.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
-    /// Its name in the repository.
+    /// The file's path in the repository.
     pub path: &'static str,
     pub topic: &'static str,
     pub content_type: &'static str,
     pub bytes: &'static str,
 }
 
-/// The attempts a subscription whose endpoint is down gets, in this demo.
+/// Most attempts of an event, in this demo.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// The subscriptions.
@@ -49,32 +49,24 @@ pub(super) const ROLES: [Role; 6] = [
     role("storage", "thumbnails", Part::Recovers, &[], 1),
 ];
 
+/// A sample by its path in the repository.
+macro_rules! sample {
+    ($topic:literal, $content_type:literal, $path:literal) => {
+        Sample {
+            path: $path,
+            topic: $topic,
+            content_type: $content_type,
+            bytes: include_str!(concat!("../../../../", $path)),
+        }
+    };
+}
+
 /// The events.
 pub(super) const SAMPLES: [Sample; 4] = [
-    Sample {
-        path: "samples/cloudevents/order-paid.json",
-        topic: "shop",
-        content_type: "application/cloudevents+json",
-        bytes: include_str!("../../../../samples/cloudevents/order-paid.json"),
-    },
-    Sample {
-        path: "samples/cloudevents/order-batch.json",
-        topic: "shop",
-        content_type: "application/cloudevents-batch+json",
-        bytes: include_str!("../../../../samples/cloudevents/order-batch.json"),
-    },
-    Sample {
-        path: "samples/cloudevents/github-push.json",
-        topic: "shop",
-        content_type: "application/cloudevents+json",
-        bytes: include_str!("../../../../samples/cloudevents/github-push.json"),
-    },
-    Sample {
-        path: "samples/eventgrid/blob-created.json",
-        topic: "storage",
-        content_type: "application/json",
-        bytes: include_str!("../../../../samples/eventgrid/blob-created.json"),
-    },
+    sample!("shop", "application/cloudevents+json", "samples/cloudevents/order-paid.json"),
+    sample!("shop", "application/cloudevents-batch+json", "samples/cloudevents/order-batch.json"),
+    sample!("shop", "application/cloudevents+json", "samples/cloudevents/github-push.json"),
+    sample!("storage", "application/json", "samples/eventgrid/blob-created.json"),
 ];
 
 const fn role(

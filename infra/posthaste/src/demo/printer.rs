@@ -60,7 +60,7 @@ impl Printer {
     }
 
     fn say(&self, line: &str) {
-        // A reader that has gone away does not stop the demo; the exit code is what counts then.
+        // The demo goes on without a reader: its exit code still says how it ended.
         let _ =
             if self.to_stderr { writeln!(io::stderr(), "{line}") } else { writeln!(io::stdout(), "{line}") };
     }
@@ -89,8 +89,9 @@ pub(super) fn summary(story: &Story, data_dir: &Path) -> Reply {
         "subscriptions": ROLES.map(|role| {
             let ending = story.ending(&role);
             json!({
-                "topic": role.topic, "subscription": role.subscription, "attempts": ending.attempts,
-                "delivered": ending.delivered, "retried": ending.retried, "deadLettered": ending.dead_lettered,
+                "topic": role.topic, "subscription": role.subscription,
+                "attempts": ending.attempts, "delivered": ending.delivered,
+                "retried": ending.retried, "deadLettered": ending.dead_lettered,
             })
         }),
         "deadLetters": paths,

@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 use super::plan::{ROLES, Role};
 use super::subscriber::Seen;
 
-/// Everything the subscribers saw, and the dead letters.
+/// The requests of all subscribers, and the dead letters.
 #[derive(Debug, Default)]
 pub(super) struct Story {
-    seen: Vec<Seen>,
-    /// Keys of dead-letter objects by subscription.
-    dead: BTreeMap<&'static str, Vec<DeadLetter>>,
+    /// Every request, in order.
+    pub seen: Vec<Seen>,
+    /// Dead letters by subscription.
+    pub dead: BTreeMap<&'static str, Vec<DeadLetter>>,
 }
 
 /// One event in a dead-letter object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DeadLetter {
-    /// The key of the object it lies in.
+    /// The key of its object.
     pub key: String,
-    /// The reason it bears.
     pub reason: String,
-    /// The event, with what was written beside it.
+    /// The event with its delivery data.
     pub text: String,
 }
 
@@ -42,16 +42,6 @@ pub(super) struct Ending {
 }
 
 impl Story {
-    /// Adds a request.
-    pub(super) fn see(&mut self, seen: Seen) {
-        self.seen.push(seen);
-    }
-
-    /// Sets a subscription's dead letters.
-    pub(super) fn set_dead_letters(&mut self, subscription: &'static str, dead: Vec<DeadLetter>) {
-        self.dead.insert(subscription, dead);
-    }
-
     /// A subscription's dead letters.
     pub(super) fn dead_letters(&self, subscription: &str) -> &[DeadLetter] {
         self.dead.get(subscription).map(Vec::as_slice).unwrap_or_default()
@@ -128,13 +118,13 @@ mod tests {
 
     fn ending(attempts: u32, reasons: &[&str]) -> Ending {
         let mut story = Story::default();
-        (1..=attempts).for_each(|attempt| story.see(seen("e", attempt, 503)));
+        (1..=attempts).for_each(|attempt| story.seen.push(seen("e", attempt, 503)));
         let dead = |reason: &&str| DeadLetter {
             key: "K".to_owned(),
             reason: (*reason).to_owned(),
             text: String::new(),
         };
-        story.set_dead_letters("warehouse", reasons.iter().map(dead).collect());
+        story.dead.insert("warehouse", reasons.iter().map(dead).collect());
         story.ending(&ROLES[3])
     }
 

@@ -12,8 +12,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use posthaste_core::attempt::SigningSecret;
-use posthaste_core::attempt::signature;
+use posthaste_core::attempt::{SigningSecret, signature};
 use posthaste_core::model::Timestamp;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -32,7 +31,7 @@ pub(super) enum Part {
     Down,
 }
 
-/// One request, as the subscriber saw it.
+/// One request to a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     pub subscription: &'static str,
@@ -83,8 +82,7 @@ impl Subscriber {
 
     /// Gives the subscriber the secret its subscription got, so that it can verify.
     pub(super) fn trust(&self, secret: SigningSecret) {
-        // A second secret for one subscription would be a fault of the demo; the first one stays, and shows
-        // it.
+        // A second secret for one subscription would be a fault of the demo. The first one stays, and shows it.
         let _ = self.shared.secret.set(secret);
     }
 }

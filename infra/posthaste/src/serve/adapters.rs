@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use posthaste_core::model::{AddressPolicy, KeyDigest, PublishUrls, Secret};
+use posthaste_core::model::{KeyDigest, PublishUrls, Secret};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
-use posthaste_http::{ClientSettings, HyperWebhookClient};
+use posthaste_http::HyperWebhookClient;
 use posthaste_local::{FileStore, Local, LocalQueue, StateStore};
 use posthaste_manage::Manage;
 use posthaste_ports::{Bundle, QueueName};
-use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
+use posthaste_publish::{Advice, BodyBudget, Publish};
 use posthaste_services::{
     Activity, DrainMeter, LinkHealth, PRESSURE_MAX_AGE, PressureReader, Registry, Reliever,
 };
@@ -26,20 +26,14 @@ const DEAD_LETTERS_DIR: &str = "dead-letters";
 /// The memory that the bodies of requests in progress may take together, in bytes.
 const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// How old a topic may be before it is looked up again: asking the embedded store is cheap, and every change
-/// is visible at once.
+/// Greatest age of a cached topic. Asking the embedded store is cheap, so every change is visible at once.
 const TOPIC_MAX_AGE: Duration = Duration::ZERO;
 
 type Queue = LocalQueue<SystemClock>;
 type Webhooks = HyperWebhookClient<SystemClock>;
 
-/// The embedded adapters, which every function runs on.
+/// The embedded adapters, on which every function runs.
 pub(super) type Embedded = Bundle<Queue, StateStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
-pub(super) type EmbeddedDeliver = Deliver<Embedded>;
-pub(super) type EmbeddedDeadLetters = DeadLetters<Embedded>;
-pub(super) type EmbeddedWake = Wake<Embedded>;
-pub(super) type EmbeddedPublish = Publish<Embedded>;
-pub(super) type EmbeddedManage = Manage<Embedded>;
 
 /// Adapters and caches that the functions share.
 pub(super) struct Adapters<'a> {
@@ -52,7 +46,6 @@ pub(super) struct Adapters<'a> {
     pressure: PressureReader<StateStore, SystemClock>,
     /// Links that are not well, as all functions see them.
     links: LinkHealth<StateStore, SystemClock>,
-    addresses: AddressPolicy,
     webhooks: Webhooks,
 }
 
@@ -60,16 +53,8 @@ impl<'a> Adapters<'a> {
     /// Opens the folder of dead letters and the webhook client.
     pub(super) fn open(settings: &ServeSettings, local: &'a Local<SystemClock>) -> Result<Self, ServeError> {
         let folder = settings.data_dir.join(DEAD_LETTERS_DIR);
-        let addresses =
-            AddressPolicy { allowed: settings.allow_endpoints.clone(), ..AddressPolicy::default() };
-        let client = ClientSettings {
-            addresses: addresses.clone(),
-            extra_root_file: settings.extra_ca.clone(),
-            dns_server: settings.dns_server,
-            ..ClientSettings::default()
-        };
-        // With a shorter poll, producers learn of it as soon.
-        let pressure_max_age = PRESSURE_MAX_AGE.min(settings.pressure.interval);
+        // With a shorter poll, producers learn of the pressure sooner.
+        let pressure_max_age = PRESSURE_MAX_AGE.min(settings.monitor.pressure.interval);
         Ok(Self {
             drain: DrainMeter::default(),
             local,
@@ -77,8 +62,7 @@ impl<'a> Adapters<'a> {
             registry: Registry::new(local.state(), SystemClock, TOPIC_MAX_AGE),
             pressure: PressureReader::new(local.state(), SystemClock, pressure_max_age),
             links: LinkHealth::new(local.state(), SystemClock, settings.links.clone()),
-            addresses,
-            webhooks: HyperWebhookClient::new(client, SystemClock)?,
+            webhooks: HyperWebhookClient::new(settings.client.clone(), SystemClock)?,
         })
     }
 
@@ -91,7 +75,7 @@ impl<'a> Adapters<'a> {
             .over("connections", self.webhooks.clone())
     }
 
-    pub(super) fn publish(&self) -> EmbeddedPublish {
+    pub(super) fn publish(&self, settings: &ServeSettings) -> Publish<Embedded> {
         Publish {
             deliveries: self.local.queue(QueueName::Deliveries),
             registry: self.registry.clone(),
@@ -102,7 +86,7 @@ impl<'a> Adapters<'a> {
             activity: Activity::default(),
             bodies: BodyBudget::new(BODIES_BYTES_MAX),
             advice: Advice::default(),
-            settings: PublishSettings::default(),
+            settings: settings.publish,
         }
     }
 
@@ -112,7 +96,7 @@ impl<'a> Adapters<'a> {
         settings: &ServeSettings,
         admin_key: &Secret,
         address: SocketAddr,
-    ) -> EmbeddedManage {
+    ) -> Manage<Embedded> {
         Manage {
             state: self.local.state(),
             dead_letters: self.bucket.clone(),
@@ -122,16 +106,15 @@ impl<'a> Adapters<'a> {
             entropy: SystemEntropy,
             admin_key: KeyDigest::of(admin_key.expose()),
             activity: Activity::default(),
-            address_policy: self.addresses.clone(),
-            own_publish_urls: PublishUrls::default().listening_on(address).under(settings.public_url.clone()),
-            // One server is both.
-            publish_url: None,
-            public_url: settings.public_url.clone(),
-            origin: settings.deliver.origin.clone(),
+            address_policy: settings.client.addresses.clone(),
+            own_publish_urls: PublishUrls::default()
+                .listening_on(address)
+                .under(settings.manage.public_url.clone()),
+            settings: settings.manage.clone(),
         }
     }
 
-    pub(super) fn deliver(&self, settings: &ServeSettings) -> EmbeddedDeliver {
+    pub(super) fn deliver(&self, settings: &ServeSettings) -> Deliver<Embedded> {
         let ports = DeliverPorts {
             queue: self.local.queue(QueueName::Deliveries),
             state: self.local.state(),
@@ -145,7 +128,7 @@ impl<'a> Adapters<'a> {
         Deliver::new(ports, settings.deliver.clone())
     }
 
-    pub(super) fn dead_letters(&self, source: QueueName) -> EmbeddedDeadLetters {
+    pub(super) fn dead_letters(&self, source: QueueName) -> DeadLetters<Embedded> {
         DeadLetters::new(DeadLetterPorts {
             queue: self.local.queue(source),
             source,
@@ -158,7 +141,7 @@ impl<'a> Adapters<'a> {
         })
     }
 
-    pub(super) fn wake(&self, settings: &ServeSettings) -> EmbeddedWake {
+    pub(super) fn wake(&self, settings: &ServeSettings) -> Wake<Embedded> {
         Wake::new(WakePorts {
             deliveries: self.local.queue(QueueName::Deliveries),
             state: self.local.state(),
@@ -170,6 +153,6 @@ impl<'a> Adapters<'a> {
             clock: SystemClock,
             entropy: SystemEntropy,
         })
-        .telling(settings.notices_topic.clone())
+        .with(settings.wake.clone())
     }
 }

@@ -102,7 +102,8 @@ impl App {
 /// Opens the data folder on another thread, because reading the queues may take a while.
 async fn open(settings: &ServeSettings) -> Result<Local<SystemClock>, ServeError> {
     let data_dir = settings.data_dir.clone();
-    let options = LocalOptions { batch_points: settings.pressure.batch_points, ..LocalOptions::default() };
+    let options =
+        LocalOptions { batch_points: settings.monitor.pressure.batch_points, ..LocalOptions::default() };
     let open = move || Local::open(&data_dir, options, SystemClock, SystemEntropy);
     spawn_blocking(open).await.map_err(ServeError::Task)?.map_err(ServeError::Open)
 }

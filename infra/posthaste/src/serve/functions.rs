@@ -9,14 +9,15 @@ use posthaste_core::model::Secret;
 use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::Deliver;
 use posthaste_local::Local;
+use posthaste_manage::Manage;
 use posthaste_ports::{BatchResponse, QueueName, ReceivedMessage};
+use posthaste_publish::Publish;
 use posthaste_system::SystemClock;
+use posthaste_wake::Wake;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::adapters::{
-    Adapters, EmbeddedDeadLetters, EmbeddedDeliver, EmbeddedManage, EmbeddedPublish, EmbeddedWake,
-};
+use super::adapters::{Adapters, Embedded};
 use super::error::ServeError;
 use super::monitor;
 use super::poller::{Handler, PollSettings, poll};
@@ -61,12 +62,12 @@ const WAKE_PERIOD: Duration = Duration::from_mins(1);
 /// Every function, wired.
 pub(super) struct Functions {
     local: Local<SystemClock>,
-    publish: Arc<EmbeddedPublish>,
-    manage: Arc<EmbeddedManage>,
-    deliver: Arc<EmbeddedDeliver>,
-    dead_letters: Arc<EmbeddedDeadLetters>,
-    redrive: Arc<EmbeddedDeadLetters>,
-    wake: Arc<EmbeddedWake>,
+    publish: Arc<Publish<Embedded>>,
+    manage: Arc<Manage<Embedded>>,
+    deliver: Arc<Deliver<Embedded>>,
+    dead_letters: Arc<DeadLetters<Embedded>>,
+    redrive: Arc<DeadLetters<Embedded>>,
+    wake: Arc<Wake<Embedded>>,
     monitor: monitor::Embedded,
 }
 
@@ -81,7 +82,7 @@ impl Functions {
         let adapters = Adapters::open(settings, local)?;
         Ok(Self {
             local: local.clone(),
-            publish: Arc::new(adapters.publish()),
+            publish: Arc::new(adapters.publish(settings)),
             manage: Arc::new(adapters.manage(settings, admin_key, address)),
             deliver: Arc::new(adapters.deliver(settings)),
             dead_letters: Arc::new(adapters.dead_letters(QueueName::DeadLetters)),
@@ -130,20 +131,20 @@ impl Functions {
     }
 }
 
-async fn run_wake(wake: &EmbeddedWake) {
+async fn run_wake(wake: &Wake<Embedded>) {
     if let Err(error) = wake.run().await {
         let error = &error as &dyn std::error::Error;
         tracing::error!(error, "parked deliveries not released, the next run goes on");
     }
 }
 
-impl Handler for EmbeddedDeliver {
+impl Handler for Deliver<Embedded> {
     async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
         Deliver::handle(self, batch, deadline).await
     }
 }
 
-impl Handler for EmbeddedDeadLetters {
+impl Handler for DeadLetters<Embedded> {
     async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
         DeadLetters::handle(self, batch, deadline).await
     }

@@ -51,8 +51,7 @@ pub(super) fn wire(
         registry: adapters.registry.clone(),
         entropy: SystemEntropy,
     };
-    let monitor = Monitor::new(ports, settings.pressure.clone())?;
-    let monitor = monitor.telling(settings.notices_topic.clone());
+    let monitor = Monitor::new(ports, settings.monitor.clone())?;
     let interval = monitor.interval();
     let reliever = Arc::new(adapters.reliever());
     Ok(Embedded { monitor: Arc::new(Mutex::new(monitor)), reliever, interval })

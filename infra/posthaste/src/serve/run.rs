@@ -1,7 +1,7 @@
 //! The process around a server: its log, its signals, its end.
 
 use posthaste_core::model::Secret;
-use posthaste_settings::table;
+use posthaste_settings::{Values, table};
 use tokio::runtime;
 
 use super::app::App;
@@ -14,9 +14,9 @@ use crate::error::CommandError;
 use crate::signals::Signals;
 
 /// Serves until a signal comes.
-pub fn run(global: &Global, arguments: &ServeArgs) -> Result<(), CommandError> {
+pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandError> {
     // A typo in a file is found before the data folder is touched.
-    let files = check_files(&arguments.all(&table::CONFIG))?;
+    let files = check_files(&arguments.list(&table::CONFIG))?;
     let profile = arguments.get(&table::PRESSURE_PROFILE).unwrap_or_default();
     let pressure = pressure::read(profile, arguments.get(&table::PRESSURE_SETTINGS_FILE).as_deref())?;
     let links = links::read(arguments.get(&table::LINK_SETTINGS_FILE).as_deref())?;
@@ -50,7 +50,7 @@ async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), Serv
     }
 }
 
-/// Applies the files and then goes on for ever; ends only when they cannot be applied.
+/// Applies the files and then waits for ever. Completes only if they cannot be applied.
 async fn configure(url: &str, admin_key: Secret, files: Vec<Checked>) -> ServeError {
     match config::apply(url, admin_key, files).await {
         Ok(()) => std::future::pending().await,

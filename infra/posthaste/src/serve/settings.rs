@@ -4,13 +4,16 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ipnet::IpNet;
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::{TopicName, origin};
+use posthaste_core::model::origin;
 use posthaste_core::pressure::PressureSettings;
 use posthaste_deliver::DeliverSettings;
-use posthaste_settings::table::{self, deliver_settings};
-use url::Url;
+use posthaste_http::ClientSettings;
+use posthaste_manage::ManageSettings;
+use posthaste_monitor::MonitorSettings;
+use posthaste_publish::PublishSettings;
+use posthaste_settings::{Values, table};
+use posthaste_wake::WakeSettings;
 
 use super::error::ServeError;
 use super::http::ConnectionLimits;
@@ -24,25 +27,20 @@ pub struct ServeSettings {
     pub listen: SocketAddr,
     /// The data folder.
     pub data_dir: PathBuf,
-    /// Addresses that endpoints may have although they are not public.
-    pub allow_endpoints: Vec<IpNet>,
-    /// The topic that gets notices about the pressure and about links that are down or up again.
-    pub notices_topic: Option<TopicName>,
-    /// When producers are slowed and refused.
-    pub pressure: PressureSettings,
     /// When endpoints that fail get no requests, and for how long.
     pub links: HealthSettings,
-    /// Root certificates that endpoints may have beside the platform's.
-    pub extra_ca: Option<PathBuf>,
-    /// The only name server that is asked for endpoints' names; `None` for the system's.
-    pub dns_server: Option<SocketAddr>,
-    /// The server's URL for endpoints, if it is known.
-    pub public_url: Option<Url>,
+    /// Settings of the webhook client.
+    pub client: ClientSettings,
+    pub publish: PublishSettings,
     /// Settings of deliver; the origin is that of handshakes too.
     pub deliver: DeliverSettings,
+    pub wake: WakeSettings,
+    /// Settings of monitor: when producers are slowed and refused, and the topic for notices about it.
+    pub monitor: MonitorSettings,
+    pub manage: ManageSettings,
     /// Bounds of connections.
     pub connections: ConnectionLimits,
-    /// How long a drain waits for what is in flight.
+    /// Longest time that a drain waits for work in progress.
     pub drain_timeout: Duration,
 }
 
@@ -52,14 +50,13 @@ impl Default for ServeSettings {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             data_dir: PathBuf::from(DATA_DIR_DEFAULT),
-            allow_endpoints: Vec::new(),
-            notices_topic: None,
-            pressure: PressureSettings::default(),
             links: HealthSettings::default(),
-            extra_ca: None,
-            dns_server: None,
-            public_url: None,
+            client: ClientSettings::default(),
+            publish: PublishSettings::default(),
             deliver: DeliverSettings::default(),
+            wake: WakeSettings::default(),
+            monitor: MonitorSettings::default(),
+            manage: ManageSettings { publish_url: None, public_url: None, origin: origin::DEFAULT },
             connections: ConnectionLimits::default(),
             drain_timeout: Duration::from_mins(1),
         }
@@ -67,36 +64,35 @@ impl Default for ServeSettings {
 }
 
 impl ServeSettings {
-    /// The settings of a command line, with those of back pressure and of links read from their files. An
-    /// error where the bounds of requests to one link contradict each other.
+    /// The settings of a command line, with those of back pressure and of links read from their files. Fails if
+    /// the bounds of requests to one link contradict each other.
     pub fn of(
         global: &Global,
-        arguments: &ServeArgs,
+        mut arguments: &ServeArgs,
         pressure: PressureSettings,
         links: HealthSettings,
     ) -> Result<Self, ServeError> {
-        let default = Self::default();
-        let public_url = arguments.get(&table::PUBLIC_URL);
-        let origin = origin::of_public_url(public_url.as_ref());
-        let deliver = deliver_settings(&mut &*arguments, DeliverSettings { origin, ..default.deliver });
+        let (default, values) = (Self::default(), &mut arguments);
+        let origin = origin::of_public_url(values.get(&table::PUBLIC_URL).as_ref());
+        let deliver = DeliverSettings { origin: origin.clone(), ..default.deliver };
+        let deliver = table::deliver_settings(values, deliver);
         deliver.check_link_bounds()?;
-        let requests_max = arguments.get(&table::CONNECTIONS_MAX).and_then(|max| max.try_into().ok());
+        let requests_max = values.get(&table::CONNECTIONS_MAX).and_then(|max| max.try_into().ok());
         Ok(Self {
-            listen: arguments.get(&table::LISTEN).unwrap_or(default.listen),
+            listen: values.get(&table::LISTEN).unwrap_or(default.listen),
             data_dir: data_dir(global),
-            allow_endpoints: arguments.all(&table::ALLOW_ENDPOINTS),
-            notices_topic: arguments.get(&table::NOTICES_TOPIC),
-            pressure,
             links,
-            extra_ca: arguments.get(&table::EXTRA_CA),
-            dns_server: arguments.get(&table::DNS_SERVER),
-            public_url,
+            client: table::client_settings(values, default.client),
+            publish: table::publish_settings(values, default.publish),
             deliver,
+            wake: table::wake_settings(values),
+            monitor: table::monitor_settings(values, pressure),
+            manage: table::manage_settings(values, origin),
             connections: ConnectionLimits {
                 requests_max: requests_max.unwrap_or(default.connections.requests_max),
-                trusted_proxies: arguments.all(&table::TRUSTED_PROXIES),
+                trusted_proxies: values.list(&table::TRUSTED_PROXIES),
             },
-            drain_timeout: arguments.get(&table::DRAIN_TIMEOUT).unwrap_or(default.drain_timeout),
+            drain_timeout: values.get(&table::DRAIN_TIMEOUT).unwrap_or(default.drain_timeout),
         })
     }
 }
@@ -138,10 +134,12 @@ mod tests {
             "--drain-timeout=PT5S",
         ];
         let settings = settings(&options).unwrap();
-        let networks: Vec<_> = settings.allow_endpoints.iter().map(ToString::to_string).collect();
+        let networks: Vec<_> = settings.client.addresses.allowed.iter().map(ToString::to_string).collect();
         assert_eq!(networks, ["127.0.0.0/8", "fd00::/8", "10.0.0.0/8"]);
-        assert_eq!(settings.notices_topic.unwrap().as_str(), "ops");
-        assert_eq!(settings.deliver.origin, "hooks.example.com");
+        assert_eq!(settings.monitor.notices_topic.unwrap().as_str(), "ops");
+        assert_eq!(settings.wake.notices_topic.unwrap().as_str(), "ops");
+        assert_eq!([settings.deliver.origin, settings.manage.origin], ["hooks.example.com"; 2]);
+        assert_eq!(settings.manage.public_url.unwrap().as_str(), "https://hooks.example.com/");
         assert_eq!(settings.connections.requests_max, 70_000);
         assert_eq!(settings.drain_timeout, Duration::from_secs(5));
     }

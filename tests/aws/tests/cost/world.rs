@@ -11,11 +11,10 @@ use http::Request;
 use posthaste_aws::{AwsSettings, Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{CREATION_ID_BYTES, CreationId, Timestamp, TopicName};
-use posthaste_core::pressure::PressureSettings;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
-use posthaste_monitor::{Monitor, MonitorPorts};
+use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{Bundle, Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{
@@ -153,7 +152,7 @@ impl World {
                     registry: registry(),
                     entropy: SeededEntropy::new(4),
                 },
-                PressureSettings::default(),
+                MonitorSettings::default(),
             )
             .expect("settings that make sense"),
             mapping: queue(QueueName::Deliveries),

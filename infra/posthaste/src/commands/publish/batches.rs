@@ -1,6 +1,6 @@
-//! Events in requests. The borders of a request depend on the events before it and on nothing else, so that a
-//! second run over the same file makes the same requests with the same names. Only a pause of a pipe ends a
-//! request early, and the name of that one says so.
+//! Events in requests. The borders of a request depend only on the events before it, so that a second run over
+//! the same file makes the same requests with the same names. Only a pause of a pipe ends a request early, and
+//! then its name says so.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) struct Batch {
 pub(super) enum Next {
     /// An event.
     Event(Event),
-    /// A pause: what was read should not wait for more.
+    /// A pause: the events that were read should not wait for more.
     Pause,
     /// Nothing more.
     End,
@@ -114,8 +114,8 @@ impl<S: Source> Batches<S> {
         Self { source, packing, count: 0, types: None, next: None }
     }
 
-    /// The next batch; `None` at the end. Events before a broken one are not published without it: they are
-    /// of its batch, and a batch is published as a whole.
+    /// The next batch; `None` at the end. A batch is published as a whole, so that a broken event keeps back the
+    /// events before it in its batch.
     pub(super) fn next(&mut self) -> Result<Option<Batch>, EventsError> {
         let (Some(types), Some(event)) = (self.begin()?, self.wait()?) else { return Ok(None) };
         let first = self.count - 1;
@@ -190,7 +190,7 @@ impl<S: Source> Batches<S> {
 }
 
 impl Types {
-    /// The content type that was asked for. Otherwise only CloudEvents have one of their own.
+    /// The wanted content type. Otherwise only CloudEvents have one of their own.
     fn of(first: &str, wanted: Option<&str>) -> Self {
         let is_cloud_event =
             || serde_json::from_str::<Value>(first).is_ok_and(|event| event.get("specversion").is_some());

@@ -5,8 +5,7 @@ use std::io::{self, BufRead};
 
 use serde_json::value::RawValue;
 
-/// Longest text of one event. Larger than what any request may carry, so that the server gives the exact
-/// reason.
+/// Longest text of one event. No request may carry as much, so that the server gives the exact reason.
 const EVENT_TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The byte order mark of UTF-8, with which some programs begin a file (PowerShell, Excel).
@@ -36,13 +35,9 @@ pub(super) enum EventsError {
     /// The thread that reads the file is gone.
     #[error("the thread that reads the events has ended")]
     Reader,
-    /// There is something else where an event should be.
+    /// The text at the place of an event is something else.
     #[error("line {line}: expected {expected}")]
-    Unexpected {
-        line: u64,
-        /// What was expected.
-        expected: &'static str,
-    },
+    Unexpected { line: u64, expected: &'static str },
     /// An event is no JSON.
     #[error("event {index} (the first is 0), which begins in line {line}, is no JSON object")]
     Syntax {
@@ -73,7 +68,7 @@ pub(super) enum EventsError {
         /// The line in which it begins, from 1.
         line: u64,
     },
-    /// The file has not as many events as were to be skipped.
+    /// The file has fewer events than should be skipped.
     #[error("--from {from}: there are only {events} events")]
     TooFew {
         /// Events to skip.
@@ -90,9 +85,9 @@ pub(super) struct Events<R> {
     form: Form,
     /// The current line, from 1.
     line: u64,
-    /// How many events were read.
+    /// Number of events that were read.
     count: u64,
-    /// True once the input has ended. Reading a terminal again would ask for more.
+    /// True once the input has ended. A terminal that is read again would ask for more.
     is_over: bool,
 }
 
@@ -125,7 +120,7 @@ impl<R: BufRead> Events<R> {
         self.count
     }
 
-    /// The next event; nothing at the end.
+    /// The next event; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Event>, EventsError> {
         if !self.seek()? {
             return Ok(None);
@@ -137,11 +132,8 @@ impl<R: BufRead> Events<R> {
             return Err(EventsError::TooLarge { index, line });
         }
         let text = String::from_utf8(text).map_err(|_| EventsError::Utf8 { index, line })?;
-        serde_json::from_str::<&RawValue>(&text).map_err(|source| EventsError::Syntax {
-            index,
-            line,
-            source,
-        })?;
+        let checked = serde_json::from_str::<&RawValue>(&text);
+        checked.map_err(|source| EventsError::Syntax { index, line, source })?;
         self.count += 1;
         Ok(Some(Event { json: text, line }))
     }
@@ -187,8 +179,8 @@ impl<R: BufRead> Events<R> {
         Ok(())
     }
 
-    /// Reads an object up to the brace that closes it, the end of the input or the longest text; whether it
-    /// is closed. What lies between is not looked at.
+    /// Reads an object up to the brace that closes it, the end of the input or the longest text. Returns its
+    /// text, still unchecked, and whether it is closed.
     fn object(&mut self) -> Result<(Vec<u8>, bool), EventsError> {
         let (mut text, mut nesting) = (Vec::new(), Nesting::default());
         loop {
@@ -216,7 +208,8 @@ impl<R: BufRead> Events<R> {
 
     /// The buffered bytes, or the next piece of the input; empty at its end.
     fn fill(&mut self) -> Result<&[u8], EventsError> {
-        // Asked twice, because a borrow that is answered in one arm of a loop lasts through all of them.
+        let (index, line) = (self.count, self.line);
+        // Asked twice, because a borrow that one arm of a loop returns lasts through all of them.
         while !self.is_over {
             match self.input.fill_buf() {
                 Ok(piece) => {
@@ -224,18 +217,13 @@ impl<R: BufRead> Events<R> {
                     break;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(self.unread(source)),
+                Err(source) => return Err(EventsError::Read { index, line, source }),
             }
         }
         if self.is_over {
             return Ok(&[]);
         }
-        let (index, line) = (self.count, self.line);
         self.input.fill_buf().map_err(|source| EventsError::Read { index, line, source })
-    }
-
-    fn unread(&self, source: io::Error) -> EventsError {
-        EventsError::Read { index: self.count, line: self.line, source }
     }
 }
 

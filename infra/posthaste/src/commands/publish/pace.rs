@@ -14,8 +14,8 @@ const GROWTH: f64 = 0.1;
 /// Multiple of the refused pace at which the server no longer bounds the pace.
 const RELEASE: f64 = 2.0;
 
-/// A server's delay is rounded up to seconds, so that an answer that came less than a second too soon may
-/// have been held for the whole of it.
+/// Rounding of a server's delay, which is in whole seconds: an answer that came less than a second too soon may
+/// have been held for the whole delay.
 const DELAY_ROUNDING: Duration = Duration::from_secs(1);
 
 /// The first wait after an answer that did not come, when the server did not name one …
@@ -25,7 +25,7 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 /// The pace.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Pace {
     /// The caller's bound, in events per second.
     cap: Option<f64>,
@@ -44,7 +44,7 @@ pub(super) struct Pace {
 struct Limit {
     /// The pace at which the server refused.
     refused: f64,
-    /// The pace that is kept since.
+    /// The pace since then.
     rate: f64,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// True if an answer that came at `now` was held for the delay that it names, and not let through.
+    /// True if an answer that came at `now` was held for the delay that it names.
     pub(super) fn was_held(&self, now: Duration, delay: Duration) -> bool {
         now.saturating_sub(self.at).saturating_add(DELAY_ROUNDING) > delay
     }
@@ -67,16 +67,7 @@ impl Sent {
 impl Pace {
     /// One request at once to begin with, and at most `cap` events per second.
     pub(super) fn new(cap: Option<u32>) -> Self {
-        Self {
-            cap: cap.map(f64::from),
-            requests_at_once: 1,
-            credit: 0,
-            limit: None,
-            paused_until: Duration::ZERO,
-            slot_at: Duration::ZERO,
-            backed_off_at: None,
-            failures: 0,
-        }
+        Self { cap: cap.map(f64::from), requests_at_once: 1, ..Self::default() }
     }
 
     /// Number of requests that may be on their way, 1 to [`REQUESTS_AT_ONCE_MAX`].

@@ -1,9 +1,9 @@
 //! One run over a file: the next request, the effect of its answer, and the end. Pure: the driver sends,
 //! reads, waits and has the clock.
 //!
-//! No batch is lost: it leaves the run only when it was acknowledged, and the place to go on from is the
-//! first event that was not. Events that were taken from a pipe are published before a signal ends the run,
-//! since they cannot be read again.
+//! No batch is lost. It leaves the run only when it was acknowledged, and the place to go on from is the first
+//! event that was not. Events that were taken from a pipe are published before a signal ends the run, because
+//! they cannot be read again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use super::step::{Counts, Step};
 use super::unacknowledged::{State, Unacknowledged};
 use crate::client::ClientError;
 
-/// Greatest stretch of a wait, as a share of it, so that producers that were refused together do not come
-/// back together. A wait is never shortened: the server named it.
+/// Greatest stretch of a wait, as a share of it, so that producers that were refused together do not come back
+/// together. A wait is never shortened, because the server named it.
 const STRETCH_MAX: f64 = 0.25;
 
 /// Most batches that are held: those on their way or to be sent again, and one that is read ahead. Each is a
@@ -32,7 +32,7 @@ const BATCHES_MAX: usize = REQUESTS_AT_ONCE_MAX as usize + 1;
 const FIRST_ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// A run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Run {
     pace: Pace,
     meter: Meter,
@@ -47,7 +47,7 @@ pub(super) struct Run {
     ending: Option<Ending>,
     /// Exit code of the signal, while events that were taken from a pipe are still being published.
     closing: Option<u8>,
-    /// True once answers are no longer waited for.
+    /// True once the run no longer waits for answers.
     is_abandoned: bool,
     counts: Counts,
     pressure: Option<PressureHeader>,
@@ -59,34 +59,18 @@ pub(super) struct Run {
     progress_at: Duration,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Input {
+    #[default]
     Idle,
     Asked,
     Over,
 }
 
 impl Run {
-    /// A run from this event on, which gives up when nothing is acknowledged for so long.
+    /// A run that begins with the event `from`, and gives up after this time without an acknowledgement.
     pub(super) fn new(pace: Pace, from: u64, give_up_after: Duration) -> Self {
-        Self {
-            pace,
-            meter: Meter::default(),
-            give_up_after,
-            is_pipe: false,
-            tasks: Unacknowledged::default(),
-            input: Input::Idle,
-            unread: from,
-            broken: None,
-            ending: None,
-            closing: None,
-            is_abandoned: false,
-            counts: Counts::default(),
-            pressure: None,
-            trouble: None,
-            is_met: false,
-            progress_at: Duration::ZERO,
-        }
+        Self { pace, unread: from, give_up_after, ..Self::default() }
     }
 
     /// The same for events that cannot be read again.
@@ -161,8 +145,8 @@ impl Run {
         }
     }
 
-    /// Takes a signal. The first one lets answers come in, and publishes the events that were taken from a
-    /// pipe, which the driver closes; the second one waits for nothing.
+    /// Takes a signal. After the first one the run waits for answers, and publishes the events that were taken
+    /// from a pipe, which the driver closes. After the second one it waits for nothing.
     pub(super) fn interrupted(&mut self, exit_code: u8) {
         let is_first = self.ending.is_none() && self.closing.is_none();
         if is_first && self.is_pipe {
@@ -173,7 +157,7 @@ impl Run {
         self.ending.get_or_insert(Ending::Interrupted { exit_code });
     }
 
-    /// What the run still waits for after a signal, if anything.
+    /// The work that the run still waits for after a signal, if there is any.
     pub(super) fn waits_for(&self) -> Option<&'static str> {
         let is_open = self.input != Input::Over || !self.tasks.is_empty();
         if self.is_abandoned {
@@ -217,7 +201,7 @@ impl Run {
         self.tasks.first().unwrap_or(self.unread)
     }
 
-    /// Ends the run for a reason of the driver's own. No more answers are waited for.
+    /// Ends the run for a reason of the driver. It waits for no more answers.
     pub(super) fn abandon(&mut self, ending: Ending) {
         self.ending.get_or_insert(ending);
         self.is_abandoned = true;

@@ -12,6 +12,7 @@ use crate::cli::{Global, PublishArgs, Tier};
 use crate::client::{Answer, Call, Client, ClientError, PUBLISH_TIMEOUT};
 use crate::commands::Session;
 use crate::error::CommandError;
+use crate::output::word;
 
 /// The endpoint of one topic and its key. A server that manages topics need not be the one that takes their
 /// events: deployed on AWS, each of the two functions has a URL of its own. Clones are cheap.
@@ -19,7 +20,7 @@ use crate::error::CommandError;
 pub(super) struct Target {
     client: Client,
     topic: String,
-    /// True if the client's address is the topic's endpoint, and not a server's.
+    /// True if the client's address is the topic's endpoint, false if it is a server's.
     is_endpoint: bool,
     key: Arc<Secret>,
     tier: Option<Tier>,
@@ -27,9 +28,9 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// The target that these arguments name: the server itself where they hold the topic's key alone (an
-    /// admin key of the environment does not count beside it). Otherwise the server is asked for the endpoint
-    /// that the topic is shown with, and for the first of its two keys if none was given.
+    /// The target that these arguments name. With only the topic's key (an admin key of the environment does not
+    /// count beside it) it is the server itself. Otherwise the server is asked for the topic's endpoint, and for
+    /// the first of its two keys if none was given.
     pub(super) fn find(global: &Global, arguments: &PublishArgs) -> Result<Self, CommandError> {
         let given = |key: &Option<String>| key.clone().filter(|key| !key.is_empty());
         let (key, admin_key) = (given(&arguments.key).map(Secret::new), given(&arguments.admin_key));
@@ -58,7 +59,7 @@ impl Target {
         let call = call.header(posthaste_publish::IDEMPOTENCY_KEY_HEADER, name);
         let time_to_live = self.time_to_live.map(format_duration);
         let call = call.header(posthaste_publish::TIME_TO_LIVE_HEADER, time_to_live);
-        call.header(posthaste_publish::TIER_HEADER, self.tier).timeout(PUBLISH_TIMEOUT)
+        call.header(posthaste_publish::TIER_HEADER, self.tier.as_ref().map(word)).timeout(PUBLISH_TIMEOUT)
     }
 }
 
