@@ -208,7 +208,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_rotation_exceeds_the_limit_or_leaves_nothing_that_signs(
-            overlaps in prop::collection::vec(0_u64..=7 * 24, 0..8), hours in prop::collection::vec(0_u64..72, 8),
+            overlaps in prop::collection::vec(0_u64..=7 * 24, 0..8),
+            hours in prop::collection::vec(0_u64..72, 8),
         ) {
             let (mut settings, mut now) = (SigningSettings::default(), NOW);
             for (index, (overlap, passed)) in overlaps.iter().zip(&hours).enumerate() {
@@ -216,7 +217,8 @@ mod tests {
                 settings = settings.live(now);
                 let made = SecretText::new(format!("whsec_{index}"));
                 let before: Vec<_> = settings.timed().collect();
-                let Ok(next) = settings.rotated(made.clone(), Some(Duration::from_hours(*overlap)), now) else {
+                let overlap = Duration::from_hours(*overlap);
+                let Ok(next) = settings.rotated(made.clone(), Some(overlap), now) else {
                     prop_assert_eq!(before.len(), SIGNING_SECRETS_MAX);
                     continue;
                 };

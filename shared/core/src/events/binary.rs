@@ -237,7 +237,8 @@ mod tests {
         #[test]
         fn whatever_the_value_the_rendering_is_json(value in ".{0,30}", body in ".{0,30}") {
             let encoded: Vec<String> = value.bytes().map(|b| format!("%{b:02x}")).collect();
-            let json = rendered(&[("ce-subject", &encoded.concat())], Some("text/x"), body.as_bytes()).unwrap();
+            let headers = [("ce-subject", &*encoded.concat())];
+            let json = rendered(&headers, Some("text/x"), body.as_bytes()).unwrap();
             let read: serde_json::Value = serde_json::from_str(&json).unwrap();
             prop_assert_eq!(&read["subject"], &value);
             prop_assert_eq!(read["data"].as_str().unwrap_or_default(), body);

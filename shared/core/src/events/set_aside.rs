@@ -143,8 +143,10 @@ mod tests {
             space in "[ \t\n\r]{0,3}",
         ) {
             let json = |text: &str| serde_json::Value::from(text).to_string();
-            let inside: Vec<_> =
-                members.iter().map(|(name, value)| format!("{space}{}{space}:{}{space}", json(name), json(value))).collect();
+            let member = |(name, value): (&String, &String)| {
+                format!("{space}{}{space}:{}{space}", json(name), json(value))
+            };
+            let inside: Vec<_> = members.iter().map(member).collect();
             let event = Bytes::from(format!("{{{}}}", inside.join(",")));
             match set_aside(&event, &["a", "b", "c", "é"]) {
                 Some(aside) => prop_assert_eq!(put_back(&aside.event, &aside.members), Some(event)),

@@ -134,15 +134,19 @@ mod tests {
             space in "[ \t\n\r]{0,3}",
         ) {
             let json = |text: &str| serde_json::Value::from(text).to_string();
-            let inside: Vec<_> =
-                members.iter().map(|(name, value)| format!("{space}{}{space}:{}", json(name), json(value))).collect();
+            let member = |(name, value): (&String, &String)| {
+                format!("{space}{}{space}:{}", json(name), json(value))
+            };
+            let inside: Vec<_> = members.iter().map(member).collect();
             let event = Bytes::from(format!("{{{}{space}}}", inside.join(",")));
             let laid = with_members(&event, &[("reason", "1".to_owned()), ("n", "[2]".to_owned())]);
             prop_assert_eq!(without_members(&laid, "reason", &["reason", "n"]), event);
         }
 
         #[test]
-        fn the_result_is_json_with_each_member_once(names in prop::collection::btree_set("[a-e\"é]{1,2}", 0..6)) {
+        fn the_result_is_json_with_each_member_once(
+            names in prop::collection::btree_set("[a-e\"é]{1,2}", 0..6),
+        ) {
             let event: serde_json::Map<_, _> = names.iter().map(|name| (name.clone(), 0.into())).collect();
             let event = Bytes::from(serde_json::to_vec(&event).unwrap());
             let json = with_members(&event, &[("a", "1".to_owned())]);

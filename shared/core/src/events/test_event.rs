@@ -59,12 +59,12 @@ pub fn sample(schema: Schema, topic: &TopicName, id: &str, now: Timestamp) -> By
     let (source, data) = (format!("/topics/{topic}"), json!({ "message": "a test from posthaste" }));
     let event = match schema {
         Schema::CloudEvents => json!({
-            "specversion": "1.0", "id": id, "source": source, "type": TEST_EVENT_TYPE, "time": now.to_string(),
-            "datacontenttype": "application/json", "data": data,
+            "specversion": "1.0", "id": id, "source": source, "type": TEST_EVENT_TYPE,
+            "time": now.to_string(), "datacontenttype": "application/json", "data": data,
         }),
         Schema::EventGrid => json!({
-            "id": id, "topic": source, "subject": "test", "eventType": TEST_EVENT_TYPE, "eventTime": now.to_string(),
-            "data": data, "dataVersion": "1.0", "metadataVersion": "1",
+            "id": id, "topic": source, "subject": "test", "eventType": TEST_EVENT_TYPE,
+            "eventTime": now.to_string(), "data": data, "dataVersion": "1.0", "metadataVersion": "1",
         }),
         Schema::Custom => json!({ "id": id, "type": TEST_EVENT_TYPE, "time": now.to_string(), "data": data }),
     };

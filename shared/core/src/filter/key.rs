@@ -185,15 +185,15 @@ mod tests {
         for text in ["", ".", "data.", ".data", "data..a"] {
             check(Schema::CloudEvents, text, Err(parts));
         }
-        let grid = "an event in EventGrid has no such member; expected id, topic, subject, eventType, dataVersion, \
-                    or data and what is in it";
+        let grid = "an event in EventGrid has no such member; \
+                    expected id, topic, subject, eventType, dataVersion, or data and what is in it";
         for text in ["source", "type", "eventTime", "metadataVersion", "x.y", "data_base64"] {
             check(Schema::EventGrid, text, Err(grid));
         }
         check(Schema::EventGrid, "subject.x", Err("subject has no members; only data has"));
         check(Schema::CloudEvents, "mine.x", Err("mine has no members; only data has"));
-        let cloud = "an event in CloudEvents has no such member; expected id, source, type, subject, specversion, \
-                     another attribute's name, or data and what is in it";
+        let cloud = "an event in CloudEvents has no such member; expected id, source, type, subject, \
+                     specversion, another attribute's name, or data and what is in it";
         for text in ["data_base64", "my-extension", "späße", "a_b.c"] {
             check(Schema::CloudEvents, text, Err(cloud));
         }

@@ -147,7 +147,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_reports_break_the_sum(reports in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 0..9)) {
+        fn no_reports_break_the_sum(
+            reports in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 0..9),
+        ) {
             let reports: Vec<_> = reports.into_iter().map(|(settled, window_ms, waited_ms)| DrainReport {
                 settled,
                 window: Duration::from_millis(window_ms),

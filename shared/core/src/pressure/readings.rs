@@ -247,11 +247,14 @@ mod tests {
     proptest! {
         #[test]
         fn no_sequence_of_counts_breaks_the_rate(
-            polls in prop::collection::vec((any::<u64>(), any::<u64>(), 0..u64::MAX / 2000, 0..10_000_u64), 0..50),
+            polls in prop::collection::vec(
+                (any::<u64>(), any::<u64>(), 0..u64::MAX / 2000, 0..10_000_u64), 0..50,
+            ),
         ) {
             let mut drain = DrainRate::default();
             for (visible, settled, oldest, elapsed) in polls {
-                let secs = drain.update(visible, settled, Duration::from_secs(oldest), Duration::from_millis(elapsed));
+                let (wait, elapsed) = (Duration::from_secs(oldest), Duration::from_millis(elapsed));
+                let secs = drain.update(visible, settled, wait, elapsed);
                 prop_assert!(visible > 0 || secs == 0);
                 prop_assert!(visible == 0 || secs >= oldest);
                 prop_assert!(drain.per_second().is_none_or(|rate| rate >= 0.0 && rate.is_finite()));

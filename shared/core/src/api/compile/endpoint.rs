@@ -87,7 +87,8 @@ mod tests {
 
     fn consent(url: &str, per_minute: Option<u32>) -> StatusView {
         let consent = json!({
-            "url": url, "validation": "CloudEvents", "at": "2026-11-21T10:00:00Z", "allowedRequestsPerMinute": per_minute,
+            "url": url, "validation": "CloudEvents", "at": "2026-11-21T10:00:00Z",
+            "allowedRequestsPerMinute": per_minute,
         });
         let status = json!({ "state": "Active", "since": "2026-11-21T10:00:00Z", "consent": consent });
         serde_json::from_value(status).unwrap()
@@ -122,8 +123,8 @@ mod tests {
         };
         let same = "endpoint.fallbackUrl: is on the scheme, host and port of endpoint.url, and would be left \
             alone with it";
-        let elsewhere = "endpoint.fallbackUrl: is on another host than endpoint.url, and that one has not consented; only \
-            another port of the same host can be used where endpoint.validation is not none";
+        let elsewhere = "endpoint.fallbackUrl: is on another host than endpoint.url, and that one has not consented; \
+            only another port of the same host can be used where endpoint.validation is not none";
         check("none", None, Ok(None));
         check("none", Some("https://a.example/standby"), Err(same));
         check("none", Some("https://A.example:443"), Err(same));

@@ -74,8 +74,8 @@ pub enum Problem {
     SameLink,
     /// A second endpoint that would get events to which only the first consented.
     #[error(
-        "is on another host than endpoint.url, and that one has not consented; only another port of the same host can be \
-         used where endpoint.validation is not none"
+        "is on another host than endpoint.url, and that one has not consented; \
+         only another port of the same host can be used where endpoint.validation is not none"
     )]
     NoConsent,
     /// Not an advanced filter.
@@ -164,8 +164,8 @@ pub enum FilterProblem {
     Expected(&'static str),
     /// Not the number that was written.
     #[error(
-        "expected an integer of 64 bits, or a decimal below 2^63 of at most {ADVANCED_FILTER_DECIMAL_DIGITS_MAX} \
-         significant digits"
+        "expected an integer of 64 bits, \
+         or a decimal below 2^63 of at most {ADVANCED_FILTER_DECIMAL_DIGITS_MAX} significant digits"
     )]
     Inexact,
     /// A range whose end lies before its beginning.

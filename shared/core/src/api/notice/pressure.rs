@@ -139,7 +139,8 @@ mod tests {
     #[test]
     fn it_comes_in_the_schema_of_the_topic_that_is_told() {
         let expected = json!({
-            "id": "pressure.drain-time.1700000000000", "topic": "/pressure", "subject": "/pressure/drain-time",
+            "id": "pressure.drain-time.1700000000000",
+            "topic": "/pressure", "subject": "/pressure/drain-time",
             "eventType": "dev.posthaste.pressure.changed", "eventTime": "2023-11-14T22:13:20.0000000Z",
             "dataVersion": "1", "metadataVersion": "1", "data": data(),
         });

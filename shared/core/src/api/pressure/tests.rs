@@ -11,8 +11,8 @@ const POLL: Timestamp = Timestamp::from_millis(60_000);
 fn state() -> PressureState {
     let resource = json!({
         "resource": "drain-time", "level": "medium", "since": 30_000, "reading": 70, "readAt": 60_000,
-        "thresholds": { "normal": 30, "medium": 60, "high": 300 }, "acts": true, "polls": 15, "historyDepth": 30,
-        "refusedFrom": "bulk", "measures": ["alarm"],
+        "thresholds": { "normal": 30, "medium": 60, "high": 300 },
+        "acts": true, "polls": 15, "historyDepth": 30, "refusedFrom": "bulk", "measures": ["alarm"],
     });
     let mut state = PressureState::normal(POLL);
     (state.tarpit_ms, state.next_tarpit_ms) = (15_000, Some(20_000));
@@ -35,8 +35,8 @@ fn told(view: &Value) -> [&Value; 6] {
 fn before_the_first_poll_nothing_is_under_pressure() {
     let check = |view: PressureView, freshness| {
         let expected = json!({
-            "level": "normal", "freshness": freshness, "monitored": true, "tarpit": "PT0S", "delayedTiers": [],
-            "refusedTiers": [], "resources": [],
+            "level": "normal", "freshness": freshness, "monitored": true, "tarpit": "PT0S",
+            "delayedTiers": [], "refusedTiers": [], "resources": [],
         });
         assert_eq!(serde_json::to_value(view).unwrap(), expected);
     };

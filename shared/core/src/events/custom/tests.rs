@@ -126,7 +126,10 @@ fn the_field_at_fault_is_named() {
 
 proptest! {
     #[test]
-    fn nothing_panics(json in "(\\{|\"a\"|\"a.b\"|:|,|1|\\}|\\[|\\]|null|\"\\\\ud800\"| ){0,14}", field in "[ab.]{1,6}") {
+    fn nothing_panics(
+        json in "(\\{|\"a\"|\"a.b\"|:|,|1|\\}|\\[|\\]|null|\"\\\\ud800\"| ){0,14}",
+        field in "[ab.]{1,6}",
+    ) {
         let field = format!("eventType={field}");
         let _ = read(&json, &[&field, "id=a.b"]);
     }

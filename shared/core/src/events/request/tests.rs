@@ -1,15 +1,15 @@
 //! Every form of a publish request, every malformed one, and the samples of the repository.
 
 mod bad_input;
+mod properties;
+mod samples;
 
 use std::sync::LazyLock;
 
 use http::{HeaderName, HeaderValue};
-use proptest::prelude::*;
 
 use super::*;
-use crate::events::output;
-use crate::model::{Mapped, SourceField, Timestamp};
+use crate::model::Timestamp;
 
 const STRUCTURED: &str = "application/cloudevents+json";
 const BATCH: &str = "application/cloudevents-batch+json";
@@ -302,166 +302,4 @@ fn what_sqs_refuses_is_kept_as_it_was_written() {
     assert_eq!(grid(&subject), Ok(vec![completed]));
     let many = with_data(&format!("\"{}\"", "\u{ffff}".repeat(300_000)));
     assert_eq!(cloud(STRUCTURED, &many), Ok(vec![many]));
-}
-
-/// The text without its last line feed, as it lies in the repository.
-fn sample(text: &str) -> &str {
-    text.trim_ascii()
-}
-
-#[test]
-fn the_sample_order_is_kept() {
-    let text = sample(include_str!("../../../../../samples/cloudevents/order-paid.json"));
-    let event = &parse(Schema::CloudEvents, &[("content-type", STRUCTURED)], text.as_bytes()).unwrap()[0];
-    assert_eq!(event.json(), text);
-    assert_eq!(event.id(), "5f1c9f5e-7c1b-4c0e-9a53-0d7d2f1b6c11");
-    assert_eq!((event.event_type(), event.subject()), ("com.example.order.paid", Some("orders/10482")));
-    assert_eq!(event.source(), Some("/shops/berlin/checkout"));
-    assert_eq!(event.time(), Some(Timestamp::from_millis(1_795_256_130_125)));
-    assert_eq!(event.traceparent(), Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
-}
-
-#[test]
-fn the_sample_batch_is_kept() {
-    let text = include_str!("../../../../../samples/cloudevents/order-batch.json");
-    let events = parse(Schema::CloudEvents, &[("content-type", BATCH)], text.as_bytes()).unwrap();
-    let types: Vec<&str> = events.iter().map(Event::event_type).collect();
-    assert_eq!(types, ["com.example.order.paid", "com.example.order.shipped", "com.example.order.receipt"]);
-    assert_eq!(events[1].expirytime(), Some(Timestamp::from_millis(2_110_875_365_000)));
-    assert!(
-        events
-            .iter()
-            .all(|event| text.as_bytes().windows(event.json().len()).any(|part| part == event.json()))
-    );
-}
-
-#[test]
-fn the_sample_push_of_github_is_kept() {
-    let text = sample(include_str!("../../../../../samples/cloudevents/github-push.json"));
-    let event =
-        &parse(Schema::CloudEvents, &[("content-type", "application/json")], text.as_bytes()).unwrap()[0];
-    assert_eq!(event.json(), text);
-    assert_eq!((event.event_type(), event.subject()), ("com.github.push", Some("refs/heads/main")));
-}
-
-#[test]
-fn the_sample_blob_of_event_grid_is_kept() {
-    let text = include_str!("../../../../../samples/eventgrid/blob-created.json");
-    let event =
-        &parse(Schema::EventGrid, &[("content-type", "application/json")], text.as_bytes()).unwrap()[0];
-    assert_eq!(event.json(), sample(text).trim_matches(['[', ']']).trim_ascii());
-    assert_eq!(event.event_type(), "Microsoft.Storage.BlobCreated");
-    assert_eq!(event.time(), Some(Timestamp::from_millis(1_597_339_093_164)));
-}
-
-#[test]
-fn the_sample_parcels_are_mapped() {
-    let json = include_str!("../../../../../samples/custom/parcel-scanned.json");
-    let field = |text| SourceField::parse(text).ok();
-    let mapping = InputMapping {
-        id: field("scan.no"),
-        topic: field("depot"),
-        event_time: field("scan.at"),
-        event_type: Mapped { source: field("scan.kind"), default: None },
-        subject: Mapped { source: field("parcel"), default: None },
-        data_version: Mapped { source: None, default: Some("1.0".into()) },
-    };
-    let (headers, topic, body) = (HeaderMap::new(), TopicName::parse("parcels").unwrap(), Bytes::from(json));
-    let input = Input::Custom { mapping: &mapping, made: Made { at: Timestamp::EPOCH, seed: [0; 16] } };
-    let events =
-        parse_request(&PublishRequest { topic: &topic, input, headers: &headers, body: &body }).unwrap();
-    let [arrived, loaded] = events.try_into().unwrap();
-    assert_eq!((arrived.id(), arrived.event_type()), ("48211907735102938475", "parcel.arrived"));
-    assert_eq!(
-        (arrived.subject(), arrived.time()),
-        (Some("JD014600003RU"), Some(Timestamp::from_millis(1_795_246_867_218)))
-    );
-    assert_eq!(loaded.envelope().map(|envelope| &*envelope.topic), Some("/depots/leipzig"));
-    assert!(json.contains(std::str::from_utf8(loaded.json()).unwrap()));
-}
-
-/// JSON of any kind, with odd numbers and escapes, as text.
-fn any_json() -> impl Strategy<Value = String> {
-    let leaf = prop_oneof![
-        Just("null".to_owned()),
-        Just("-1e999999".to_owned()),
-        "[1-9][0-9]{0,30}(\\.[0-9]{1,30})?",
-        ".{0,8}".prop_map(|text| serde_json::Value::from(text).to_string()),
-        "(\\\\ud8[0-9a-f]{2}|\\\\/|\\\\n){0,4}".prop_map(|text| format!("\"{text}\"")),
-    ];
-    leaf.prop_recursive(4, 24, 4, |inner| {
-        let array = proptest::collection::vec(inner.clone(), 0..4)
-            .prop_map(|items| format!("[{}]", items.join(" ,\n")));
-        let object = proptest::collection::vec(inner, 0..4).prop_map(|items| {
-            let members: Vec<String> =
-                items.iter().enumerate().map(|(n, item)| format!("\"m{}\" :{item}", n / 2)).collect();
-            format!("{{ {}\t}}", members.join(","))
-        });
-        prop_oneof![array, object]
-    })
-}
-
-proptest! {
-    #[test]
-    fn whatever_data_was_accepted_is_kept_byte_for_byte(data in any_json(), space in "[ \r\n\t]{0,3}") {
-        let event = with_data(&format!("{space}{data}{space}"));
-        let kept = cloud(BATCH, &format!("{space}[{space}{event}{space},{event}]{space}")).unwrap();
-        prop_assert_eq!(kept, vec![event.clone(), event]);
-    }
-
-    #[test]
-    fn binary_mode_comes_out_as_it_went_in(
-        text in ".{0,12}",
-        bytes in proptest::collection::vec(any::<u8>(), 0..20),
-        content_type in prop_oneof![Just("text/plain"), Just("text/plain; charset=latin1"), Just("image/png")],
-    ) {
-        let subject: Vec<String> = format!("s{text}").bytes().map(|b| format!("%{b:02X}")).collect();
-        let subject = subject.concat();
-        let headers = [
-            ("ce-specversion", "1.0"), ("ce-id", "1"), ("ce-source", "/s"), ("ce-type", "t"),
-            ("content-type", content_type), ("ce-subject", &subject),
-        ];
-        let has_control = text.chars().any(char::is_control);
-        for body in [text.as_bytes(), &bytes] {
-            match parse(Schema::CloudEvents, &headers, body) {
-                Err(error) => prop_assert!(has_control, "{}", error),
-                Ok(events) => {
-                    let Some(out) = output::binary_request(events[0].json()).unwrap() else {
-                        prop_assert!(body.is_empty(), "{text:?}");
-                        continue;
-                    };
-                    prop_assert_eq!(&out.body, body);
-                    prop_assert_eq!(out.headers.get("content-type").unwrap(), content_type);
-                    let again = binary::render(&out.headers, Some(content_type), body).unwrap();
-                    let again = Event::parse(Schema::CloudEvents, Bytes::from(again)).unwrap();
-                    prop_assert_eq!(again.subject(), events[0].subject());
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn arbitrary_bytes_never_panic(
-        body in proptest::collection::vec(any::<u8>(), 0..200),
-        content_type in prop_oneof![Just(STRUCTURED), Just(BATCH), Just("application/json"), Just("image/png")],
-        value in "[ -~]{0,12}",
-    ) {
-        let headers = [("content-type", content_type), ("ce-id", &value)];
-        for headers in [&headers[..], &headers[..1], &headers[1..]] {
-            let _ = parse(Schema::CloudEvents, headers, &body);
-            let _ = parse(Schema::EventGrid, headers, &body);
-        }
-    }
-
-    #[test]
-    fn a_damaged_event_never_panics_and_never_is_kept_as_invalid_json(at in 0_usize..200, byte in any::<u8>()) {
-        for (schema, valid) in [(Schema::CloudEvents, MINIMAL), (Schema::EventGrid, GRID)] {
-            let mut body = valid.as_bytes().to_vec();
-            let at = at % body.len();
-            body[at] = byte;
-            for text in texts(schema, &[("content-type", "application/json")], &body).unwrap_or_default() {
-                prop_assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{}", text);
-            }
-        }
-    }
 }

@@ -39,7 +39,8 @@ fn numbers() {
 
 #[test]
 fn ranges_and_booleans() {
-    let ranges = r#"{"operatorType": "NumberInRange", "key": "data.key1", "values": [[3.14159, 999.95], [3000, 4000]]}"#;
+    let ranges = r#"{"operatorType": "NumberInRange", "key": "data.key1",
+        "values": [[3.14159, 999.95], [3000, 4000]]}"#;
     check(ranges, &[r#"{"key1":3.14159}"#, r#"{"key1":3500}"#], &[r#"{"key1":3.1415}"#, r#"{"key1":1000}"#]);
     let enabled = r#"{"operatorType": "BoolEquals", "key": "data.isEnabled", "value": true}"#;
     check(enabled, &[r#"{"isEnabled":true}"#], &[r#"{"isEnabled":false}"#, r#"{"isEnabled":"true"}"#]);
@@ -70,9 +71,10 @@ fn nested_data() {
 
 #[test]
 fn an_extension_context_attribute() {
-    let json = r#"{"specversion" : "1.0", "type" : "com.example.someevent", "source" : "/mycontext", "id" : "C234-1234-1234",
-        "time" : "2018-04-05T17:31:00Z", "subject": null, "comexampleextension1" : "value", "comexampleothervalue" : 5,
-        "datacontenttype" : "application/json", "data" : {"appinfoA" : "abc", "appinfoB" : 123, "appinfoC" : true}}"#;
+    let json = r#"{"specversion" : "1.0", "type" : "com.example.someevent", "source" : "/mycontext",
+        "id" : "C234-1234-1234", "time" : "2018-04-05T17:31:00Z", "subject": null,
+        "comexampleextension1" : "value", "comexampleothervalue" : 5, "datacontenttype" : "application/json",
+        "data" : {"appinfoA" : "abc", "appinfoB" : 123, "appinfoC" : true}}"#;
     let event = Event::parse(Schema::CloudEvents, Bytes::from(json)).unwrap();
     let filter = json!({ "advancedFilters": [{
         "operatorType": "StringBeginsWith", "key": "comexampleothervalue", "values": ["5", "1"],

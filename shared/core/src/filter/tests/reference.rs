@@ -36,7 +36,9 @@ fn condition() -> impl Strategy<Value = Value> {
     let texts = prop::collection::vec("[aAbÄä]{0,2}", 1..3).prop_map(|values| ("values", json!(values)));
     let with = |operators: &'static [&'static str], operand: BoxedStrategy<(&'static str, Value)>| {
         (prop::sample::select(operators), prop::sample::select(KEYS.to_vec()), operand).prop_map(
-            |(operator, key, (member, operand))| json!({ "operatorType": operator, "key": key, member: operand }),
+            |(operator, key, (member, operand))| {
+                json!({ "operatorType": operator, "key": key, member: operand })
+            },
         )
     };
     prop_oneof![
@@ -123,7 +125,9 @@ proptest! {
         data in prop::collection::vec(data(), 1..4),
     ) {
         let compiled = filters.iter().map(|(conditions, arrays)| {
-            let settings = json!({ "advancedFilters": conditions, "enableAdvancedFilteringOnArrays": arrays });
+            let settings = json!({
+                "advancedFilters": conditions, "enableAdvancedFilteringOnArrays": arrays,
+            });
             Arc::new(compile_filter(&serde_json::from_value(settings).unwrap(), Schema::CloudEvents).unwrap())
         });
         let set = FilterSet::of(compiled);
@@ -132,7 +136,8 @@ proptest! {
         for (position, (conditions, arrays)) in filters.iter().enumerate() {
             let passed: Vec<u32> = matches.of(position).collect();
             let passes = |data: &Value| conditions.iter().all(|condition| holds(condition, data, *arrays));
-            let expected: Vec<u32> = (0..).zip(&data).filter(|(_, data)| passes(data)).map(|(n, _)| n).collect();
+            let expected = (0..).zip(&data).filter(|(_, data)| passes(data)).map(|(number, _)| number);
+            let expected: Vec<u32> = expected.collect();
             prop_assert_eq!(passed, expected, "{:?} {:?}", conditions, data);
         }
     }

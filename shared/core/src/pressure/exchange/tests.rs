@@ -124,8 +124,8 @@ fn every_key_of_the_documents_is_read_and_changes_something_or_is_refused_with_i
 
 #[test]
 fn a_key_without_a_counterpart_is_taken_with_the_documents_value_alone() {
-    let expected = "expected 00:05:00, as the documents have it, because nothing here corresponds to it: a batch ends \
-                    with its commit, so that no message is ever left in it to expire";
+    let expected = "expected 00:05:00, as the documents have it, because nothing here corresponds to it: \
+                    a batch ends with its commit, so that no message is ever left in it to expire";
     for value in ["\"00:05:00\"", "\"PT5M\""] {
         let settings = set(Profile::Scaled, &format!("{{\"{WITHOUT_COUNTERPART}\": {value}}}"));
         assert_eq!(settings, PressureSettings::default(), "{value}");

@@ -125,8 +125,8 @@ fn the_value_at_fault_is_named() {
 
 #[test]
 fn numbers_are_those_that_can_be_kept_exactly() {
-    let inexact = "filter.advancedFilters[0].value: expected an integer of 64 bits, or a decimal below 2^63 of at most \
-                   15 significant digits";
+    let inexact = "filter.advancedFilters[0].value: expected an integer of 64 bits, \
+                   or a decimal below 2^63 of at most 15 significant digits";
     let check = |number: &str, message: &str| {
         let value: Value = serde_json::from_str(number).unwrap();
         check(json!([on("NumberLessThan", "value", value)]), message);
@@ -186,7 +186,10 @@ fn a_filter_that_was_written_is_shown_as_it_was_written() {
     let written = json!({
         "isSubjectCaseSensitive": false,
         "advancedFilters": [
-            { "operatorType": "NumberInRange", "key": "data.key1", "values": [[3.14159, 999.95], [3000, 4000]] },
+            {
+                "operatorType": "NumberInRange", "key": "data.key1",
+                "values": [[3.14159, 999.95], [3000, 4000]],
+            },
             { "operatorType": "BoolEquals", "key": "data.isEnabled", "value": true },
             { "operatorType": "IsNotNull", "key": "Subject" },
         ],

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::events::converted;
+use crate::model::SourceField;
 
 const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
 
