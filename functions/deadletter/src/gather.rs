@@ -5,15 +5,13 @@ use posthaste_core::model::{DEAD_LETTER_OBJECT_BYTES_PREFERRED, DeadLetter, Entr
 
 use crate::letter::Letter;
 
-/// The bytes that a record has beside its event and what lies around that, at most: seven members with the
-/// longest names and values, and a comma. An event's own members of these names, which lie in an eighth one,
-/// are not counted: as a text they take up to twice their bytes, so that an object of such events may grow
-/// larger than preferred.
+/// Most bytes of a record beside its event and its envelope: seven members with the longest names and values,
+/// and a comma. An event's own members of these names lie in an eighth member and are not counted: as a text
+/// they take up to twice their bytes, so that an object of such events may grow larger than preferred.
 const RECORD_EXTRA_BYTES_MAX: usize = 320;
 
 /// The letters of one subscription, by object. An object is larger than preferred only if it holds a single
-/// letter that is; that letter is not larger than what one publish request brought, because its events came
-/// in one.
+/// letter that is; that letter is not larger than one publish request, because its events came in one.
 pub(crate) fn gather(letters: Vec<Letter>) -> Vec<Vec<Letter>> {
     let mut objects = Vec::new();
     let (mut inside, mut bytes) = (Vec::new(), 0);

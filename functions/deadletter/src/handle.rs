@@ -13,7 +13,6 @@ use posthaste_ports::{
 use posthaste_services::catch_panic::{Panicked, catch_panic};
 
 use crate::dead_letters::DeadLetters;
-use crate::late_answers::Remaining;
 use crate::letter::Letter;
 use crate::receive::{Sorted, Work, sort};
 
@@ -27,15 +26,15 @@ pub(crate) const WORK_AT_ONCE_MAX: usize = 8;
 /// (`OPERATION_TIMEOUT` of posthaste-aws).
 const WRITING_TIME: Duration = Duration::from_secs(20);
 
-/// Least time for reading with which an object is begun. Eight payloads at a time, an object of them is read
-/// in about a second.
+/// Least time for reading with which work on an object begins. Eight payloads at a time, an object is read in
+/// about a second.
 const READING_TIME_MIN: Duration = Duration::from_secs(5);
 
 impl<P: Ports> DeadLetters<P> {
     /// Handles a batch until `deadline`, a time of the clock's `monotonic`. The answer names the messages for
     /// which nothing durable was done, also those for which there was no time.
     ///
-    /// With less than 25 seconds to the deadline nothing is begun.
+    /// With less than 25 seconds to the deadline nothing begins.
     pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
         let Sorted { work, mut failures } = sort(self.ports.source, batch);
         let parts = work.into_iter().map(|work| self.work_on(work, deadline));
@@ -78,7 +77,8 @@ impl<P: Ports> DeadLetters<P> {
     /// Writes the letters of one object: leaves out events that arrived late, loads the payloads, writes.
     async fn write_dead_letters(&self, letters: Vec<Letter>, deadline: Duration) -> Vec<MessageId> {
         let until = deadline.saturating_sub(WRITING_TIME);
-        let Remaining { letters, mut failures } = self.without_late(letters, until).await;
+        let mut failures = Vec::new();
+        let letters = self.without_late(letters, until, &mut failures).await;
         let loaded = self.load_payloads(letters, until).await;
         failures.extend(loaded.failures);
         failures.extend(self.write(loaded.letters, deadline).await);

@@ -1,5 +1,5 @@
 //! Late answers: events that arrived after all, because their endpoint answered after the request had timed
-//! out. They are left out before anything is written, and count as delivered.
+//! out. They count as delivered, and are taken out before anything is written.
 //!
 //! The notes of late answers stay, so that a letter that comes again finds them. Wake removes them when they
 //! are old.
@@ -14,41 +14,32 @@ use posthaste_services::late_answers::answered_late;
 
 use crate::dead_letters::DeadLetters;
 use crate::letter::Letter;
-use crate::unreadable::{Unreadable, unreadable};
-
-/// The letters of one object that are left.
-#[derive(Debug, Default)]
-pub(crate) struct Remaining {
-    /// To be written, without the events that arrived.
-    pub(crate) letters: Vec<Letter>,
-    /// To come again, because the notes could not be read.
-    pub(crate) failures: Vec<MessageId>,
-}
+use crate::unreadable::is_kept_unread;
 
 impl<P: Ports> DeadLetters<P> {
     /// Takes out of letters of one subscription the events that arrived late. Only a delivery that timed out
-    /// costs a look.
-    pub(crate) async fn without_late(&self, letters: Vec<Letter>, until: Duration) -> Remaining {
+    /// costs a look. Letters that must come again, because the notes could not be read, go to `failures`.
+    pub(crate) async fn without_late(
+        &self,
+        letters: Vec<Letter>,
+        until: Duration,
+        failures: &mut Vec<MessageId>,
+    ) -> Vec<Letter> {
         let asked: BTreeSet<&str> =
             letters.iter().filter(|it| may_have_arrived(&it.dead)).flat_map(keys).collect();
         let Some(Letter { dead, .. }) = letters.first().filter(|_| !asked.is_empty()) else {
-            return Remaining { letters, failures: Vec::new() };
+            return letters;
         };
         let (topic, subscription) = (&dead.delivery.topic, &dead.delivery.subscription);
         let look = answered_late(&self.ports.state, topic, subscription, &asked);
         match self.in_time(until, look).await {
-            Ok(found) => {
-                let mut letters = letters;
-                if !found.is_empty() {
-                    letters = self.remove(letters, &found).await;
-                }
-                Remaining { letters, failures: Vec::new() }
-            }
-            Err(error) => self.without_a_look(letters, &error),
+            Ok(found) if found.is_empty() => letters,
+            Ok(found) => self.remove(letters, &found).await,
+            Err(error) => self.without_a_look(letters, &error, failures),
         }
     }
 
-    /// Removes the events that were found. A letter that has none left is done with.
+    /// Removes the events that were found. A letter that has none left is acknowledged.
     async fn remove(&self, letters: Vec<Letter>, found: &BTreeSet<String>) -> Vec<Letter> {
         let mut left = Vec::with_capacity(letters.len());
         for mut letter in letters {
@@ -74,28 +65,29 @@ impl<P: Ports> DeadLetters<P> {
     }
 
     /// Hands back the letters whose notes cannot be read. One that would be lost with its message is written.
-    fn without_a_look(&self, letters: Vec<Letter>, error: &PortError) -> Remaining {
+    fn without_a_look(
+        &self,
+        letters: Vec<Letter>,
+        error: &PortError,
+        failures: &mut Vec<MessageId>,
+    ) -> Vec<Letter> {
         tracing::error!(
             letters = letters.len(),
             error = error as &dyn Error,
             "late answers to the events of dead letters cannot be looked up"
         );
         let now = self.ports.clock.now();
-        let mut remaining = Remaining::default();
-        for letter in letters {
-            let comes_again = may_have_arrived(&letter.dead)
-                && unreadable(self.ports.source, letter.message.sent_at, now) == Unreadable::HandBack;
-            if comes_again {
-                remaining.failures.push(letter.message.id);
-            } else {
-                remaining.letters.push(letter);
-            }
-        }
-        remaining
+        let is_written = |letter: &Letter| {
+            !may_have_arrived(&letter.dead) || is_kept_unread(self.ports.source, letter.message.sent_at, now)
+        };
+        let (written, handed_back): (Vec<_>, Vec<_>) = letters.into_iter().partition(is_written);
+        failures.extend(handed_back.into_iter().map(|letter| letter.message.id));
+        written
     }
 }
 
-/// Whether an endpoint may have said yes to a request that timed out. What is written already stands.
+/// Tells whether an endpoint may have said yes to a request that timed out. A letter whose events are written
+/// already stays as it is.
 fn may_have_arrived(letter: &DeadLetter) -> bool {
     letter.delivery.timed_out && !letter.asks_for_notices_only()
 }

@@ -2,9 +2,9 @@
 //! acknowledged.
 //!
 //! Notices that cannot be sent yet leave a fresh message in the dead-letter queue that names the object, so
-//! that the next time only the notices are made (deliver leaves the same for events it drops). Each retry
-//! waits longer, and in the end they are given up. Where that message cannot be sent either, the letters come
-//! again, and the events are written into a second object: at least once.
+//! that only the notices are made the next time (deliver leaves the same for events it drops). Each retry
+//! waits longer, and in the end the notices are given up. Where that message cannot be sent either, the
+//! letters come again, and the events are written into a second object: at least once.
 
 use std::error::Error;
 use std::time::Duration;
@@ -125,7 +125,7 @@ fn notices_later(letter: Letter, fate: Fate<'_>, now: Timestamp) -> Vec<Successo
     vec![Successor { to: QueueName::DeadLetters, message: OutgoingMessage { body, group, delay_secs } }]
 }
 
-/// How many of a delivery's events have notices.
+/// The number of a delivery's events that have notices.
 fn noticed_events(delivery: &Delivery) -> usize {
     delivery.events.iter().filter(|entry| !entry.marks.notice).count()
 }

@@ -14,7 +14,7 @@ use posthaste_services::timeout_at;
 use crate::dead_letters::DeadLetters;
 use crate::letter::{Letter, LoadedLetter};
 use crate::receive::is_kept_after_panic;
-use crate::unreadable::{Unreadable, unreadable};
+use crate::unreadable::is_kept_unread;
 
 /// Payloads of one object that are read side by side.
 pub(crate) const READS_PER_OBJECT_MAX: usize = 8;
@@ -47,22 +47,14 @@ enum Failure {
     Panicked,
 }
 
-impl Progress {
-    fn of(letter: &Letter) -> Self {
-        Self { payloads: vec![None; letter.dead.delivery.events.len()], failure: None }
-    }
-}
-
-fn late() -> PortError {
-    PortError::new("read the payloads of a dead letter in time", ErrorKind::TimedOut)
-}
-
 impl<P: Ports> DeadLetters<P> {
     /// Loads the payloads of one object. Reads begin in order, so that when the time is over the first
-    /// letters are whole and can be written: however slow the bucket is, it never happens again and again
-    /// that all letters are begun and none is finished.
+    /// letters are whole and can be written: however slow the bucket is, some letters are finished every
+    /// time.
     pub(crate) async fn load_payloads(&self, letters: Vec<Letter>, until: Duration) -> Loaded {
-        let mut progress: Vec<_> = letters.iter().map(Progress::of).collect();
+        let nothing = |letter: &Letter| vec![None; letter.dead.delivery.events.len()];
+        let nothing = |letter| Progress { payloads: nothing(letter), failure: None };
+        let mut progress: Vec<_> = letters.iter().map(nothing).collect();
         self.read_payloads(&letters, &mut progress, until).await;
         let mut loaded = Loaded::default();
         for (letter, progress) in letters.into_iter().zip(progress) {
@@ -72,14 +64,12 @@ impl<P: Ports> DeadLetters<P> {
     }
 
     async fn read_payloads(&self, letters: &[Letter], progress: &mut [Progress], until: Duration) {
-        // Numbers and not references: the compiler cannot tell that a stream of closures over those may be
-        // sent.
-        let count = |letter: &Letter| letter.dead.delivery.events.len();
-        let events = letters
-            .iter()
-            .enumerate()
-            .flat_map(|(index, letter)| (0..count(letter)).map(move |e| (index, e)));
-        let events: Vec<(usize, usize)> = events.collect();
+        // Numbers and not references: the compiler cannot tell that a stream of closures over references may
+        // be sent.
+        let events_of = |(index, letter): (usize, &Letter)| {
+            (0..letter.dead.delivery.events.len()).map(move |event| (index, event))
+        };
+        let events: Vec<_> = letters.iter().enumerate().flat_map(events_of).collect();
         let reads = events.into_iter().map(|(index, event)| async move {
             let entry = &letters[index].dead.delivery.events[event];
             let payload = catch_panic(self.read_payload(&entry.payload)).await;
@@ -95,7 +85,7 @@ impl<P: Ports> DeadLetters<P> {
                 }
             }
         };
-        // A letter that is not whole by then is judged late.
+        // A letter that is not whole by then was not read in time.
         let _ = timeout_at(&self.ports.clock, until, all).await;
     }
 
@@ -119,11 +109,14 @@ impl<P: Ports> DeadLetters<P> {
         match progress.failure {
             None => match progress.payloads.into_iter().collect() {
                 Some(payloads) => loaded.letters.push(LoadedLetter { letter, payloads }),
-                None => self.judge_unreadable(loaded, letter.message, &late()),
+                None => {
+                    let late =
+                        PortError::new("read the payloads of a dead letter in time", ErrorKind::TimedOut);
+                    self.judge_unreadable(loaded, letter.message, &late);
+                }
             },
             Some(Failure::Failed(error)) => self.judge_unreadable(loaded, letter.message, &error),
-            // An event whose payload is gone or altered cannot be shown; what is known of it is kept as it
-            // is.
+            // An event whose payload is gone or altered cannot be shown, so its message is kept as it is.
             Some(Failure::Gone) => loaded.raw.push(letter.message),
             Some(Failure::Panicked) if is_kept_after_panic(self.ports.source, &letter.message) => {
                 loaded.raw.push(letter.message);
@@ -135,9 +128,10 @@ impl<P: Ports> DeadLetters<P> {
     fn judge_unreadable(&self, loaded: &mut Loaded, message: ReceivedMessage, error: &PortError) {
         let error = error as &dyn Error;
         tracing::error!(message_id = %message.id.0, error, "payload of a dead letter not readable");
-        match unreadable(self.ports.source, message.sent_at, self.ports.clock.now()) {
-            Unreadable::HandBack => loaded.failures.push(message.id),
-            Unreadable::KeepAsItIs => loaded.raw.push(message),
+        if is_kept_unread(self.ports.source, message.sent_at, self.ports.clock.now()) {
+            loaded.raw.push(message);
+        } else {
+            loaded.failures.push(message.id);
         }
     }
 }

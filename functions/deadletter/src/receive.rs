@@ -78,8 +78,8 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
     sorted
 }
 
-/// Reads a message. The redrive queue has messages of both other queues: a delivery there is one that a
-/// function failed on.
+/// Reads a message. The redrive queue has messages of both other queues: a function failed on each delivery
+/// in it.
 fn read(source: QueueName, body: &Bytes) -> Result<DeadLetter, FormatError> {
     match parse_dead_letter(body) {
         Err(FormatError::Malformed(..)) if source == QueueName::Redrive => {
@@ -96,12 +96,9 @@ fn read(source: QueueName, body: &Bytes) -> Result<DeadLetter, FormatError> {
     }
 }
 
-/// Whether a message that makes this function panic is kept as it is: in the redrive queue, after which no
-/// queue comes. Other queues hand it on to that one.
+/// Tells whether a message that makes this function panic is kept as it is: in the redrive queue, after which
+/// no queue comes. Other queues hand it on to that one.
 pub(crate) fn is_kept_after_panic(source: QueueName, message: &ReceivedMessage) -> bool {
     tracing::error!(message_id = %message.id.0, %source, "reading a dead letter panicked");
-    match source {
-        QueueName::Redrive => true,
-        QueueName::Deliveries | QueueName::DeadLetters => false,
-    }
+    source == QueueName::Redrive
 }

@@ -1,4 +1,5 @@
-//! Retries while the bucket refuses: later, with a fresh message, or no more where the subscription says so.
+//! Retries while the bucket refuses: a fresh message comes later, until the subscription says that it was long
+//! enough.
 
 use std::error::Error;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::letter::{Letter, LoadedLetter};
 /// The wait after the first refusal; it doubles up to what the queue can delay (15 minutes).
 const WAIT_FIRST: Duration = Duration::from_secs(10);
 
-/// After so many doublings the wait is past what the queue can delay.
+/// Doublings after which the wait is longer than the queue can delay.
 const DOUBLINGS_MAX: u32 = 8;
 
 impl<P: Ports> DeadLetters<P> {
@@ -31,7 +32,7 @@ impl<P: Ports> DeadLetters<P> {
         self.ports.queue.replace(&message.receipt, successors).await
     }
 
-    /// Gives a letter up, once the notices of it are sent. Answers whether they are.
+    /// Gives a letter up, once the notices about it are sent. Answers whether they are.
     async fn give_up(&self, read: &LoadedLetter) -> bool {
         let sent = Box::pin(self.send_notices(std::slice::from_ref(read), None)).await;
         if let Err(error) = &sent {

@@ -1,15 +1,14 @@
-//! What is shared by this crate's tests.
+//! Letters and messages for this crate's tests.
 
 mod stores;
 mod time;
 
 use bytes::Bytes;
 use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::model::{
-    DeadLetter, Delivery, Entry, Hops, Marks, Payload, Schema, SubscriptionName, Timestamp, TopicName,
-};
+use posthaste_core::model::{DeadLetter, Delivery, Payload, Timestamp};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{MessageId, Receipt, ReceivedMessage};
+use posthaste_testkit::records::{delivery, subscription_name, topic_name};
 
 use crate::letter::Letter;
 
@@ -20,27 +19,8 @@ pub(crate) fn stored(key: &str, bytes: usize) -> Payload {
 
 /// A letter of the subscription `billing` with these events, in a message of this id.
 pub(crate) fn letter(id: &str, payloads: Vec<Payload>) -> Letter {
-    let entry = |payload| Entry {
-        key: "k".to_owned(),
-        expires_at: Timestamp::EPOCH,
-        traceparent: None,
-        marks: Marks::default(),
-        envelope: None,
-        payload,
-    };
-    let delivery = Delivery {
-        topic: TopicName::parse("orders").unwrap(),
-        subscription: SubscriptionName::parse("billing").unwrap(),
-        schema: Schema::CloudEvents,
-        published_at: Timestamp::EPOCH,
-        not_before: Timestamp::EPOCH,
-        attempts: 1,
-        last: None,
-        timed_out: false,
-        identity: None,
-        hops: Hops::default(),
-        events: payloads.into_iter().map(entry).collect(),
-    };
+    let names = (topic_name("orders"), subscription_name("billing"));
+    let delivery = Delivery { attempts: 1, ..delivery(names, "k", payloads, Timestamp::EPOCH) };
     let dead = DeadLetter {
         reason: DeadLetterReason::TimeToLiveExceeded,
         delivery,

@@ -1,20 +1,20 @@
-//! Dead letters that their bucket refuses: since when the oldest of them waits, as a gauge, and how often a
-//! write was refused, as a counter. Each try makes a fresh message, so the queue's own age of its oldest
-//! message shows nothing.
+//! Dead letters that their bucket refuses: a gauge says how long the oldest of them has waited, and a counter
+//! how often a write was refused. Each try makes a fresh message, so the queue's own age of its oldest message
+//! shows nothing.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use posthaste_core::model::{DeadLetter, Timestamp};
 
 use crate::letter::LoadedLetter;
 
-/// Most letters that are remembered. Beyond them the oldest is among those that are.
+/// Most letters that are remembered. The oldest is among them.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// How long a letter is remembered that is not seen again: longer than the queue delays it (15 min) and
-/// gathers it with others (5 min). Then another process has written it.
+/// Time after which a letter that is not seen again is forgotten: longer than the queue delays it (15 min)
+/// and gathers it with others (5 min). By then another process has written it.
 const REMEMBERED_FOR: Duration = Duration::from_mins(30);
 
 /// The letters that this process saw refused and not yet written.
@@ -26,7 +26,7 @@ pub(crate) struct Unwritten {
 #[derive(Debug, Default)]
 struct Refused {
     letters: HashMap<String, Letter>,
-    /// Whether the gauge shows something else than zero.
+    /// True while the gauge shows anything but zero.
     is_shown: bool,
 }
 
@@ -37,7 +37,7 @@ struct Letter {
 }
 
 impl Unwritten {
-    /// One write of these was refused.
+    /// Counts a refused write of these letters.
     pub(crate) fn refused(&self, letters: &[LoadedLetter], now: Timestamp) {
         metrics::counter!("DeadLetterWriteRefusedCount").increment(1);
         for read in letters {
@@ -46,7 +46,7 @@ impl Unwritten {
     }
 
     fn note(&self, dead: &DeadLetter, now: Timestamp) {
-        let mut refused = self.lock();
+        let mut refused = self.refused.lock();
         let key = key(dead);
         if refused.letters.len() < REMEMBERED_MAX || refused.letters.contains_key(&key) {
             let since = dead.storage.map_or(now, |trouble| trouble.since);
@@ -54,9 +54,9 @@ impl Unwritten {
         }
     }
 
-    /// This one was written, or given up.
+    /// Forgets a letter that was written or given up.
     pub(crate) fn ended(&self, dead: &DeadLetter) {
-        let mut refused = self.lock();
+        let mut refused = self.refused.lock();
         if !refused.letters.is_empty() {
             refused.letters.remove(&key(dead));
         }
@@ -64,7 +64,7 @@ impl Unwritten {
 
     /// Sets the gauge, and once to zero when the trouble ends: CloudWatch bills each metric that is sent.
     pub(crate) fn report(&self, now: Timestamp) {
-        let mut refused = self.lock();
+        let mut refused = self.refused.lock();
         let oldest = refused.oldest(now);
         if oldest.is_some() || refused.is_shown {
             let age = oldest.map_or(Duration::ZERO, |since| now.since(since));
@@ -72,21 +72,17 @@ impl Unwritten {
         }
         refused.is_shown = oldest.is_some();
     }
-
-    fn lock(&self) -> MutexGuard<'_, Refused> {
-        self.refused.lock()
-    }
 }
 
 impl Refused {
-    /// Since when the oldest waits.
+    /// The time since which the oldest waits.
     fn oldest(&mut self, now: Timestamp) -> Option<Timestamp> {
         self.letters.retain(|_, letter| now.since(letter.seen_at) < REMEMBERED_FOR);
         self.letters.values().map(|letter| letter.since).min()
     }
 }
 
-/// The name of a letter over all its messages: what identifies its first event towards its subscription.
+/// The name of a letter over all its messages: the key of its first event, and its subscription.
 fn key(dead: &DeadLetter) -> String {
     let event = dead.delivery.events.first().map_or("", |entry| entry.key.as_str());
     format!("{}/{event}", dead.delivery.group())
@@ -109,7 +105,7 @@ mod tests {
     }
 
     fn oldest(unwritten: &Unwritten, now: Timestamp) -> Option<Timestamp> {
-        unwritten.lock().oldest(now)
+        unwritten.refused.lock().oldest(now)
     }
 
     #[test]

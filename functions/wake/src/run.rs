@@ -4,8 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use posthaste_ports::validate::LIST_PAGE_MAX;
-use posthaste_ports::{Clock, ErrorKind, ListPage, ObjectStore, PortError, Ports};
+use posthaste_ports::{Clock, Ports};
 use posthaste_services::timeout_at;
 
 use crate::ports::WakePorts;
@@ -70,15 +69,6 @@ impl<'a, P: Ports> Run<'a, P> {
     /// The output of `work`, or `None` if it has not ended when all work must.
     pub(crate) fn in_time<T>(self, work: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
         timeout_at(&self.ports.clock, self.work, Box::pin(work))
-    }
-
-    /// A page of the objects under `prefix`, or an error if it has not come while something can begin:
-    /// nothing could be done with it then.
-    pub(crate) async fn list(self, prefix: &str, after: Option<&str>) -> Result<ListPage, PortError> {
-        let WakePorts { state, clock, .. } = self.ports;
-        let late = || Err(PortError::new("list objects before the run's end", ErrorKind::TimedOut));
-        let listed = timeout_at(clock, self.begin, Box::pin(state.list(prefix, after, LIST_PAGE_MAX)));
-        listed.await.unwrap_or_else(late)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Stores whose calls take time by a manual clock, and a queue that never takes a successor.
+//! Stores whose calls take time by a manual clock.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_ports::{
-    Clock, ETag, ErrorKind, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError,
-    PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage,
-    Revalidated, Successor,
+    Clock, ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated,
 };
 use posthaste_testkit::ManualClock;
 
@@ -70,41 +68,6 @@ impl ObjectStore for Slow {
     }
 
     async fn list(&self, _: &str, _: Option<&str>, _: usize) -> Result<ListPage, PortError> {
-        Err(none())
-    }
-}
-
-/// A queue that has nothing, and in which putting off never ends.
-#[derive(Debug)]
-pub(super) struct Deaf;
-
-impl QueueSender for Deaf {
-    async fn send_batch(
-        &self,
-        _: Vec<OutgoingMessage>,
-    ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
-        Err(none())
-    }
-}
-
-impl QueueReceiver for Deaf {
-    async fn receive(&self, _: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
-        Err(none())
-    }
-
-    async fn acknowledge(&self, _: &Receipt) -> Result<(), PortError> {
-        Ok(())
-    }
-
-    async fn replace(&self, _: &Receipt, _: Vec<Successor>) -> Result<(), PortError> {
-        std::future::pending().await
-    }
-
-    async fn change_visibility(&self, _: &Receipt, _: Duration) -> Result<(), PortError> {
-        Err(none())
-    }
-
-    async fn counts(&self) -> Result<QueueCounts, PortError> {
         Err(none())
     }
 }

@@ -1,4 +1,4 @@
-//! What is done by the deadline, and what is held until then.
+//! Work that is done by the deadline, and bytes that are held until then.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +10,16 @@ use bytes::Bytes;
 use posthaste_core::model::{DEAD_LETTER_OBJECT_BYTES_PREFERRED, Payload, Timestamp};
 use posthaste_ports::{Clock, QueueName, ReceivedMessage};
 use posthaste_services::Registry;
-use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
+use posthaste_testkit::memory::MemoryQueue;
+use posthaste_testkit::{Fault, Faulty, ManualClock, Operation, Plan, SeededEntropy, TestPorts};
 
-use super::stores::{Deaf, Seen, Slow};
+use super::stores::{Seen, Slow};
 use super::{message, stored};
 use crate::handle::WORK_AT_ONCE_MAX;
 use crate::payloads::READS_PER_OBJECT_MAX;
 use crate::{DeadLetterPorts, DeadLetters};
 
-/// What Lambda leaves of the function's minute.
+/// The time that Lambda leaves of the function's minute.
 const LEFT: Duration = Duration::from_secs(55);
 
 /// As many events as one message can refer to: fewer bytes each, and the fan-out of a request would hold
@@ -28,7 +29,7 @@ const STORED_MAX: usize = 115;
 /// The bytes of such an event.
 const STORED_BYTES: usize = 8_690;
 
-/// Whether something moved.
+/// True once something moved.
 #[derive(Default)]
 struct Woken(AtomicBool);
 
@@ -40,7 +41,7 @@ impl Wake for Woken {
 
 struct Bench {
     store: Slow,
-    function: DeadLetters<TestPorts<Deaf, Slow>>,
+    function: DeadLetters<TestPorts<Faulty<MemoryQueue>, Slow>>,
 }
 
 impl Bench {
@@ -53,9 +54,12 @@ impl Bench {
         let payload =
             Bytes::from(format!("{{\"a\":\"{}\"}}", "x".repeat(STORED_BYTES - r#"{"a":""}"#.len())));
         let store = Slow { clock: clock.clone(), payload, read_time, write_time, seen: Arc::default() };
+        // Putting off never ends.
+        let plan = Plan::by(|effect| (effect.operation == Operation::Replace).then_some(Fault::HangBefore));
+        let queue = Faulty::new(MemoryQueue::default(), "queue", &plan);
         let function = DeadLetters::new(DeadLetterPorts {
-            queue: Deaf,
-            deliveries: Deaf,
+            queue: queue.clone(),
+            deliveries: queue,
             source: QueueName::DeadLetters,
             state: store.clone(),
             bucket: store.clone(),
@@ -70,7 +74,7 @@ impl Bench {
         self.store.seen.lock().unwrap()
     }
 
-    /// One invocation with so much time. Answers who failed and how long it took.
+    /// One invocation with so much time. Answers the messages that failed, and the time it took.
     fn handle(&self, batch: Vec<ReceivedMessage>, left: Duration) -> (Vec<String>, Duration) {
         let clock = &self.store.clock;
         let began = clock.monotonic();

@@ -56,13 +56,8 @@ impl<'a, P: Ports> Parked<'a, P> {
         Self { run, account, walk, objects: 0, sent: 0, left: 0, was_slowed: false }
     }
 
-    /// Releases what is due, at first at this speed; once a day also from the start of the list. Answers
-    /// `None` where there was not enough time.
-    pub(crate) async fn run(&mut self, speed: Speed) -> Option<Result<(), PortError>> {
-        self.run.in_time(self.release(speed)).await
-    }
-
-    async fn release(&mut self, speed: Speed) -> Result<(), PortError> {
+    /// Releases what is due, at first at this speed; once a day also from the start of the list.
+    pub(crate) async fn release(&mut self, speed: Speed) -> Result<(), PortError> {
         let after = self.walk.begins_after();
         if !self.release_part(Part { after: after.clone(), before: None }, speed).await? {
             return Ok(());
@@ -199,7 +194,8 @@ impl<'a, P: Ports> Parked<'a, P> {
 
 /// The first page of a part, as far as it is due.
 async fn due_page<P: Ports>(run: Run<'_, P>, part: &Part) -> Result<DuePage, PortError> {
-    let ListPage { objects, next_after } = run.list(layout::PARKED, part.after.as_deref()).await?;
+    let ListPage { objects, next_after } =
+        run.ports.list_until(run.begin, layout::PARKED, part.after.as_deref()).await?;
     let now = run.ports.clock.now();
     let is_in_part = |key: &str| part.before.as_deref().is_none_or(|before| key < before);
     let listed = objects.len();
@@ -226,7 +222,7 @@ mod tests {
     async fn run(kit: &Kit, checkpoint: &Checkpoint, speed: Speed) -> ([usize; 3], Option<u64>) {
         let (walk, account) = (ParkedWalk::resume(checkpoint, kit.clock.now()), Mutex::default());
         let mut parked = Parked::new(kit.run(), walk, &account);
-        parked.run(speed).await.unwrap().unwrap();
+        parked.release(speed).await.unwrap();
         let open_from = parked.walk.checkpoint().open_from_minute;
         let back = open_from.map(|minute| kit.clock.now().minute() - minute);
         ([parked.objects, parked.sent, parked.left], back)

@@ -25,7 +25,7 @@ pub(crate) async fn release<P: Ports>(
     let account = Mutex::<RunAccount>::default();
     let mut parked = Parked::new(run, walk, &account);
     let speed = speed(pressure.state().await.as_deref());
-    let release_parked = parked.run(speed);
+    let release_parked = run.in_time(parked.release(speed));
     let release_held = release_held(run, last.held_to.clone(), report.pulled_in > 0, &account);
     let (ended, held) = match speed.order(clock.now().minute()) {
         // A backlog that is released in passes takes all the time there is.

@@ -33,8 +33,11 @@ impl<'a, P: Ports> SetBack<'a, P> {
     /// Scans all that is parked, where a scan is due, in half of the run's time at most. Objects that cannot
     /// be moved are tried again after the scan.
     pub(crate) async fn run(run: Run<'a, P>, scan: Option<SetBackScan>) -> Self {
-        let mut job = Self { run: run.half(), scan, moved: 0 };
-        let _ = timeout_at(&run.ports.clock, run.begin, Box::pin(job.scan_pages())).await;
+        let mut job = Self { run, scan, moved: 0 };
+        if job.scan.is_some() {
+            job.run = run.half();
+            let _ = timeout_at(&run.ports.clock, run.begin, Box::pin(job.scan_pages())).await;
+        }
         job
     }
 
@@ -55,7 +58,7 @@ impl<'a, P: Ports> SetBack<'a, P> {
 
     /// Scans a page. Tells whether there is another one, and time for it.
     async fn scan_page(&mut self, scan: SetBackScan) -> Result<bool, PortError> {
-        let page = self.run.list(layout::PARKED, Some(&scan.after)).await?;
+        let page = self.run.ports.list_until(self.run.begin, layout::PARKED, Some(&scan.after)).await?;
         let now = self.run.ports.clock.now();
         let keys = page.objects.into_iter().map(|object| object.key);
         let new_key = |key: &str| key_instead(key, scan.began_at, now);

@@ -22,7 +22,8 @@ pub(super) async fn find<P: Ports>(
 ) -> Result<VecDeque<HeldFolder>, PortError> {
     let mut folders = Vec::new();
     for _ in 0..LISTS_MAX {
-        let ListPage { objects, next_after } = run.list(layout::HELD, held_to.as_deref()).await?;
+        let ListPage { objects, next_after } =
+            run.ports.list_until(run.begin, layout::HELD, held_to.as_deref()).await?;
         let keys: Vec<_> = objects.into_iter().map(|object| object.key).collect();
         for key in keys.iter().filter(|key| layout::held_folder(key).is_none()) {
             tracing::warn!(%key, "not the key of something held");
@@ -40,7 +41,7 @@ pub(super) async fn find<P: Ports>(
 pub(super) async fn list_more<P: Ports>(run: Run<'_, P>, folder: &mut HeldFolder) -> bool {
     let prefix = format!("{}{}/", layout::HELD, folder.name);
     while let Some(after) = folder.more_after.take() {
-        match run.list(&prefix, Some(&after)).await {
+        match run.ports.list_until(run.begin, &prefix, Some(&after)).await {
             Ok(ListPage { objects, next_after }) => {
                 folder.keys.extend(objects.into_iter().map(|object| object.key));
                 folder.more_after = next_after;
