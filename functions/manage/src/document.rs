@@ -1,4 +1,4 @@
-//! The OpenAPI document: the routes of this function, and around them the publish route, the keys and the problems.
+//! The OpenAPI document: the routes of this function, the publish route, the keys and the problems.
 
 mod events;
 mod problems;
@@ -8,10 +8,10 @@ use utoipa::openapi::schema::AnyOf;
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
 };
-use utoipa::openapi::{OneOf, OpenApi as Document, RefOr, Schema};
+use utoipa::openapi::{OpenApi as Document, RefOr, Schema};
 use utoipa::{OpenApi, PartialSchema as _};
 
-use self::events::PublishBodyDocument;
+use self::events::PublishBody;
 use self::problems::Publish;
 pub(crate) use self::problems::{
     BadRequests, BadWrites, Crowded, FailedPrecondition, FullOfSecrets, LargeObject, NoHandshake, NoObject,
@@ -22,7 +22,7 @@ pub(crate) use self::problems::{
 /// The name of the admin key among the security schemes.
 const ADMIN_KEY: &str = "adminKey";
 
-/// The path of a dead letter as axum writes it, and as OpenAPI does: it knows no parameter with slashes.
+/// The path of a dead letter as axum writes it, and as OpenAPI does, which has no parameters with slashes.
 const WILDCARD_PATH: [&str; 2] = ["/dead-letters/{*key}", "/dead-letters/{key}"];
 
 /// The document without the routes of this function.
@@ -58,7 +58,7 @@ struct Around;
             raise it changes nothing.")),
     request_body(description =
         "One event, or an array of events, in the topic's input schema. At most 1,000,000 bytes.",
-        content((PublishBodyDocument = "application/json"))),
+        content((PublishBody = "application/json"))),
     responses(Publish))]
 #[expect(dead_code, reason = "described here, served by the publish function")]
 fn publish_events() {}
@@ -71,15 +71,14 @@ fn publish_events() {}
 #[expect(dead_code, reason = "described here, served by the process")]
 fn metrics() {}
 
-/// The document of the whole HTTP API, with these routes of this function.
+/// The document of the whole HTTP API; `routes` are those of this function.
 pub(crate) fn describe(routes: [Document; 2]) -> Document {
     let mut document = routes.into_iter().fold(Around::openapi(), Document::merge_from);
     let components = document.components.get_or_insert_default();
     components.schemas.insert("Problem".to_owned(), ProblemBody::schema());
     // A CloudEvent is a custom event too, so more than one form may fit.
     if let Some(RefOr::T(Schema::OneOf(forms))) = components.schemas.remove("PublishBody") {
-        let OneOf { items, description, .. } = forms;
-        let forms = AnyOf { items, description, ..AnyOf::default() };
+        let forms = AnyOf { items: forms.items, description: forms.description, ..AnyOf::default() };
         components.schemas.insert("PublishBody".to_owned(), RefOr::T(Schema::AnyOf(forms)));
     }
     for (name, scheme) in security_schemes() {

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use posthaste_core::api::IsoTimestamp;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use posthaste_core::api::IsoTimestamp;
-
 /// A CloudEvent 1.0 in its JSON format. Extensions are members beside these.
 #[derive(Serialize, ToSchema)]
-#[schema(as = CloudEvent)]
-pub(super) struct CloudEventDocument {
+pub(super) struct CloudEvent {
     /// The version of the specification: `1.0`.
     #[schema(example = "1.0")]
     specversion: String,
@@ -44,8 +42,7 @@ pub(super) struct CloudEventDocument {
 /// An event in Azure Event Grid's schema.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = EventGridEvent)]
-pub(super) struct EventGridEventDocument {
+pub(super) struct EventGridEvent {
     /// The producer's id of the event.
     id: String,
     /// What happened.
@@ -66,8 +63,7 @@ pub(super) struct EventGridEventDocument {
 
 /// Any JSON object, for a topic whose `inputSchema` is `Custom`.
 #[derive(Serialize, ToSchema)]
-#[schema(as = CustomEvent)]
-pub(super) struct CustomEventDocument {
+pub(super) struct CustomEvent {
     #[serde(flatten)]
     members: BTreeMap<String, Value>,
 }
@@ -75,19 +71,18 @@ pub(super) struct CustomEventDocument {
 /// The body of a publish request in `application/json`: one event, or an array of events, in the topic's schema.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
-#[schema(as = PublishBody)]
 #[expect(dead_code, reason = "described here, read by the publish function")]
-pub(super) enum PublishBodyDocument {
+pub(super) enum PublishBody {
     /// For a topic of CloudEvents.
-    CloudEvent(CloudEventDocument),
+    CloudEvent(CloudEvent),
     /// For a topic of CloudEvents.
-    CloudEvents(Vec<CloudEventDocument>),
+    CloudEvents(Vec<CloudEvent>),
     /// For a topic of Event Grid events.
-    EventGridEvent(EventGridEventDocument),
+    EventGridEvent(EventGridEvent),
     /// For a topic of Event Grid events.
-    EventGridEvents(Vec<EventGridEventDocument>),
+    EventGridEvents(Vec<EventGridEvent>),
     /// For a topic of custom events.
-    CustomEvent(CustomEventDocument),
+    CustomEvent(CustomEvent),
     /// For a topic of custom events.
-    CustomEvents(Vec<CustomEventDocument>),
+    CustomEvents(Vec<CustomEvent>),
 }

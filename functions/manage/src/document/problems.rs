@@ -1,4 +1,4 @@
-//! The problems that routes may answer, as the document lists them.
+//! The problems of the routes, for the document.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,13 @@ use utoipa::{IntoResponses, PartialSchema};
 
 type Responses = BTreeMap<String, RefOr<Response>>;
 
-/// The headers by which producers hear of back pressure, and what the document says of each.
+/// A header that tells producers of back pressure, and its description.
 const PRESSURE: (&str, &str) = (
     "Posthaste-Pressure",
-    "Only under back pressure: the level, the resource behind it and the seconds that acknowledgements wait or that a \
-        refusal asks to wait, such as `medium; resource=submission-queue; delay=15`",
+    "Only under back pressure: the level, the resource behind it and the seconds that acknowledgements wait or \
+     that a refusal asks to wait, such as `medium; resource=submission-queue; delay=15`",
 );
+/// The header that tells when to try again, and its description.
 const RETRY_AFTER: (&str, &str) = ("Retry-After", "Seconds until it is worth another try");
 
 fn problems(all: &[(u16, &str)]) -> Responses {
@@ -39,100 +40,97 @@ macro_rules! problems {
 }
 
 problems! {
-    /// Of every route that needs the admin key.
+    /// Problems of every route that needs the admin key.
     Problems:
         401 "The admin key is missing or wrong",
         500 "What is stored cannot be used",
         503 "A store does not answer; try again after `Retry-After`";
-    /// Of every route with something to parse in its path or query.
+    /// Problems of every route with a path or query to parse.
     BadRequests:
         400 "The path, query or body cannot be read, or a member cannot be accepted; it is named",
         414 "`posthaste serve`: the path and query have more than 2,048 bytes";
-    /// Of every route that needs the topic.
+    /// The problem of every route that needs the topic.
     UnknownTopic: 404 "There is no such topic";
-    /// Of the route of a key.
+    /// The problem of the route of a key.
     UnknownKey: 404 "There is no such topic, or it does not have this key";
-    /// Of every route that needs the subscription.
+    /// The problem of every route that needs the subscription.
     UnknownSubscription: 404 "There is no such topic or subscription";
-    /// Of a dead letter's route.
+    /// The problem of a dead letter's route.
     NoObject: 404 "There is no such object";
-    /// Of a callback.
+    /// The problem of a callback.
     NoHandshake: 404 "There is no such handshake, or its time is over";
-    /// Of every action.
+    /// Problems of every action.
     WrongStates:
         409 "The subscription's state does not allow this, or others write it all the time",
         507 "No room is left on the device";
-    /// Of a replay's routes.
+    /// The problem of a replay's routes.
     NoReplay: 404 "There is no such replay";
-    /// Of what Lambda may be unable to answer.
+    /// The problem of an answer that may be too large for Lambda.
     LargeObject: 422 "The object is larger than a Lambda function can answer; read it from its bucket";
-    /// Of every delete.
+    /// The problem of every delete.
     FailedPrecondition: 412 "`If-Match` does not hold";
-    /// Of every put.
+    /// Problems of every put.
     BadWrites:
         412 "`If-Match` or `If-None-Match` does not hold",
         413 "The body is larger than 1 MiB",
         415 "The body is not `application/json`";
-    /// Of every route that changes a topic's record.
+    /// Problems of every route that changes a topic's record.
     Unchanged:
         409 "A subscription that was not written cannot accept the change, or others write it all the time",
         507 "No room is left on the device";
-    /// Of the rotation of a secret.
+    /// Problems of the rotation of a secret.
     FullOfSecrets:
         409 "As many secrets sign as may at once, or others write the topic all the time",
         507 "No room is left on the device";
-    /// Of the health check.
+    /// The problem of the health check.
     StoreDown: 503 "The state store does not answer";
-    /// Problems of each route without a key that needs the store, except the health check.
+    /// The problem of each route without a key that needs the store, except the health check.
     Unavailable: 503 "A store does not answer, or too many requests are being answered; try again after \
         `Retry-After`";
-    /// Problems of each route without a key that needs nothing.
+    /// The problem of each route without a key that needs nothing.
     Crowded: 503 "Too many requests are being answered; try again after `Retry-After`";
-    /// Of the publish route, but for what [`Publish`] adds.
+    /// Problems of the publish route, without the headers that [`Publish`] adds.
     PublishProblems:
-        400 "An event is not as its schema says, and its index and member are named; or `Posthaste-Hops` says that the \
-            events went round a loop (`loop-detected`). Nothing was accepted",
+        400 "An event is not as its schema says, and its index and member are named; or `Posthaste-Hops` says \
+            that the events went round a loop (`loop-detected`). Nothing was accepted",
         401 "The publish key is missing or wrong",
         404 "There is no such topic",
+        409 "A request with the same `Idempotency-Key` is still being published; ask again after `Retry-After`",
         413 "The request, or an event in it, is larger than 1,000,000 bytes",
         414 "`posthaste serve`: the path and query have more than 2,048 bytes",
         415 "The topic does not take this content type",
-        507 "No room is left on the device";
-    /// Of a publish request that its producer named.
-    PublishNamed:
-        409 "A request with the same `Idempotency-Key` is still being published; ask again after \
-            `Retry-After`",
-        422 "The `Idempotency-Key` came with another request before";
-    /// Of the publish route under back pressure.
-    PublishPressure:
+        422 "The `Idempotency-Key` came with another request before",
         429 "Back pressure advises to wait for `Retry-After`",
-        503 "Back pressure refuses, too many requests are being answered, or a store does not answer; try again after \
-            `Retry-After`";
+        503 "Back pressure refuses, too many requests are being answered, or a store does not answer; try again \
+            after `Retry-After`",
+        507 "No room is left on the device";
 }
 
-/// Every answer of the publish route, with the headers of those that tell of back pressure.
+/// Every answer of the publish route, with the headers by which it tells of back pressure.
 pub(crate) struct Publish;
 
 impl IntoResponses for Publish {
     fn responses() -> Responses {
-        let accepted = with_headers(Response::builder().description("Accepted").build(), &[PRESSURE]);
-        let named = PublishNamed::responses().into_iter().map(|(status, response)| match response {
-            RefOr::T(response) if status == "409" => (status, with_headers(response, &[RETRY_AFTER])),
-            other => (status, other),
-        });
-        let pressure = PublishPressure::responses().into_iter().map(|(status, response)| match response {
-            RefOr::T(response) => (status, with_headers(response, &[PRESSURE, RETRY_AFTER])),
-            other @ RefOr::Ref(_) => (status, other),
-        });
-        let accepted = ("200".to_owned(), accepted);
-        PublishProblems::responses().into_iter().chain(named).chain(pressure).chain([accepted]).collect()
+        let accepted = Response::builder().description("Accepted").build();
+        let mut responses = PublishProblems::responses();
+        responses.insert("200".to_owned(), RefOr::T(accepted));
+        for (status, response) in &mut responses {
+            let headers: &[_] = match status.as_str() {
+                "200" => &[PRESSURE],
+                "409" => &[RETRY_AFTER],
+                "429" | "503" => &[PRESSURE, RETRY_AFTER],
+                _ => &[],
+            };
+            add_headers(response, headers);
+        }
+        responses
     }
 }
 
-fn with_headers(mut response: Response, headers: &[(&str, &str)]) -> RefOr<Response> {
+fn add_headers(response: &mut RefOr<Response>, headers: &[(&str, &str)]) {
+    let RefOr::T(response) = response else { return };
     for (name, description) in headers {
         let header = HeaderBuilder::new().schema(Some(String::schema())).description(Some(*description));
         response.headers.insert((*name).to_owned(), RefOr::T(header.build()));
     }
-    RefOr::T(response)
 }
