@@ -1,24 +1,31 @@
-//! Actions of operators on a subscription.
+//! Operators' work on a subscription: actions on its state, force, and the rotation of its signing secret.
 
 use std::error::Error;
 
 use axum::extract::State;
-use posthaste_core::api::{StatusView, SubscriptionSettings};
-use posthaste_core::attempt::Action;
-use posthaste_core::model::{SubscriptionName, TopicName};
+use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::{
+    ForcedView, LinkView, RotateSecret, RotatedSecret, SecretText, StatusState, StatusView,
+    SubscriptionSettings,
+};
+use posthaste_core::attempt::handshake::act;
+use posthaste_core::attempt::{Action, Begin};
+use posthaste_core::model::{SubscriptionName, Timestamp};
 use posthaste_core::stored::{DisabledMark, TopicRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use crate::answer::{Answer, JsonResponse};
 use crate::conditions::{Conditions, subscription_etag};
-use crate::document::{BadRequests, Problems, UnknownSubscription, WrongStates};
-use crate::error::{ApiError, unknown_subscription};
-use crate::extract::Path;
+use crate::document::{BadRequests, BadWrites, FullOfSecrets, Problems, UnknownSubscription, WrongStates};
+use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
 use crate::health_changes::HealthChanges;
 use crate::manage::{Manage, Managed};
-use crate::paths::SubscriptionPath;
-use crate::response::JsonResponse;
+
+/// The outlook on events that wait.
+const WHAT_NOW: &str = "what is held or parked for it begins to go out within a minute, the oldest first and \
+    little by little at first; retries that are already in the queue go out within 15 minutes";
 
 /// What can be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
@@ -36,16 +43,10 @@ pub(crate) enum ActionName {
     Disable,
 }
 
-/// The path of an action.
+/// The last part of an action's path.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct ActionPath {
-    /// The topic's name, in any case.
-    #[param(value_type = String)]
-    topic: TopicName,
-    /// The subscription's name, in any case.
-    #[param(value_type = String)]
-    name: SubscriptionName,
     /// What to do.
     #[param(inline)]
     action: ActionName,
@@ -69,16 +70,15 @@ impl From<ActionName> for Action {
 /// and gives up those that wait; `enable` delivers again, also where the endpoint did not consent. `validate` asks the
 /// endpoint again; `enable` and `resume` ask it too, where it must consent and has not. They also end a hold, as `force`
 /// does. The answer shows the state.
-#[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/{action}", tag = "subscriptions", params(ActionPath),
-    responses((status = 200, description = "Done; its state is shown", body = SubscriptionSettings,
+#[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/{action}", tag = "subscriptions",
+    params(SubscriptionPath, ActionPath), responses((status = 200, description = "Done; its state is shown", body = SubscriptionSettings,
         headers(("ETag" = String, description = "Its version, for If-Match"))),
         BadRequests, UnknownSubscription, WrongStates, Problems))]
 pub(crate) async fn act_on_subscription<P: Ports>(
     State(manage): Managed<P>,
-    Path(path): Path<ActionPath>,
-) -> Result<JsonResponse<SubscriptionSettings>, ApiError> {
-    let ActionPath { topic, name, action } = path;
-    let path = SubscriptionPath { topic, name };
+    Path(ActionPath { action }): Path<ActionPath>,
+    Path(path): Path<SubscriptionPath>,
+) -> Answer<SubscriptionSettings> {
     let (editor, until) = (manage.editor(), manage.work_ends());
     let act = |name: &SubscriptionName, settings: &mut SubscriptionSettings| {
         editor.act(action.into(), name, settings)
@@ -87,7 +87,7 @@ pub(crate) async fn act_on_subscription<P: Ports>(
     let log_name = format!("{action:?}").to_lowercase();
     tracing::info!(topic = %record.name, subscription = %name, action = log_name, "subscription acted on");
     match action {
-        // The operator wants deliveries now, and not when a hold ends.
+        // The operator wants deliveries now: a hold would delay them.
         ActionName::Resume | ActionName::Enable => {
             let health = HealthChanges::forced(&record, [&name]).unwrap_or_default();
             manage.apply_after_write(&record.name, &health, until).await;
@@ -96,14 +96,72 @@ pub(crate) async fn act_on_subscription<P: Ports>(
         ActionName::Validate | ActionName::Pause => {}
     }
     let record = manage.shake_hands(record, handshake.into_iter().collect(), until).await?;
-    let settings = record.settings.subscriptions.get(&name).ok_or_else(|| unknown_subscription(&path))?;
+    let settings = record.settings.subscriptions.get(&name).ok_or_else(|| path.unknown())?;
     let shown = settings.shown(&name, manage.clock.now());
     Ok(JsonResponse::versioned(shown, subscription_etag(&record, settings)))
 }
 
+/// Force a subscription
+///
+/// Ends the holds of an active subscription: its own, its link's (so that other subscriptions there are tried again too)
+/// and those of its fallback. What is held or parked for it begins to go out within a minute. If its endpoint still fails,
+/// they begin anew. One that is paused is to be resumed instead, and a disabled one enabled: both force as well.
+#[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/force", tag = "subscriptions",
+    params(SubscriptionPath),
+    responses((status = 200, description = "Done; what was in the way is shown", body = ForcedView),
+        BadRequests, UnknownSubscription, WrongStates, Problems))]
+pub(crate) async fn force<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<SubscriptionPath>,
+) -> Answer<ForcedView> {
+    let record = manage.existing(&path.topic).await?;
+    let (name, settings) = path.find(&record)?;
+    require_active(settings, manage.clock.now())?;
+    let forced = manage.apply(&HealthChanges::forced(&record, [name])?).await?;
+    tracing::info!(
+        topic = %record.name, subscription = %name, action = "force", ended = forced.len(),
+        "subscription acted on"
+    );
+    Ok(JsonResponse::new(ForcedView {
+        topic: record.name.clone(),
+        subscription: name.clone(),
+        detail: detail(&forced),
+        forced,
+    }))
+}
+
+/// Rotate a subscription's signing secret
+///
+/// Makes a new secret, which is shown in this answer and never again. It signs first from now on; the present secrets
+/// of the same kind go on signing until the overlap ends, and then vanish by themselves. Secrets of the other kind
+/// stay. The body may be left out.
+#[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/rotate-secret", tag = "subscriptions",
+    params(SubscriptionPath,
+        ("If-Match" = Option<String>, Header, description = "Rotate only if this is its version")),
+    request_body(content = Option<RotateSecret>, content_type = "application/json"),
+    responses((status = 200, description = "Rotated: the new secret, in clear", body = RotatedSecret,
+            headers(("ETag" = String, description = "The subscription's version, for If-Match"))),
+        BadRequests, UnknownSubscription, BadWrites, FullOfSecrets, Problems))]
+pub(crate) async fn rotate_secret<P: Ports>(
+    State(manage): Managed<P>,
+    Path(path): Path<SubscriptionPath>,
+    conditions: Conditions,
+    OptionalJsonBody(written): OptionalJsonBody<RotateSecret>,
+) -> Answer<RotatedSecret> {
+    let editor = manage.editor();
+    let rotate = |_: &SubscriptionName, settings: &mut SubscriptionSettings| {
+        editor.rotate_secret(&mut settings.signing, &written)
+    };
+    let (record, name, rotated) = manage.change_subscription(&path, &conditions, rotate).await?;
+    tracing::info!(
+        topic = %record.name, subscription = %name, kind = ?rotated.kind, "signing secret rotated"
+    );
+    Ok(JsonResponse::versioned(rotated, subscription_etag(&record, &record.settings.subscriptions[&name])))
+}
+
 impl<P: Ports> Manage<P> {
-    /// Leaves a mark for wake, which writes the notice of a disabled subscription. If that fails there is no notice, as
-    /// where deliver disables one: the record shows the state all the same.
+    /// Leaves a mark for wake, which sends the notice of a disabled subscription. If the mark cannot be written there is
+    /// no notice, as when deliver disables one. The record shows the state all the same.
     async fn announce_disabled(&self, record: &TopicRecord, name: &SubscriptionName) {
         let status = record.settings.subscriptions.get(name).and_then(|settings| settings.status.as_ref());
         let Some(StatusView { reason: Some(reason), since, .. }) = status else { return };
@@ -120,5 +178,32 @@ impl<P: Ports> Manage<P> {
                 "notice of a disabled subscription not sent"
             );
         }
+    }
+}
+
+fn require_active(settings: &SubscriptionSettings, now: Timestamp) -> Result<(), Problem> {
+    // Force begins no handshake, so its code is never used.
+    let code = &SecretText::new("");
+    act(Action::Force, settings, Begin { now, code }).map(drop).map_err(|wrong| {
+        let state = settings.status.as_ref().map(|status| status.at(now).state);
+        Problem::new(ProblemKind::WrongState).detail(format!("{wrong}{}", instead(state)))
+    })
+}
+
+/// The advice for a subscription in this state.
+fn instead(state: Option<StatusState>) -> &'static str {
+    match state {
+        Some(StatusState::Paused) => "; resume it, which forces as well",
+        Some(StatusState::Disabled | StatusState::Failed) => "; enable it, which forces as well",
+        Some(StatusState::Pending) => "; its endpoint has yet to consent",
+        Some(StatusState::Active) | None => "",
+    }
+}
+
+fn detail(forced: &[LinkView]) -> String {
+    match forced {
+        [] => format!("no hold was in its way; {WHAT_NOW}"),
+        [_] => format!("the hold has ended; {WHAT_NOW}"),
+        more => format!("{} holds have ended; {WHAT_NOW}", more.len()),
     }
 }

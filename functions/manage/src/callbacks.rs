@@ -1,4 +1,4 @@
-//! Consent by callback: with the URL that an endpoint was given by its handshake, any client may consent, also a person's
+//! Consent by callback. A handshake gives the endpoint a URL, and any client that calls it consents, even a person's
 //! browser. The code in the URL is the key.
 
 use axum::extract::State;
@@ -13,12 +13,12 @@ use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 use url::form_urlencoded;
 
+use crate::answer::ApiError;
 use crate::document::{BadRequests, NoHandshake, Unavailable, Unchanged};
-use crate::error::ApiError;
 use crate::extract::Path;
 use crate::manage::{Manage, Managed};
 
-/// The header that names the rate, and the query parameter for clients that cannot set a header.
+/// The header of the rate, and the query parameter for clients that cannot set a header.
 const ALLOWED_RATE: &str = "WebHook-Allowed-Rate";
 
 /// The answer for the person or program that called.
@@ -46,7 +46,8 @@ pub(crate) struct CallbackPath {
 #[utoipa::path(get, path = "/validate/{topic}/{subscription}/{code}", tag = "subscriptions", security(()),
     params(CallbackPath, ("WebHook-Allowed-Rate" = Option<String>, Query,
         description = "Most requests a minute, or `*`; the header of this name does the same")),
-    responses((status = 200, description = "The subscription is active", body = String, content_type = "text/plain"),
+    responses(
+        (status = 200, description = "The subscription is active", body = String, content_type = "text/plain"),
         BadRequests, NoHandshake, Unavailable, Unchanged))]
 pub(crate) async fn consent<P: Ports>(
     State(manage): Managed<P>,
@@ -55,7 +56,7 @@ pub(crate) async fn consent<P: Ports>(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<&'static str, ApiError> {
-    // A client that only looks whether the page is there has not consented.
+    // A client that only checks whether the page exists has not consented.
     if method == Method::HEAD {
         return Err(Problem::new(ProblemKind::MethodNotAllowed).into());
     }
@@ -69,7 +70,8 @@ pub(crate) async fn consent<P: Ports>(
 #[utoipa::path(post, path = "/validate/{topic}/{subscription}/{code}", tag = "subscriptions", security(()),
     params(CallbackPath, ("WebHook-Allowed-Rate" = Option<String>, Header,
         description = "Most requests a minute, or `*`")),
-    responses((status = 200, description = "The subscription is active", body = String, content_type = "text/plain"),
+    responses(
+        (status = 200, description = "The subscription is active", body = String, content_type = "text/plain"),
         BadRequests, NoHandshake, Unavailable, Unchanged))]
 pub(crate) async fn post_consent<P: Ports>(
     State(manage): Managed<P>,
@@ -99,7 +101,7 @@ impl<P: Ports> Manage<P> {
     }
 }
 
-/// One answer for every mistake, so that guessing tells nothing.
+/// The problem of every mistake alike, so that a guess tells nothing.
 fn no_handshake() -> Problem {
     Problem::new(ProblemKind::NotFound).detail("there is no such handshake, or its time is over")
 }

@@ -1,7 +1,7 @@
-//! Conditional requests: versions of what is shown, `If-Match` and `If-None-Match` (RFC 9110 §13).
+//! Conditional requests: versions, `If-Match` and `If-None-Match` (RFC 9110 §13).
 //!
-//! A version is made from what is stored, not from the store's own: a subscription is a part of its topic's
-//! object, and must not seem changed because another part did.
+//! A version is a digest of the stored settings, not the store's own version of the object: a subscription is a part
+//! of its topic's object, and must not seem changed when another part changes.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ use posthaste_core::stored::TopicRecord;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::error::ApiError;
+use crate::answer::ApiError;
 
 /// Bytes of the digest that make a version: enough that no two versions of one thing ever share it.
 const VERSION_BYTES: usize = 16;
@@ -41,21 +41,20 @@ fn etag(stored: &impl Serialize) -> String {
     text + "\""
 }
 
-/// What must hold for a write to happen.
-#[derive(Debug, Default)]
+/// The conditions of a write.
+#[derive(Default)]
 pub(crate) struct Conditions {
     if_match: Option<Versions>,
     if_none_match: Option<Versions>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
 enum Versions {
     Any,
     These(Vec<String>),
 }
 
 impl Conditions {
-    /// Whether they hold for what is there: its version, or none.
+    /// Checks the conditions against the present version; `None` if there is nothing.
     pub(crate) fn check(&self, present: Option<&str>) -> Result<(), Problem> {
         let holds = |versions: &Versions| match (versions, present) {
             (_, None) => false,
@@ -84,7 +83,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Conditions {
     }
 }
 
-/// The versions of a header. What is no version (a weak one, a broken one) is kept and matches nothing.
+/// The versions of a header. A weak or broken one is kept, and matches nothing.
 fn versions(headers: &HeaderMap, name: &HeaderName) -> Option<Versions> {
     let mut these = Vec::new();
     for value in headers.get_all(name) {

@@ -1,4 +1,4 @@
-//! Dead letters: found by subscription, time and reason, and shown as they are stored.
+//! Dead letters: lists of them by subscription, time and reason, and each of them as it is stored.
 
 mod search;
 
@@ -13,13 +13,11 @@ use posthaste_ports::{ErrorKind, ObjectStore, PortError, Ports};
 use serde::Deserialize;
 
 use self::search::Search;
+use crate::answer::{Answer, ApiError, JsonResponse};
 use crate::document::{BadRequests, LargeObject, NoObject, Problems, UnknownSubscription};
-use crate::error::{ApiError, unknown_subscription};
-use crate::extract::{Path, Query};
+use crate::extract::{Path, Query, SubscriptionPath};
 use crate::manage::{Manage, Managed};
 use crate::paging::Page;
-use crate::paths::SubscriptionPath;
-use crate::response::JsonResponse;
 
 /// The query of dead letters.
 #[derive(Debug, Clone, Default, Deserialize, utoipa::IntoParams)]
@@ -56,13 +54,13 @@ pub(crate) struct DeadLetterPath {
 /// any dead letter of it, the answer is 404.
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions/{name}/dead-letters", tag = "dead letters",
     params(SubscriptionPath, DeadLetterQuery),
-    responses((status = 200, description = "One page of objects", body = DeadLetterPage), BadRequests, UnknownSubscription,
-        Problems))]
+    responses((status = 200, description = "One page of objects", body = DeadLetterPage),
+        BadRequests, UnknownSubscription, Problems))]
 pub(crate) async fn list_dead_letters<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<SubscriptionPath>,
     Query(query): Query<DeadLetterQuery>,
-) -> Result<JsonResponse<DeadLetterPage>, ApiError> {
+) -> Answer<DeadLetterPage> {
     let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
     manage.note_dead_letter_read(&path.topic, &path.name).await;
     let prefix = layout::dead_letters_of(&path.topic, &path.name);
@@ -90,7 +88,7 @@ pub(crate) async fn show_dead_letter<P: Ports>(
 ) -> Result<Response, ApiError> {
     let object = match manage.dead_letters.get(&path.key).await {
         Ok(object) => object,
-        // A store refuses only keys under which it has no object.
+        // A store refuses only keys that no object can have.
         Err(PortError { kind: ErrorKind::Invalid, .. }) => None,
         Err(error) => return Err(error.into()),
     };
@@ -104,21 +102,21 @@ pub(crate) async fn show_dead_letter<P: Ports>(
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(content_type)),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        // Producers wrote the content: a browser must not take it for a page.
+        // Producers wrote the content, so a browser must not show it as a page.
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ];
     Ok((headers, object.bytes).into_response())
 }
 
 impl<P: Ports> Manage<P> {
-    /// Requires that a subscription or a dead letter of it exists: an empty list must not hide a misspelled name.
+    /// Requires that the subscription or a dead letter of it exists, because an empty list would hide a misspelled
+    /// name.
     async fn require_subscription_or_letters(&self, path: &SubscriptionPath) -> Result<(), ApiError> {
         let prefix = layout::dead_letters_of(&path.topic, &path.name);
         if !self.dead_letters.list(&prefix, None, 1).await?.objects.is_empty() {
             return Ok(());
         }
-        let record = self.existing(&path.topic).await?;
-        record.settings.stored_name(&path.name).ok_or_else(|| unknown_subscription(path))?;
+        path.find(&self.existing(&path.topic).await?)?;
         Ok(())
     }
 }

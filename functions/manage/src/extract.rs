@@ -1,5 +1,5 @@
 //! Extractors of paths, queries and bodies. Each refuses what it cannot read with a problem that names the
-//! member at fault.
+//! member at fault. The paths that several routes share are here too.
 
 use axum::body::HttpBody;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
@@ -8,17 +8,56 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::model::MANAGE_REQUEST_BYTES_MAX;
+use posthaste_core::model::{MANAGE_REQUEST_BYTES_MAX, SubscriptionName, TopicName};
+use posthaste_core::stored::TopicRecord;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
-use crate::error::ApiError;
+use crate::answer::ApiError;
+
+/// The path of a topic.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct TopicPath {
+    /// The topic's name, in any case.
+    #[param(value_type = String)]
+    pub(crate) topic: TopicName,
+}
+
+/// The path of a subscription.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct SubscriptionPath {
+    /// The topic's name, in any case.
+    #[param(value_type = String)]
+    pub(crate) topic: TopicName,
+    /// The subscription's name, in any case.
+    #[param(value_type = String)]
+    pub(crate) name: SubscriptionName,
+}
+
+impl SubscriptionPath {
+    /// The subscription in the record of its topic, with the name under which it is stored.
+    pub(crate) fn find<'a>(
+        &self,
+        record: &'a TopicRecord,
+    ) -> Result<(&'a SubscriptionName, &'a SubscriptionSettings), Problem> {
+        record.settings.subscription(&self.name).ok_or_else(|| self.unknown())
+    }
+
+    /// The problem of a subscription that does not exist.
+    pub(crate) fn unknown(&self) -> Problem {
+        let detail = format!("the topic {} has no subscription {}", self.topic, self.name);
+        Problem::new(ProblemKind::UnknownSubscription).detail(detail)
+    }
+}
 
 /// The parts of the path.
-#[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
@@ -33,7 +72,6 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
 }
 
 /// The query. Unknown members are refused.
-#[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Query<T> {
@@ -55,7 +93,6 @@ fn bad_part(error: &serde_path_to_error::Error<impl std::error::Error>) -> Probl
 }
 
 /// Settings as JSON in the body.
-#[derive(Debug)]
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
@@ -68,8 +105,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// Settings as JSON in a body that may be left out: an empty one stands for the defaults.
-#[derive(Debug)]
+/// Settings as JSON in a body that may be left out: an empty one means the defaults.
 pub(crate) struct OptionalJsonBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJsonBody<T> {
@@ -86,18 +122,6 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJ
     }
 }
 
-/// A body of any content type.
-#[derive(Debug)]
-pub(crate) struct RawBody(pub(crate) Bytes);
-
-impl<S: Send + Sync> FromRequest<S> for RawBody {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
-        Ok(Self(read_body(request).await?))
-    }
-}
-
 fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(written) = headers.get(CONTENT_TYPE) else { return Ok(()) };
     let essence = written.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
@@ -107,8 +131,9 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(ProblemKind::UnsupportedMediaType).detail("expected content-type: application/json"))
 }
 
-async fn read_body(request: Request) -> Result<Bytes, Problem> {
-    // The client is not waited for where its headers say that the body is too large.
+/// Reads a body of any content type.
+pub(crate) async fn read_body(request: Request) -> Result<Bytes, Problem> {
+    // A body that is too large according to its headers is refused at once.
     if request.body().size_hint().lower() > MANAGE_REQUEST_BYTES_MAX as u64 {
         return Err(too_large());
     }
@@ -124,10 +149,9 @@ fn too_large() -> Problem {
     Problem::new(ProblemKind::TooLarge).detail(detail)
 }
 
-/// Reads settings. A body that is no JSON is a bad request; where a setting is wrong the problem names its
-/// member.
+/// Reads settings. A body that is not JSON is a bad request. For a wrong setting the problem names its member.
 fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    // Serde takes an array for an object whose members lie in it without names.
+    // Serde accepts an array as an object: it takes the items as the members, in their order.
     if bytes.trim_ascii_start().starts_with(b"[") {
         return Err(Problem::new(ProblemKind::BadSettings).detail("expected an object, not an array"));
     }
@@ -148,14 +172,14 @@ fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
-/// A message without the line and column at its end: the member says where, also to clients that did not
-/// write the text themselves.
+/// A message without the line and column at its end. The member says where, also to a client that did not write the
+/// text itself.
 fn without_place(message: String, error: &serde_json::Error) -> String {
     let place = format!(" at line {} column {}", error.line(), error.column());
     message.strip_suffix(&place).map(str::to_owned).unwrap_or(message)
 }
 
-/// The beginnings of those messages of serde that repeat the value they found.
+/// The first words of the messages of serde that repeat the value they found.
 const REPEATING: [&str; 3] = ["invalid type: ", "invalid value: ", "unknown variant "];
 
 /// A message of serde without the value that was found, which may be a secret in the wrong place.
@@ -163,7 +187,7 @@ fn without_value(message: &str) -> String {
     if !REPEATING.iter().any(|start| message.starts_with(start)) {
         return message.to_owned();
     }
-    // The expectation comes last, and only the value before it may say `expected` too.
+    // The last `expected` is serde's own: only the value before it may contain the word too.
     let (found, expected) = message.rsplit_once(", expected ").unwrap_or((message, ""));
     let found = found.split(['"', '`']).next().unwrap_or_default().trim_end();
     if expected.is_empty() { found.to_owned() } else { format!("{found}, expected {expected}") }

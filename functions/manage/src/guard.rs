@@ -1,44 +1,79 @@
-//! The admin key, which opens every route that needs a key.
+//! Guards around every request: the admin key and the time limit.
 
-use axum::extract::{Request, State};
+use std::time::Duration;
+
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::Response;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, KeyDigest};
-use posthaste_ports::Ports;
+use posthaste_ports::{Clock, Ports};
+use posthaste_services::timeout;
 
-use crate::error::ApiError;
-use crate::manage::Managed;
+use crate::answer::{ApiError, unavailable};
+use crate::manage::{Manage, Managed};
 
-const SCHEME: &str = "bearer";
+/// Longest time for a request. A store that hangs is answered with 503 before the platform ends the function without an
+/// answer. On AWS the function has 30 s; the rest is for a cold start and for the way of the answer. A request
+/// makes several calls to the stores, and each of them may take 20 s (`OPERATION_TIMEOUT` of posthaste-aws).
+pub(crate) const REQUEST_TIME_MAX: Duration = Duration::from_secs(25);
 
-/// Lets a request pass that carries the admin key.
+/// Longest time for the work of a request's handler. It is shorter, so that the work can still be answered.
+const WORK_TIME_MAX: Duration = Duration::from_secs(23);
+
+/// Refuses a request without the admin key.
 pub(crate) async fn require_admin_key<P: Ports>(
     State(manage): Managed<P>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    match bearer(request.headers()) {
-        Some(offered) if opens(&manage.admin_key, offered) => Ok(next.run(request).await),
-        Some(_) | None => {
-            let detail = format!(
-                "expected the header Authorization: Bearer and the admin key, {ADMIN_KEY_CHARS_MIN} characters or \
-                 more"
-            );
-            Err(ApiError(Problem::new(ProblemKind::Unauthorized).detail(detail)))
-        }
+    if bearer(request.headers()).is_some_and(|offered| opens(&manage.admin_key, offered)) {
+        return Ok(next.run(request).await);
     }
+    let detail = format!(
+        "expected the header Authorization: Bearer and the admin key, {ADMIN_KEY_CHARS_MIN} characters or more"
+    );
+    Err(Problem::new(ProblemKind::Unauthorized).detail(detail).into())
 }
 
-/// Whether `offered` is the admin key. On AWS only the digest is known when a stack is made, so that a key
-/// that is too short is refused here.
+/// Whether `offered` is the admin key. On AWS only the digest is known when a stack is made, so a key that is
+/// too short is refused here.
 fn opens(admin_key: &KeyDigest, offered: &str) -> bool {
     offered.len() >= ADMIN_KEY_CHARS_MIN && admin_key.is_of(offered)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, key) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case(SCHEME).then(|| key.trim())
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
+
+/// Answers 503 for a request that takes too long. A write that was under way may have happened, as after any
+/// answer that is lost: a client that repeats it with `If-Match` learns whether it did.
+pub(crate) async fn limit_time<P: Ports>(
+    State(manage): Managed<P>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    // The log shows the path as the route describes it, because one of the paths holds a key.
+    let path =
+        request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
+    let method = request.method().clone();
+    timeout(&manage.clock, REQUEST_TIME_MAX, next.run(request)).await.ok_or_else(|| {
+        tracing::error!(%method, path, "request not answered in time");
+        unavailable().into()
+    })
+}
+
+impl<P: Ports> Manage<P> {
+    /// The end of the work for a request that begins now, as a time of the clock's `monotonic`.
+    pub(crate) fn work_ends(&self) -> Duration {
+        self.clock.monotonic() + WORK_TIME_MAX
+    }
+
+    /// The time left until then.
+    pub(crate) fn rest(&self, until: Duration) -> Duration {
+        until.saturating_sub(self.clock.monotonic())
+    }
 }

@@ -1,12 +1,13 @@
-//! Handshakes: asks endpoints whether they want events, and writes their answers down. A write leaves a
-//! handshake in the record; here it is run, side by side with the others of the same request, before the
-//! request is answered.
+//! The steps after a write of subscriptions: changes of link health, and handshakes, which ask endpoints whether
+//! they want events. The write is durable before and stays, even if a step fails. A write leaves a pending handshake
+//! in the record. Here all handshakes of the request run at once, and the record receives what the endpoints
+//! answered, before the request itself is answered.
 
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::api::SubscriptionSettings;
-use posthaste_core::api::edit::PendingHandshake;
+use posthaste_core::api::edit::{PendingHandshake, SubscriptionChange};
 use posthaste_core::attempt::handshake::{concluded, judge, judge_failure};
 use posthaste_core::attempt::{Answer, Ask, Rate};
 use posthaste_core::model::{HANDSHAKE_TIMEOUT_MAX, Subscription, Topic};
@@ -14,20 +15,41 @@ use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::{timeout, timeout_at};
 
-use crate::error::{ApiError, unavailable, unknown_topic, unusable_record};
-use crate::manage::Manage;
-use crate::public_url::below;
+use crate::answer::{ApiError, unavailable, unusable_record};
+use crate::health_changes::HealthChanges;
+use crate::manage::{Manage, below};
 
-/// Longest time for the handshakes of one request together: with [`HANDSHAKE_TIMEOUT_MAX`] enough for one
-/// round of them and the start of another; the rest of the request's time is for the stores. An endpoint that
-/// was not asked by then is still pending: the next write asks it with the same code, or it fails at its
-/// deadline unless it calls back.
+/// Longest time for all handshakes of one request. Within [`HANDSHAKE_TIMEOUT_MAX`] each, one round of them ends and
+/// another begins; the rest of the request's time is for the stores. A handshake that did not run by then is
+/// still pending: the next write runs it with the same code, or it fails at its deadline unless the endpoint
+/// calls back.
 const HANDSHAKES_TIME_MAX: Duration = Duration::from_secs(14);
 
 /// Most endpoints that are asked at once.
 const HANDSHAKES_AT_ONCE_MAX: usize = 64;
 
 impl<P: Ports> Manage<P> {
+    /// Ends holds and forgets the health of endpoints that changed, then runs the handshakes, until a time of the
+    /// clock's `monotonic`. Answers the record with the endpoints' answers.
+    pub(crate) async fn follow_up(
+        &self,
+        record: TopicRecord,
+        changes: &[SubscriptionChange],
+        until: Duration,
+    ) -> TopicRecord {
+        self.apply_after_write(&record.name, &HealthChanges::after_write(&record, changes), until).await;
+        let pending = changes.iter().filter_map(|change| change.handshake.clone()).collect();
+        // Only this answer shows a secret that was made. So the record is answered even if the outcome of the
+        // handshakes cannot be written; they are then still pending.
+        self.shake_hands(record.clone(), pending, until).await.unwrap_or_else(|error| {
+            let problem = error.0;
+            tracing::warn!(
+                topic = %record.name, ?problem, "outcome of handshakes not written; they are still to be run"
+            );
+            record
+        })
+    }
+
     /// Runs handshakes of this record until a time of the clock's `monotonic`, and answers the record with
     /// their outcome.
     pub(crate) async fn shake_hands(
@@ -43,11 +65,11 @@ impl<P: Ports> Manage<P> {
         if answers.is_empty() {
             return Ok(record);
         }
-        let edit = |present: Option<TopicRecord>| {
-            let record = present.ok_or_else(|| unknown_topic(&record.name))?;
-            Ok((self.conclude(record, &answers), ()))
+        let edit = |record: &mut TopicRecord| {
+            self.conclude(record, &answers);
+            Ok(())
         };
-        match timeout_at(&self.clock, until, self.change(&record.name, &[], edit)).await {
+        match timeout_at(&self.clock, until, self.change_existing(&record.name, &[], edit)).await {
             Some(changed) => changed.map(|(record, ())| record),
             None => Err(unavailable().detail("what the endpoint said could not be written in time").into()),
         }
@@ -112,9 +134,9 @@ impl<P: Ports> Manage<P> {
         }
     }
 
-    /// The record with the answers of endpoints. A handshake that was replaced or called back meanwhile stays
-    /// as it is.
-    fn conclude(&self, mut record: TopicRecord, answers: &[(PendingHandshake, Answer)]) -> TopicRecord {
+    /// Writes the answers of endpoints into the record. A handshake that was replaced or concluded by a callback in the
+    /// meantime stays as it is.
+    fn conclude(&self, record: &mut TopicRecord, answers: &[(PendingHandshake, Answer)]) {
         let now = self.clock.now();
         for (PendingHandshake { subscription, code }, answer) in answers {
             let Some((name, settings)) = record.settings.subscription_mut(subscription) else { continue };
@@ -126,6 +148,5 @@ impl<P: Ports> Manage<P> {
                 settings.status = Some(status);
             }
         }
-        record
     }
 }

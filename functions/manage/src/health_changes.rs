@@ -1,5 +1,5 @@
-//! Changes to what is known of links and subscriptions, after a write or an operator's action: holds that
-//! end, and records that are out of date. Each shard is changed once, however many subscriptions are meant.
+//! Changes to the health of links and subscriptions after a write or an operator's action: holds end, and health
+//! that is out of date is forgotten. Each shard is changed once, however many subscriptions change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,25 +15,25 @@ use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
 use posthaste_services::timeout;
 
-use crate::error::{ApiError, unusable_record};
+use crate::answer::{ApiError, unusable_record};
 use crate::manage::Manage;
 
-/// Longest time for this after a write: its answer waits, and a hold ends by itself.
+/// Longest time for the changes after a write. The answer waits for them, and a hold ends by itself anyway.
 const AFTER_WRITE_MAX: Duration = Duration::from_secs(5);
 
-/// Objects that are written at once. One takes S3 some 50 ms, so that those of a thousand subscriptions are
-/// written in [`AFTER_WRITE_MAX`].
+/// Objects that are written at once. One takes S3 some 50 ms, so a thousand subscriptions fit into
+/// [`AFTER_WRITE_MAX`].
 const WRITES_AT_ONCE: usize = 32;
 
-/// The changes, gathered by the objects in which they are written.
-#[derive(Debug, Default)]
+/// The changes, grouped by the objects to write.
+#[derive(Default)]
 pub(crate) struct HealthChanges {
     shards: BTreeMap<usize, ShardChange>,
-    /// By key, each with the creation of the subscription that is meant.
+    /// The identity of each subscription to force, by the key of its request.
     force_requests: BTreeMap<String, Option<Identity>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct ShardChange {
     ended: BTreeSet<Target>,
     forgotten: BTreeSet<Target>,
@@ -52,7 +52,7 @@ impl HealthChanges {
         Ok(changes)
     }
 
-    /// Forces subscriptions whose endpoint was corrected, and forgets the health on links that were left or
+    /// Forces subscriptions whose endpoint was corrected, and forgets the health on links that a subscription left or
     /// joined.
     pub(crate) fn after_write(record: &TopicRecord, written: &[SubscriptionChange]) -> Self {
         let corrected: Vec<_> = written.iter().filter(|it| it.is_corrected).map(|it| &it.name).collect();
@@ -64,7 +64,7 @@ impl HealthChanges {
         changes
     }
 
-    /// Forgets the health of a subscription on these links: it left them, or another one has its name now.
+    /// Forgets the health of a subscription on these links, because it left them or another one has its name now.
     pub(crate) fn forget(
         &mut self,
         topic: &TopicName,
@@ -93,11 +93,9 @@ impl HealthChanges {
 }
 
 impl<P: Ports> Manage<P> {
-    /// Applies the changes, and answers the holds that ended, as they stood. A failure prevents no other
-    /// change.
+    /// Applies the changes, and answers the holds that ended, as they were. The other changes are made even if one fails.
     pub(crate) async fn apply(&self, changes: &HealthChanges) -> Result<Vec<LinkView>, ApiError> {
-        // Gathered first: the compiler finds no bound for a closure over references that is kept while others
-        // wait.
+        // The futures are collected first: the compiler refuses a lazy closure over references here.
         let shards: Vec<_> = changes.shards.iter().map(|(index, it)| self.change_shard(*index, it)).collect();
         let shards: Vec<_> = stream::iter(shards).buffered(WRITES_AT_ONCE).collect().await;
         let requests: Vec<_> =
@@ -130,7 +128,7 @@ impl<P: Ports> Manage<P> {
     async fn change_shard(&self, index: usize, change: &ShardChange) -> Result<Vec<LinkView>, ApiError> {
         let (mut ended, now, settings) = (Vec::new(), self.clock.now(), self.links.settings());
         let apply = |shard: &mut Shard| {
-            // This runs again where another writer was faster, or where the cached shard may be too old.
+            // The closure runs again if another writer was faster, or if the cached shard may be too old.
             ended.clear();
             for target in &change.ended {
                 let before = shard.condition(target).map(|condition| LinkView::of(target, condition));

@@ -1,22 +1,35 @@
-//! Links and subscriptions that are not well, and subscriptions whose events are held, as operators see them.
+//! Unhealthy links and subscriptions, and subscriptions whose events are held, as operators see them.
 
-mod held;
 mod rows;
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
-use posthaste_core::api::LinksView;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use posthaste_core::api::problem::ProblemKind;
+use posthaste_core::api::{HELD_OBJECTS_SHOWN_MAX, LinkState, LinksView};
 use posthaste_core::circuit::Target;
+use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
-use posthaste_ports::Ports;
+use posthaste_ports::{Clock, ObjectStore, Ports};
 
-use self::rows::rows;
+use self::rows::{Owner, rows};
+use crate::answer::{Answer, ApiError, JsonResponse};
 use crate::document::Problems;
-use crate::error::ApiError;
-use crate::manage::Managed;
-use crate::response::JsonResponse;
+use crate::manage::{Manage, Managed};
 
-/// Most rows that are shown: an answer of Lambda has room for ten times as many.
+/// Most rows of an answer. Lambda could answer ten times as many.
 const SHOWN_MAX: usize = 1000;
+
+/// Most pages of held objects that are listed. One takes S3 some 50 ms; a subscription with a thousand
+/// objects needs a page of its own, others share one.
+const PAGES_MAX: usize = 100;
+
+/// Objects on one page.
+const PAGE_OBJECTS: usize = 1000;
+
+/// Topics that are read at once.
+const READS_AT_ONCE: usize = 16;
 
 /// Show links and subscriptions that are not well
 ///
@@ -32,11 +45,11 @@ const SHOWN_MAX: usize = 1000;
             { "link": "https://crm.example.com:443", "scope": "subscription", "topic": "orders",
               "subscription": "crm", "state": "paused", "since": "2026-11-21T09:00:00.000Z", "heldObjects": 1 },
         ] })), Problems))]
-pub(crate) async fn links<P: Ports>(State(manage): Managed<P>) -> Result<JsonResponse<LinksView>, ApiError> {
+pub(crate) async fn links<P: Ports>(State(manage): Managed<P>) -> Answer<LinksView> {
     let shards = manage.links.all().await?;
     let failing: Vec<_> = shards.iter().flat_map(|(_, shard)| shard.conditions()).collect();
     let (mut held, is_whole) = manage.held().await?;
-    // A subscription that fails has nothing held at first, and is shown under the name that was written.
+    // At first nothing is held for a subscription that fails. It has a row too, under the name that was written.
     let own = failing.iter().filter_map(|(target, _)| own_folder(target)).take(SHOWN_MAX);
     for folder in own {
         held.entry(folder).or_default();
@@ -47,7 +60,59 @@ pub(crate) async fn links<P: Ports>(State(manage): Managed<P>) -> Result<JsonRes
     Ok(JsonResponse::new(LinksView { links, truncated }))
 }
 
-/// The folder of what is held for a target; `None` of a link.
+impl<P: Ports> Manage<P> {
+    /// Counts the held objects of each folder; the flag says whether all folders are there. A folder is not
+    /// counted to its end if it has more objects than are shown.
+    async fn held(&self) -> Result<(BTreeMap<String, u32>, bool), ApiError> {
+        let (mut counts, mut after) = (BTreeMap::<String, u32>::new(), None);
+        for _ in 0..PAGES_MAX {
+            let page = self.state.list(layout::HELD, after.as_deref(), PAGE_OBJECTS).await?;
+            let folders = page.objects.iter().filter_map(|object| layout::held_folder(&object.key));
+            for folder in folders {
+                let count = counts.entry(folder.to_owned()).or_default();
+                *count = count.saturating_add(1);
+            }
+            let Some(next) = page.next_after else { return Ok((counts, true)) };
+            // The order of a list is not that of the folders' names: `a.b-c/` comes before `a.b/`.
+            let last = page.objects.last().and_then(|object| layout::held_folder(&object.key));
+            let is_full = |folder: &&str| counts.get(*folder).is_some_and(|it| *it >= HELD_OBJECTS_SHOWN_MAX);
+            after = Some(last.filter(is_full).map_or(next, layout::held_past));
+        }
+        Ok((counts, false))
+    }
+
+    /// The owners of these folders, by the prefix of their objects. A folder that cannot have an owner is left out:
+    /// wake releases its objects.
+    async fn owners(&self, held: BTreeMap<String, u32>) -> Result<BTreeMap<String, Owner>, ApiError> {
+        let mut by_topic = BTreeMap::<String, (TopicName, Vec<(SubscriptionName, u32)>)>::new();
+        for (folder, objects) in held {
+            let Some((topic, name)) = layout::folder_owner(&folder) else { continue };
+            by_topic.entry(topic.folded()).or_insert_with(|| (topic, Vec::new())).1.push((name, objects));
+        }
+        let reads = by_topic.into_values().map(|(topic, names)| self.owners_of(topic, names));
+        stream::iter(reads).buffer_unordered(READS_AT_ONCE).try_concat().await
+    }
+
+    async fn owners_of(
+        &self,
+        topic: TopicName,
+        names: Vec<(SubscriptionName, u32)>,
+    ) -> Result<BTreeMap<String, Owner>, ApiError> {
+        let (record, otherwise) = match self.load(&topic).await {
+            // A record that cannot be read is logged, and must not hide the others.
+            Err(error) if error.0.kind == ProblemKind::Internal => (None, LinkState::Unknown),
+            loaded => (loaded?, LinkState::Releasing),
+        };
+        let now = self.clock.now();
+        let owner = |(name, objects): (SubscriptionName, u32)| {
+            let prefix = layout::held_of(&topic, &name);
+            (prefix, Owner::of(record.as_ref(), otherwise, (topic.clone(), name), objects, now))
+        };
+        Ok(names.into_iter().map(owner).collect())
+    }
+}
+
+/// The folder of the objects that are held for a target; `None` for a link.
 fn own_folder(target: &Target) -> Option<String> {
     let Target::Subscription { topic, name, .. } = target else { return None };
     layout::held_folder(&layout::held_of(topic, name)).map(str::to_owned)

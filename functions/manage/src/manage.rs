@@ -1,4 +1,4 @@
-//! The manage function: its ports and its settings.
+//! The manage function: its ports, its settings and its URLs.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ pub struct Manage<P: Ports> {
     pub state: P::Store,
     /// The dead-letter bucket.
     pub dead_letters: P::DeadLetters,
-    /// The way to the endpoints, for handshakes and test events.
+    /// The client that calls endpoints, for handshakes and test events.
     pub webhooks: P::Webhook,
-    /// Links and subscriptions that are not well.
+    /// The health of links and subscriptions.
     pub links: LinkHealth<P::Store, P::Clock>,
     /// The last use of topics and subscriptions.
     pub activity: Activity,
-    /// Time.
+    /// The time.
     pub clock: P::Clock,
-    /// Chance, for keys and secrets.
+    /// The source of random bytes, for keys and secrets.
     pub entropy: P::Entropy,
     /// The digest of the key that opens the API.
     pub admin_key: KeyDigest,
@@ -32,24 +32,24 @@ pub struct Manage<P: Ports> {
     pub address_policy: AddressPolicy,
     /// The URLs that no endpoint may have, because this installation publishes there.
     pub own_publish_urls: PublishUrls,
-    /// Settings of the function.
+    /// The settings.
     pub settings: ManageSettings,
 }
 
-/// Settings of the function.
+/// Settings of the manage function.
 #[derive(Debug, Clone)]
 pub struct ManageSettings {
-    /// The URL of the publish function, where that is another one: on AWS the two have a URL each. Shown as
-    /// every topic's `endpoint`.
+    /// The URL of the publish function if it has one of its own, as on AWS. Every topic shows it as its
+    /// `endpoint`.
     pub publish_url: Option<Url>,
-    /// The URL of this function as seen from outside, if that is known. Endpoints are asked to consent there.
+    /// The URL of this function as seen from outside, if that is known. Endpoints consent there.
     pub public_url: Option<Url>,
-    /// The sender of requests, for `WebHook-Request-Origin`: the same as with every delivery.
+    /// The value of `WebHook-Request-Origin`, the same as with every delivery.
     pub origin: HeaderValue,
 }
 
 impl<P: Ports> Manage<P> {
-    /// The way to endpoints.
+    /// The sender of requests to endpoints.
     pub(crate) fn outbound(&self) -> Outbound<'_, P::Webhook, P::Clock> {
         Outbound { webhook: &self.webhooks, clock: &self.clock, origin: &self.settings.origin }
     }
@@ -57,3 +57,28 @@ impl<P: Ports> Manage<P> {
 
 /// The function, as handlers receive it.
 pub(crate) type Managed<P> = State<Arc<Manage<P>>>;
+
+/// The URL of a path below `base`, which may have a path itself, with or without a final slash.
+pub(crate) fn below(base: &Url, segments: &[&str]) -> String {
+    let mut url = base.clone();
+    // An http(s) URL can always be a base, so there is always a path to extend.
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().extend(segments);
+    }
+    url.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_lies_below_its_base() {
+        let check = |base: &str, expected: &str| {
+            assert_eq!(below(&base.parse().unwrap(), &["topics", "a b"]), expected);
+        };
+        check("https://a.example", "https://a.example/topics/a%20b");
+        check("https://a.example/base", "https://a.example/base/topics/a%20b");
+        check("https://a.example/base/", "https://a.example/base/topics/a%20b");
+    }
+}

@@ -1,4 +1,4 @@
-//! Pages of lists: how many items, and where a page begins. Cursors are opaque to clients.
+//! Pages of lists: the number of items, and the place where a page begins. Cursors are opaque to clients.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -24,9 +24,8 @@ pub(crate) struct PageQuery {
 }
 
 /// The page that a client asks for.
-#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Page {
-    /// Most items on it.
+    /// Most items on the page.
     pub(crate) items: usize,
     /// The key after which it begins; none for the first page.
     pub(crate) after: Option<String>,
@@ -51,10 +50,9 @@ pub(crate) fn cursor(key: &str) -> String {
 
 fn key(cursor: &str) -> Result<String, Problem> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
-    let key = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    let refused =
-        || Problem::new(ProblemKind::BadRequest).member("cursor").detail("not a cursor of this list");
-    key.ok_or_else(refused)
+    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(|| {
+        Problem::new(ProblemKind::BadRequest).member("cursor").detail("not a cursor of this list")
+    })
 }
 
 #[cfg(test)]

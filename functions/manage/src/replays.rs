@@ -1,26 +1,28 @@
 //! Replays of dead letters. A request is recorded here; wake carries it out.
 
 mod preview;
-mod records;
+
+use std::error::Error;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{
     ReplayPage, ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView, StatusState,
 };
+use posthaste_core::model::REPLAY_ID_BYTES_MAX;
 use posthaste_core::release::{ReplayRequestError, Selection};
 use posthaste_core::stored::{ReplayRecord, layout};
-use posthaste_ports::{Clock, Entropy, Ports};
+use posthaste_ports::{Clock, Entropy, Object, ObjectStore, Ports, PutCondition};
+use posthaste_services::{Edit, Updated, update};
 use serde::Deserialize;
 
+use crate::answer::{Answer, ApiError, JsonResponse, listed};
 use crate::document::{BadRequests, NoReplay, Problems, Unchanged, UnknownSubscription};
-use crate::error::{ApiError, unknown_subscription};
-use crate::extract::{OptionalJsonBody, Path, Query};
+use crate::extract::{OptionalJsonBody, Path, Query, SubscriptionPath};
 use crate::manage::Managed;
-use crate::paging::{Page, PageQuery};
-use crate::paths::SubscriptionPath;
-use crate::response::JsonResponse;
+use crate::paging::{Page, PageQuery, cursor};
 
 /// The path of a replay.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -48,8 +50,7 @@ pub(crate) async fn replay<P: Ports>(
     OptionalJsonBody(request): OptionalJsonBody<ReplayRequest>,
 ) -> Result<Response, ApiError> {
     let record = manage.existing(&path.topic).await?;
-    let (name, settings) =
-        record.settings.subscription(&path.name).ok_or_else(|| unknown_subscription(&path))?;
+    let (name, settings) = path.find(&record)?;
     let (topic, now) = (&record.name, manage.clock.now());
     let selection = Selection::new(topic, name, &request, now).map_err(|error| bad_settings(&error))?;
     let created = record.created(name);
@@ -63,7 +64,9 @@ pub(crate) async fn replay<P: Ports>(
     if settings.status.as_ref().is_some_and(|status| status.state != StatusState::Active) {
         replay = replay.turned(ReplayState::Waiting, Some(ReplayReason::SubscriptionNotActive), now);
     }
-    manage.begin_replay(&replay).await?;
+    // The marker is written first, because wake finds no record without one.
+    manage.state.put(&layout::replaying(&replay.id), Bytes::new(), PutCondition::Always).await?;
+    manage.state.put(&layout::replay(&replay.id), replay.render(), PutCondition::IfAbsent).await?;
     tracing::info!(replay = replay.id, %topic, subscription = %name, "a replay was asked for");
     let location = format!("/replays/{}", replay.id);
     Ok(JsonResponse::accepted(replay.shown(), location).into_response())
@@ -77,20 +80,29 @@ pub(crate) async fn replay<P: Ports>(
 pub(crate) async fn list_replays<P: Ports>(
     State(manage): Managed<P>,
     Query(query): Query<PageQuery>,
-) -> Result<JsonResponse<ReplayPage>, ApiError> {
-    let page = Page::parse(query.limit, query.cursor.as_deref())?;
-    Ok(JsonResponse::new(manage.replays(&page).await?))
+) -> Answer<ReplayPage> {
+    let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
+    let listing = manage.state.list(layout::REPLAYS, after.as_deref(), items).await?;
+    let mut replays = Vec::new();
+    for meta in listing.objects {
+        let Some(id) = layout::replay_of(&meta.key) else { continue };
+        let object = listed(manage.state.get(&meta.key).await)?;
+        // A record that cannot be read is logged and left out.
+        replays.extend(parse(id, object).ok().map(|replay| replay.shown()));
+    }
+    Ok(JsonResponse::new(ReplayPage { replays, cursor: listing.next_after.as_deref().map(cursor) }))
 }
 
 /// Show a replay
 #[utoipa::path(get, path = "/replays/{id}", tag = "dead letters", params(ReplayPath),
-    responses((status = 200, description = "The replay", body = ReplayView), NoReplay, BadRequests, Problems))]
+    responses((status = 200, description = "The replay", body = ReplayView),
+        NoReplay, BadRequests, Problems))]
 pub(crate) async fn show_replay<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<ReplayPath>,
-) -> Result<JsonResponse<ReplayView>, ApiError> {
-    let replay = manage.existing_replay(&path.id).await?;
-    Ok(JsonResponse::new(replay.shown()))
+) -> Answer<ReplayView> {
+    let object = manage.state.get(&replay_key(&path.id)?).await?;
+    Ok(JsonResponse::new(parse(&path.id, object)?.shown()))
 }
 
 /// Cancel a replay
@@ -102,10 +114,41 @@ pub(crate) async fn show_replay<P: Ports>(
 pub(crate) async fn cancel_replay<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<ReplayPath>,
-) -> Result<JsonResponse<ReplayView>, ApiError> {
-    Ok(JsonResponse::new(manage.end_replay(&path.id).await?.shown()))
+) -> Answer<ReplayView> {
+    let (id, key) = (&path.id, replay_key(&path.id)?);
+    let cancelled = update(&manage.state, &key, |found| {
+        let replay = parse(id, found)?;
+        if replay.has_ended() {
+            return Ok::<_, Problem>(Edit::Keep(replay));
+        }
+        let now = manage.clock.now();
+        let replay = replay.turned(ReplayState::Cancelled, Some(ReplayReason::Requested), now);
+        Ok(Edit::Write(replay.render(), replay))
+    });
+    let Updated { answer, etag } = cancelled.await?;
+    if etag.is_some() {
+        tracing::info!(replay = id, "a replay was cancelled");
+    }
+    Ok(JsonResponse::new(answer.shown()))
 }
 
 fn bad_settings(error: &ReplayRequestError) -> Problem {
     Problem::new(ProblemKind::BadSettings).member(error.member()).detail(error.to_string())
+}
+
+fn replay_key(id: &str) -> Result<String, Problem> {
+    let is_id = (1..=REPLAY_ID_BYTES_MAX).contains(&id.len())
+        && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    if is_id { Ok(layout::replay(id)) } else { Err(unknown_replay()) }
+}
+
+fn unknown_replay() -> Problem {
+    Problem::new(ProblemKind::NotFound).detail("there is no replay of this id")
+}
+
+fn parse(id: &str, object: Option<Object>) -> Result<ReplayRecord, Problem> {
+    ReplayRecord::parse(&object.ok_or_else(unknown_replay)?.bytes).map_err(|error| {
+        tracing::error!(replay = id, error = &error as &dyn Error, "the record of a replay cannot be used");
+        Problem::new(ProblemKind::Internal).detail("the record of the replay cannot be read")
+    })
 }

@@ -12,20 +12,20 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::answer::ApiError;
 use crate::document::{Crowded, describe};
-use crate::error::ApiError;
-use crate::guard::require_admin_key;
+use crate::guard::{limit_time, require_admin_key};
 use crate::manage::{Manage, Managed};
-use crate::time_limit::limit_time;
 use crate::{
-    actions, callbacks, dead_letters, force, keys, links, replays, rotation, status, subscriptions,
-    test_event, topics, webhook_keys,
+    actions, callbacks, dead_letters, keys, links, replays, status, subscriptions, test_event, topics,
+    webhook_keys,
 };
 
-/// The routes of a function.
+/// Routes of this function.
 type Routes<P> = OpenApiRouter<Arc<Manage<P>>>;
 
-/// The API. It answers unknown paths itself, so a router that is merged into it must have no fallback of its own.
+/// The API. It answers unknown paths itself, so a router that is merged into it must not have a fallback of its
+/// own.
 pub fn router<P: Ports>(manage: Arc<Manage<P>>) -> axum::Router {
     let guard = from_fn_with_state(Arc::clone(&manage), require_admin_key::<P>);
     let guarded = guarded_routes().split_for_parts().0.route_layer(guard);
@@ -53,9 +53,9 @@ fn guarded_routes<P: Ports>() -> Routes<P> {
             subscriptions::put_subscription,
             subscriptions::delete_subscription
         ))
-        .routes(routes!(rotation::rotate_secret))
+        .routes(routes!(actions::rotate_secret))
         .routes(routes!(actions::act_on_subscription))
-        .routes(routes!(force::force))
+        .routes(routes!(actions::force))
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::show_dead_letter))
         .routes(routes!(test_event::test_event))

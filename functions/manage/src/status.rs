@@ -8,10 +8,9 @@ use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, Ports};
 
+use crate::answer::{Answer, JsonResponse};
 use crate::document::{Problems, StoreDown};
-use crate::error::ApiError;
 use crate::manage::Managed;
-use crate::response::JsonResponse;
 
 /// Show the pressure
 ///
@@ -19,9 +18,7 @@ use crate::response::JsonResponse;
 /// old (`freshness`) that is less than it says.
 #[utoipa::path(get, path = "/pressure", tag = "status",
     responses((status = 200, description = "The pressure", body = PressureView), Problems))]
-pub(crate) async fn pressure<P: Ports>(
-    State(manage): Managed<P>,
-) -> Result<JsonResponse<PressureView>, ApiError> {
+pub(crate) async fn pressure<P: Ports>(State(manage): Managed<P>) -> Answer<PressureView> {
     let object = manage.state.get(PRESSURE_KEY).await?;
     let state = object.map(|object| PressureState::parse(&object.bytes)).transpose();
     Ok(JsonResponse::new(match state {
@@ -40,11 +37,8 @@ pub(crate) async fn pressure<P: Ports>(
 ///
 /// Needs no key. 200 only when the state store answers.
 #[utoipa::path(get, path = "/health", tag = "status", security(()),
-    responses((status = 200, description = "It works", body = HealthView),
-        StoreDown))]
-pub(crate) async fn health<P: Ports>(
-    State(manage): Managed<P>,
-) -> Result<JsonResponse<HealthView>, ApiError> {
+    responses((status = 200, description = "It works", body = HealthView), StoreDown))]
+pub(crate) async fn health<P: Ports>(State(manage): Managed<P>) -> Answer<HealthView> {
     // Any read will do; this object is small.
     manage.state.get(PRESSURE_KEY).await?;
     Ok(JsonResponse::new(HealthView { status: "ok".to_owned() }))

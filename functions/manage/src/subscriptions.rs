@@ -6,29 +6,27 @@ use posthaste_core::api::{SubscriptionPage, SubscriptionSettings};
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
 
+use crate::answer::{Answer, ApiError, JsonResponse};
 use crate::conditions::{Conditions, subscription_etag};
 use crate::document::{
     BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownSubscription, UnknownTopic,
 };
-use crate::error::{ApiError, unknown_subscription, unknown_topic};
-use crate::extract::{JsonBody, Path, Query};
+use crate::extract::{JsonBody, Path, Query, SubscriptionPath, TopicPath};
 use crate::health_changes::HealthChanges;
 use crate::manage::Managed;
 use crate::paging::{Page, PageQuery, cursor};
-use crate::paths::{SubscriptionPath, TopicPath};
-use crate::response::JsonResponse;
 
 /// List a topic's subscriptions
 ///
 /// In the order of their names without regard to case. Secrets are masked.
-#[utoipa::path(get, path = "/topics/{topic}/subscriptions", tag = "subscriptions", params(TopicPath, PageQuery),
-    responses((status = 200, description = "One page of subscriptions", body = SubscriptionPage),
+#[utoipa::path(get, path = "/topics/{topic}/subscriptions", tag = "subscriptions",
+    params(TopicPath, PageQuery), responses((status = 200, description = "One page of subscriptions", body = SubscriptionPage),
         BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn list_subscriptions<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<TopicPath>,
     Query(query): Query<PageQuery>,
-) -> Result<JsonResponse<SubscriptionPage>, ApiError> {
+) -> Answer<SubscriptionPage> {
     let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
     let (record, after) = (manage.existing(&path.topic).await?, after.unwrap_or_default());
     let mut rest: Vec<_> =
@@ -46,17 +44,16 @@ pub(crate) async fn list_subscriptions<P: Ports>(
 /// Show a subscription
 ///
 /// Secrets are masked; what is shown is accepted when it is put back.
-#[utoipa::path(get, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions", params(SubscriptionPath),
-    responses((status = 200, description = "The subscription", body = SubscriptionSettings,
+#[utoipa::path(get, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions",
+    params(SubscriptionPath), responses((status = 200, description = "The subscription", body = SubscriptionSettings,
         headers(("ETag" = String, description = "Its version, for If-Match"))),
         BadRequests, UnknownSubscription, Problems))]
 pub(crate) async fn get_subscription<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<SubscriptionPath>,
-) -> Result<JsonResponse<SubscriptionSettings>, ApiError> {
+) -> Answer<SubscriptionSettings> {
     let record = manage.existing(&path.topic).await?;
-    let (name, settings) =
-        record.settings.subscription(&path.name).ok_or_else(|| unknown_subscription(&path))?;
+    let (name, settings) = path.find(&record)?;
     Ok(JsonResponse::versioned(
         settings.shown(name, manage.clock.now()),
         subscription_etag(&record, settings),
@@ -70,7 +67,8 @@ pub(crate) async fn get_subscription<P: Ports>(
 /// `endpoint.validation` changes. Secrets that are left out stay as they are; with a new subscription one is made, and shown in
 /// this answer and never again. A masked secret, as it is shown, stands for the one that is there. Where `endpoint.url`
 /// becomes another one of the same scheme, host and port, a hold ends, as `force` does it.
-#[utoipa::path(put, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions", params(SubscriptionPath,
+#[utoipa::path(put, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions",
+    params(SubscriptionPath,
         ("If-Match" = Option<String>, Header, description = "Write only if this is its version"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: write only if it is not there")),
     request_body = SubscriptionSettings,
@@ -82,21 +80,19 @@ pub(crate) async fn put_subscription<P: Ports>(
     Path(path): Path<SubscriptionPath>,
     conditions: Conditions,
     JsonBody(written): JsonBody<SubscriptionSettings>,
-) -> Result<JsonResponse<SubscriptionSettings>, ApiError> {
+) -> Answer<SubscriptionSettings> {
     let (editor, until) = (manage.editor(), manage.work_ends());
-    let edit = |present: Option<TopicRecord>| {
-        let mut record = present.ok_or_else(|| unknown_topic(&path.topic))?;
-        conditions.check(present_etag(&record, &path).as_deref())?;
-        let change = editor.put_subscription(&record.name, &mut record.settings, &path.name, &written)?;
-        Ok((record, change))
+    let edit = |record: &mut TopicRecord| {
+        let present = record.settings.subscription(&path.name);
+        conditions.check(present.map(|(_, settings)| subscription_etag(record, settings)).as_deref())?;
+        editor.put_subscription(&record.name, &mut record.settings, &path.name, &written)
     };
-    let (record, change) = manage.change(&path.topic, &[&path.name], edit).await?;
+    let (record, change) = manage.change_existing(&path.topic, &[&path.name], edit).await?;
     tracing::info!(
         topic = %record.name, subscription = %change.name, is_new = change.is_new, "subscription written"
     );
     let record = manage.follow_up(record, std::slice::from_ref(&change), until).await;
-    let settings =
-        record.settings.subscriptions.get(&change.name).ok_or_else(|| unknown_subscription(&path))?;
+    let settings = record.settings.subscriptions.get(&change.name).ok_or_else(|| path.unknown())?;
     let shown = change.shown(settings, manage.clock.now());
     Ok(JsonResponse::put(shown, subscription_etag(&record, settings), change.is_new))
 }
@@ -114,24 +110,18 @@ pub(crate) async fn delete_subscription<P: Ports>(
     Path(path): Path<SubscriptionPath>,
     conditions: Conditions,
 ) -> Result<StatusCode, ApiError> {
-    let edit = |present: Option<TopicRecord>| {
-        let mut record = present.ok_or_else(|| unknown_topic(&path.topic))?;
-        let name =
-            record.settings.stored_name(&path.name).ok_or_else(|| unknown_subscription(&path))?.clone();
-        conditions.check(present_etag(&record, &path).as_deref())?;
+    let edit = |record: &mut TopicRecord| {
+        let (name, settings) = path.find(record)?;
+        conditions.check(Some(&subscription_etag(record, settings)))?;
+        let name = name.clone();
         let removed = record.settings.subscriptions.remove(&name);
-        Ok((record, (name, removed)))
+        Ok((name, removed))
     };
     let until = manage.work_ends();
-    let (record, (name, removed)) = manage.change(&path.topic, &[], edit).await?;
+    let (record, (name, removed)) = manage.change_existing(&path.topic, &[], edit).await?;
     tracing::info!(topic = %record.name, subscription = %name, "subscription deleted");
     let mut health = HealthChanges::default();
     health.forget(&record.name, &name, removed.iter().flat_map(|settings| settings.endpoint.links()));
     manage.apply_after_write(&record.name, &health, until).await;
     Ok(StatusCode::NO_CONTENT)
-}
-
-fn present_etag(record: &TopicRecord, path: &SubscriptionPath) -> Option<String> {
-    let (_, settings) = record.settings.subscription(&path.name)?;
-    Some(subscription_etag(record, settings))
 }

@@ -1,4 +1,4 @@
-//! Temporary topics and subscriptions: the marks by which wake finds them, and the notes of their use.
+//! Temporary topics and subscriptions: the marks that lead wake to them, and the notes of their use.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports, PutCondition};
 use posthaste_services::activity::ActivityError;
 
-use crate::error::ApiError;
+use crate::answer::ApiError;
 use crate::manage::Manage;
 
 impl<P: Ports> Manage<P> {
-    /// Marks a topic that is temporary or has temporary subscriptions, and notes the use of those that this
-    /// write changes or that the user named. It runs before the record is written: wake removes a note too
-    /// many; with one too few, something would stay for ever, or would go although it was just written.
+    /// Marks a topic that is temporary or has temporary subscriptions, and notes the use of the subscriptions that
+    /// this write changes or that the user named. It must run before the record is written. Wake removes a note that
+    /// nothing needs. Without its note, a subscription would stay for ever, or be deleted right after it was written.
     pub(crate) async fn note_temporary(
         &self,
         present: Option<&TopicRecord>,
@@ -37,7 +37,7 @@ impl<P: Ports> Manage<P> {
         Ok(())
     }
 
-    /// Notes that somebody reads a subscription's dead letters. If that fails, they are shown all the same.
+    /// Notes that a subscription's dead letters are read. If that fails, they are shown all the same.
     pub(crate) async fn note_dead_letter_read(&self, topic: &TopicName, name: &SubscriptionName) {
         let Ok(Some(record)) = self.load(topic).await else { return };
         if let Some(idle) = record.settings.auto_delete_on_idle {

@@ -1,5 +1,5 @@
-//! Test events: one real attempt at a subscription's endpoint, shown as it went. Nothing is queued, retried or
-//! dead-lettered.
+//! Test events: one real attempt at a subscription's endpoint, and its result as the answer. Nothing is queued,
+//! retried or dead-lettered.
 
 mod secrets;
 
@@ -8,7 +8,7 @@ use std::error::Error;
 use std::iter;
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{MASKED, SubscriptionSettings, TestAttempt, TestRequest, TestResponse};
@@ -19,17 +19,15 @@ use posthaste_ports::{Clock, Entropy, Ports, WebhookRequest, WebhookResponse};
 use posthaste_services::{Attempt, Sent};
 
 use self::secrets::Secrets;
+use crate::answer::{Answer, JsonResponse};
 use crate::document::{BadRequests, Problems, UnknownSubscription, WrongStates};
-use crate::error::{ApiError, unknown_subscription};
-use crate::extract::{Path, RawBody};
+use crate::extract::{Path, SubscriptionPath, read_body};
 use crate::manage::Managed;
-use crate::paths::SubscriptionPath;
-use crate::response::JsonResponse;
 
-/// Longest time for the endpoint, so that its answer still comes within the request's time limit.
+/// Longest time for the endpoint, so that its answer still fits into the request's time limit.
 const TIMEOUT_MAX: Duration = Duration::from_secs(20);
 
-/// The problem of a subscription whose endpoint must consent and has not: not even a test event goes there.
+/// The problem of a subscription whose endpoint must consent and has not: it does not even get a test event.
 const NOT_CONSENTED: &str = "its endpoint has not consented to events; validate asks it again";
 
 /// Send a test event
@@ -45,14 +43,15 @@ const NOT_CONSENTED: &str = "its endpoint has not consented to events; validate 
 pub(crate) async fn test_event<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<SubscriptionPath>,
-    RawBody(body): RawBody,
-) -> Result<JsonResponse<TestAttempt>, ApiError> {
+    request: Request,
+) -> Answer<TestAttempt> {
+    let body = read_body(request).await?;
     let record = manage.existing(&path.topic).await?;
     let topic = record.compile().map_err(|error| {
         tracing::error!(topic = %path.topic, error = &error as &dyn Error, "a topic record cannot be used");
         Problem::new(ProblemKind::Internal).detail("the record cannot be read")
     })?;
-    let subscription = topic.subscription(&path.name).ok_or_else(|| unknown_subscription(&path))?;
+    let subscription = topic.subscription(&path.name).ok_or_else(|| path.unknown())?;
     let settings = record.settings.subscriptions.get(&subscription.name);
     if !settings.is_some_and(SubscriptionSettings::may_be_sent_to) {
         return Err(Problem::new(ProblemKind::WrongState).detail(NOT_CONSENTED).into());
@@ -81,7 +80,15 @@ pub(crate) async fn test_event<P: Ports>(
     let shown = shown_request(&request);
     let secrets = Secrets::of(&request.headers, settings);
     let sent = outbound.send(request).await;
-    let attempt = judged(shown, judge(subscription, &json, &sent), &sent, &secrets);
+    let (outcome, failure) = judge(subscription, &json, &sent);
+    let attempt = TestAttempt {
+        delivered: outcome.is_success(),
+        outcome: outcome.name().map_or("Delivered".to_owned(), |name| format!("{name:?}")),
+        failure,
+        took_ms: u64::try_from(sent.took.as_millis()).unwrap_or(u64::MAX),
+        request: shown,
+        response: sent.result.as_ref().ok().map(|response| shown_response(response, &secrets)),
+    };
     tracing::info!(
         topic = %topic.name, subscription = %subscription.name, outcome = attempt.outcome,
         "a test event was sent"
@@ -91,12 +98,8 @@ pub(crate) async fn test_event<P: Ports>(
 
 fn bad_event(error: &TestEventError) -> Problem {
     let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-    let kind = match error {
-        TestEventError::TooLarge => ProblemKind::TooLarge,
-        TestEventError::Event(_) | TestEventError::NotAnObject | TestEventError::NotOne(_) => {
-            ProblemKind::BadEvent
-        }
-    };
+    let is_too_large = matches!(error, TestEventError::TooLarge);
+    let kind = if is_too_large { ProblemKind::TooLarge } else { ProblemKind::BadEvent };
     Problem::new(kind).detail(format!("{error}{cause}"))
 }
 
@@ -109,7 +112,7 @@ fn shown_request(request: &WebhookRequest) -> TestRequest {
     }
 }
 
-/// The outcome of the attempt, and the reason where the status alone does not give it.
+/// The outcome of the attempt, and the reason if the status alone does not give it.
 fn judge(subscription: &Subscription, event: &[u8], sent: &Sent) -> (Outcome, Option<String>) {
     let status = match &sent.result {
         Ok(response) => response.status.as_u16(),
@@ -122,22 +125,6 @@ fn judge(subscription: &Subscription, event: &[u8], sent: &Sent) -> (Outcome, Op
         Acknowledged::Nothing(error) => error.to_string(),
     };
     (Outcome::Unacknowledged { status }, Some(reported))
-}
-
-fn judged(
-    request: TestRequest,
-    (outcome, failure): (Outcome, Option<String>),
-    sent: &Sent,
-    secrets: &Secrets,
-) -> TestAttempt {
-    TestAttempt {
-        delivered: outcome.is_success(),
-        outcome: outcome.name().map_or("Delivered".to_owned(), |name| format!("{name:?}")),
-        failure,
-        took_ms: u64::try_from(sent.took.as_millis()).unwrap_or(u64::MAX),
-        request,
-        response: sent.result.as_ref().ok().map(|response| shown_response(response, secrets)),
-    }
 }
 
 fn shown_response(response: &WebhookResponse, secrets: &Secrets) -> TestResponse {

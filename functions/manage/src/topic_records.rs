@@ -7,25 +7,23 @@ use posthaste_core::api::edit::Editor;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::{CREATION_ID_BYTES, CreationId, SubscriptionName, TopicName};
 use posthaste_core::stored::{FormatError, RecordError, TopicRecord, layout};
-use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, ObjectStore, PortError, Ports};
+use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, ObjectStore, Ports};
 use posthaste_services::topics::delete_topic;
 use posthaste_services::update::UPDATE_TRIES_MAX;
 use posthaste_services::{Edit, UpdateError, update_with};
 
+use crate::answer::{ApiError, conflict, record_problem, unknown_topic};
 use crate::conditions::{Conditions, subscription_etag};
-use crate::error::{ApiError, conflict, record_problem, unknown_subscription, unknown_topic};
+use crate::extract::SubscriptionPath;
 use crate::manage::Manage;
-use crate::paths::SubscriptionPath;
 
 /// The state of a topic's place in the store.
 pub(crate) enum Place {
-    /// There is no object.
+    /// There is no topic: no object, or one that was left behind when the topic was deleted.
     Empty,
-    /// The topic is being deleted: what is written now would go with the object.
+    /// The topic is being deleted. A record that is written now would be deleted with it.
     Leaving,
-    /// The topic was deleted, and its object was left behind.
-    Abandoned,
-    /// The topic, without secrets and subscriptions whose time is over: they are never shown, and the next
+    /// The topic. Secrets and subscriptions that have expired are left out: they are never shown, and the next
     /// write drops them.
     Topic(Box<TopicRecord>, ETag),
 }
@@ -35,16 +33,7 @@ impl Place {
     pub(crate) fn topic(self) -> Option<(TopicRecord, ETag)> {
         match self {
             Self::Topic(record, etag) => Some((*record, etag)),
-            Self::Empty | Self::Leaving | Self::Abandoned => None,
-        }
-    }
-
-    /// The topic, if there is one, where another record may take its place.
-    fn into_changeable(self) -> Result<Option<TopicRecord>, Problem> {
-        match self {
-            Self::Empty | Self::Abandoned => Ok(None),
-            Self::Leaving => Err(conflict().detail("the topic is being deleted")),
-            Self::Topic(record, _) => Ok(Some(*record)),
+            Self::Empty | Self::Leaving => None,
         }
     }
 }
@@ -52,40 +41,55 @@ impl Place {
 impl<P: Ports> Manage<P> {
     /// The record of a topic that must exist.
     pub(crate) async fn existing(&self, topic: &TopicName) -> Result<TopicRecord, ApiError> {
-        let record = self.load(topic).await?.ok_or_else(|| unknown_topic(topic))?;
-        Ok(record)
+        Ok(self.load(topic).await?.ok_or_else(|| unknown_topic(topic))?)
     }
 
     /// The record of a topic.
     pub(crate) async fn load(&self, topic: &TopicName) -> Result<Option<TopicRecord>, ApiError> {
-        Ok(self.place(topic).await?.topic().map(|(record, _)| record))
+        let key = layout::topic(topic);
+        let object = self.state.get(&key).await.map_err(|error| record_problem(&error))?;
+        Ok(self.place(&key, object)?.topic().map(|(record, _)| record))
     }
 
-    /// Changes one subscription if the conditions hold for it: `edit` is run again with the newer one when
-    /// another writer was faster. Answers the name as it is stored, and what `edit` gave.
+    /// Changes one subscription if the conditions hold for it, as [`Self::change`] does. Answers the name as it
+    /// is stored, and the result of `edit`.
     pub(crate) async fn change_subscription<T>(
         &self,
         path: &SubscriptionPath,
         conditions: &Conditions,
         edit: impl Fn(&SubscriptionName, &mut SubscriptionSettings) -> Result<T, Problem>,
     ) -> Result<(TopicRecord, SubscriptionName, T), ApiError> {
-        let unknown = || unknown_subscription(path);
-        let edit = |present: Option<TopicRecord>| {
-            let mut record = present.ok_or_else(|| unknown_topic(&path.topic))?;
-            let (name, settings) = record.settings.subscription(&path.name).ok_or_else(unknown)?;
-            conditions.check(Some(&subscription_etag(&record, settings)))?;
+        let edit = |record: &mut TopicRecord| {
+            let (name, settings) = path.find(record)?;
+            conditions.check(Some(&subscription_etag(record, settings)))?;
             let name = name.clone();
-            let settings = record.settings.subscriptions.get_mut(&name).ok_or_else(unknown)?;
+            let settings = record.settings.subscriptions.get_mut(&name).ok_or_else(|| path.unknown())?;
             let answer = edit(&name, settings)?;
-            Ok((record, (name, answer)))
+            Ok((name, answer))
         };
-        let (record, (name, answer)) = self.change(&path.topic, &[], edit).await?;
+        let (record, (name, answer)) = self.change_existing(&path.topic, &[], edit).await?;
         Ok((record, name, answer))
     }
 
-    /// Changes the record of a topic: `edit` makes the next one from the present one, and is run again with
-    /// the newer one when another writer was faster. Answers what `edit` gave besides the record. The
-    /// subscriptions that the user `named` count as used, also where nothing of them changes.
+    /// Changes the record of a topic that must exist, as [`Self::change`] does. Answers the record and the
+    /// result of `edit`.
+    pub(crate) async fn change_existing<T>(
+        &self,
+        topic: &TopicName,
+        named: &[&SubscriptionName],
+        edit: impl Fn(&mut TopicRecord) -> Result<T, Problem>,
+    ) -> Result<(TopicRecord, T), ApiError> {
+        let edit = |present: Option<TopicRecord>| {
+            let mut record = present.ok_or_else(|| unknown_topic(topic))?;
+            let answer = edit(&mut record)?;
+            Ok((record, answer))
+        };
+        self.change(topic, named, edit).await
+    }
+
+    /// Changes the record of a topic: `edit` makes the next record from the present one. It runs again with
+    /// the newer one if another writer was faster. Answers the record and the other result of `edit`. The
+    /// subscriptions that the user `named` count as used, even if nothing about them changes.
     pub(crate) async fn change<T>(
         &self,
         topic: &TopicName,
@@ -94,7 +98,10 @@ impl<P: Ports> Manage<P> {
     ) -> Result<(TopicRecord, T), ApiError> {
         let key = layout::topic(topic);
         let edit = |found| async {
-            let present = self.found(&key, Ok(found))?.into_changeable()?;
+            let present = match self.place(&key, found)? {
+                Place::Leaving => return Err(conflict().detail("the topic is being deleted").into()),
+                place => place.topic().map(|(record, _)| record),
+            };
             let (record, answer) = edit(present.clone())?;
             let now = self.clock.now();
             let record = record.identified(present.as_ref(), now, || self.creation_id());
@@ -109,9 +116,9 @@ impl<P: Ports> Manage<P> {
         }
     }
 
-    /// Deletes a topic if `check` accepts its record, and answers the record; `check` is run again when
-    /// another writer was faster. `None` if the record was damaged: it is deleted too, so that the topic can
-    /// be written again.
+    /// Deletes a topic if `check` accepts its record, and answers the record. `check` runs again if another
+    /// writer was faster. `None` if the record was damaged: it is deleted too, so that the topic can be written
+    /// again.
     pub(crate) async fn delete(
         &self,
         topic: &TopicName,
@@ -119,20 +126,20 @@ impl<P: Ports> Manage<P> {
     ) -> Result<Option<TopicRecord>, ApiError> {
         let key = layout::topic(topic);
         for _ in 0..UPDATE_TRIES_MAX {
-            let read = self.state.get(&key).await;
-            if let Err(error) = &read
-                && error.kind == ErrorKind::Damaged
-            {
-                check(None)?;
-                self.state.delete(&key).await?;
-                tracing::warn!(%topic, error = error as &dyn Error, "damaged topic deleted");
-                return Ok(None);
-            }
-            let found = self.found(&key, read)?.topic();
+            let object = match self.state.get(&key).await {
+                Err(error) if error.kind == ErrorKind::Damaged => {
+                    check(None)?;
+                    self.state.delete(&key).await?;
+                    tracing::warn!(%topic, error = &error as &dyn Error, "damaged topic deleted");
+                    return Ok(None);
+                }
+                read => read.map_err(|error| record_problem(&error))?,
+            };
+            let found = self.place(&key, object)?.topic();
             let (record, etag) = found.ok_or_else(|| unknown_topic(topic))?;
             check(Some(&record))?;
             match delete_topic(&self.state, record.clone(), etag, self.clock.now()).await {
-                // Whether the object is gone or only its content: the topic does not exist any more.
+                // The topic does not exist any more, even if its object was left behind.
                 Ok(_) => return Ok(Some(record)),
                 Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
                 Err(error) => return Err(error.into()),
@@ -151,35 +158,21 @@ impl<P: Ports> Manage<P> {
         }
     }
 
-    /// Distinguishes a creation from others of the same name.
+    /// A new id, which tells a creation from others of the same name.
     fn creation_id(&self) -> CreationId {
         let mut bytes = [0; CREATION_ID_BYTES];
         self.entropy.fill(&mut bytes);
         CreationId::new(bytes)
     }
 
-    async fn place(&self, topic: &TopicName) -> Result<Place, ApiError> {
-        let key = layout::topic(topic);
-        let read = self.state.get(&key).await;
-        self.found(&key, read)
-    }
-
-    fn found(&self, key: &str, read: Result<Option<Object>, PortError>) -> Result<Place, ApiError> {
-        match read {
-            Ok(Some(object)) => Ok(self.read(key, object)?),
-            Ok(None) => Ok(Place::Empty),
-            Err(error) => Err(record_problem(&error).into()),
-        }
-    }
-
-    /// The place of a topic with this object. A broken record is the program's problem, never a missing
-    /// topic.
-    pub(crate) fn read(&self, key: &str, object: Object) -> Result<Place, Problem> {
-        let Object { bytes, etag } = object;
-        let (record, now) =
-            (TopicRecord::parse(&bytes).map_err(|error| broken(key, &error))?, self.clock.now());
+    /// The place of a topic with this object. A broken record is a failure of the program: it does not mean that
+    /// the topic does not exist.
+    pub(crate) fn place(&self, key: &str, object: Option<Object>) -> Result<Place, Problem> {
+        let Some(Object { bytes, etag }) = object else { return Ok(Place::Empty) };
+        let record = TopicRecord::parse(&bytes).map_err(|error| broken(key, &error))?;
+        let now = self.clock.now();
         if record.deleted_at.is_some() {
-            return Ok(if record.is_abandoned(now) { Place::Abandoned } else { Place::Leaving });
+            return Ok(if record.is_abandoned(now) { Place::Empty } else { Place::Leaving });
         }
         let mut record = record.without_ended_secrets(now);
         record.take_expired(now);
@@ -189,13 +182,10 @@ impl<P: Ports> Manage<P> {
 
 fn broken(key: &str, error: &RecordError) -> Problem {
     tracing::error!(%key, error = error as &dyn Error, "a topic record cannot be used");
-    let detail = match error {
-        RecordError::Format(FormatError::Newer(_)) => {
-            "the record was written by a newer version of this program"
-        }
-        RecordError::Format(FormatError::Malformed(..)) | RecordError::Settings(_) => {
-            "the record cannot be read"
-        }
-    };
-    Problem::new(ProblemKind::Internal).detail(detail)
+    let is_newer = matches!(error, RecordError::Format(FormatError::Newer(_)));
+    Problem::new(ProblemKind::Internal).detail(if is_newer {
+        "the record was written by a newer version of this program"
+    } else {
+        "the record cannot be read"
+    })
 }

@@ -6,16 +6,14 @@ use posthaste_core::api::{IsoTimestamp, TopicPage, TopicSettings, TopicSummary};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports};
 
+use crate::answer::{Answer, ApiError, JsonResponse, listed};
 use crate::conditions::{Conditions, topic_etag};
 use crate::document::{BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownTopic};
-use crate::error::{ApiError, listed};
-use crate::extract::{JsonBody, Path, Query};
+use crate::extract::{JsonBody, Path, Query, TopicPath};
 use crate::health_changes::HealthChanges;
-use crate::manage::{Manage, Managed};
+use crate::manage::{Manage, Managed, below};
 use crate::paging::{Page, PageQuery, cursor};
-use crate::paths::TopicPath;
-use crate::public_url::below;
-use crate::response::JsonResponse;
+use crate::topic_records::Place;
 
 /// List topics
 ///
@@ -25,7 +23,7 @@ use crate::response::JsonResponse;
 pub(crate) async fn list_topics<P: Ports>(
     State(manage): Managed<P>,
     Query(query): Query<PageQuery>,
-) -> Result<JsonResponse<TopicPage>, ApiError> {
+) -> Answer<TopicPage> {
     let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
     let page = manage.state.list(layout::TOPICS, after.as_deref(), items).await?;
     let mut topics = Vec::with_capacity(page.objects.len());
@@ -40,11 +38,12 @@ pub(crate) async fn list_topics<P: Ports>(
 /// With its subscriptions. Secrets are masked; what is shown is accepted when it is put back.
 #[utoipa::path(get, path = "/topics/{topic}", tag = "topics", params(TopicPath),
     responses((status = 200, description = "The topic", body = TopicSettings,
-        headers(("ETag" = String, description = "Its version, for If-Match"))), BadRequests, UnknownTopic, Problems))]
+        headers(("ETag" = String, description = "Its version, for If-Match"))),
+        BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn get_topic<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<TopicPath>,
-) -> Result<JsonResponse<TopicSettings>, ApiError> {
+) -> Answer<TopicSettings> {
     let record = manage.existing(&path.topic).await?;
     Ok(JsonResponse::versioned(manage.shown(&record), topic_etag(&record)))
 }
@@ -58,13 +57,14 @@ pub(crate) async fn get_topic<P: Ports>(
         ("If-None-Match" = Option<String>, Header, description = "`*`: write only if it is not there")),
     request_body = TopicSettings,
     responses((status = 200, description = "Replaced", body = TopicSettings),
-        (status = 201, description = "Created", body = TopicSettings), BadRequests, BadWrites, Unchanged, Problems))]
+        (status = 201, description = "Created", body = TopicSettings),
+        BadRequests, BadWrites, Unchanged, Problems))]
 pub(crate) async fn put_topic<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<TopicPath>,
     conditions: Conditions,
     JsonBody(written): JsonBody<TopicSettings>,
-) -> Result<JsonResponse<TopicSettings>, ApiError> {
+) -> Answer<TopicSettings> {
     let (editor, until) = (manage.editor(), manage.work_ends());
     let edit = |present: Option<TopicRecord>| {
         conditions.check(present.as_ref().map(topic_etag).as_deref())?;
@@ -112,19 +112,19 @@ pub(crate) async fn delete_topic<P: Ports>(
 }
 
 impl<P: Ports> Manage<P> {
-    /// A topic as it is shown, with its publish URL if that is another function's.
+    /// A topic as users see it, with its publish URL if another function has that.
     fn shown(&self, record: &TopicRecord) -> TopicSettings {
         let path = ["topics", record.name.as_str(), "events"];
         let endpoint = self.settings.publish_url.as_ref().map(|base| below(base, &path));
         TopicSettings { endpoint, ..record.settings.shown(&record.name, self.clock.now()) }
     }
 
-    /// A topic of a list. One that was deleted meanwhile is left out, and one whose record cannot be read too: that is
-    /// logged, and must not hide the others.
+    /// A topic of a list. `None` for one that was deleted in the meantime. A record that cannot be read is logged and
+    /// left out, because it must not hide the others.
     async fn summary(&self, key: &str) -> Result<Option<TopicSummary>, ApiError> {
         let object = listed(self.state.get(key).await)?;
-        let record = object.and_then(|object| self.read(key, object).ok()?.topic());
-        Ok(record.map(|(record, _)| TopicSummary {
+        let found = self.place(key, object).ok().and_then(Place::topic);
+        Ok(found.map(|(record, _)| TopicSummary {
             name: record.name,
             input_schema: record.settings.input_schema,
             default_time_to_live: record.settings.default_time_to_live,

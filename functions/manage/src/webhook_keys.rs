@@ -1,5 +1,5 @@
-//! The public keys of a subscription's `v1a` signatures. Receivers fetch them without a key. So each request reads one
-//! object for one subscription, and the answer does not tell what exists.
+//! The public keys of a subscription's `v1a` signatures. Receivers fetch them without a key. So each request reads
+//! one object for one subscription, and the answer does not tell what exists.
 
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
@@ -11,20 +11,20 @@ use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 
+use crate::answer::ApiError;
 use crate::document::{BadRequests, Unavailable};
-use crate::error::ApiError;
 use crate::extract::Query;
 use crate::manage::Managed;
 
-/// Time for which a receiver may keep the answer. A new key signs beside the old one for the overlap of its rotation, a
-/// day by default, so a set of this age still verifies. With an overlap of zero, and before a first key, it does not:
-/// then receivers refuse for as long, which must be short, as a refusal may be for good.
+/// Time for which a receiver may keep the answer. A new key signs beside the old one for the overlap of its
+/// rotation, a day by default, so a set of this age still verifies. With an overlap of zero, and before a first
+/// key, it does not: then receivers refuse deliveries for this time. It is short, because a refusal may be final.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("public, max-age=60, must-revalidate");
 
 /// `content-type` of a JSON Web Key Set (RFC 7517 §8.5.2).
 const JWK_SET: HeaderValue = HeaderValue::from_static("application/jwk-set+json");
 
-/// The subscription that is asked about.
+/// The subscription that signs.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -41,8 +41,10 @@ pub(crate) struct KeysQuery {
 ///
 /// Needs no key. A JSON Web Key Set; empty for a subscription that signs with no `whsk_` key, and for one that does not
 /// exist.
-#[utoipa::path(get, path = "/.well-known/webhook-keys", tag = "subscriptions", security(()), params(KeysQuery),
-    responses((status = 200, description = "The keys", body = WebhookKeys, content_type = "application/jwk-set+json"),
+#[utoipa::path(get, path = "/.well-known/webhook-keys", tag = "subscriptions", security(()),
+    params(KeysQuery),
+    responses(
+        (status = 200, description = "The keys", body = WebhookKeys, content_type = "application/jwk-set+json"),
         BadRequests, Unavailable))]
 pub(crate) async fn webhook_keys<P: Ports>(
     State(manage): Managed<P>,

@@ -1,4 +1,4 @@
-//! The search for dead letters: a walk through the bucket, bounded in listings and reads.
+//! The search for dead letters: a walk through the bucket with a limit of listings and reads.
 
 use posthaste_core::api::{DeadLetterObject, DeadLetterPage, IsoTimestamp};
 use posthaste_core::attempt::DeadLetterReason;
@@ -8,10 +8,10 @@ use serde::Deserialize;
 
 use crate::paging::cursor;
 
-/// Keys that are listed at once: the most that S3 gives.
+/// Keys of a listing, at most: S3 gives no more.
 const LIST_KEYS: usize = 1000;
 
-/// Most listings per request. A page whose filter passes over more objects has a cursor.
+/// Most listings of a request. A page whose filter passes over more objects has a cursor.
 const LISTINGS_MAX: usize = 10;
 
 /// Most objects that a request reads to look for a reason. A page that needs more has a cursor.
@@ -19,7 +19,7 @@ const READS_MAX: usize = 50;
 
 /// A search for dead letters of one subscription.
 pub(super) struct Search {
-    /// The folder of the subscription.
+    /// The prefix of the subscription's objects.
     pub(super) prefix: String,
     /// The time in which they were written.
     pub(super) written: WrittenIn,
@@ -39,13 +39,14 @@ impl Search {
         for _ in 0..LISTINGS_MAX {
             let listing = bucket.list(&self.prefix, self.after.as_deref(), LIST_KEYS).await?;
             for object in listing.objects {
-                // A full page is noticed at the next object, so that no cursor leads to nothing.
+                // A full page ends at the next object, so that no cursor leads to an empty page.
                 if found.len() == self.items || reads_left == 0 {
                     return Ok(page(found, self.after.as_deref()));
                 }
                 let key = object.key.clone();
                 if self.is_in_time(&object) && self.has_reason(bucket, &key, &mut reads_left).await? {
-                    found.push(shown(object));
+                    let ObjectMeta { key, size, modified_at } = object;
+                    found.push(DeadLetterObject { key, size, modified_at: IsoTimestamp(modified_at) });
                 }
                 self.after = Some(key);
             }
@@ -62,7 +63,7 @@ impl Search {
         (from.is_none() && to.is_none()) || self.written.takes(&self.prefix, &object.key, object.modified_at)
     }
 
-    /// Whether an object holds an event with the reason of the search. It is read only if there is one.
+    /// Whether an object holds an event with the reason of the search. Without a reason no object is read.
     async fn has_reason(
         &self,
         bucket: &impl ObjectStore,
@@ -76,9 +77,9 @@ impl Search {
     }
 }
 
-/// Whether an object is a list with an event given up for `reason`. One that cannot be read holds none.
+/// Whether an object is a list with an event that was given up for `reason`; no if it cannot be parsed.
 fn holds_reason(bytes: &[u8], reason: DeadLetterReason) -> bool {
-    /// The member has another name in CloudEvents, whose names are lower case only.
+    /// An event of either schema. CloudEvents allow names in lower case only.
     #[derive(Deserialize)]
     struct Event {
         #[serde(rename = "deadLetterReason")]
@@ -89,10 +90,6 @@ fn holds_reason(bytes: &[u8], reason: DeadLetterReason) -> bool {
     let Ok(expected) = serde_json::to_value(reason) else { return false };
     let events: Vec<Event> = serde_json::from_slice(bytes).unwrap_or_default();
     events.iter().any(|e| [&e.event_grid, &e.cloud_events].contains(&&Some(expected.clone())))
-}
-
-fn shown(object: ObjectMeta) -> DeadLetterObject {
-    DeadLetterObject { key: object.key, size: object.size, modified_at: IsoTimestamp(object.modified_at) }
 }
 
 fn page(dead_letters: Vec<DeadLetterObject>, after: Option<&str>) -> DeadLetterPage {

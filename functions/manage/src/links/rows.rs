@@ -1,4 +1,4 @@
-//! The rows of the operator's view: targets that are not well, and subscriptions whose events are held.
+//! The rows of the operator's view: unhealthy targets, and subscriptions whose events are held.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,16 +7,11 @@ use posthaste_core::circuit::{Condition, Target};
 use posthaste_core::model::{EndpointUrl, Link, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::{TopicRecord, layout};
 
-/// A topic's record that cannot be read, and will not be by waiting.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Unreadable;
-
 /// The subscription for which events are held.
-#[derive(Debug)]
 pub(super) struct Owner {
     topic: TopicName,
     name: SubscriptionName,
-    /// The link of its endpoint; `None` if the subscription was deleted, or is not known.
+    /// The link of its endpoint; `None` if the subscription was deleted or its topic's record cannot be read.
     link: Option<Link>,
     state: LinkState,
     since: Option<IsoTimestamp>,
@@ -24,19 +19,18 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// The owner of some held objects according to its topic's record.
+    /// The owner of some held objects according to its topic's record, or in the state `otherwise` if the record
+    /// does not have it.
     pub(super) fn of(
-        record: Result<Option<&TopicRecord>, Unreadable>,
-        topic: TopicName,
-        name: SubscriptionName,
+        record: Option<&TopicRecord>,
+        otherwise: LinkState,
+        (topic, name): (TopicName, SubscriptionName),
         objects: u32,
         now: Timestamp,
     ) -> Self {
-        let state = if record.is_err() { LinkState::Unknown } else { LinkState::Releasing };
-        let found =
-            record.ok().flatten().and_then(|record| Some((record, record.settings.subscription(&name)?)));
+        let found = record.and_then(|record| Some((record, record.settings.subscription(&name)?)));
         let Some((record, (name, settings))) = found else {
-            return Self { topic, name, link: None, state, since: None, objects };
+            return Self { topic, name, link: None, state: otherwise, since: None, objects };
         };
         let status = settings.status.as_ref().map(|status| status.at(now));
         let state = status.as_ref().map_or(StatusState::Active, |status| status.state);
@@ -50,8 +44,8 @@ impl Owner {
         }
     }
 
-    /// Whether the events have a row of their own. What is held because a link fails is shown with that link,
-    /// and a subscription that fails by itself has its row.
+    /// Whether the held events need a row of their own. Events that are held because a link fails are shown with that
+    /// link, and a subscription that fails has a row already.
     fn has_own_row(&self, known: &BTreeSet<String>) -> bool {
         let Some(link) = &self.link else { return self.objects > 0 };
         let (link, topic, name) = (link.clone(), self.topic.clone(), self.name.clone());
@@ -65,9 +59,9 @@ impl Owner {
             .holding(self.objects)
     }
 
-    /// The row of the subscription's health on a link, under the names that were written. Where its events go
-    /// to this link, the row has their number, and the state that would hold them if the subscription were
-    /// well.
+    /// The row of the subscription's health on a link, under the names that were written. If its events go to
+    /// this link, the row has their number, and shows the state that holds them apart from the subscription's
+    /// health.
     fn over(&self, row: LinkView, link: &Link) -> LinkView {
         let row = LinkView { topic: Some(self.topic.clone()), subscription: Some(self.name.clone()), ..row };
         if self.link.as_ref() != Some(link) {
@@ -80,7 +74,7 @@ impl Owner {
     }
 }
 
-/// All rows, in their order. `owners` are by the prefix of the objects that are held for them.
+/// All rows, in their order. The key of an owner is the prefix of the objects that are held for it.
 pub(super) fn rows(failing: &[(Target, &Condition)], owners: &BTreeMap<String, Owner>) -> Vec<LinkView> {
     let on_links = objects_on_links(owners);
     let row = |(target, condition): &(Target, &Condition)| {
@@ -100,7 +94,7 @@ pub(super) fn rows(failing: &[(Target, &Condition)], owners: &BTreeMap<String, O
     rows
 }
 
-/// How many objects are held for the subscriptions on each link.
+/// The numbers of objects that are held for the subscriptions on each link.
 fn objects_on_links(owners: &BTreeMap<String, Owner>) -> BTreeMap<&Link, u32> {
     let mut links = BTreeMap::<_, u32>::new();
     for Owner { link, objects, .. } in owners.values() {

@@ -9,13 +9,13 @@ use posthaste_core::stored::dead_letter::restore_all;
 use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
 use posthaste_services::replay::{LetterObject, letter_objects};
 
-use crate::error::ApiError;
+use crate::answer::ApiError;
 use crate::manage::Manage;
 
-/// Longest time for counting. A read that has begun by then still ends before the request's time limit.
+/// Longest time for counting. A read that begins just before its end still ends before the request's time limit.
 const COUNTING_TIME: Duration = Duration::from_secs(8);
 
-/// Most objects that are counted, so that counting ends also under a clock that stands still.
+/// Most objects that are counted, so that counting ends even if the clock stands still.
 const OBJECTS_MAX: u64 = 10_000;
 
 /// Most ids that are shown.

@@ -1,14 +1,14 @@
-//! Secrets in the answer of an endpoint: one that echoes its request must not show them to a user who may
-//! only look. A secret that the endpoint transformed (hashed, compressed) is not recognised.
+//! Secrets in the answer of an endpoint. An endpoint may echo its request, so the answer is shown with masks in place
+//! of the secrets. A secret that the endpoint transformed (hashed, compressed) is not recognised.
 
 use axum::http::HeaderMap;
 use posthaste_core::api::{MASKED, SubscriptionSettings};
 
-/// The texts that stand for a subscription's secrets in an answer, the longest first.
+/// The forms of a subscription's secrets in an answer, the longest first.
 pub(super) struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// Those of the request's headers, and those it is signed with.
+    /// The secrets in the request's headers, and those that sign it.
     pub(super) fn of(sent: &HeaderMap, settings: Option<&SubscriptionSettings>) -> Self {
         let sensitive = sent.values().filter(|value| value.is_sensitive());
         let headers = sensitive.filter_map(|value| value.to_str().ok()).flat_map(header_forms);
@@ -27,13 +27,13 @@ impl Secrets {
     }
 }
 
-/// A value, and what follows the scheme where it is one of `Authorization`'s.
+/// A value, and the part after its scheme if it has one, as `Authorization` does.
 fn header_forms(value: &str) -> impl Iterator<Item = &str> {
     let credentials = value.split_once(' ').map(|(_, rest)| rest.trim_start());
     std::iter::once(value).chain(credentials.filter(|rest| !rest.is_empty()))
 }
 
-/// A text as it is, and as JSON writes it: some escape slashes too.
+/// A text as it is, as JSON writes it, and as JSON with escaped slashes.
 fn written_forms(text: &str) -> [String; 3] {
     let json = text.replace('\\', r"\\").replace('"', "\\\"");
     let slashes = json.replace('/', r"\/");

@@ -4,7 +4,7 @@ use posthaste_ports::{Clock, ErrorKind};
 use serde_json::{Value, json};
 
 use super::{Answer, Api, billing};
-use crate::time_limit::REQUEST_TIME_MAX;
+use crate::guard::REQUEST_TIME_MAX;
 
 async fn every_read(api: &Api) -> Vec<Answer> {
     let mut answers = Vec::new();

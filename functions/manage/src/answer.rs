@@ -1,25 +1,75 @@
-//! Failures as answers. The cause of a failure is logged here and shown nowhere.
+//! Answers: JSON with its version, or a problem. The cause of a failure is logged here and never shown.
 
 use std::error::Error;
 use std::time::Duration;
 
+use axum::Json;
 use axum::body::Body;
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, ETAG, HeaderName, HeaderValue, LOCATION};
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::TopicName;
 use posthaste_ports::{ErrorKind, Object, PortError};
 use posthaste_services::{LinksError, UpdateError};
+use serde::Serialize;
 
-use crate::paths::SubscriptionPath;
-
-/// How long a client should wait when a store does not answer and gives no time itself.
+/// Time for a client to wait when a store does not answer and does not say how long.
 const UNAVAILABLE_RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// When to try again after other writers were faster too often.
+/// Time for a client to wait after other writers were faster too often.
 const CONFLICT_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What an operator can do about any damaged object.
+/// The remedy for any damaged object.
 const RESTORE: &str = "restore the data folder from a backup";
+
+/// The answer of a handler.
+pub(crate) type Answer<T> = Result<JsonResponse<T>, ApiError>;
+
+/// A JSON answer. No cache may keep it, because some of them show secrets.
+pub(crate) struct JsonResponse<T> {
+    status: StatusCode,
+    /// The version or the place of the resource.
+    header: Option<(HeaderName, String)>,
+    body: T,
+}
+
+impl<T> JsonResponse<T> {
+    /// A 200 without a version.
+    pub(crate) fn new(body: T) -> Self {
+        Self { status: StatusCode::OK, header: None, body }
+    }
+
+    /// A 200 with the version, quoted.
+    pub(crate) fn versioned(body: T, etag: String) -> Self {
+        Self { header: Some((ETAG, etag)), ..Self::new(body) }
+    }
+
+    /// The answer to a put: 201 if it created the resource.
+    pub(crate) fn put(body: T, etag: String, is_new: bool) -> Self {
+        let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+        Self { status, ..Self::versioned(body, etag) }
+    }
+
+    /// A 202 with the place where the progress is shown.
+    pub(crate) fn accepted(body: T, location: String) -> Self {
+        Self { status: StatusCode::ACCEPTED, header: Some((LOCATION, location)), body }
+    }
+}
+
+impl<T: Serialize> IntoResponse for JsonResponse<T> {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(self.body)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some((name, value)) = self.header
+            && let Ok(value) = HeaderValue::try_from(value)
+        {
+            headers.insert(name, value);
+        }
+        response
+    }
+}
 
 /// A problem as an answer.
 #[derive(Debug)]
@@ -67,7 +117,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// An object of a list. A damaged one is logged and left out: it must not hide the others.
+/// Reads an object of a list. A damaged one is logged and left out, because it must not hide the others.
 pub(crate) fn listed(read: Result<Option<Object>, PortError>) -> Result<Option<Object>, PortError> {
     match read {
         Err(error) if error.kind == ErrorKind::Damaged => {
@@ -78,7 +128,7 @@ pub(crate) fn listed(read: Result<Option<Object>, PortError>) -> Result<Option<O
     }
 }
 
-/// The problem of a store that fails. `remedy` is what helps where its object is damaged.
+/// The problem of a store that fails. `remedy` tells the operator what to do if the object is damaged.
 pub(crate) fn store_problem(error: &PortError, remedy: &str) -> Problem {
     tracing::error!(error = error as &dyn Error, "a store failed");
     match error.kind {
@@ -89,23 +139,17 @@ pub(crate) fn store_problem(error: &PortError, remedy: &str) -> Problem {
             Problem::new(ProblemKind::Internal).detail(format!("{cause}; {remedy}"))
         }
         ErrorKind::Throttled { retry_after: Some(wait) } => unavailable().retry_after(wait),
-        ErrorKind::NotFound
-        | ErrorKind::PreconditionFailed
-        | ErrorKind::Throttled { retry_after: None }
-        | ErrorKind::TimedOut
-        | ErrorKind::Denied
-        | ErrorKind::Invalid
-        | ErrorKind::Other => unavailable(),
+        _ => unavailable(),
     }
 }
 
-/// The problem of a topic's record that the store does not return. One that is damaged can be deleted.
+/// The problem of a topic's record that the store does not return. The remedy of a damaged one may be to delete it.
 pub(crate) fn record_problem(error: &PortError) -> Problem {
     let delete = "or delete the topic and write it again, which makes new keys and secrets";
     store_problem(error, &format!("{RESTORE}, {delete}"))
 }
 
-/// The problem of something that does not answer now.
+/// The problem of a store or endpoint that does not answer now.
 pub(crate) fn unavailable() -> Problem {
     Problem::new(ProblemKind::Unavailable).retry_after(UNAVAILABLE_RETRY_AFTER)
 }
@@ -120,13 +164,7 @@ pub(crate) fn unknown_topic(topic: &TopicName) -> Problem {
     Problem::new(ProblemKind::UnknownTopic).detail(format!("there is no topic {topic}"))
 }
 
-/// The problem of a subscription that does not exist.
-pub(crate) fn unknown_subscription(path: &SubscriptionPath) -> Problem {
-    let detail = format!("the topic {} has no subscription {}", path.topic, path.name);
-    Problem::new(ProblemKind::UnknownSubscription).detail(detail)
-}
-
-/// The problem of a record that was checked before it was written, and does not compile now.
+/// The problem of a record that was checked before it was written and still does not compile.
 pub(crate) fn unusable_record() -> Problem {
     Problem::new(ProblemKind::Internal)
 }
