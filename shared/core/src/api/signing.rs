@@ -20,13 +20,11 @@ use crate::model::{ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX, SIGNING_SECRE
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RotateSecret {
-    /// How long the present secrets of the same kind go on signing, PT0S to P7D. P1D when left out. PT0S ends
-    /// them at once, for a secret that has leaked: receivers that do not know the new one yet refuse what
-    /// comes.
+    /// How long the present secrets of the same kind go on signing, PT0S to P7D. P1D when left out. PT0S ends them at
+    /// once, for a secret that has leaked: receivers that do not know the new one yet refuse what comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<IsoDuration>,
-    /// Which kind of secret to make. The kind of the first present one when left out, `v1` where there is
-    /// none.
+    /// Which kind of secret to make. The kind of the first present one when left out, `v1` where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<SignatureKind>,
 }
