@@ -1,23 +1,23 @@
 //! Whether endpoints can be reached, and what that means for what waits for them: Exchange's queue states,
 //! for links and for subscriptions, as data and pure decisions.
 //!
-//! A target that fails again and again is left alone for a while, then asked with one request, the probe.
-//! Nothing is noted of a target that is well.
+//! A target that fails again and again gets no requests for a while. Then one request, the probe, asks it. A
+//! target that is well has no record.
 //!
 //! | phase | observation | becomes | what waits |
 //! |---|---|---|---|
 //! | well | a streak of failures | Glitch, 60 s | in the queue |
 //! | Glitch | its probe fails | the next Glitch; after three of them Retry, 10 min | in the queue |
 //! | Retry | its probe fails | the next hold: 10 min three times, then 15 min each | held |
-//! | Glitch, Retry | a success, force, or a probe whose host name does not exist | Recovering: 1, 2, 4 … requests at once | let through |
+//! | Glitch, Retry | a success, force, or a probe of an unknown host | Recovering: 1, 2, 4 … | let through |
 //! | Recovering | a streak of failures | Glitch, 60 s | in the queue |
 //! | Recovering | the ramp has ended | well | – |
-//! | well, Recovering | its endpoint asks for a pause (`Retry-After`) | a pause, a Glitch that is 0 | in the queue |
+//! | well, Recovering | its endpoint asks for a pause (`Retry-After`) | a pause: Glitch 0 | in the queue |
 //! | Glitch, Retry | the same | the same hold, until then at least | as before |
 //! | pause | its probe fails, or asks for the tenth in a row | Glitch, 60 s at least | in the queue |
 //!
-//! A success ends a hold, but not one whose end was asked for. Everything else changes nothing. `observe`
-//! decides the table, `gate` what becomes of a delivery, `news` what is told.
+//! A success ends a hold, but not one whose end was asked for. Everything else changes nothing. [`observe`]
+//! decides the table, [`decide`] whether a delivery may be sent, [`state_change`] the notices.
 
 mod condition;
 mod consecutive_failures;

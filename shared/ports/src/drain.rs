@@ -12,8 +12,8 @@ pub trait DrainSource: Send + Sync {
     /// Reports how fast the queue drained lately. `visible` messages wait now; `elapsed` is the time since
     /// the last call, zero on the first.
     ///
-    /// `None`: nobody tells. Then nothing that was received had waited long enough to be worth telling, or
-    /// nothing was received at all.
+    /// `None` if no process reports. Then no message had waited long enough to be worth a report, or none was
+    /// received at all.
     fn drained(
         &self,
         visible: u64,

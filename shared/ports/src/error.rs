@@ -8,7 +8,7 @@ use std::time::Duration;
 pub enum ErrorKind {
     /// The thing that was named is not there: a queue, a bucket, a stale receipt handle.
     NotFound,
-    /// A conditional put lost: somebody else wrote first.
+    /// A conditional put lost: another writer was first.
     PreconditionFailed,
     /// The other side asks for less; try again, not before `retry_after` if it said so.
     Throttled {

@@ -70,7 +70,7 @@ pub struct ReceivedMessage {
 /// The limits of one receive.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceiveRequest {
-    /// At most so many messages, 1..=10.
+    /// Most messages, 1..=10.
     pub max: usize,
     /// How long a received message stays hidden from others, at most 12 hours.
     pub visibility: Duration,

@@ -87,7 +87,7 @@ pub trait ObjectStore: Send + Sync {
         condition: PutCondition,
     ) -> impl Future<Output = Result<ETag, PortError>> + Send;
 
-    /// Deletes an object. That there is none is no error.
+    /// Deletes an object. A missing object is no error.
     fn delete(&self, key: &str) -> impl Future<Output = Result<(), PortError>> + Send;
 
     /// Lists at most `max` (1..=1000) objects whose keys start with `prefix` and are greater than `after`.

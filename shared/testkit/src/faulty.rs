@@ -74,7 +74,8 @@ impl Plan {
 
     /// The call with this number, from 0, fails so.
     ///
-    /// "A fault at every effect" is a loop over numbers from 0 that ends when [`faults`](Self::faults) stays 0.
+    /// "A fault at every effect" is a loop over numbers from 0 that ends when [`faults`](Self::faults) stays
+    /// 0.
     pub fn nth(number: u64, fault: Fault) -> Self {
         Self::by(move |effect| (effect.number == number).then(|| fault.clone()))
     }

@@ -180,7 +180,8 @@ mod tests {
             bytes_preferred in 0_usize..400,
         ) {
             let runs = Pack { items_max, bytes_preferred }.cut(sizes.iter().copied());
-            prop_assert_eq!(runs.iter().cloned().flatten().collect::<Vec<_>>(), (0..sizes.len()).collect::<Vec<_>>());
+            let items: Vec<_> = runs.iter().cloned().flatten().collect();
+            prop_assert_eq!(items, (0..sizes.len()).collect::<Vec<_>>());
             for run in runs {
                 let bytes = sizes[run.clone()].iter().sum::<usize>() + run.len() - 1;
                 prop_assert!(run.len() <= items_max);

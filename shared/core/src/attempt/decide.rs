@@ -38,7 +38,8 @@ pub enum Outcome {
         /// The wait that `Retry-After` asked for, if it was there and readable.
         retry_after: Option<Duration>,
     },
-    /// The endpoint answered with success to a batch, but said that this event failed ([`crate::attempt::partial`]).
+    /// The endpoint answered with success to a batch, but said that this event failed
+    /// ([`crate::attempt::partial`]).
     Unacknowledged {
         /// The status.
         status: u16,
@@ -56,7 +57,8 @@ pub struct AttemptState {
     pub expires_at: Timestamp,
     /// Whether the attempt before this one already found that the host name does not exist.
     pub name_was_unknown: bool,
-    /// Whether it was the second endpoint that was asked: what that refuses for good the first may still take.
+    /// Whether it was the second endpoint that was asked: what that refuses for good the first may still
+    /// take.
     pub is_fallback: bool,
 }
 
@@ -131,8 +133,8 @@ pub fn decide(
     Verdict::Retry { not_before: now + jitter.lengthen(wait(state.attempt, outcome, policy, left)) }
 }
 
-/// Whether an event has expired: asked when its next attempt falls due and right before its request begins, never in the
-/// middle of an attempt.
+/// Whether an event has expired. It is checked when its next attempt is due and right before its request
+/// begins, never during an attempt.
 pub fn is_expired(expires_at: Timestamp, now: Timestamp) -> bool {
     now >= expires_at
 }
@@ -162,8 +164,8 @@ fn permanent(state: &AttemptState, outcome: Outcome, policy: &RetryPolicy) -> Op
     }
 }
 
-/// The wait is the largest of the schedule's step, the status's floor and `Retry-After`. That never makes an event wait
-/// for longer than the time that is `left` to it, so that its dead letter is in time.
+/// The wait is the largest of the schedule's step, the status's floor and `Retry-After`. That never makes an
+/// event wait for longer than the time that is `left` to it, so that its dead letter is in time.
 fn wait(attempt: u16, outcome: Outcome, policy: &RetryPolicy, left: Duration) -> Duration {
     let step = policy.step(attempt);
     let floor = policy.wait_floors.after(outcome.status());

@@ -31,8 +31,8 @@ const NAMES: [&str; 14] = [
     "user-agent",
 ];
 
-/// A header that a subscription adds to its requests. Its name is none that posthaste or HTTP itself sets. A
-/// secret's value is marked as sensitive, so that `Debug` does not show it.
+/// A header that a subscription adds to its requests. Its name is not one that posthaste or HTTP itself sets.
+/// A secret's value is marked as sensitive, so that `Debug` does not show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryHeader {
     name: HeaderName,
@@ -126,8 +126,8 @@ fn fixed_value(text: &str) -> Result<HeaderValue, DeliveryHeaderError> {
 }
 
 fn parse_name(name: &str) -> Result<HeaderName, DeliveryHeaderError> {
-    // A token of RFC 9110 may have other characters too, but CGI-style servers turn each of them into an underscore:
-    // `webhook.signature` would pass for `webhook-signature` there.
+    // A token of RFC 9110 may have other characters too, but CGI-style servers turn each of them into an
+    // underscore: `webhook.signature` would pass for `webhook-signature` there.
     let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     if !is_plain || !(1..=DELIVERY_HEADER_NAME_BYTES_MAX).contains(&name.len()) {
         return Err(DeliveryHeaderError::Name);

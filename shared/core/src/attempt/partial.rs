@@ -324,7 +324,8 @@ mod tests {
     proptest! {
         #[test]
         fn exactly_the_named_events_failed(failed in prop::collection::vec(any::<bool>(), 0..20)) {
-            let texts: Vec<_> = (0..failed.len()).map(|n| json!({ "id": format!("e{n}") }).to_string()).collect();
+            let text = |n| json!({ "id": format!("e{n}") }).to_string();
+            let texts: Vec<_> = (0..failed.len()).map(text).collect();
             let events: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
             let named = failed.iter().enumerate().filter(|(_, failed)| **failed).map(|(n, _)| n);
             let expected: BTreeSet<usize> = named.clone().collect();

@@ -106,7 +106,7 @@ impl Rate {
         self.0.get()
     }
 
-    /// How long so many requests take, in whole milliseconds, rounded up.
+    /// The time that this number of requests takes, in whole milliseconds, rounded up.
     fn time_of(self, requests: u32) -> Duration {
         let ms = (u64::from(requests) * 60_000).div_ceil(u64::from(self.0.get()));
         Duration::from_millis(ms)
@@ -139,7 +139,8 @@ impl Rate {
         Grant::Lease(lease, RateState { taken_until: start + self.time_of(requests) })
     }
 
-    /// When somebody may ask again that found nothing before this time: as soon as a lease may begin then.
+    /// The time at which a worker may ask again that found nothing before this time: as soon as a lease may
+    /// begin then.
     pub fn asks_again(nothing_before: Timestamp) -> Timestamp {
         Timestamp::from_millis(nothing_before.as_millis().saturating_sub(LEASE_AHEAD_MS))
     }
@@ -191,12 +192,12 @@ impl Token {
 }
 
 impl RateState {
-    /// Whether nobody has taken any of the last minutes, so that whoever stood in line is not there any more.
+    /// Whether the last minutes were not taken by any worker, so that the line is empty by now.
     pub fn is_idle(&self, now: Timestamp) -> bool {
         self.taken_until + LINE_IDLE < now
     }
 
-    /// Whether it says already that nothing is to be had at `now`, so that the object need not be read again.
+    /// Whether it already shows that there is nothing at `now`, so that the object need not be read again.
     pub fn gives_nothing(&self, now: Timestamp) -> Option<Timestamp> {
         let is_ahead = self.taken_until > now + LEASE_AHEAD_MAX && self.taken_until <= now + TAKEN_AHEAD_MAX;
         is_ahead.then_some(self.taken_until)

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The rest after the first time.
 pub const REDELIVERY_BACKOFF_FIRST: Duration = Duration::from_secs(10);
 
-/// After so many doublings the rest is longer than any visibility timeout of ours.
+/// After this number of doublings the rest is longer than any visibility timeout of ours.
 const DOUBLINGS_MAX: u32 = 8;
 
 /// How long a message rests that was received for the `receive_count`th time and handed back: short at first,

@@ -102,7 +102,8 @@ fn structured(context: AttemptContext<'_>, events: &[Outgoing<'_>]) -> (HeaderMa
     (HeaderMap::from_iter([(CONTENT_TYPE, content_type)]), slices)
 }
 
-/// Sets the headers of Standard Webhooks: the id, the time, and the signatures of the secrets that are live then.
+/// Sets the headers of Standard Webhooks: the id, the time, and the signatures of the secrets that are live
+/// then.
 pub(super) fn sign(headers: &mut HeaderMap, own: &Subscription, id: &str, at: Timestamp, body: &[Bytes]) {
     let signatures = signature::header(&own.signing, id, at, body);
     put(headers, "webhook-id", id);
@@ -131,8 +132,8 @@ pub(super) fn set_event_grid(
     headers.insert("aeg-delivery-count", attempts_before.into());
 }
 
-/// Sets a header to a text that cannot be refused: a URL, a name, a UUID, a key of ours, base64, or a checked trace
-/// context. Were it refused all the same, the request goes without the header.
+/// Sets a header to a text that cannot be refused: a URL, a name, a UUID, a key of ours, base64, or a checked
+/// trace context. Were it refused all the same, the request goes without the header.
 pub(super) fn put(headers: &mut HeaderMap, name: &'static str, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);
@@ -227,7 +228,8 @@ mod tests {
         let secrets =
             ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsk_VEVTVFNJR05JTkdLRVlET05PVFVTRVRISVNGT1JBTlk="];
         for content_mode in ["structured", "binary"] {
-            let more = json!({ "deliveryHeaders": headers, "signing": { "secrets": secrets }, "contentMode": content_mode });
+            let signing = json!({ "secrets": secrets });
+            let more = json!({ "deliveryHeaders": headers, "signing": signing, "contentMode": content_mode });
             let name = format!("custom_headers_{content_mode}");
             insta::assert_snapshot!(name, wire(&subscription(Schema::CloudEvents, more), &[event("a-0")]));
         }

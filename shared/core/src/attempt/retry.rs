@@ -187,7 +187,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn jitter_only_lengthens_by_at_most_a_tenth_and_five_minutes(ms in 0_u64..100_000_000, f in any::<f64>()) {
+        fn jitter_only_lengthens_by_at_most_a_tenth_and_five_minutes(
+            ms in 0_u64..100_000_000,
+            f in any::<f64>(),
+        ) {
             let wait = Duration::from_millis(ms);
             let longer = Jitter::new(f).lengthen(wait);
             prop_assert!(longer >= wait);

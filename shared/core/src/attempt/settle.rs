@@ -111,12 +111,12 @@ pub struct Settlement {
 /// The place where a delivery waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// In the queue, hidden for so many seconds.
+    /// In the queue, hidden for this number of seconds.
     Queue {
         /// 0..=900.
         delay_secs: u16,
     },
-    /// In the object store, under the minute in which it falls due.
+    /// In the object store, under the minute in which it is due.
     Parked,
 }
 

@@ -1,5 +1,5 @@
-//! Standard Webhooks signatures over `id.timestamp.body`: `v1`, HMAC-SHA256 with a secret that both sides know, and
-//! `v1a`, ed25519 with a private key that only we know.
+//! Standard Webhooks signatures over `id.timestamp.body`: `v1`, HMAC-SHA256 with a secret that both sides
+//! know, and `v1a`, ed25519 with a private key that only we know.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 mod ed25519;
@@ -126,8 +126,8 @@ impl std::fmt::Debug for SigningSecret {
     }
 }
 
-/// The `webhook-signature` header of an attempt: one signature per secret that is live then, separated by spaces, so
-/// that during a rotation the old and the new secret both verify. Empty without secrets.
+/// The `webhook-signature` header of an attempt: one signature per secret that is live then, separated by
+/// spaces, so that during a rotation the old and the new secret both verify. Empty without secrets.
 pub fn header(secrets: &[SigningSecret], id: &str, at: Timestamp, body: &[Bytes]) -> String {
     let live = secrets.iter().filter(|secret| secret.is_live(at));
     let signatures: Vec<_> = live.map(|secret| secret.sign(id, at.as_secs(), body)).collect();

@@ -44,7 +44,7 @@ pub struct Condition {
     /// The probe that is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeLease>,
-    /// Whether it was told that it is down, and not yet that it is up again.
+    /// Whether a notice has said that it is down, and none yet that it is up again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told_down: bool,
     /// Whether its endpoint asked for this end of its hold, by `Retry-After`. A program that does not know
@@ -72,7 +72,7 @@ pub struct Failure {
 pub struct ProbeLease {
     /// The holder: a new name for every probe.
     pub by: String,
-    /// When somebody else may have it.
+    /// The time from which another worker may have it.
     pub until: Timestamp,
 }
 
@@ -84,7 +84,7 @@ impl Failure {
 }
 
 impl Condition {
-    /// Whether somebody's probe is under way.
+    /// Whether a probe is under way.
     pub fn is_probed(&self, now: Timestamp) -> bool {
         self.probe.as_ref().is_some_and(|probe| now < probe.until && probe.until <= now + LEASE_AHEAD_MAX)
     }
@@ -94,18 +94,18 @@ impl Condition {
         self.probe.as_ref().is_some_and(|probe| probe.by == by)
     }
 
-    /// Whether it is left alone no longer, and nobody has asked it yet.
+    /// Whether its hold is over and no probe has begun yet.
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.phase != Phase::Recovering && now >= self.until && !self.is_probed(now)
     }
 
-    /// Whether it is left alone because its endpoint asked for that: a success of a request that was under
-    /// way does not end it.
+    /// Whether its hold lasts because its endpoint asked for that: a success of a request that was under way
+    /// does not end it.
     pub fn is_asked(&self, now: Timestamp) -> bool {
         self.asked && now < self.until
     }
 
-    /// Whether nothing keeps it but a pause that its endpoint asked for.
+    /// Whether the only hold on it is a pause that its endpoint asked for.
     pub fn is_pause(&self) -> bool {
         self.asked && self.phase == Phase::Glitch && self.hold == 0
     }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use crate::circuit::{Failure, Observation, Target};
 use crate::model::Timestamp;
 
-/// Most targets that are counted. Beyond, all counts begin anew: it only takes somewhat longer to see a
-/// streak.
+/// Most targets that are counted. Beyond that all counts start again from zero: it only takes somewhat longer
+/// to see a streak.
 const TARGETS_MAX: usize = 4096;
 
 /// Failures in a row, by target. A target that has not failed takes no room.
@@ -85,7 +85,7 @@ impl InvocationResults {
         requests.last = Some((last, began));
     }
 
-    /// Forgets a target: what was counted was told.
+    /// Forgets a target whose failures were reported.
     pub fn end(&mut self, target: &Target) {
         self.0.remove(target);
     }
@@ -95,7 +95,7 @@ impl InvocationResults {
         self.0.entry(target.clone()).or_default().succeeded = true;
     }
 
-    /// The targets all of whose requests failed, `minimum` of them at least, and what is to be told of them.
+    /// The targets all of whose requests failed, `minimum` of them at least, with the observation to report.
     /// Links come first, then subscriptions, each by name.
     pub fn all_failed(&self, minimum: u32) -> impl Iterator<Item = (&Target, Observation)> {
         let is_streak = move |it: &Requests| !it.succeeded && it.failed >= minimum;

@@ -62,7 +62,7 @@ pub fn health_signals(outcome: Outcome) -> Option<HealthSignals> {
     match failure_scope(outcome) {
         None if outcome.is_success() => of(HealthSignal::Good, HealthSignal::Good),
         None => None,
-        // Nobody was asked.
+        // No endpoint was asked.
         Some(FailureScope::Event) if outcome.is_unknown_name() => {
             of(HealthSignal::Unknown, HealthSignal::Unknown)
         }

@@ -26,7 +26,7 @@ pub fn pause(outcome: Outcome, now: Timestamp) -> Option<Pause> {
     Some(Pause { until: Timestamp::from_millis(asked.min(longest)), is_brief: false })
 }
 
-/// The end of the pause that a worker keeps for itself where others could not be told of a longer one.
+/// The end of the pause that a worker keeps to itself where it could not tell others of a longer one.
 pub fn brief(until: Timestamp, now: Timestamp) -> Timestamp {
     until.min(now + PAUSE_SHARED_MIN)
 }

@@ -22,7 +22,7 @@ const PROBE: RangeInclusive<Duration> = Duration::from_secs(75)..=Duration::from
 /// Shortest and longest step of the ramp.
 const RAMP: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(10);
 
-/// Longest time after which a change is told.
+/// Longest time after which a notice is sent.
 const CHANGE_DELAY: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_hours(24);
 
 /// All settings of failing endpoints.
@@ -46,9 +46,9 @@ pub struct HealthSettings {
     pub probe_lease: Duration,
     /// How long the ramp stays at 1, 2, 4 … requests at once.
     pub ramp_step: Duration,
-    /// After so long a link that is down, or up again, is told of (`StateChangeDelay`).
+    /// The time after which a notice says that a link is down, or up again (`StateChangeDelay`).
     pub state_change_delay: Duration,
-    /// Whether nothing is told (`SuppressStateChanges`).
+    /// Whether no notices are sent (`SuppressStateChanges`).
     pub suppress_state_changes: bool,
     /// An event that failed so often while others succeeded is a problem event
     /// (`PerMsgFailuresBeforeMarkingAsProblem`).

@@ -9,11 +9,11 @@ use crate::model::Timestamp;
 /// So long after it recovered, a target is still known: what is held for it goes gently.
 pub const RECOVERED_KNOWN_FOR: Duration = Duration::from_mins(5);
 
-/// A target that nobody has asked for so long after its hold has no deliveries any more: its subscriptions
-/// were deleted, or moved.
+/// A target whose hold ended this long ago without a probe has no deliveries any more: its subscriptions were
+/// deleted, or moved.
 const FORGOTTEN_AFTER: Duration = Duration::from_hours(48);
 
-/// A subscription that only paused is forgotten so long after its pause, if nothing was sent to it.
+/// A subscription that only paused is forgotten after this time, if nothing was sent to it.
 const PAUSE_KNOWN_FOR: Duration = Duration::from_hours(1);
 
 /// The subject of a notice.
@@ -37,7 +37,7 @@ pub fn state_change(condition: &Condition, now: Timestamp, settings: &HealthSett
     }
 }
 
-/// The condition once that was told.
+/// The condition once the notice was sent.
 pub fn notified(condition: &Condition, news: StateChange) -> Condition {
     Condition { told_down: news == StateChange::Down, ..condition.clone() }
 }

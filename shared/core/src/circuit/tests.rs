@@ -34,7 +34,7 @@ fn probe_failed(by: &str) -> Observation {
     Observation::ProbeFailed { by: by.to_owned(), last: BUSY }
 }
 
-/// A request that was begun now was answered with so many seconds of `Retry-After`.
+/// A request that was begun now was answered with this number of seconds of `Retry-After`.
 fn asked(pause: u64, probe: Option<&str>) -> Observation {
     Observation::Asked(Asked {
         until: NOW + secs(pause),

@@ -10,8 +10,8 @@ use crate::attempt::{DeadLetterReason, Outcome, OutcomeName, SendFailure};
 use crate::events::Envelope;
 use crate::model::{Hops, Identity, Payload, Schema, Subscription, SubscriptionName, Timestamp, TopicName};
 
-/// Events of one subscription that wait for, or are in, the same attempt. Its JSON is the head of a message: all
-/// but the events, which [`stored::delivery`](crate::stored::delivery) writes beside it.
+/// Events of one subscription that wait for, or are in, the same attempt. Its JSON is the head of a message:
+/// all but the events, which [`stored::delivery`](crate::stored::delivery) writes beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
@@ -59,8 +59,8 @@ pub struct LastAttempt {
     /// Whether an authority said that the host name does not exist.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub name_was_unknown: bool,
-    /// Whether no connection came about in time, so that nothing was sent. An older program drops this member and
-    /// takes the failure for an ordinary timeout.
+    /// Whether no connection came about in time, so that nothing was sent. An older program drops this member
+    /// and takes the failure for an ordinary timeout.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub was_unconnected: bool,
 }

@@ -82,7 +82,7 @@ impl EndpointUrl {
         &self.0[url::Position::BeforePath..url::Position::AfterQuery]
     }
 
-    /// Whether an access token stands in its query, so that nobody on the way may store its requests.
+    /// Whether its query holds an access token, so that no cache on the way may store its requests.
     /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#32-uri-query-parameter>
     pub fn has_access_token(&self) -> bool {
         self.0.query_pairs().any(|(name, _)| name == "access_token")

@@ -19,7 +19,7 @@ const WAIT_NOTED_AHEAD: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64
 /// How long a subscription is there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lifetime {
-    /// Without deliveries, updates or dead-letter reads for so long it is deleted.
+    /// The time without deliveries, updates or dead-letter reads after which it is deleted.
     pub idle: Option<Duration>,
     /// The topic's own idle time: activity of the subscription is activity of the topic.
     pub topic_idle: Option<Duration>,

@@ -135,8 +135,8 @@ pub const UNBATCHED_MESSAGE_BYTES_PREFERRED: usize = SQS_BILLED_CHUNK_BYTES;
 /// same moment.
 pub const CREATED_AGAIN_MARGIN: Duration = Duration::from_mins(1);
 
-/// A publish request is refused whose events came through so many deliveries of posthaste: its endpoints form
-/// a loop.
+/// Number of deliveries of posthaste from which a publish request with such events is refused: its endpoints
+/// form a loop.
 pub const HOPS_MAX: u8 = 8;
 
 /// Room kept in a delivery message for its envelope and for the state that later attempts add, in bytes.
@@ -233,7 +233,7 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(12);
 /// which delays by [`SQS_DELAY_SECS_MAX`] at most.
 pub const PAUSE_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
 
-/// Shortest pause that all workers are told of. A shorter one is kept by the worker that was asked.
+/// Shortest pause that all workers learn of. A shorter one is kept by the worker that was asked.
 pub const PAUSE_SHARED_MIN: Duration = Duration::from_secs(10);
 
 /// How long after its timeout an endpoint's answer still takes an event out of the retry queue (Event Grid: 3

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::model::limits::DNS_NAME_BYTES_MAX;
 
-/// The origin where nobody says another one.
+/// The default origin.
 pub const DEFAULT: HeaderValue = HeaderValue::from_static("posthaste");
 
 /// Why a text is not an origin.
@@ -26,7 +26,7 @@ pub fn parse(text: &str) -> Result<HeaderValue, OriginError> {
     HeaderValue::from_str(text).map_err(|_| OriginError)
 }
 
-/// The origin of a system that nobody gave one: the name under which it is reached, where that is known.
+/// The origin of a system without a setting for it: the name under which it is reached, where that is known.
 pub fn of_public_url(url: Option<&Url>) -> HeaderValue {
     url.and_then(Url::host_str).and_then(|host| parse(host).ok()).unwrap_or(DEFAULT)
 }

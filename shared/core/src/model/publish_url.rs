@@ -23,8 +23,8 @@ pub struct PublishUrls(Vec<Base>);
 /// An endpoint is a publish URL of this installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "is a publish URL of this installation: what is delivered there would be published again without end; write \
-     the URL of the service that is to receive the events"
+    "is a publish URL of this installation: what is delivered there would be published again without end; \
+     write the URL of the service that is to receive the events"
 )]
 pub struct OwnPublishUrl;
 

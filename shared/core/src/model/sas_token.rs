@@ -53,8 +53,8 @@ impl<'a> SasToken<'a> {
         self.is_signed_for(key, topic) && now < self.expires_at
     }
 
-    /// Whether it opened this topic until its time was over. Only whoever had it from the key's owner is told
-    /// so.
+    /// Whether it opened this topic until its time was over. Only a caller that got it from the key's owner
+    /// learns this.
     pub fn has_expired(&self, key: &Secret, topic: &TopicName, now: Timestamp) -> bool {
         self.is_signed_for(key, topic) && now >= self.expires_at
     }
@@ -155,7 +155,8 @@ mod tests {
     #[test]
     fn a_token_of_azure_s_python_client_opens() {
         // generate_sas("http://127.0.0.1:8080/topics/orders/events", KEY, datetime(2026, 11, 21, 20, 30)).
-        let signed = "r=http%3A%2F%2F127.0.0.1%3A8080%2Ftopics%2Forders%2Fevents%3FapiVersion%3D2018-01-01&e=2026-11-21%2020%3A30%3A00";
+        let signed = "r=http%3A%2F%2F127.0.0.1%3A8080%2Ftopics%2Forders%2Fevents%3FapiVersion%3D2018-01-01\
+                      &e=2026-11-21%2020%3A30%3A00";
         let token = format!("{signed}&s=vcZhK0Xkxmc%2FHk9OTE3aLl%2FSwYXMGAztv7ZCN083%2FoY%3D");
         assert!(opens(&token, KEY));
     }

@@ -31,7 +31,7 @@ pub struct Topic {
     pub input_mapping: InputMapping,
     /// Default and cap of the time to live of its events.
     pub default_time_to_live: Option<Duration>,
-    /// Without activity for so long it is deleted.
+    /// The time without activity after which it is deleted.
     pub auto_delete_on_idle: Option<Duration>,
     /// The topic that notices about its deliveries go to. It may be missing.
     pub notices_topic: Option<TopicName>,

@@ -45,7 +45,7 @@ pub enum NextTurn {
 }
 
 impl Permission {
-    /// One that no endpoint is asked for.
+    /// A permission for which no endpoint is asked.
     pub fn without_target(release: Release) -> Self {
         Self { release, target: None, in_run_max: usize::MAX }
     }

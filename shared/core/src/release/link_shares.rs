@@ -44,7 +44,7 @@ impl LinkShares {
         }
     }
 
-    /// Reserves so many deliveries for a target, so that others on the link may have their turn meanwhile.
+    /// Reserves deliveries for a target, so that others on the link may have their turn meanwhile.
     pub fn reserve(&mut self, release: Release, target: Option<&Target>, count: usize) {
         let Some(target) = target.filter(|_| count > 0) else { return };
         *self.in_pass.entry(target.link().clone()).or_default() += count;
@@ -53,7 +53,7 @@ impl LinkShares {
         }
     }
 
-    /// Takes back so many of the reserved deliveries, which were not sent.
+    /// Takes back reserved deliveries that were not sent.
     pub fn give_back(&mut self, release: Release, target: Option<&Target>, unsent: usize) {
         let Some(target) = target.filter(|_| unsent > 0) else { return };
         let left = self.in_pass.remove(target.link()).unwrap_or_default().saturating_sub(unsent);

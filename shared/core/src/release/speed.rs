@@ -34,7 +34,7 @@ pub enum Speed {
 /// A place where deliveries wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// Under the minute in which they fall due.
+    /// Under the minute in which they are due.
     Parked,
     /// By subscription; with them the parked ones that an operator forces.
     Held,

@@ -73,8 +73,8 @@ struct EntryWire<'a> {
     notice: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
-    /// Around every event of the schema `Custom`, and no other. [`put_entry`] writes it by [`Envelope::json`],
-    /// because its texts may hold characters that SQS refuses raw.
+    /// Around every event of the schema `Custom`, and no other. [`put_entry`] writes it by
+    /// [`Envelope::json`], because its texts may hold characters that SQS refuses raw.
     #[serde(skip_serializing)]
     envelope: Option<Envelope>,
     #[serde(borrow, skip_serializing)]

@@ -11,7 +11,7 @@ use super::keys::folder;
 use crate::api::notice::Disabled;
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
-/// The prefix of the marks of subscriptions that an operator disabled, which is to be told.
+/// The prefix of the marks of subscriptions that an operator disabled, each of which asks for a notice.
 pub const TELLING: &str = "telling/";
 
 /// The key of the mark that an operator disabled a subscription and its topic is to be notified.

@@ -131,7 +131,7 @@ impl IdempotencyRecord {
         Self { until: Timestamp::EPOCH, ..self }
     }
 
-    /// Reads a record; `None` if it is none, and the key is then as good as free.
+    /// Reads a record; `None` for other bytes, and the key is then as good as free.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
@@ -160,7 +160,7 @@ impl IdempotencyRecord {
         }
     }
 
-    /// Whether it has been over for so long that nobody misses it.
+    /// Whether it ended so long ago that it may be deleted.
     pub fn is_forgotten(&self, now: Timestamp) -> bool {
         self.until + IDEMPOTENCY_SWEPT_AFTER <= now
     }
@@ -190,10 +190,11 @@ mod tests {
     #[test]
     fn topics_and_keys_have_objects_of_their_own() {
         let object = |key: &str, name: &str, created_at: u64| {
-            let record = format!(
-                r#"{{"v":1,"name":"{name}","key1":"","key2":"","createdAt":{created_at},"updatedAt":0,"settings":{{}}}}"#
-            );
-            let topic = TopicRecord::parse(record.as_bytes()).unwrap().compile().unwrap();
+            let record = serde_json::json!({
+                "v": 1, "name": name, "key1": "", "key2": "", "createdAt": created_at, "updatedAt": 0,
+                "settings": {},
+            });
+            let topic = TopicRecord::parse(record.to_string().as_bytes()).unwrap().compile().unwrap();
             IdempotencyKey::parse(key.as_bytes()).unwrap().object(&topic)
         };
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Keys of the state bucket and of the dead-letter bucket, in one list. Each format has its own in its file; objects
-//! without a form of ours, empty or kept byte for byte, have theirs here. Those have no version.
+//! Keys of the state bucket and of the dead-letter bucket, in one list. Each format has its own in its file;
+//! objects without a form of ours, empty or kept byte for byte, have theirs here. Those have no version.
 
 pub use super::activity::{ACTIVITY, subscription_activities, subscription_activity, topic_activity};
 pub use super::dead_letter::{dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of};
@@ -25,9 +25,9 @@ pub const FORCING: &str = "forcing/";
 /// The lease that keeps `wake` from running twice at once.
 pub const WAKE_LEASE: &str = "leases/wake.json";
 
-/// The prefix of the notes that an endpoint acknowledged an event after the attempt had timed out, so that the
-/// event is not sent again: `late/{topic}.{subscription}/{event}`, empty. Written by deliver, listed by deliver and
-/// deadletter. deliver deletes it when the message is settled, and wake when it is older than
+/// The prefix of the notes that an endpoint acknowledged an event after the attempt had timed out, so that
+/// the event is not sent again: `late/{topic}.{subscription}/{event}`, empty. Written by deliver, listed by
+/// deliver and deadletter. deliver deletes it when the message is settled, and wake when it is older than
 /// [`LATE_NOTE_KEPT`](crate::model::LATE_NOTE_KEPT).
 pub const LATE: &str = "late/";
 
@@ -35,15 +35,15 @@ pub const LATE: &str = "late/";
 /// `MALFORMED/{year}/{month}/{day}/{hour}/{uuid}`. Written by deadletter; read by operators.
 pub const MALFORMED: &str = "MALFORMED/";
 
-/// The prefix of the texts of events that are too large for a message, or that are kept out of it under pressure:
-/// `payloads/{day}/{uuid}`, the event's bytes as they are. Written by publish and by wake (replays); read by
-/// deliver and deadletter through [`Payload::Stored`](crate::model::Payload::Stored); deleted by wake after
-/// [`PAYLOAD_KEPT`](crate::model::PAYLOAD_KEPT).
+/// The prefix of the texts of events that are too large for a message, or that are kept out of it under
+/// pressure: `payloads/{day}/{uuid}`, the event's bytes as they are. Written by publish and by wake
+/// (replays); read by deliver and deadletter through [`Payload::Stored`](crate::model::Payload::Stored);
+/// deleted by wake after [`PAYLOAD_KEPT`](crate::model::PAYLOAD_KEPT).
 pub const PAYLOADS: &str = "payloads/";
 
-/// The prefix of the markers of topics that are temporary, or have temporary subscriptions, so that a run of wake
-/// need not read every topic to find them: `temporary/{topic}`, empty. Written by manage; listed and deleted by
-/// wake.
+/// The prefix of the markers of topics that are temporary, or have temporary subscriptions, so that a run of
+/// wake need not read every topic to find them: `temporary/{topic}`, empty. Written by manage; listed and
+/// deleted by wake.
 pub const TEMPORARY: &str = "temporary/";
 
 /// The key of the mark that the parked deliveries of a subscription are to go out at once.

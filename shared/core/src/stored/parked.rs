@@ -1,13 +1,14 @@
 //! Deliveries that wait outside the queue: the messages of one subscription, parked or held.
 //!
-//! Parked ones are due in the same minute, further ahead than the queue delays. Key `parked/{due minute}/{topic}.{subscription}/{parked minute}-{uuid}.json`. Version 1; written by
-//! deliver, and by wake where a clock was set back; read and deleted by wake. The messages in it have
-//! versions of their own ([`delivery`](super::delivery)).
+//! Parked ones are due in the same minute, further ahead than the queue delays. Key `parked/{due
+//! minute}/{topic}.{subscription}/{parked minute}-{uuid}.json`. Version 1; written by deliver, and by wake
+//! where a clock was set back; read and deleted by wake. The messages in it have versions of their own
+//! ([`delivery`](super::delivery)).
 //!
 //! Held ones wait until their endpoint recovers or an operator resumes their subscription. Key
 //! `held/{topic}.{subscription}/{minute of the first expiry}/{uuid}.json`, so that the deliveries of a
-//! subscription lie together and those that expire first are listed first. They have the same content. Written
-//! by deliver; read, shortened and deleted by wake; counted by manage.
+//! subscription lie together and those that expire first are listed first. They have the same content.
+//! Written by deliver; read, shortened and deleted by wake; counted by manage.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Deserialize;
@@ -21,7 +22,7 @@ use crate::model::{SubscriptionName, Timestamp, TopicName};
 /// The prefix of all parked deliveries.
 pub const PARKED: &str = "parked/";
 
-/// An object of deliveries of one subscription that fall due in the same minute. `id` is a [`parked_id`].
+/// An object of deliveries of one subscription that are due in the same minute. `id` is a [`parked_id`].
 pub fn parked(due: Timestamp, topic: &TopicName, subscription: &SubscriptionName, id: &str) -> String {
     let minute = minute_key(due.minute_rounded_up());
     format!("{PARKED}{minute}/{}/{id}.json", folder(topic, subscription))
@@ -199,15 +200,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parked_keys_sort_by_due_minute_and_tell_it(a in 0_u64..4_000_000_000_000, b in 0_u64..4_000_000_000_000) {
+        fn parked_keys_sort_by_due_minute_and_tell_it(
+            a in 0_u64..4_000_000_000_000,
+            b in 0_u64..4_000_000_000_000,
+        ) {
             let (topic, subscription) = names();
             let key = |ms| parked(Timestamp::from_millis(ms), &topic, &subscription, "x");
             let (a, b) = (a.min(b), a.max(b));
             prop_assert!(key(a) <= key(b));
-            prop_assert_eq!(parked_due_minute(&key(a)), Some(Timestamp::from_millis(a).minute_rounded_up()));
+            let minute_of_a = Timestamp::from_millis(a).minute_rounded_up();
+            prop_assert_eq!(parked_due_minute(&key(a)), Some(minute_of_a));
             let minute = Timestamp::from_millis(b).minute_rounded_up();
             prop_assert!(parked_before(minute) < key(b));
-            prop_assert_eq!(parked_before(minute) > key(a), Timestamp::from_millis(a).minute_rounded_up() < minute);
+            prop_assert_eq!(parked_before(minute) > key(a), minute_of_a < minute);
         }
     }
 }

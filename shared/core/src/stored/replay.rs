@@ -16,7 +16,8 @@ use crate::model::{Created, Identity, REPLAY_FAILURES_SHOWN_MAX, SubscriptionNam
 /// The prefix of all replays.
 pub const REPLAYS: &str = "replays/";
 
-/// The prefix of the markers of replays that have not ended, so that nobody looks at the others every minute.
+/// The prefix of the markers of replays that have not ended, so that a run need not read the others every
+/// minute.
 pub const REPLAYING: &str = "replaying/";
 
 /// Hexadecimal digits of a UUID in a replay's id: enough for those of one second.
@@ -96,11 +97,11 @@ pub struct ReplayProgress {
     /// An object after that which was looked at in part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<PartOfObject>,
-    /// Until when what was queued falls due.
+    /// When the last queued event is due.
     pub paced_until: Timestamp,
     /// How many objects were looked at to their ends.
     pub objects: u64,
-    /// How many events were asked for in what was looked at.
+    /// How many events were asked for in the objects looked at so far.
     pub found: u64,
     /// How many of those were queued. Its name in the record is that of older programs.
     #[serde(rename = "replayed")]

@@ -183,7 +183,7 @@ impl TopicRecord {
         expired.map(|(name, _)| name).collect()
     }
 
-    /// Whether the topic, or a subscription of it, goes by itself some day.
+    /// Whether the topic, or a subscription of it, will be deleted automatically.
     pub fn is_temporary(&self) -> bool {
         self.settings.auto_delete_on_idle.is_some()
             || self.settings.subscriptions.values().any(|settings| {

@@ -10,7 +10,7 @@ use crate::model::Secret;
 const ALLOWED_ORIGIN: HeaderName = HeaderName::from_static("webhook-allowed-origin");
 const ALLOWED_RATE: HeaderName = HeaderName::from_static("webhook-allowed-rate");
 
-/// Stands for every origin, and for a rate without a bound.
+/// The sign for every origin, and for a rate without a bound.
 const ANY: &str = "*";
 
 /// The member of Event Grid's answer that gives the code back. Receivers in .NET write it in either case.
@@ -86,7 +86,7 @@ pub fn judge(
     match validation {
         Validation::CloudEvents => judge_cloud_events(origin, can_call_back, status, headers),
         Validation::EventGrid => judge_event_grid(code, can_call_back, status, body),
-        // Who is not asked gives no answer.
+        // An endpoint that is not asked gives no answer.
         Validation::None => Answer::Consented { rate: AllowedRate(None) },
     }
 }

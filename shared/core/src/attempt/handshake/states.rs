@@ -10,8 +10,8 @@ use crate::api::{
 };
 use crate::model::{HANDSHAKE_WINDOW, Secret, Timestamp};
 
-/// Why an endpoint did not consent that nobody could ask: too many were to be asked at once, or the program
-/// died.
+/// The reason why an endpoint did not consent although it was never asked: too many others were to be asked
+/// at once, or the program died.
 const NOT_ASKED: &str = "it was not asked to the end, which validating or writing the subscription does";
 
 /// The time and the code of a handshake that begins.

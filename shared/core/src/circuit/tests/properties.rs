@@ -13,7 +13,7 @@ enum Happens {
         worker: u8,
         succeeds: bool,
     },
-    /// A worker that probes dies, and nobody hears of its probe.
+    /// A worker that probes dies, and its probe has no result.
     Death {
         worker: u8,
     },
@@ -22,8 +22,9 @@ enum Happens {
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
+    let delivery = |(worker, succeeds)| Happens::Delivery { worker, succeeds };
     prop_oneof![
-        6 => (0..4_u8, prop::bool::weighted(0.2)).prop_map(|(worker, succeeds)| Happens::Delivery { worker, succeeds }),
+        6 => (0..4_u8, prop::bool::weighted(0.2)).prop_map(delivery),
         1 => (0..4_u8).prop_map(|worker| Happens::Death { worker }),
         1 => Just(Happens::Force),
         4 => (1..1200_u32).prop_map(Happens::Time),
@@ -57,7 +58,11 @@ proptest! {
                     if let Some(by) = mine.take() {
                         let seen = if succeeds { Observation::Succeeded } else { probe_failed(&by) };
                         let is_changed = shard.observe(&target, &seen, now, &settings);
-                        failed_probe_at = if succeeds { None } else if is_changed { Some(now) } else { failed_probe_at };
+                        if succeeds {
+                            failed_probe_at = None;
+                        } else if is_changed {
+                            failed_probe_at = Some(now);
+                        }
                         continue;
                     }
                     match shard.decide(&target, now, &settings) {
@@ -78,7 +83,9 @@ proptest! {
                             }
                             *mine = Some(by);
                         }
-                        CircuitDecision::Delay { until } => prop_assert!(until > now && until <= now + settings.glitch_hold),
+                        CircuitDecision::Delay { until } => {
+                            prop_assert!(until > now && until <= now + settings.glitch_hold);
+                        }
                         CircuitDecision::Hold => {}
                     }
                 }

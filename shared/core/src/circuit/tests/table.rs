@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::*;
 
-/// The states: well, each phase while it is left alone, when it is due, and while it is probed.
+/// The states: well, each phase during its hold, when it is due, and while it is probed.
 fn states() -> Vec<(&'static str, Option<Condition>)> {
     let (glitch, retry) = (Phase::Glitch, Phase::Retry);
     let ahead = NOW + secs(30);

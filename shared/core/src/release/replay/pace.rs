@@ -1,5 +1,5 @@
-//! How fast a replay goes: its events are queued with delays, so that they fall due one after the other at
-//! its rate.
+//! The speed of a replay: its events are queued with delays, so that they are due one after the other at its
+//! rate.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ pub const PACE_HORIZON: Duration = Duration::from_mins(1);
 
 const MICROS_PER_SEC: u64 = 1_000_000;
 
-/// The times at which a replay's next events fall due.
+/// The times at which a replay's next events are due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     per_second: u32,
     began: Timestamp,
-    /// When the next event falls due, in microseconds after `began`.
+    /// When the next event is due, in microseconds after `began`.
     next_us: u64,
 }
 
@@ -34,12 +34,12 @@ impl Pace {
             .unwrap_or(usize::MAX)
     }
 
-    /// Most events that may fall due at once: what the rate allows in a second.
+    /// Most events that may be due at once: the number that the rate allows in a second.
     pub fn at_once(&self) -> usize {
         self.per_second as usize
     }
 
-    /// The time at which the next so many events fall due together. Those after them wait for their turn.
+    /// The time at which the next `events` are due together. The events after them wait for their turn.
     pub fn take(&mut self, events: usize) -> Timestamp {
         let due = self.paced_until();
         let events = u64::try_from(events).unwrap_or(u64::MAX);
@@ -48,7 +48,7 @@ impl Pace {
         due
     }
 
-    /// When the next event falls due.
+    /// When the next event is due.
     pub fn paced_until(&self) -> Timestamp {
         self.began + Duration::from_micros(self.next_us)
     }

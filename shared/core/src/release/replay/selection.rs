@@ -242,10 +242,11 @@ mod tests {
     #[test]
     fn what_was_accepted_for_another_creation_is_taken_only_where_it_is_asked_for() {
         let letter = |identity: &str| {
-            let text = format!(
-                r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"EndpointGone","subscriptionidentity":"{identity}"}}"#
-            );
-            restore(&Bytes::from(text), Schema::CloudEvents).unwrap()
+            let text = serde_json::json!({
+                "specversion": "1.0", "id": "1", "source": "/s", "type": "t",
+                "deadletterreason": "EndpointGone", "subscriptionidentity": identity,
+            });
+            restore(&Bytes::from(text.to_string()), Schema::CloudEvents).unwrap()
         };
         let (own, former) = (letter("010101010101020202020202"), letter("010101010101030303030303"));
         let creation = |byte| Some(Creation { id: CreationId::new([byte; 6]), at: Some(Timestamp::EPOCH) });

@@ -97,7 +97,7 @@ impl Replay<'_> {
             last: None,
             timed_out: false,
             identity: self.subscription.created.identity(),
-            // A loop goes on only if somebody replays in it every time.
+            // A loop goes on only if its events are replayed every time.
             hops: Hops::default(),
             events: entries,
         };
@@ -195,10 +195,14 @@ mod tests {
 
     fn events(count: usize, expirytime: &str) -> Vec<Sendable> {
         let letter = |index: usize| {
-            let record = format!(
-                r#"{{"specversion":"1.0","id":"{index}","source":"/s","type":"t","expirytime":"{expirytime}","deadletterreason":"x"}}"#
-            );
-            Sendable { index, letter: restore(&Bytes::from(record), Schema::CloudEvents).unwrap() }
+            let record = serde_json::json!({
+                "specversion": "1.0", "id": index.to_string(), "source": "/s", "type": "t",
+                "expirytime": expirytime, "deadletterreason": "x",
+            });
+            Sendable {
+                index,
+                letter: restore(&Bytes::from(record.to_string()), Schema::CloudEvents).unwrap(),
+            }
         };
         (0..count).map(letter).collect()
     }

@@ -68,9 +68,8 @@ mod tests {
     use crate::stored::topic::TopicRecord;
 
     fn check(members: &str, expected: u32) {
-        let text = format!(
-            r#"{{"v":1,"name":"orders","key1":"a","key2":"b","createdAt":0,"updatedAt":0,"settings":{{{members}}}}}"#
-        );
+        let head = r#""v":1,"name":"orders","key1":"a","key2":"b","createdAt":0,"updatedAt":0"#;
+        let text = format!(r#"{{{head},"settings":{{{members}}}}}"#);
         let record = TopicRecord::parse(text.as_bytes()).unwrap();
         assert_eq!(record.version(), expected, "{members}");
         assert_eq!(TopicRecord::parse(&record.render()).unwrap().v, expected, "{members}");

@@ -166,8 +166,8 @@ fn who_was_not_asked_to_the_end_is_told_from_who_did_not_consent() {
     let until = NOW + Duration::from_mins(10);
     let reason = |status: StatusView| status.at(until).reason.unwrap();
     let present = asked(StatusState::Pending);
-    let unasked = "the endpoint did not consent in time: it was not asked to the end, which validating or writing the \
-                   subscription does";
+    let unasked = "the endpoint did not consent in time: it was not asked to the end, which validating or \
+                   writing the subscription does";
     assert_eq!(reason(present.status.clone().unwrap()), unasked);
     let later = Answer::Awaited { said: "it answered 405".to_owned() };
     let silent = "the endpoint did not consent in time: the endpoint has yet to consent: it answered 405";
