@@ -237,8 +237,8 @@ impl Client {
     }
 }
 
-/// TLS towards a server behind https: the machine's own certificates, and ring. A machine without certificates
-/// gets an empty list, so that every handshake fails with its reason.
+/// TLS towards a server behind https: the machine's own certificates, and ring. A machine without
+/// certificates gets an empty list, so that every handshake fails with its reason.
 fn tls() -> TlsConfig {
     let found = rustls_native_certs::load_native_certs();
     let certificates: Vec<_> = found.certs.iter().map(|der| Certificate::from_der(der).to_owned()).collect();

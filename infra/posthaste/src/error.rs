@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::client::{ClientError, Refusal};
 use crate::output::Reply;
 
-/// An error of one area of the program, with what users get beside its text. Where it says nothing itself, the
-/// server's refusal among its causes does, or the reason for no answer.
+/// An error of one area of the program, with what users get beside its text. Where it says nothing itself,
+/// the server's refusal among its causes does, or the reason for no answer.
 pub trait Failure: Error + Send + Sync + 'static {
     /// The exit code, as `--help` documents it.
     fn exit_code(&self) -> Option<u8> {
@@ -47,7 +47,7 @@ impl CommandError {
         self.failure.exit_code().or_else(|| self.client()?.exit_code()).unwrap_or(1)
     }
 
-    /// What was done before the failure.
+    /// The reply to what was done before the failure.
     pub fn done(&self) -> Option<&Reply> {
         self.done.as_ref()
     }
@@ -204,16 +204,16 @@ mod tests {
             "type": "urn:posthaste:problem:back-pressure",
             "title": "Back pressure: events are not taken at the moment",
             "status": 503,
-            "detail": "database-disk is at medium: 96 % of the disk with the data folder is used; space must be \
-                freed on it",
+            "detail": "database-disk is at medium: 96 % of the disk with the data folder is used; space \
+                must be freed on it",
             "resource": "database-disk",
             "level": "medium",
         });
         let refusal = Refusal::read(503, &headers, body.to_string().as_bytes());
         let error = CommandError::from(ClientError::Refused(Box::new(refusal)));
         let expected = "error: Back pressure: events are not taken at the moment (503)\n  reason: \
-            database-disk is at medium: 96 % of the disk with the data folder is used; space must be freed on \
-            it\n  try: again after 30 s; `posthaste pressure` shows what is scarce";
+            database-disk is at medium: 96 % of the disk with the data folder is used; space must be freed \
+            on it\n  try: again after 30 s; `posthaste pressure` shows what is scarce";
         assert_eq!((error.report().as_str(), error.exit_code()), (expected, 6));
         let json = &error.json()["error"];
         assert_eq!(

@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Exit code of a process ended by a signal is this plus the signal's number, as shells have it.
 const EXIT_CODE_BASE: i32 = 128;
 
-/// Where Linux tells, in `SigIgn`, which signals the process ignores (`proc_pid_status(5)`).
+/// The file in which Linux lists, as `SigIgn`, the signals that the process ignores (`proc_pid_status(5)`).
 const STATUS_FILE: &str = "/proc/self/status";
 
 /// A listener for signals.
@@ -30,7 +30,7 @@ impl Signals {
     /// The same, and for SIGHUP, which comes when the terminal is closed or its connection is lost. Where
     /// SIGHUP is ignored already, as under `nohup`, it stays ignored.
     pub(crate) fn listen_with_hangup() -> io::Result<Self> {
-        // Without that file the signal is not taken to be ignored.
+        // Without that file the signal counts as not ignored.
         let is_ignored = fs::read_to_string(STATUS_FILE).is_ok_and(|status| ignores_hangup(&status));
         let hangup = (!is_ignored).then(|| signal(SignalKind::hangup())).transpose()?;
         Ok(Self { hangup, ..Self::listen()? })

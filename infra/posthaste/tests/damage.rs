@@ -30,7 +30,7 @@ fn fill(dir: &Path) -> Vec<u8> {
     fs::read(dir.join("posthaste.redb")).unwrap()
 }
 
-/// How a server ends, or that it runs: then it is stopped.
+/// The end of a server. One that runs is stopped.
 fn serve(dir: &Path) -> Result<(), (Option<i32>, String)> {
     let arguments =
         ["serve", "--listen", "127.0.0.1:0", "--log", "json", "--data-dir", dir.to_str().unwrap()];

@@ -1,4 +1,4 @@
-//! Output that nobody reads any more, or that has no room: a server goes on, and a command ends as it should.
+//! Output without a reader or without room: a server goes on, and a command ends as it should.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
@@ -23,7 +23,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// A device that has no room.
+/// A device without room.
 fn full() -> File {
     OpenOptions::new().write(true).open("/dev/full").unwrap()
 }
@@ -37,7 +37,7 @@ fn admin_key(data_dir: &Path) -> String {
     std::fs::read_to_string(data_dir.join("admin.key")).unwrap().trim().to_owned()
 }
 
-/// Makes the server log, again and again, and wants it to answer still and to count what is lost.
+/// Makes the server log again and again. It must still answer, and count the lost lines.
 fn check_goes_on(api: &Api) {
     let topic = api.create_topic("orders", &json!({}));
     for _ in 0..10 {

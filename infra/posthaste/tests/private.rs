@@ -1,5 +1,5 @@
-//! What the program writes is its owner's alone, under any umask, and what an earlier version left open is
-//! narrowed.
+//! Files that the program writes are for their owner alone, under any umask. Files that an earlier version
+//! left open are narrowed.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 
 use common::{Server, failure, run};
 
-/// All that lies in a folder, the folder included, with its mode.
+/// The mode of a folder and of everything in it.
 fn modes(folder: &Path) -> Vec<(PathBuf, u32)> {
     let mut found = vec![(folder.to_owned(), mode(folder))];
     for entry in fs::read_dir(folder).unwrap() {

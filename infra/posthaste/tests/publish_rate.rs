@@ -1,5 +1,4 @@
-//! `publish --rate` against a server that answers as a script says: what is acknowledged, sent again, given
-//! up and said.
+//! `publish --rate` against a server that answers by a script.
 
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
 
@@ -32,7 +31,7 @@ fn published(output: &Output) -> Value {
     json["published"].clone()
 }
 
-/// What was sent under each name, by the number at its end; it must be the same each time.
+/// The body that was sent under each name, by the number at its end. It must be the same each time.
 fn by_name(requests: &[Received], run: &str) -> BTreeMap<u32, Vec<String>> {
     let mut found = BTreeMap::new();
     for request in requests {

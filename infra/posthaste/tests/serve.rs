@@ -22,11 +22,12 @@ fn folder() -> TempDir {
 
 fn topics(url: &str, types: &str) -> String {
     format!(
-        "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: {{ url: '{url}' }}\n        filter: {{ includedEventTypes: [{types}] }}\n"
+        "topics:\n  orders:\n    subscriptions:\n      billing:\n        endpoint: {{ url: '{url}' }}\n\
+        \x20       filter: {{ includedEventTypes: [{types}] }}\n"
     )
 }
 
-/// What the server answers to somebody without a key.
+/// The answer of the server to a request without a key.
 fn get(server: &Server, path: &str) -> String {
     let address = server.url.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
     let mut stream = TcpStream::connect(&address).unwrap();
@@ -218,7 +219,7 @@ fn sigterm_drains_and_a_second_one_ends_at_once() {
     let mut server = Server::start(folder.path(), &["--allow-endpoints", "127.0.0.0/8"]);
     server.json(&["apply", "-f", "-"], &topics(&url, "a.b"));
     server.json(&["publish", "orders", "--file", "-"], EVENT);
-    // The attempt is under way: its connection is made, and nobody will ever answer it.
+    // The attempt is under way: its connection is made, and no answer ever comes.
     let _attempt = endpoint.accept().unwrap();
     server.signal("TERM");
     server.wait_for_log("timeout");
@@ -226,7 +227,7 @@ fn sigterm_drains_and_a_second_one_ends_at_once() {
     assert_eq!(server.end(), Some(143));
 }
 
-/// Takes the next request to an endpoint and answers its body and the connection.
+/// Takes the next request to an endpoint, and returns its body and the connection.
 fn request(endpoint: &TcpListener) -> (String, TcpStream) {
     let (stream, _) = endpoint.accept().unwrap();
     let mut reader = BufReader::new(stream);
@@ -283,7 +284,7 @@ fn unknown_paths_and_methods_are_problems_and_metrics_are_text() {
     assert_eq!(metrics.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
 }
 
-/// A backlog of a few hundred messages is Medium, with short delays for whoever goes on publishing.
+/// Settings by which a few hundred waiting messages are Medium, with short delays for producers.
 const SMALL_QUEUE: &str = "\
 ResourceMonitoringInterval: 00:00:00.200
 SubmissionQueueNormalThreshold: 100
@@ -307,7 +308,7 @@ fn under_pressure_caches_are_trimmed_and_the_log_says_what_that_gave() {
         "127.0.0.0/8",
     ];
     let mut server = Server::start(folder.path(), &arguments);
-    // Nobody ever answers. At most a thousand messages are in flight, so some of three for each subscription
+    // No answer ever comes. At most a thousand messages are in flight, so some of three for each subscription
     // wait.
     let endpoint = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", endpoint.local_addr().unwrap());

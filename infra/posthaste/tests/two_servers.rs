@@ -156,7 +156,7 @@ fn a_publish_key_opens_the_server_that_is_named_whatever_admin_key_the_environme
     assert_eq!(publish(&[("POSTHASTE_PUBLISH_KEY", &key)], &[]), (0, String::new()));
     assert_eq!(publish(&[], &["--key", &key, "--rate", "auto", "--json"]).0, 0);
     assert_eq!(deployed.deliveries(), 3);
-    // Who asks for it gets it: the address that takes events manages no topic.
+    // The address that takes events manages no topic.
     assert_eq!(publish(&[], &["--key", &key, "--admin-key", ADMIN_KEY]).0, 4);
 }
 

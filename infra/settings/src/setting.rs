@@ -18,8 +18,8 @@ pub struct Setting<T> {
 
 /// The values that were given, on a command line or in an environment.
 pub trait Values {
-    /// The value of a setting, or its default in this place. `None` if it has no value, or is not offered here.
-    /// A value that is refused is recorded as an error of its own.
+    /// The value of a setting, or its default in this place. `None` if it has no value, or is not offered
+    /// here. A value that is refused is recorded as an error of its own.
     fn get<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Option<T>;
 
     /// The values of a setting that is a list, in the same way.
@@ -52,7 +52,7 @@ pub struct Variable {
     pub name: &'static str,
     /// Parameter of the template that gives it; `None` where the template itself knows the value.
     pub parameter: Option<&'static str>,
-    /// What counts where the variable is empty or absent.
+    /// The value where the variable is empty or absent.
     pub when_absent: WhenAbsent,
     /// Form of its value.
     pub form: Form,
@@ -67,7 +67,7 @@ pub enum WhenAbsent {
     Refuse,
     /// None: the function works without it.
     Nothing,
-    /// This text.
+    /// The text of the default.
     Default(&'static str),
 }
 
@@ -97,7 +97,7 @@ pub enum Form {
 pub struct Choice {
     /// The value.
     pub name: &'static str,
-    /// Its meaning, for `--help`.
+    /// The meaning, for `--help`.
     pub help: &'static str,
 }
 

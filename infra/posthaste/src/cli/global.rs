@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// The folder that is used where none is named.
+/// The data folder, if no other is named.
 pub const DATA_DIR_DEFAULT: &str = "./posthaste-data";
 
-/// What every command understands.
+/// Options of every command.
 #[derive(Debug, Clone, Args)]
 pub struct Global {
     /// Where the server is.

@@ -48,14 +48,14 @@ pub struct PublishArgs {
     /// subscriptions say].
     #[arg(long, value_name = "DURATION", value_parser = length)]
     pub time_to_live: Option<Duration>,
-    /// What only a file that is published at a pace can be told.
+    /// Options of a file that is published at a pace.
     #[command(flatten)]
     pub pace: PaceArgs,
 }
 
 impl PublishArgs {
-    /// Forgets an admin key of the environment if a publish key is given. Then --url is the place to publish: it
-    /// need not manage the topic, and must not get the key that manages.
+    /// Forgets an admin key of the environment if a publish key is given. Then --url is the place to publish:
+    /// it need not manage the topic, and must not get the key that manages.
     pub(super) fn forget_ambient_admin_key(&mut self, given: &ArgMatches) {
         let is_ambient = given.value_source("admin_key") == Some(ValueSource::EnvVariable);
         if is_ambient && self.key.as_ref().is_some_and(|key| !key.is_empty()) {
@@ -92,7 +92,7 @@ pub struct PaceArgs {
     pub give_up_after: Duration,
 }
 
-/// How fast to publish.
+/// The wanted pace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rate {
     /// As fast as the server takes it.
@@ -101,7 +101,7 @@ pub enum Rate {
     PerSecond(NonZeroU32),
 }
 
-/// What a producer declares itself to be.
+/// The tier that a producer declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {

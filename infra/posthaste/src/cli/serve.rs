@@ -102,8 +102,8 @@ struct OutOfBounds {
     greatest: i64,
 }
 
-/// The same filter, if every word in it is a level or has one. `tracing` takes any other word for the name of a
-/// target, so that a mistyped level would silence everything else.
+/// The same filter, if every word in it is a level or has one. `tracing` takes any other word for the name of
+/// a target, so that a mistyped level would silence everything else.
 fn check_log_filter(text: &str) -> Result<String, LogFilterError> {
     EnvFilter::builder().parse(text)?;
     let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();

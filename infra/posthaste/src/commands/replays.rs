@@ -103,7 +103,7 @@ fn shown(replay: &ReplayView) -> Reply {
     failures(answer, &replay.failures)
 }
 
-/// What is known of queued events, and where to look for the rest.
+/// The known part of the outcome of queued events, and the command that shows the rest.
 fn outcome_unknown(replay: &ReplayView) -> String {
     let ReplayView { topic, subscription, created_at, .. } = replay;
     format!(

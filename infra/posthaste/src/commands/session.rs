@@ -42,8 +42,8 @@ pub(super) enum KeyError {
 }
 
 impl Session {
-    /// A session with the key that was given, or else the data folder's. The key of a folder that no option or
-    /// variable names goes only to a server on this machine: elsewhere it would be given away.
+    /// A session with the key that was given, or else the data folder's. The key of a folder that no option
+    /// or variable names goes only to a server on this machine: elsewhere it would be given away.
     pub fn open(global: &Global, key: Option<String>) -> Result<Self, CommandError> {
         let client = Client::new(&global.url)?;
         let key = match key.filter(|key| !key.is_empty()) {
@@ -66,8 +66,8 @@ impl Session {
         self.client.json(self.call(method, path))
     }
 
-    /// The items of a list that comes in pages. `open` takes a page apart, into its items and the cursor of the
-    /// next page.
+    /// The items of a list that comes in pages. `open` takes a page apart, into its items and the cursor of
+    /// the next page.
     pub(super) fn list<P: DeserializeOwned, T>(
         &self,
         path: &[&str],

@@ -1,5 +1,5 @@
-//! The demo's plan: two topics, their subscriptions, the sample events, and the expected end of each. Any user
-//! could write these settings; the server knows nothing of the demo.
+//! The demo's plan: two topics, their subscriptions, the sample events, and the expected end of each. Any
+//! user could write these settings; the server knows nothing of the demo.
 
 use std::path::PathBuf;
 

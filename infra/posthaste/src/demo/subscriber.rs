@@ -82,7 +82,8 @@ impl Subscriber {
 
     /// Gives the subscriber the secret its subscription got, so that it can verify.
     pub(super) fn trust(&self, secret: SigningSecret) {
-        // A second secret for one subscription would be a fault of the demo. The first one stays, and shows it.
+        // A second secret for one subscription would be a fault of the demo. The first one stays, and shows
+        // it.
         let _ = self.shared.secret.set(secret);
     }
 }

@@ -80,8 +80,8 @@ impl App {
     }
 
     /// Stops accepting and receiving, waits at most `timeout` for what is in flight, and makes everything
-    /// durable. A delivery that was cut short is made again after the next start. Fails if a part of the server
-    /// panics meanwhile.
+    /// durable. A delivery that was cut short is made again after the next start. Fails if a part of the
+    /// server panics meanwhile.
     pub async fn drain(mut self, timeout: Duration) -> Result<(), ServeError> {
         self.stop.cancel();
         let mut panics = Vec::new();

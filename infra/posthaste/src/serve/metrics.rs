@@ -27,8 +27,8 @@ pub fn install() -> Result<Series, BuildError> {
     Ok(SERIES.get().cloned().unwrap_or(series))
 }
 
-/// The text of all series. Series of topics that are no longer in the state store are forgotten; while the store
-/// does not answer, none are.
+/// The text of all series. Series of topics that are no longer in the state store are forgotten; while the
+/// store does not answer, none are.
 pub async fn text(series: &Series, state: &impl ObjectStore) -> String {
     let topics = topic_names(state).await;
     if let Err(error) = &topics {

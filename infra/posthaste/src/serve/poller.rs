@@ -26,13 +26,13 @@ const RECEIVE_WAIT: Duration = Duration::from_secs(1);
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// Largest batch an event source mapping gives to a function, in bytes.
-/// <https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventsourcemapping.html#invocation-eventsourcemapping-batching>
+/// <https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventsourcemapping.html>, "Batching behavior".
 const BATCH_BYTES_MAX: usize = 6 << 20;
 
 /// A function behind a queue.
 pub trait Handler: Send + Sync + 'static {
-    /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and returns the messages for which
-    /// nothing durable was done.
+    /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and returns the messages for
+    /// which nothing durable was done.
     fn handle(
         &self,
         batch: Vec<ReceivedMessage>,

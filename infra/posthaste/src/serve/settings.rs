@@ -64,8 +64,8 @@ impl Default for ServeSettings {
 }
 
 impl ServeSettings {
-    /// The settings of a command line, with those of back pressure and of links read from their files. Fails if
-    /// the bounds of requests to one link contradict each other.
+    /// The settings of a command line, with those of back pressure and of links read from their files. Fails
+    /// if the bounds of requests to one link contradict each other.
     pub fn of(
         global: &Global,
         mut arguments: &ServeArgs,

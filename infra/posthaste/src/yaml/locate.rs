@@ -16,8 +16,8 @@ pub struct Place {
     pub column: u64,
 }
 
-/// The place of the value at `path`, such as `topics.orders.subscriptions.a.schedule[2]`, or of the deepest
-/// value on the way to it that is there.
+/// The place of the value at `path`, such as `topics.orders.subscriptions.a.schedule[2]`, or else of the
+/// deepest value on the way to it.
 pub(super) fn locate(text: &[u8], path: &str) -> Option<Place> {
     let root: Spanned<Node> = serde_saphyr::from_slice(text).ok()?;
     let mut at = &root;
@@ -47,7 +47,7 @@ impl<'de> Deserialize<'de> for Node {
 
 struct NodeVisitor;
 
-/// All scalars are treated alike: only their place matters.
+/// Makes the same node of every scalar, because only its place matters.
 macro_rules! scalars {
     ($($visit:ident: $type:ty),*) => {
         $(fn $visit<E>(self, _: $type) -> Result<Node, E> {
@@ -63,7 +63,8 @@ impl<'de> Visitor<'de> for NodeVisitor {
         f.write_str("any YAML")
     }
 
-    scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str, visit_bytes: &[u8]);
+    scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64);
+    scalars!(visit_str: &str, visit_bytes: &[u8]);
 
     fn visit_unit<E>(self) -> Result<Node, E> {
         Ok(Node::Scalar)

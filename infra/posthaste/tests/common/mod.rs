@@ -1,5 +1,4 @@
-//! What the tests of the program share: the binary, run as a process, and a server of it on a folder of its
-//! own.
+//! Helpers of the program's tests: the binary as a process, and a server on a folder of its own.
 
 #![allow(dead_code, unreachable_pub, reason = "every test binary uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
@@ -10,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// The program with these arguments, without anything from the environment that it would obey.
+/// The program with these arguments, and without the variables of the environment that it reads.
 pub fn posthaste(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
     command.env_clear().args(arguments).stdin(Stdio::null());
@@ -56,13 +55,13 @@ impl Server {
         server
     }
 
-    /// Reads the log until a line has this member, and answers it.
+    /// Reads the log until a line has this member, and returns it.
     pub fn wait_for_log(&mut self, member: &str) -> String {
         let value = self.wait_for_line(member)[member].take();
         value.as_str().map_or_else(|| value.to_string(), str::to_owned)
     }
 
-    /// Reads the log until a line has this member, and answers the line.
+    /// Reads the log until a line has this member, and returns the line.
     pub fn wait_for_line(&mut self, member: &str) -> Value {
         loop {
             let log = self.log.as_mut().expect("the log is open");
@@ -84,7 +83,7 @@ impl Server {
         run_with(&[arguments, &["--url", &self.url, "--data-dir", &self.data_dir]].concat(), input)
     }
 
-    /// The JSON that a command answers, which must succeed.
+    /// The JSON reply of a command, which must succeed.
     pub fn json(&self, arguments: &[&str], input: &str) -> Value {
         let output = self.run_with(&[arguments, &["--json"]].concat(), input);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -102,8 +101,7 @@ impl Server {
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
-    /// Waits for the end and answers the exit code. The log is read on, so that the server is never blocked
-    /// by it.
+    /// Waits for the end and returns the exit code. The log is read on, so that it never blocks the server.
     pub fn end(mut self) -> Option<i32> {
         while self.log.as_mut().is_some_and(|log| log.next().is_some()) {}
         self.child.wait().unwrap().code()
@@ -112,7 +110,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has ended by itself, or is of no use any more.
+        // The server may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -7,7 +7,7 @@ use posthaste_settings::{ServeOption, Setting, Variable};
 pub(crate) struct Row {
     pub(crate) option: Option<ServeOption>,
     pub(crate) variable: Option<Variable>,
-    /// Whether the setting's parser takes a text.
+    /// Tries the setting's parser on a text.
     pub(crate) takes: Box<dyn Fn(&str) -> bool>,
 }
 

@@ -35,7 +35,6 @@ pub struct AppliedEntity {
 pub struct NewSecret {
     /// Owner: a topic, or `topic/subscription`.
     pub of: String,
-    /// Its use.
     pub kind: &'static str,
     /// The secret itself.
     pub value: String,

@@ -1,4 +1,4 @@
-//! What people are told of a pressure.
+//! The words in which a pressure is shown.
 
 use posthaste_core::api::PressureView;
 use serde_json::{Value, json};
@@ -28,22 +28,27 @@ fn how_producers_are_treated_is_said_in_one_sentence() {
         "normal: acknowledgements do not wait, nobody is refused (measured 2026-11-21T10:00:00.000Z)",
     );
     check(
-        json!({ "level": "medium", "since": "2026-11-21T09:59:56.000Z", "tarpit": "PT15S", "nextTarpit": "PT20S",
-            "delayedTiers": all }),
-        "medium since 2026-11-21T09:59:56.000Z: acknowledgements wait 15 s, 20 s after the next poll, nobody is \
-         refused (measured 2026-11-21T10:00:00.000Z)",
+        json!({
+            "level": "medium", "since": "2026-11-21T09:59:56.000Z", "tarpit": "PT15S",
+            "nextTarpit": "PT20S", "delayedTiers": all,
+        }),
+        "medium since 2026-11-21T09:59:56.000Z: acknowledgements wait 15 s, 20 s after the next poll, \
+         nobody is refused (measured 2026-11-21T10:00:00.000Z)",
     );
     check(
         json!({ "level": "high", "since": "2026-11-21T09:59:56.000Z", "refusedTiers": ["standard", "bulk"] }),
-        "high since 2026-11-21T09:59:56.000Z: acknowledgements do not wait, refused: standard, bulk (measured \
-         2026-11-21T10:00:00.000Z)",
+        "high since 2026-11-21T09:59:56.000Z: acknowledgements do not wait, refused: standard, bulk \
+         (measured 2026-11-21T10:00:00.000Z)",
     );
 }
 
 #[test]
 fn a_state_that_is_not_taken_at_its_word_is_said_to_be_none() {
     check(
-        json!({ "freshness": "stale", "level": "high", "tarpit": "PT10S", "delayedTiers": ["standard", "bulk"] }),
+        json!({
+            "freshness": "stale", "level": "high", "tarpit": "PT10S",
+            "delayedTiers": ["standard", "bulk"],
+        }),
         "the monitor has missed polls: it measured last at 2026-11-21T10:00:00.000Z; until it does again \
          acknowledgements of standard, bulk wait 10 s, nobody is refused",
     );
@@ -64,8 +69,8 @@ fn a_state_that_is_not_taken_at_its_word_is_said_to_be_none() {
 fn a_row_shows_how_much_of_the_history_has_passed() {
     let shown = |members: Value| {
         let mut resource = json!({
-            "resource": "submission-queue", "level": "medium", "since": "2026-11-21T10:00:00.000Z", "reading": 4100,
-            "unit": "messages", "readAt": "2026-11-21T10:00:00.000Z",
+            "resource": "submission-queue", "level": "medium", "since": "2026-11-21T10:00:00.000Z",
+            "reading": 4100, "unit": "messages", "readAt": "2026-11-21T10:00:00.000Z",
             "thresholds": { "normal": 2000, "medium": 4000, "high": 10_000 }, "acts": true, "polls": 12,
             "historyDepth": 300, "historyPassed": false, "measures": ["trim-caches", "flush-dns"],
         });

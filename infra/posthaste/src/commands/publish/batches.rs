@@ -1,6 +1,6 @@
-//! Events in requests. The borders of a request depend only on the events before it, so that a second run over
-//! the same file makes the same requests with the same names. Only a pause of a pipe ends a request early, and
-//! then its name says so.
+//! Events in requests. The borders of a request depend only on the events before it, so that a second run
+//! over the same file makes the same requests with the same names. Only a pause of a pipe ends a request
+//! early, and then its name says so.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -114,8 +114,8 @@ impl<S: Source> Batches<S> {
         Self { source, packing, count: 0, types: None, next: None }
     }
 
-    /// The next batch; `None` at the end. A batch is published as a whole, so that a broken event keeps back the
-    /// events before it in its batch.
+    /// The next batch; `None` at the end. A batch is published as a whole, so that a broken event keeps back
+    /// the events before it in its batch.
     pub(super) fn next(&mut self) -> Result<Option<Batch>, EventsError> {
         let (Some(types), Some(event)) = (self.begin()?, self.wait()?) else { return Ok(None) };
         let first = self.count - 1;

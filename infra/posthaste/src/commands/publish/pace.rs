@@ -14,8 +14,8 @@ const GROWTH: f64 = 0.1;
 /// Multiple of the refused pace at which the server no longer bounds the pace.
 const RELEASE: f64 = 2.0;
 
-/// Rounding of a server's delay, which is in whole seconds: an answer that came less than a second too soon may
-/// have been held for the whole delay.
+/// Rounding of a server's delay, which is in whole seconds: an answer that came less than a second too soon
+/// may have been held for the whole delay.
 const DELAY_ROUNDING: Duration = Duration::from_secs(1);
 
 /// The first wait after an answer that did not come, when the server did not name one …
@@ -166,17 +166,17 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// What happens, at a second.
+    /// An event in the life of a pace.
     enum Seen {
         Acknowledged,
-        /// With the delay that is told; the answer took a second.
+        /// With the delay that the server names; the answer took a second.
         Delayed(u64),
         /// With the wait and the measured pace.
         PushedBack(u64, f64),
         Failed,
         FailedFor(u64),
     }
-    /// What is kept to then.
+    /// The pace after it: requests at once, rate, and pause in seconds.
     type Kept = (u32, Option<f64>, f64);
     use Seen::{Acknowledged, Delayed, Failed, FailedFor, PushedBack};
 

@@ -78,8 +78,8 @@ fn resume_pipe(next: u64, taken: u64, again: &str) -> String {
         }
     };
     format!(
-        "{lost}; given the same events from the first on, {again} goes on there, and what was published beyond is not \
-         published again within a day, unless the pipe paused there"
+        "{lost}; given the same events from the first on, {again} goes on there, and what was published \
+         beyond is not published again within a day, unless the pipe paused there"
     )
 }
 
@@ -131,8 +131,8 @@ mod tests {
     fn what_was_taken_from_a_pipe_and_not_published_is_said_by_number() {
         let check = |next, taken, expected: &str| {
             let found = resume_pipe(next, taken, "AGAIN");
-            let rest = "; given the same events from the first on, AGAIN goes on there, and what was published beyond is not \
-                        published again within a day, unless the pipe paused there";
+            let rest = "; given the same events from the first on, AGAIN goes on there, and what was \
+                published beyond is not published again within a day, unless the pipe paused there";
             assert_eq!(found, format!("{expected}{rest}"), "{next} of {taken}");
         };
         check(150, 150, "every event that was taken from the pipe was published");

@@ -22,7 +22,7 @@ const CLEAR: &str = "\r\x1b[K";
 /// Most characters of a reason that are shown.
 const REASON_CHARS_MAX: usize = 60;
 
-/// Where and when progress is shown.
+/// Progress, with the place and time at which it is shown.
 #[derive(Debug)]
 pub(super) struct Progress {
     is_terminal: bool,
@@ -74,7 +74,7 @@ impl Progress {
 }
 
 fn say(text: &str) {
-    // A reader that is gone does no harm.
+    // The run goes on without a reader.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 

@@ -1,9 +1,9 @@
 //! One run over a file: the next request, the effect of its answer, and the end. Pure: the driver sends,
 //! reads, waits and has the clock.
 //!
-//! No batch is lost. It leaves the run only when it was acknowledged, and the place to go on from is the first
-//! event that was not. Events that were taken from a pipe are published before a signal ends the run, because
-//! they cannot be read again.
+//! No batch is lost. It leaves the run only when it was acknowledged, and the place to go on from is the
+//! first event that was not. Events that were taken from a pipe are published before a signal ends the run,
+//! because they cannot be read again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use super::step::{Counts, Step};
 use super::unacknowledged::{State, Unacknowledged};
 use crate::client::ClientError;
 
-/// Greatest stretch of a wait, as a share of it, so that producers that were refused together do not come back
-/// together. A wait is never shortened, because the server named it.
+/// Greatest stretch of a wait, as a share of it, so that producers that were refused together do not come
+/// back together. A wait is never shortened, because the server named it.
 const STRETCH_MAX: f64 = 0.25;
 
 /// Most batches that are held: those on their way or to be sent again, and one that is read ahead. Each is a
@@ -145,8 +145,8 @@ impl Run {
         }
     }
 
-    /// Takes a signal. After the first one the run waits for answers, and publishes the events that were taken
-    /// from a pipe, which the driver closes. After the second one it waits for nothing.
+    /// Takes a signal. After the first one the run waits for answers, and publishes the events that were
+    /// taken from a pipe, which the driver closes. After the second one it waits for nothing.
     pub(super) fn interrupted(&mut self, exit_code: u8) {
         let is_first = self.ending.is_none() && self.closing.is_none();
         if is_first && self.is_pipe {
@@ -235,7 +235,8 @@ impl Run {
         }
     }
 
-    /// Only while every request waits to be sent again: an answer that is still to come may be a good one.
+    /// Time to give up, if every request waits to be sent again. An answer that is still to come may be a
+    /// good one.
     fn gives_up_at(&self) -> Option<Duration> {
         let is_stuck = self.trouble.is_some() && self.in_flight() == 0 && !self.tasks.is_empty();
         is_stuck.then(|| self.progress_at.saturating_add(self.patience()))

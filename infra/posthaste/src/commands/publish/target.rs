@@ -28,9 +28,9 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// The target that these arguments name. With only the topic's key (an admin key of the environment does not
-    /// count beside it) it is the server itself. Otherwise the server is asked for the topic's endpoint, and for
-    /// the first of its two keys if none was given.
+    /// The target that these arguments name. With only the topic's key (an admin key of the environment does
+    /// not count beside it) it is the server itself. Otherwise the server is asked for the topic's endpoint,
+    /// and for the first of its two keys if none was given.
     pub(super) fn find(global: &Global, arguments: &PublishArgs) -> Result<Self, CommandError> {
         let given = |key: &Option<String>| key.clone().filter(|key| !key.is_empty());
         let (key, admin_key) = (given(&arguments.key).map(Secret::new), given(&arguments.admin_key));

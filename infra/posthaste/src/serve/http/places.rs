@@ -21,8 +21,8 @@ const REQUESTS_MAX: usize = 4096;
 /// Places beyond those of ordinary requests: for health checks, metrics, and requests with the admin key.
 pub const OPERATORS_MAX: usize = 64;
 
-/// Time after which a connection without the head of a request counts as silent. It is long enough for a burst
-/// of connections that all send a request, however busy this machine is.
+/// Time after which a connection without the head of a request counts as silent. It is long enough for a
+/// burst of connections that all send a request, however busy this machine is.
 const SILENT_AFTER: Duration = Duration::from_secs(1);
 
 /// Longest wait for the head of a connection's first request.
@@ -71,7 +71,8 @@ impl Places {
         }
     }
 
-    /// Closes a connection because there are no file descriptors left. Returns false if there is none to close.
+    /// Closes a connection because there are no file descriptors left. Returns false if there is none to
+    /// close.
     pub(super) fn make_room(&self) -> bool {
         let cut = self.table.lock().make_room();
         cut.inspect(|cut| cut.count()).is_some()
@@ -131,8 +132,8 @@ impl Place {
         has_place.then(|| Answering(Arc::clone(self)))
     }
 
-    /// Marks an answer as not read by its client, until the result is dropped. The connection may be closed for
-    /// another one.
+    /// Marks an answer as not read by its client, until the result is dropped. The connection may be closed
+    /// for another one.
     pub(super) fn stall(self: &Arc<Self>) -> Stalled {
         self.places.table.lock().set_stalled(self.id, true);
         self.places.freed.notify_one();

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use ureq::http::HeaderMap;
 use url::Url;
 
-/// How long every answer takes, unless the script says something else.
+/// Time of every answer, unless the script says something else.
 const LATENCY: Duration = Duration::from_millis(100);
 
-/// What the server does about a request.
+/// Answer of the server to a request.
 #[derive(Debug, Clone, Copy)]
 enum Answer {
     Ok,

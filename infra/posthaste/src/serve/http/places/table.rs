@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-/// Most silent connections of one address, but for proxies that are trusted.
+/// Most silent connections of one address, except for trusted proxies.
 pub(super) const SILENT_PER_ADDRESS_MAX: usize = 64;
 
-/// Counts connections that were closed for others, or because they sent or read nothing.
+/// Metric: connections that were closed for others, or because they sent or read nothing.
 const CUT_COUNT: &str = "ConnectionCutCount";
 
 /// Reason for closing a connection.
@@ -75,7 +75,7 @@ pub(super) struct Connection {
 pub(super) struct Table {
     pub(super) connections: BTreeMap<u64, Connection>,
     turn: u64,
-    /// How many ordinary requests are being answered.
+    /// Number of ordinary requests that are being answered.
     pub(super) ordinary: usize,
 }
 
@@ -85,9 +85,9 @@ impl Table {
         self.turn
     }
 
-    /// Accepts a connection. With `max` there already, the one that has been silent for longest is closed,
-    /// else the one that has waited longest for its next request, else the oldest whose answer is not read.
-    /// None is accepted while all are being answered and read.
+    /// Accepts a connection. If there are `max` already, one is closed: the one that has been silent for
+    /// longest, else the one that has waited longest for its next request, else the oldest whose answer is
+    /// not read. Returns `None` while all are being answered and read.
     pub(super) fn admit(
         &mut self,
         from: Option<IpAddr>,
@@ -109,7 +109,7 @@ impl Table {
         Some((id, signals, is_full.then_some(Cut::Full)))
     }
 
-    /// Closes the connection that is missed least; `None` where all are being answered and read.
+    /// Closes the connection whose end does least harm. Returns `None` if all are being answered and read.
     pub(super) fn make_room(&mut self) -> Option<Cut> {
         let waiting = |it: &Connection| match it.state {
             State::New | State::Silent => Some(0),
@@ -144,8 +144,8 @@ impl Table {
         Some(Cut::Address)
     }
 
-    /// Starts to answer a request; false if there is no place for it. With `max` ordinary ones there already,
-    /// the oldest whose answer is not read is closed.
+    /// Starts to answer a request. Returns false if there is no place for it. If there are `max` ordinary
+    /// ones already, the oldest whose answer is not read is closed.
     pub(super) fn begin(&mut self, id: u64, is_operators: bool, max: usize) -> (bool, Option<Cut>) {
         let since = self.next_turn();
         let Some(connection) = self.connections.get_mut(&id) else { return (false, None) };

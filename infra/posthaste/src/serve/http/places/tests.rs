@@ -13,7 +13,7 @@ fn address(last: u8) -> Option<IpAddr> {
     Some(Ipv4Addr::new(192, 0, 2, last).into())
 }
 
-/// A table with so many connections, one from each address.
+/// A table with `count` connections, one from each address.
 fn table(count: u8) -> (Table, Vec<u64>) {
     let mut table = Table::default();
     let ids = (0..count).map(|n| table.admit(address(n), MAX).unwrap().0).collect();
@@ -110,7 +110,7 @@ fn one_that_was_closed_begins_nothing_any_more() {
     assert_eq!(table.ordinary, 0);
 }
 
-/// How many silent connections each of two addresses keeps of so many.
+/// Number of silent connections that each of two addresses keeps of these.
 fn kept(from: [Option<IpAddr>; 2], counts: [usize; 2]) -> [usize; 2] {
     let mut table = Table::default();
     for (from, count) in from.iter().zip(counts) {
